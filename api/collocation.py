@@ -23,6 +23,7 @@ from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driv
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.nlp.memory import check_free
+from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
 from kinesym.runtime.results.fit import poor_fits
@@ -50,7 +51,8 @@ class Collocation(Discretised):
     system : a `Model`, or a `Hybrid` whose phases are named in `trials`.
     trials : an `Experiment`, several that share the unknown parameters, or `Phases` of one motion.
     unknown : parameters to be found, with bounds (low, high); None for free.
-    known : values of the other parameters; the model's values where not given.
+    known : values of the other parameters; the model's values where not given; what differs between
+        trials stands in `Experiment(parameters=...)`.
     scheme : Radau IIA "radau-1" ("backward-euler"), "radau-3", "radau-5"; Gauss "gauss-2"
         ("midpoint"), "gauss-4", "gauss-6"; Lobatto IIIA "lobatto-2" ("trapezoid"), "lobatto-4"
         ("hermite-simpson"), "lobatto-6", which need explicit x'; numbers are orders.
@@ -308,7 +310,7 @@ class Collocation(Discretised):
             status=found.status,
             objective=found.objective,
             parameters=self._parameters(found.z),
-            known=dict(self._known),
+            known=shared_values(self._known),
             trials=trials,
             notes=[
                 *(poor_fits(trials) if self.symbolic.objective.least_squares else ()),
@@ -336,10 +338,12 @@ class Collocation(Discretised):
     def _trajectories(self, z: Array, hidden: NDArray[np.bool_]) -> list[Trajectory]:
         """All trials of z, with NaN for what is hidden."""
         functions = PointFunctions(self._built, self._known)
-        parameters, shown = {**self._known, **self._parameters(z)}, np.where(hidden, np.nan, z)
+        found, shown = self._parameters(z), np.where(hidden, np.nan, z)
         return [
-            found_trajectory(self.symbolic, self.nlp, functions, trial, k, shown, parameters)
-            for k, trial in enumerate(self.trials)
+            found_trajectory(
+                self.symbolic, self.nlp, functions, trial, k, shown, {**known, **found}
+            )
+            for k, (trial, known) in enumerate(zip(self.trials, self._known, strict=True))
         ]
 
     def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:

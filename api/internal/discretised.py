@@ -91,7 +91,7 @@ class Discretised:
             given.contacts,
             **given.conditions,
         )
-        self._known = known_values(model, unknown, {} if known is None else known)
+        self._known = known_values(model, unknown, {} if known is None else known, given.trials)
         self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
         warn_of_degrees(model, given.trials)
 

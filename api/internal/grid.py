@@ -33,7 +33,7 @@ def grid_error(
     built: Built,
     nlp: NLP,
     trials: Sequence[Experiment],
-    known: Mapping[str, float],
+    known: Sequence[Mapping[str, float]],
     solution: Solution,
     kkt: Kkt,
     bounds: tuple[Array, Array],
@@ -43,8 +43,8 @@ def grid_error(
     One solution with the KKT matrix there turns the defects of the intervals (see
     `kinesym.runtime.nlp.defects`) into shifts, as a step of Newton's method from this scheme to the
     finer one would. A problem without objective has no one solution: the shift is the smallest
-    one. built : the library, see `codegen.point`. known : values of the known parameters. kkt : of
-    `kkt_at`. bounds : of z.
+    one. built : the library, see `codegen.point`. known : of each trial, values of the known
+    parameters. kkt : of `kkt_at`. bounds : of z.
 
     Where the matrix is singular or the equations cannot be solved, the shifts are NaN, and the note
     says why.

@@ -39,16 +39,17 @@ def realise(program: Program, lanes: int | None = None, narrow: bool = False) ->
 
 
 def make_nlp(
-    built: Built, trials: Sequence[Experiment], known: Mapping[str, float], threads: int
+    built: Built, trials: Sequence[Experiment], known: Sequence[Mapping[str, float]], threads: int
 ) -> NLP:
     """Objective and constraints of the trials as functions of all trajectories.
 
-    known : values of the known parameters. Each trial is linked to the next, the last to the first.
+    known : of each trial, values of the known parameters. Each trial is linked to the next, the
+    last to the first.
     """
     about, after = built.manifest.of(CollocationManifest), [*trials[1:], trials[0]]
     data = [
-        trial_data(about, trial, known, following)
-        for trial, following in zip(trials, after, strict=True)
+        trial_data(about, trial, values, following)
+        for trial, values, following in zip(trials, known, after, strict=True)
     ]
     return NLP(built, make_layout(about, trials), data, threads)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
-from kinesym.checks import shown
+from kinesym.checks import naming, shown
 from kinesym.runtime.arrays import one_number
 from kinesym.runtime.nlp.collocation import bound_pair
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model, check_values
@@ -176,6 +178,7 @@ def symbolic_problem(
     flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
     used = [e for each in asked.values() for e in each]
     used += [chosen.integrand, chosen.terminal, *flags]
+    _check_links(model, [*asked.get("links", ()), *asked.get("cycle", ())], trials[0].parameters)
     signals = _signals(model, trials, unknown_inputs, used)
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measurements))
     if len({trial.free_duration for trial in trials}) > 1:
@@ -194,6 +197,16 @@ def symbolic_problem(
         contacts=contacts,
         **asked,
     )
+
+
+def _check_links(model: Model, links: Sequence[sp.Expr], own: Collection[str]) -> None:
+    """Raise `ValueError` for links with parameters that differ between trials."""
+    for symbol in sorted(atoms_of(*model.through(links)), key=str):
+        if isinstance(symbol, sp.Symbol) and name_of(symbol) in own:
+            raise ValueError(
+                f"a link or cycle condition depends on parameter {symbol}, which has a value of "
+                "its own on each side; write it with parameters that the trials share"
+            )
 
 
 def chosen_objective(objective: Any) -> Objective:
@@ -333,31 +346,62 @@ def _relation(name: str, relation: Relational) -> tuple[sp.Expr, tuple[float, fl
 
 
 def known_values(
-    model: Model, unknown: Mapping[str, Any], known: Mapping[Any, float], more: Sequence[str] = ()
-) -> dict[str, float]:
-    """Values of the known parameters of a model, and of `more`; raises `ValueError` naming one
-    without value."""
+    model: Model,
+    unknown: Collection[str],
+    known: Mapping[Any, float],
+    trials: Sequence[Experiment],
+    more: Sequence[str] = (),
+) -> list[dict[str, float]]:
+    """Of each trial the values of the known parameters of a model, and of `more`: for all from
+    `known` or the model, or from the experiments. Raises `ValueError` naming one without value,
+    and one with several."""
     names = [*model.parameter_names, *more]
     given = by_name(known, names, "known")
+    own = [
+        by_name(trial.parameters, names, f"parameters of trial {k}")
+        for k, trial in enumerate(trials)
+    ]
     for name in given:
         if name in unknown:
             raise ValueError(f"parameter {name} is both known and unknown")
-    values = {**model.values, **given}
-    result: dict[str, float] = {}
+    for name in dict.fromkeys(name for row in own for name in row):
+        _check_in_all(name, [name in row for row in own])
+        if name in given or name in unknown:
+            other = "known for all trials" if name in given else "unknown"
+            raise ValueError(f"parameter {name} has a value in each trial and is {other}; choose")
+    shared = {**model.values, **given}
+    found = [_row_of_values(names, {**shared, **row}, unknown) for row in own]
+    for k, row in enumerate(found[: None if own[0] else 1]):
+        with naming(f"trial {k}") if own[0] else nullcontext():
+            check_values(model, row)
+    return found
+
+
+def _check_in_all(name: str, given: Sequence[bool]) -> None:
+    """Raise `ValueError` for a parameter that only some trials give."""
+    if not all(given):
+        raise ValueError(
+            f"parameter {name} has a value in trial {given.index(True)} and none in trial "
+            f"{given.index(False)}; give it in the parameters of all experiments"
+        )
+
+
+def _row_of_values(
+    names: Sequence[str], values: Mapping[str, float], unknown: Collection[str]
+) -> dict[str, float]:
+    """Values of what is not unknown."""
+    row: dict[str, float] = {}
     for name in names:
         if name not in values and name not in unknown:
             raise ValueError(
                 f"parameter {name} has no value; give known={{{name!r}: ...}} or make it unknown"
             )
         if name in values:
-            number = one_number(
-                values[name],
-                f"the value of parameter {name}",
-                "; what differs between trials can be an input",
-            )
-            result.update({} if name in unknown else {name: number})
-    check_values(model, result)
-    return result
+            what = f"the value of parameter {name}"
+            remedy = "; what differs between trials goes into Experiment(parameters=...)"
+            number = one_number(values[name], what, remedy)
+            row |= {} if name in unknown else {name: number}
+    return row
 
 
 def named_bounds(

@@ -68,16 +68,16 @@ def without_hessians(program: Program) -> Program:
 
 @dataclass(frozen=True)
 class ShootingArguments:
-    """Arguments of `ks.Shooting`, checked. fine : the trials on the grids of the steps. starts,
-    signals : of each trial initial values, NaN where unknown, with whether contacts press, and the
-    inputs of a hybrid model. free : bounds of the unknown inputs."""
+    """Arguments of `ks.Shooting`, checked. fine : the trials on the grids of the steps. known,
+    starts, signals : of each trial known parameters, initial values, NaN where unknown, with
+    whether contacts press, inputs of a hybrid model. free : bounds of the unknown inputs."""
 
     model: Model
     trials: Sequence[Experiment]
     fine: Sequence[Experiment]
     unknowns: Unknowns
     bounds: tuple[Array, Array]
-    known: Mapping[str, float]
+    known: Sequence[Mapping[str, float]]
     starts: Sequence[Mapping[str, float]]
     signals: Sequence[Mapping[str, Signal | ParametricSignal]]
     free: Mapping[str, Any]
@@ -142,7 +142,7 @@ def shooting_arguments(
     more = new_names(model, signals)
     every = [*model.parameter_names, *more]
     unknown = by_name({} if unknown is None else unknown, every, "unknown")
-    values = known_values(model, unknown, {} if known is None else known, more)
+    values = known_values(model, unknown, {} if known is None else known, listed, more)
     starts, start_bounds = initial_values(system, initial, count)
     if not (unknown or free or start_bounds):
         raise ValueError(

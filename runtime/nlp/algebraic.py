@@ -33,6 +33,7 @@ def algebraic_at_nodes(
     There the equations are solved for x' and the algebraic states, from these values on. Where
     Newton's method does not converge they stay.
     """
+    f = f.of_trial(number)
     about, names = f.about, (*f.about.states, *f.about.outputs)
     given = _given(nlp, f, trial, number, z, found)
     size = np.abs(given["x"]).max(axis=1)

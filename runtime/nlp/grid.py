@@ -97,7 +97,7 @@ def grid_defects(
     objective, ends, gains = 0.0, [], list[Array]()
     for k, trial in enumerate(trials):
         whole = _courses(nlp, f, at, trial, k, (z, multipliers, bounds))
-        d = _in_parts(f, at, nlp.layout.parameter_values(z), whole)
+        d = _in_parts(f.of_trial(k), at, nlp.layout.parameter_values(z), whole)
         _add_gradient(nlp, f, gradient, k, d)
         _defect_rows(nlp, k, rows, at)[:] = d.rows
         objective += d.objective + float(d.gains.sum())

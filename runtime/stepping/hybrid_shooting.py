@@ -54,7 +54,7 @@ class HybridTrials(Simulated):
         return [self._run(q, k) for k in range(len(self.trials))]
 
     def _run(self, q: Array, number: int) -> Sensitivities:
-        unknowns, values = self.unknowns, self.values(q)
+        unknowns, values = self.unknowns, self.values(q, number)
         unknown = zip(unknowns.initial, q[unknowns.starts(number)].tolist(), strict=True)
         start = {**self._initial[number], **dict(unknown)}
         numbers = {name: values[name] for name in self.system.parameters}
@@ -117,8 +117,8 @@ class HybridTrials(Simulated):
 
     def gradient(self, q: Array) -> Array:
         result, unknowns = np.zeros(q.size), self.unknowns
-        values = self.values(q)
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
+            values = self.values(q, k)
             weights = {
                 name: np.nan_to_num(
                     2.0 * self._factor * (made.run[name] - measured) / trial.std[name] ** 2
@@ -141,8 +141,9 @@ class HybridTrials(Simulated):
         return _full(self._jacobian(q))
 
     def _jacobian(self, q: Array) -> Array:
-        unknowns, values, parts = self.unknowns, self.values(q), list[Array]()
+        unknowns, parts = self.unknowns, list[Array]()
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
+            values = self.values(q, k)
             own = [p for p in unknowns.parameters if p in self.system.parameters]
             changes = {p: self._changes(k, p, values) for p in unknowns.parameters}
             moved = [p for p, change in changes.items() if change]

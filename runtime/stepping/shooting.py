@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.fit import Fit, poor_fits, typical_sizes
@@ -161,7 +162,7 @@ class Identification:
             message=found.message,
             objective=J,
             parameters=dict(zip(unknowns.parameters, map(float, q), strict=False)),
-            known=dict(system.known),
+            known=shared_values(system.known),
             initial=unknowns.initial_values(q),
             trials=trials,
             names=list(unknowns.names),

@@ -29,12 +29,12 @@ class Diverged(ValueError):
 
 @dataclass(frozen=True)
 class System:
-    """A model as results name it: its name, its parameters in order, known values (also of other
-    parameters), and its drawing."""
+    """A model as results name it: its name, its parameters in order, known values of each trial
+    (also of other parameters), and its drawing."""
 
     name: str
     parameters: Sequence[str]
-    known: Mapping[str, float]
+    known: Sequence[Mapping[str, float]]
     drawing: Drawing = ()
 
 
@@ -70,10 +70,10 @@ class Simulated(ABC):
             raise Diverged(str(self._found))
         return self._found
 
-    def values(self, q: Array) -> dict[str, float]:
-        """All parameters by name."""
+    def values(self, q: Array, trial: int) -> dict[str, float]:
+        """All parameters of a trial by name."""
         found = zip(self.unknowns.parameters, map(float, q), strict=False)
-        return {**self.system.known, **dict(found)}
+        return {**self.system.known[trial], **dict(found)}
 
     def cost(self, q: Array) -> float:
         """J(q), infinite if a simulation does not reach its end."""

@@ -81,7 +81,10 @@ class SmoothTrials(Simulated):
         self._fine = fine
         self._z = np.zeros(nlp.n_variables)
         about = stepper.about
-        self._values = np.array([[system.known.get(name, 0.0) for name in about.parameters]])
+        self._values = [
+            np.array([[known.get(name, 0.0) for name in about.parameters]])
+            for known in system.known
+        ]
         self._free = [about.parameters.index(name) for name in unknowns.parameters]
         self._varied = np.array([about.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
         moving = {j for j in about.partials[1] if j < len(about.states)}
@@ -99,7 +102,7 @@ class SmoothTrials(Simulated):
             for u in self._stepper.about.inputs
         ]
         start = np.array([initial[x] for x in self.unknowns.states])
-        ivp = IVP(trial.grid, start[:, None], self._values, signals)
+        ivp = IVP(trial.grid, start[:, None], self._values[number], signals)
         stages = None
         if not self._stepper.explicit:
             shape = (n, len(self._method[1]), N - 1)
@@ -121,8 +124,8 @@ class SmoothTrials(Simulated):
         """z(q), a view."""
         unknowns, r = self.unknowns, len(self.unknowns.parameters)
         self.nlp.layout.parameter_values(self._z)[:] = q[:r]
-        self._values[0, self._free] = q[:r]
         for k, trial in enumerate(self._trials):
+            self._values[k][0, self._free] = q[:r]
             trial.inputs[:] = q[unknowns.samples(k)].reshape(trial.inputs.shape)
             start = trial.initial.copy()
             start[self._starts] = q[unknowns.starts(k)]
@@ -185,7 +188,12 @@ class SmoothTrials(Simulated):
 
     def _trajectory(self, q: Array, z: Array, number: int) -> Trajectory:
         layout, trial, fine = self.nlp.layout, self.trials[number], self._fine[number]
-        part, n, system, values = self.substeps, len(layout.states), self.system, self.values(q)
+        part, n, system, values = (
+            self.substeps,
+            len(layout.states),
+            self.system,
+            self.values(q, number),
+        )
         rows = layout.trajectories(z, number)[:, ::part].copy()
         outputs = self.nlp.outputs(z, number)
         return Trajectory(
@@ -269,7 +277,7 @@ class SmoothTrials(Simulated):
         inputs = [within(row[0], kind, nodes, c[:, None]) for row, kind in ivp.inputs]
         rates, states = (part.reshape(len(part), -1) for part in trial.stages)
         given = np.reshape(inputs, (len(inputs), time.size))
-        points = [rates, states, given, self._values.T, time.reshape(1, -1)]
+        points = [rates, states, given, ivp.parameters.T, time.reshape(1, -1)]
         rows, columns = about.partials
         values = mapped(library, "partials", points, len(rows)).reshape(len(rows), *time.shape)
         held = [self._kind(u) == HELD for u in self.unknowns.inputs]
