@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from kinesym.internal.pipeline import compile as compile
     from kinesym.internal.problem import held as held
     from kinesym.internal.problem import linear as linear
+    from kinesym.internal.unknowns import per as per
+    from kinesym.internal.unknowns import per_trial as per_trial
     from kinesym.runtime.results.compare import nrmse as nrmse
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble
     from kinesym.runtime.results.fit import Fit as Fit

@@ -338,12 +338,10 @@ class Collocation(Discretised):
     def _trajectories(self, z: Array, hidden: NDArray[np.bool_]) -> list[Trajectory]:
         """All trials of z, with NaN for what is hidden."""
         functions = PointFunctions(self._built, self._known)
-        found, shown = self._parameters(z), np.where(hidden, np.nan, z)
+        given, shown = (self.symbolic, self.nlp, functions), np.where(hidden, np.nan, z)
         return [
-            found_trajectory(
-                self.symbolic, self.nlp, functions, trial, k, shown, {**known, **found}
-            )
-            for k, (trial, known) in enumerate(zip(self.trials, self._known, strict=True))
+            found_trajectory(*given, trial, k, shown, self._parameters_of(z, k))
+            for k, trial in enumerate(self.trials)
         ]
 
     def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:

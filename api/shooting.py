@@ -145,12 +145,16 @@ class Shooting:
             return within(q, self.bounds, given, unknowns.names.__getitem__)
         if values is None:
             states = unknowns.states if unknowns.several else unknowns.initial
-            names = [*states, *unknowns.inputs, *unknowns.parameters]
+            names = [*states, *unknowns.inputs, *unknowns.owned.parameters]
+            names += [name for name in unknowns.parameters if name not in names]
             values = by_name(guess or {}, names, "guess")
-            given &= np.array([owner in values for owner in unknowns.owners])
-        z, _ = first_guess(
+            given &= np.array([origin in values for origin in unknowns.origins])
+        z, fixed = first_guess(
             layout, fine, values, dict(self.model.values), kinematic_pairs(self.model)
         )
+        if isinstance(guess, Mapping):
+            mine = slice(layout.parameter_offset, layout.duration_offset)
+            given[: len(unknowns.parameters)] = fixed[mine]
         q = unknowns.gathered(layout, z)
         return within(q, self.bounds, given, unknowns.names.__getitem__)
 
@@ -181,7 +185,8 @@ class Shooting:
         if self.segments > 1 or self.symbolic is None:
             what = "multiple shooting" if self.segments > 1 else "a hybrid model"
             raise ValueError(f"there is no continuous adjoint of {what}; use mode='adjoint'")
-        return sampled_gradient(self.symbolic, self._trials.trajectories(q), self.names)
+        runs, owned = self._trials.trajectories(q), self._given.unknowns.owned
+        return sampled_gradient(self.symbolic, runs, owned, self.names)
 
     def trajectories(self, guess: Any = None) -> list[Trajectory]:
         """The simulated trials at q, with their measurements; raises `ValueError` if one does not

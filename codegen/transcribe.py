@@ -82,6 +82,7 @@ def _description(problem: Problem) -> dict[str, object]:
         "node_measurements": list(problem.sampled(between=False)),
         "interval_measurements": list(problem.sampled(between=True)),
         "free_duration": problem.free_duration,
+        **({"owners": [list(pair) for pair in problem.owners.items()]} if problem.owners else {}),
     }
 
 

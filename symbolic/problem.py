@@ -22,6 +22,7 @@ class Problem:
     """The symbolic side of a collocation problem; all numbers live elsewhere.
 
     unknown_parameters, unknown_inputs : what is solved for, besides the states.
+    owners : labels of unknown parameters that have a value per owner, not one for all trials.
     signals : trajectories that are known, by name: the other inputs of the model, and functions of
         time that appear only in the objective or in path conditions.
     measurements : measured states, inputs and outputs, by name.
@@ -55,6 +56,7 @@ class Problem:
     links: Sequence[sp.Expr] = ()
     cycle: Sequence[sp.Expr] = ()
     contacts: Sequence[Contact] = ()
+    owners: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known, moving = self.known_symbols, moving_symbols(self.model)
@@ -205,6 +207,17 @@ class Problem:
     def known_symbols(self) -> set[sp.Basic]:
         """Everything an objective or condition may contain."""
         return self.model.symbols | {*self.signals}
+
+    @cached_property
+    def parameter_arrays(self) -> dict[str, tuple[sp.Symbol, ...]]:
+        """Unknown parameters by the arrays of z that they belong to: "p" of all trials, then
+        "p_LABEL" of the owners by a label."""
+        found: dict[str, tuple[sp.Symbol, ...]] = {"p": ()}
+        for p in self.unknown_parameters:
+            label = self.owners.get(name_of(p), "")
+            array = f"p_{label}" if label else "p"
+            found[array] = (*found.get(array, ()), p)
+        return found
 
     @property
     def known_parameters(self) -> tuple[sp.Symbol, ...]:

@@ -27,6 +27,7 @@ from kinesym.internal.problem import (
     symbolic_problem,
     warn_of_degrees,
 )
+from kinesym.internal.unknowns import checked_unknowns
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
@@ -75,7 +76,7 @@ class Discretised:
         given = posed(system, trials, unknown_inputs, path, boundary)
         self.model = model = given.model
         self._threads = checks.threads(threads)
-        unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
+        self._unknown = checked_unknowns(unknown, model.parameter_names)
         free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
         self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
@@ -84,15 +85,16 @@ class Discretised:
         self.symbolic = symbolic_problem(
             model,
             given.trials,
-            list(unknown),
+            self._unknown,
             free,
             self._scheme,
             given.objective if objective is None else objective,
             given.contacts,
             **given.conditions,
         )
-        self._known = known_values(model, unknown, {} if known is None else known, given.trials)
-        self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
+        values = {} if known is None else known
+        self._known = known_values(model, self._unknown, values, given.trials)
+        self._bounds = named_bounds(model, self._unknown, free, {} if bounds is None else bounds)
         warn_of_degrees(model, given.trials)
 
         check_compiler()  # before any long work
@@ -169,10 +171,11 @@ class Discretised:
         """The free vector of a guess: None (from the data), values by symbol, a `Solution`, a
         `Fit`, a `Trajectory` or a list with one per trial, or z.
 
-        Values are numbers, trajectories (N,), or a list with one of these per trial. What is not
-        given comes from the measurements, the model's values, or zero. All is moved into the
-        bounds: results and what is made up silently, what is given with a warning. Raises
-        `ValueError` naming what is given and has a wrong size or is not finite.
+        Values are numbers, trajectories (N,), or a list with one of these per trial; of a parameter
+        per owner a number for all of them, or a mapping from owners to numbers. What is not given
+        comes from the measurements, the model's values, or zero. All is moved into the bounds:
+        results and what is made up silently, what is given with a warning. Raises `ValueError`
+        naming what is given and has a wrong size or is not finite.
         """
         layout, bounds = self.layout, self.variable_bounds
         if isinstance(guess, Solution) and self._fits(guess):
@@ -192,7 +195,8 @@ class Discretised:
                     "a guess is a mapping of names to values, a Solution, a Fit, a "
                     f"Trajectory, or an array, not {guess!r}"
                 )
-            known = [*layout.states, *layout.inputs, *layout.parameters]
+            known = [*layout.states, *layout.inputs, *layout.owned.parameters]
+            known += [name for name in layout.parameters if name not in known]
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates)
@@ -268,6 +272,14 @@ class Discretised:
     def _parameters(self, z: Array) -> dict[str, float]:
         values = self.layout.parameter_values(z)
         return dict(zip(self.layout.parameters, map(float, values), strict=True))
+
+    def _parameters_of(self, z: Array, trial: int) -> dict[str, float]:
+        """All parameters of a trial, known ones too, without the names of their owners."""
+        values = map(float, self.layout.parameters_of(z, trial))
+        return {
+            **self._known[trial],
+            **dict(zip(self.layout.owned.parameters, values, strict=True)),
+        }
 
     def _fits(self, solution: Solution) -> bool:
         """Whether `solution` has the free vector and the constraints of this problem."""

@@ -15,8 +15,10 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from kinesym.checks import naming, shown
+from kinesym.internal.unknowns import Unknown, labels_of
 from kinesym.runtime.arrays import one_number
 from kinesym.runtime.nlp.collocation import bound_pair
+from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.expression import real_expression
@@ -155,7 +157,7 @@ class Condition(NamedTuple):
 def symbolic_problem(
     model: Model,
     trials: Sequence[Experiment],
-    unknown: Sequence[str],
+    unknown: Mapping[str, Unknown],
     unknown_inputs: Mapping[str, Any],
     scheme: CollocationScheme | ExplicitScheme,
     objective: Objective | None,
@@ -178,7 +180,9 @@ def symbolic_problem(
     flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
     used = [e for each in asked.values() for e in each]
     used += [chosen.integrand, chosen.terminal, *flags]
-    _check_links(model, [*asked.get("links", ()), *asked.get("cycle", ())], trials[0].parameters)
+    owners = labels_of(unknown)
+    owned_parameters(list(unknown), owners, trials)  # says where a label is missing
+    _check_links(model, asked, contacts, [*owners, *trials[0].parameters])
     signals = _signals(model, trials, unknown_inputs, used)
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measurements))
     if len({trial.free_duration for trial in trials}) > 1:
@@ -195,12 +199,24 @@ def symbolic_problem(
         linear=_linear(scheme, unknown_inputs, measured),
         free_duration=trials[0].free_duration,
         contacts=contacts,
+        owners=owners,
         **asked,
     )
 
 
-def _check_links(model: Model, links: Sequence[sp.Expr], own: Collection[str]) -> None:
+def _check_links(
+    model: Model,
+    asked: Mapping[str, Sequence[sp.Expr]],
+    contacts: Sequence[Contact],
+    own: Sequence[str],
+) -> None:
     """Raise `ValueError` for links with parameters that differ between trials."""
+    if contacts and own:
+        raise ValueError(
+            f"parameter {own[0]} has a value per owner, but the phases of a hybrid model share all "
+            "parameters: impacts join them; give one value"
+        )
+    links = [*asked.get("links", ()), *asked.get("cycle", ())]
     for symbol in sorted(atoms_of(*model.through(links)), key=str):
         if isinstance(symbol, sp.Symbol) and name_of(symbol) in own:
             raise ValueError(
@@ -406,7 +422,7 @@ def _row_of_values(
 
 def named_bounds(
     model: Model,
-    unknown: Mapping[str, Any],
+    unknown: Mapping[str, Unknown],
     unknown_inputs: Mapping[str, Any],
     bounds: Mapping[Any, Any],
 ) -> dict[str, tuple[float, float]]:
@@ -416,8 +432,9 @@ def named_bounds(
     for name in given:
         if unknown_inputs.get(name) is not None:
             raise ValueError(f"bounds of {name} are given in bounds and in unknown_inputs")
-    every = {**unknown, **{k: v for k, v in unknown_inputs.items() if k not in given}, **given}
-    pairs = {name: bound_pair(name, bound) for name, bound in every.items()}
+    every = {**{k: v for k, v in unknown_inputs.items() if k not in given}, **given}
+    pairs = {name: (p.low, p.high) for name, p in unknown.items()}
+    pairs |= {name: bound_pair(name, bound) for name, bound in every.items()}
     for name in set(model.positive) & set(pairs):
         low, high = pairs[name]
         if high <= 0.0:

@@ -28,11 +28,13 @@ from kinesym.internal.problem import (
 )
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
+from kinesym.internal.unknowns import Unknown, checked_unknowns, labels_of
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.nlp.collocation import bound_pair
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
+from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.stepping.simulated import System
@@ -75,6 +77,7 @@ class ShootingArguments:
     model: Model
     trials: Sequence[Experiment]
     fine: Sequence[Experiment]
+    unknown: Mapping[str, Unknown]
     unknowns: Unknowns
     bounds: tuple[Array, Array]
     known: Sequence[Mapping[str, float]]
@@ -94,7 +97,7 @@ class ShootingArguments:
             blocks=(Block("x", states, None), Block("u", inputs, None)),
             states=self.unknowns.states,
             inputs=self.unknowns.inputs,
-            parameters=self.unknowns.parameters,
+            owned=self.unknowns.owned,
             held=frozenset(),
             labels=dict.fromkeys(FAMILIES, ()),
             grids=tuple(trial.grid for trial in self.fine),
@@ -141,10 +144,10 @@ def shooting_arguments(
     ]
     more = new_names(model, signals)
     every = [*model.parameter_names, *more]
-    unknown = by_name({} if unknown is None else unknown, every, "unknown")
-    values = known_values(model, unknown, {} if known is None else known, listed, more)
+    asked = checked_unknowns(unknown, every)
+    values = known_values(model, asked, {} if known is None else known, listed, more)
     starts, start_bounds = initial_values(system, initial, count)
-    if not (unknown or free or start_bounds):
+    if not (asked or free or start_bounds):
         raise ValueError(
             "nothing is unknown; name parameters in unknown={...}, inputs in unknown_inputs, or an "
             "unknown start"
@@ -152,7 +155,7 @@ def shooting_arguments(
     fine = listed if hybrid else [trial.refined(steps.substeps) for trial in listed]
     unknowns = Unknowns(
         states=model.state_names,
-        parameters=tuple(p for p in every if p in unknown),
+        owned=owned_parameters(list(asked), labels_of(asked), listed),
         initial=tuple(start_bounds),
         inputs=tuple(u for u in model.input_names if u in free),
         segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
@@ -162,8 +165,9 @@ def shooting_arguments(
         model=model,
         trials=listed,
         fine=fine,
+        unknown=asked,
         unknowns=unknowns,
-        bounds=unknowns.bounds(named_bounds(model, unknown, free, {}), start_bounds),
+        bounds=unknowns.bounds(named_bounds(model, asked, free, {}), start_bounds),
         known=values,
         starts=starts,
         signals=signals,
@@ -212,12 +216,12 @@ class SmoothProgram:
 
 def smooth_program(given: ShootingArguments) -> SmoothProgram:
     """Derive and compile for trials of a model; raises `ValueError` for what does not fit."""
-    unknowns, method = given.unknowns, given.steps.method
+    method = given.steps.method
     check_method(given.model, method)
     problem = symbolic_problem(
         given.model,
         given.fine,
-        unknowns.parameters,
+        given.unknown,
         given.free,
         EXPLICIT.get(method) or replace(RK4, name=method),
         given.objective,

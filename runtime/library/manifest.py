@@ -60,7 +60,8 @@ class CollocationManifest:
     """A nonlinear program; see `codegen.transcribe`.
 
     stages, signal_places, measured_places : places in an interval, the last with weights. to_ends :
-    weights that continue what the stages have to both nodes. quadrature : of both nodes.
+    weights that continue what the stages have to both nodes. quadrature : of both nodes. owners :
+    unknown parameters with a value per owner, and their labels.
     """
 
     model: str
@@ -82,6 +83,7 @@ class CollocationManifest:
     interval_measurements: tuple[str, ...]
     free_duration: bool
     families: Mapping[str, FamilyManifest]
+    owners: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,8 @@ def _given(
         for names in (about.states, about.inputs, about.signals)
     )
     rates = np.gradient(x, time, axis=1)
-    return {"xdot": rates, "x": x, "u": u, "s": s, "p": nlp.layout.parameter_values(z), "t": time}
+    p = nlp.layout.parameters_of(z, number)
+    return {"xdot": rates, "x": x, "u": u, "s": s, "p": p, "t": time}
 
 
 def _newton(f: PointFunctions, given: dict[str, Array], size: Array) -> NDArray[np.bool_]:

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import Array, one_number, real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.courses import at_place, lines
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.nlp import NLP, TrialData
+from kinesym.runtime.nlp.owned import Owned, owned_parameters
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory, Trials
 from kinesym.runtime.signals.experiment import Experiment
@@ -28,7 +29,7 @@ def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Lay
         states=about.states,
         inputs=about.unknown_inputs,
         held=frozenset(about.held),
-        parameters=about.unknown_parameters,
+        owned=owned_parameters(about.unknown_parameters, dict(about.owners), trials),
         labels={f: about.families[f].constraints for f in FAMILIES},
         grids=tuple(trial.grid for trial in trials),
         free_duration=about.free_duration,
@@ -190,7 +191,8 @@ def variable_bounds(
             for block, rows in layout.rows(array, number):
                 for name, row in zip(block.members, rows, strict=True):
                     row[:] = bounds.get(name, free)[side]
-        layout.parameter_values(array)[:] = [bounds.get(p, free)[side] for p in layout.parameters]
+        mine = [bounds.get(p, free)[side] for p in layout.owned.members]
+        layout.parameter_values(array)[:] = mine
         if layout.free_duration:
             layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
         sides.append(array)
@@ -258,10 +260,21 @@ def values_of_results(
                 own[name] if name in own else lines(filled(run[name], time), time)
                 for run, own, time in zip(runs, known, times, strict=True)
             ]
-    guess.update({name: values[name] for name in layout.parameters if name in values})
+    guess.update(_parameters_of_results(layout.owned, values, runs))
     if layout.free_duration:
         guess["duration"] = [float(run.time[-1] - run.time[0]) for run in runs]
     return guess
+
+
+def _parameters_of_results(
+    owned: Owned, values: Mapping[str, float], runs: Sequence[Trajectory]
+) -> dict[str, float]:
+    """Of a result what is unknown, by name: `values` of all trials, or those of a trial."""
+    found: dict[str, float] = {}
+    for name, p, trial in zip(owned.names, owned.members, owned.first_trials, strict=True):
+        every = values if name == p else {**values, **runs[trial].parameters}
+        found |= {name: every[p]} if p in every else {}
+    return found
 
 
 def _moved(time: Array, grid: Array) -> Array:
@@ -279,7 +292,7 @@ def _polynomials(solution: Solution, times: Sequence[Array]) -> list[dict[str, S
     arrays = solution.problem.get("arrays", ())
     blocks = tuple(Block(name, tuple(members), place) for name, members, place in arrays)
     held, labels = frozenset(solution.problem.get("held", ())), dict.fromkeys(FAMILIES, ())
-    layout = Layout(blocks, (), (), held, tuple(solution.parameters), labels, tuple(times), False)
+    layout = Layout(blocks, (), (), held, Owned((), ()), labels, tuple(times), False)
     count = Counter(name for block in blocks for name in block.members)
     single = {name for b in blocks if b.place is not None for name in b.members if count[name] == 1}
     every = (layout.signals(solution.free_vector, k, time) for k, time in enumerate(times))
@@ -313,12 +326,12 @@ def first_guess(
         layout.put(z, number, courses)
         for block, rows in layout.rows(fixed, number):
             rows.T[:] = [name in given for name in block.members]
-    for k, name in enumerate(layout.parameters):
+    owned = layout.owned
+    guessed = owned.guessed(given)
+    for k, (name, p) in enumerate(zip(owned.names, owned.members, strict=True)):
         j = layout.parameter_offset + k
-        z[j] = defaults.get(name, np.nan)
-        if name in given:
-            z[j] = one_number(given[name], f"the guess of {name}")
-        fixed[j] = name in given
+        z[j] = guessed.get(name, defaults.get(p, np.nan))
+        fixed[j] = name in guessed
     if layout.free_duration:
         layout.durations(z)[:] = durations
         layout.durations(fixed)[:] = "duration" in given

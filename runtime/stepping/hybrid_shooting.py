@@ -127,7 +127,7 @@ class HybridTrials(Simulated):
             }
             slopes = made.gradient(weights)
             result[unknowns.starts(k)] = [slopes.initial[x] for x in unknowns.initial]
-            for j, p in enumerate(unknowns.parameters):
+            for j, p in zip(unknowns.owned.places(k), unknowns.owned.parameters, strict=True):
                 result[j] += slopes.parameters.get(p, 0.0)
                 for u, change in self._changes(k, p, values).items():
                     mine = zip(slopes.inputs[u].parts, change.parts, strict=True)
@@ -144,15 +144,16 @@ class HybridTrials(Simulated):
         unknowns, parts = self.unknowns, list[Array]()
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
             values = self.values(q, k)
-            own = [p for p in unknowns.parameters if p in self.system.parameters]
-            changes = {p: self._changes(k, p, values) for p in unknowns.parameters}
+            places = dict(zip(unknowns.owned.parameters, unknowns.owned.places(k), strict=True))
+            own = [p for p in places if p in self.system.parameters]
+            changes = {p: self._changes(k, p, values) for p in places}
             moved = [p for p, change in changes.items() if change]
             variations = {f"variation {p}": changes[p] for p in moved}
             along = made.forward([*own, *unknowns.initial], variations)
             columns = [
-                *(unknowns.parameters.index(p) for p in own),
+                *(places[p] for p in own),
                 *range(q.size)[unknowns.starts(k)],
-                *(unknowns.parameters.index(p) for p in moved),
+                *(places[p] for p in moved),
             ]
             for name, measured in trial.measurements.items():
                 here = ~np.isnan(measured)

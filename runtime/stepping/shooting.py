@@ -108,7 +108,7 @@ class Identification:
                 if len(part) and part.any():
                     size[where] = np.abs(part).max()
         for name in unknowns.inputs:
-            which = np.array([owner == name for owner in unknowns.owners])
+            which = np.array([origin == name for origin in unknowns.origins])
             largest, effect = np.abs(q[which]).max(), self._size_by_effect(q, which, size)
             size[which] = max(largest, effect) or size[which]
         return size

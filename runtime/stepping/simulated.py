@@ -72,7 +72,8 @@ class Simulated(ABC):
 
     def values(self, q: Array, trial: int) -> dict[str, float]:
         """All parameters of a trial by name."""
-        found = zip(self.unknowns.parameters, map(float, q), strict=False)
+        owned = self.unknowns.owned
+        found = zip(owned.parameters, map(float, q[owned.places(trial)]), strict=True)
         return {**self.system.known[trial], **dict(found)}
 
     def cost(self, q: Array) -> float:

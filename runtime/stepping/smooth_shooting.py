@@ -85,7 +85,7 @@ class SmoothTrials(Simulated):
             np.array([[known.get(name, 0.0) for name in about.parameters]])
             for known in system.known
         ]
-        self._free = [about.parameters.index(name) for name in unknowns.parameters]
+        self._free = [about.parameters.index(name) for name in unknowns.owned.parameters]
         self._varied = np.array([about.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
         moving = {j for j in about.partials[1] if j < len(about.states)}
         self._method = extended(stepper.tableau, len(moving) < len(about.states))
@@ -125,7 +125,7 @@ class SmoothTrials(Simulated):
         unknowns, r = self.unknowns, len(self.unknowns.parameters)
         self.nlp.layout.parameter_values(self._z)[:] = q[:r]
         for k, trial in enumerate(self._trials):
-            self._values[k][0, self._free] = q[:r]
+            self._values[k][0, self._free] = q[unknowns.owned.places(k)]
             trial.inputs[:] = q[unknowns.samples(k)].reshape(trial.inputs.shape)
             start = trial.initial.copy()
             start[self._starts] = q[unknowns.starts(k)]
@@ -244,6 +244,8 @@ class SmoothTrials(Simulated):
         parameters = self.nlp.layout.parameter_values(direct).copy()
         n = len(self.unknowns.states)
         for k, sweeper in enumerate(self._sweepers()):
+            places = self.unknowns.owned.places(k)
+            mine = np.zeros(len(places))
             rows = self.nlp.layout.trajectories(direct, k)
             node, inputs = rows[:n], rows[n:].copy()
             starts: list[Array] = []
@@ -251,13 +253,14 @@ class SmoothTrials(Simulated):
             for begin, end in reversed(pieces):
                 carry = node[:, end].copy() if (begin, end) == pieces[-1] else np.zeros(n)
                 if isinstance(sweeper, Chain):
-                    sweeper.adjoint(begin, end, carry, node, inputs, parameters)
+                    sweeper.adjoint(begin, end, carry, node, inputs, mine)
                 else:
-                    sweeper.adjoint(begin, end, carry, node, inputs, parameters, self._varied)
+                    sweeper.adjoint(begin, end, carry, node, inputs, mine, self._varied)
                 starts.insert(0, carry)
             result[self.unknowns.starts(k)] = starts[0][self._starts]
             result[self.unknowns.boundaries(k)] = np.concatenate([np.zeros(0), *starts[1:]])
             result[self.unknowns.samples(k)] = inputs.ravel()
+            parameters[places] += mine
         result[: len(parameters)] = parameters
         return result
 
@@ -315,14 +318,15 @@ class SmoothTrials(Simulated):
         self, sweeper: Run | Chain, trial: int, piece: int, begin: int, end: int
     ) -> tuple[NDArray[np.intp], Array]:
         """Columns of q that a segment depends on, and d x/d q at its nodes, (nodes, n, columns)."""
-        n, r = len(self.unknowns.states), len(self.unknowns.parameters)
+        n, places = len(self.unknowns.states), self.unknowns.owned.places(trial)
+        r = len(places)
         starts, rows = self._start_columns(trial, piece)
         carry = np.zeros((n, r + len(starts)))
         carry[rows, r + np.arange(len(starts))] = 1.0
         along = np.empty((end - begin + 1, *carry.shape))
         along[0] = carry
         sweeper.tangent(begin, end, carry, along, 0)
-        return np.array([*range(r), *starts], dtype=np.intp), along
+        return np.array([*places, *starts], dtype=np.intp), along
 
     def _start_columns(self, trial: int, piece: int) -> tuple[list[int], list[int]]:
         """Places in q of the start of a segment, and the states that they are."""

@@ -9,6 +9,7 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.problem import symbolic_problem
+from kinesym.internal.unknowns import checked_unknowns
 from kinesym.runtime.library.manifest import CollocationManifest, load_manifest
 from kinesym.runtime.nlp.collocation import make_layout, trial_data
 from kinesym.runtime.nlp.nlp import NLP
@@ -58,7 +59,7 @@ class Interpreted(NLP):
             symbolic_problem(
                 case.model,
                 [trial],
-                list(case.unknown),
+                checked_unknowns(dict.fromkeys(case.unknown), case.model.parameter_names),
                 free_inputs(case),
                 scheme_named(case.scheme),
                 objective(case),

@@ -1,0 +1,103 @@
+"""Parameters by owner, in all orders, against the problems of single trials, whose derivatives
+`test_derivatives` compares with complex steps: sums of these, by the chain rule."""
+
+import numpy as np
+import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kinesym as ks
+
+x, v, u = ks.dynamicsymbols("x v u")
+a, b, c, d = sp.symbols("a b c d")
+NAMES = ["a", "b", "c", "d"]
+MODEL = ks.Model(
+    "four_parameters",
+    [x, v],
+    [u],
+    [a, b, c, d],
+    [x.diff(ks.t) - v * c, b * v.diff(ks.t) + sp.sin(a * x) * d + c * v**3 - a * u],
+    outputs={"pull": a * x + d * v**2},
+)
+KINDS = {
+    "all": lambda rule: rule,
+    "subject": lambda rule: ks.per("subject", rule),
+    "side": lambda rule: ks.per("side", rule),
+    "trial": lambda rule: ks.per_trial(rule),
+}
+RULES = {"free": (None, None)}
+
+
+def made_trial(seed, labels):
+    rng, N = np.random.default_rng(seed), int(3 + seed % 2)
+    return ks.Experiment(
+        np.cumsum(rng.uniform(0.1, 0.5, N)),
+        inputs={u: rng.normal(size=N)},
+        measurements={x: rng.normal(size=N), "pull": rng.normal(size=N)},
+        std={x: 0.7, "pull": 1.3},
+        labels=labels,
+    )
+
+
+def problem_of(trials, unknown, scheme):
+    return ks.Collocation(
+        MODEL,
+        trials,
+        unknown=unknown,
+        scheme=scheme,
+        objective=ks.LeastSquares() + ks.Integral(b * x**2 * c) + ks.Terminal(a * d**2 * v),
+        path=[(a * x**2 + sp.exp(b) * v, -9, 9)],
+        boundary=[(ks.at_start(v) * c - d**2 * ks.at_end(x), -9, 9)],
+    )
+
+
+def assert_sum(problem, singles, z, multipliers):
+    """Cost, constraints and derivatives at z are those of the single trials with their own."""
+    layout, n = problem.layout, problem.n_variables
+    natural = z.copy()
+    cost, gradient = 0.0, np.zeros(n)
+    constraints, hessian = [], np.zeros((n, n))
+    jacobian = np.zeros((problem.n_constraints, n))
+    row = 0
+    for k, single in enumerate(singles):
+        mine = np.arange(layout.offsets[k], layout.offsets[k + 1])
+        at = np.concatenate([mine, layout.parameter_offset + layout.owned.places(k)])
+        rows = np.arange(row, row + single.n_constraints)
+        row = rows[-1] + 1
+        cost += single.cost(natural[at])
+        gradient[at] += single.cost_gradient(natural[at])
+        constraints.append(single.constraints(natural[at]))
+        jacobian[np.ix_(rows, at)] += single.constraint_jacobian(natural[at]).toarray()
+        bend = single.lagrangian_hessian(natural[at], multipliers[rows], 0.7)
+        hessian[np.ix_(at, at)] += bend.toarray()
+    close = {"rtol": 1e-10, "atol": 1e-10}
+    np.testing.assert_allclose(problem.cost(z), cost, **close)
+    np.testing.assert_allclose(problem.cost_gradient(z), gradient, **close)
+    np.testing.assert_allclose(problem.constraints(z), np.concatenate(constraints), **close)
+    np.testing.assert_allclose(problem.constraint_jacobian(z).toarray(), jacobian, **close)
+    found = problem.lagrangian_hessian(z, multipliers, 0.7).toarray()
+    np.testing.assert_allclose(found, hessian, **close)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    owners=st.lists(st.sampled_from(sorted(KINDS)), min_size=4, max_size=4),
+    rules=st.lists(st.sampled_from(sorted(RULES)), min_size=4, max_size=4),
+    subjects=st.lists(st.sampled_from(["anna", "ben", "cleo"]), min_size=1, max_size=5),
+    scheme=st.sampled_from(["radau-3", "lobatto-4", "gauss-2"]),
+    seed=st.integers(0, 99),
+)
+def test_derivatives(owners, rules, subjects, scheme, seed):
+    trials = [
+        made_trial(seed + k, {"subject": who, "side": "left" if k % 2 else "right"})
+        for k, who in enumerate(subjects)
+    ]
+    unknown = {
+        name: KINDS[owner](RULES[rule])
+        for name, owner, rule in zip(NAMES, owners, rules, strict=True)
+    }
+    problem = problem_of(trials, unknown, scheme)
+    singles = [problem_of(trial, dict.fromkeys(NAMES), scheme) for trial in trials]
+    rng = np.random.default_rng(seed)
+    z = rng.uniform(0.5, 1.5, problem.n_variables)
+    assert_sum(problem, singles, z, rng.standard_normal(problem.n_constraints))
