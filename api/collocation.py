@@ -331,6 +331,7 @@ class Collocation(Discretised):
                 "nodes": self.layout.nodes,
                 "arrays": self.layout.arrays,
                 "held": sorted(self.layout.held),
+                "log_scale": sorted(self.symbolic.log_scale),
             },
             log=found.log,
         )

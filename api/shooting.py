@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kinesym import checks
 from kinesym.continuous_adjoint import sampled_gradient
@@ -23,6 +23,7 @@ from kinesym.internal.shooting_arguments import (
 )
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
+from kinesym.runtime.nlp.owned import check_positive
 from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
@@ -133,16 +134,22 @@ class Shooting:
         All is moved into the bounds: results and what is made up silently, what is given with a
         warning. Raises `ValueError` naming what has a wrong size or is not finite.
         """
+        unknowns, (low, high) = self._given.unknowns, self.bounds
+        q, given = self._guessed(guess)
+        if not (np.isfinite(q) & (q >= low) & (q <= high)).all():  # as nearly never
+            q = within(q, self.bounds, given, unknowns.names.__getitem__)
+        check_positive(unknowns.owned, q[: len(unknowns.parameters)])
+        return q
+
+    def _guessed(self, guess: Any) -> tuple[Array, NDArray[np.bool_]]:
+        """q of a guess, bounds aside, and which entries were given."""
         unknowns, fine, layout = self._given.unknowns, self._given.fine, self._given.layout
         if isinstance(guess, Fit) and list(guess.names) == unknowns.names:
-            return np.clip(guess.values, *self.bounds)
+            return guess.values, np.zeros(unknowns.size, dtype=bool)
         values = values_of_results(guess, layout, fine)
         given = np.full(unknowns.size, values is None)
         if values is None and not isinstance(guess, Mapping | None):
-            q, (low, high) = vector_of_guess(guess, unknowns.names), self.bounds
-            if (np.isfinite(q) & (q >= low) & (q <= high)).all():  # as nearly always
-                return q
-            return within(q, self.bounds, given, unknowns.names.__getitem__)
+            return vector_of_guess(guess, unknowns.names), given
         if values is None:
             states = unknowns.states if unknowns.several else unknowns.initial
             names = [*states, *unknowns.inputs, *unknowns.owned.parameters]
@@ -155,8 +162,7 @@ class Shooting:
         if isinstance(guess, Mapping):
             mine = slice(layout.parameter_offset, layout.duration_offset)
             given[: len(unknowns.parameters)] = fixed[mine]
-        q = unknowns.gathered(layout, z)
-        return within(q, self.bounds, given, unknowns.names.__getitem__)
+        return unknowns.gathered(layout, z), given
 
     def unpack(self, q: ArrayLike) -> dict[str, float]:
         """Values by name, for q or a gradient."""
@@ -186,7 +192,8 @@ class Shooting:
             what = "multiple shooting" if self.segments > 1 else "a hybrid model"
             raise ValueError(f"there is no continuous adjoint of {what}; use mode='adjoint'")
         runs, owned = self._trials.trajectories(q), self._given.unknowns.owned
-        return sampled_gradient(self.symbolic, runs, owned, self.names)
+        found = sampled_gradient(self.symbolic, runs, owned, self.names)
+        return found + self._trials.priors.gradient(q)
 
     def trajectories(self, guess: Any = None) -> list[Trajectory]:
         """The simulated trials at q, with their measurements; raises `ValueError` if one does not

@@ -89,7 +89,8 @@ class Points:
     x, u, s : states and unknown inputs with values at nodes, and signals, one argument for each of
     `suffixes`. p, T, k : unknown parameters, one argument for each of their arrays, the duration
     (if free) and known parameters.
-    groups : those of z.
+    groups : those of z. scaled : parameters of which z has the logarithm, symbols that stand for
+    their values in the equations, which are differentiated with respect to these first.
     """
 
     def __init__(self, problem: Problem, suffixes: Sequence[str] = ("0", "1")) -> None:
@@ -109,6 +110,13 @@ class Points:
         ]
         self.T = self.group("T", duration, varying=False)
         self.k = self.group("k", problem.known_parameters, varying=False)
+        self.scaled: dict[int, int] = {}
+        for array in self.p:
+            for symbol in array.symbols:
+                name = symbol.removeprefix(f"{array.name}.")
+                if name in problem.log_scale:
+                    value = self.graph.function("exp", self.graph.symbol(symbol))
+                    self.scaled[self.graph.symbol(f"scaled.{name}")] = value
 
     @property
     def varying(self) -> tuple[Group, ...]:
@@ -161,7 +169,9 @@ class Points:
     def _parameters(self) -> dict[sp.Basic, int]:
         arrays = self.problem.parameter_arrays.values()
         symbols = (*(p for members in arrays for p in members), *self.problem.known_parameters)
-        return dict(zip(symbols, self.nodes(*self.p, self.k), strict=True))
+        found = dict(zip(symbols, self.nodes(*self.p, self.k), strict=True))
+        on_scale = [p for p in symbols if name_of(p) in self.problem.log_scale]
+        return {**found, **dict(zip(on_scale, self.scaled, strict=True))}
 
     def boundary(self, e: sp.Expr, first: Lowering, last: Lowering) -> int:
         """A condition in which `at_start` and `at_end` stand for values at the two ends."""
@@ -239,12 +249,22 @@ class Ends(Points):
         at = self.at(k, *self.nodes(self._times[k]))
         return At({**at.values, **{x: s for x, (s, _) in self._continued[k].items()}}, at.time)
 
-    def family(self, name: str, cost: int, rows: Mapping[str, int]) -> Family:
-        """Cost and constraints, by their labels, as a family."""
+    def family(
+        self,
+        name: str,
+        cost: int,
+        rows: Mapping[str, int],
+        squares: Sequence[tuple[int, int]] = (),
+        more: tuple[Argument, ...] = (),
+    ) -> Family:
+        """Cost, squares and constraints, by their labels, as a family; more : data of squares."""
         continued = [pair for side in self._continued for pair in side.values()]
-        outer = [*self.own, *(symbol for symbol, _ in continued)]
-        inner = [*self.own, *(value for _, value in continued)]
-        return Family(name, self.graph, self.groups, self._data, outer, inner, cost, rows)
+        outer = [*self.own, *self.scaled, *(symbol for symbol, _ in continued)]
+        inner = [*self.own, *self.scaled.values(), *(value for _, value in continued)]
+        data = (*self._data, *more)
+        return Family(
+            name, self.graph, self.groups, data, outer, inner, cost, rows, squares=squares
+        )
 
 
 def integrates_on_intervals(problem: Problem) -> bool:

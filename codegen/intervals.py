@@ -162,7 +162,8 @@ class Interval(Points):
         squares: list[tuple[int, int]],
     ) -> Family:
         """The interval as a family."""
-        outer, inner = [*self.own, *self.linked], [*self.own, *self.linked.values()]
+        outer = [*self.own, *self.scaled, *self.linked]
+        inner = [*self.own, *self.scaled.values(), *self.linked.values()]
         groups, data = self.groups, self.data
         return Family(
             "interval", self.graph, groups, data, outer, inner, cost, rows, outputs, squares

@@ -24,9 +24,9 @@ def point_kernels(problem: Problem) -> tuple[list[Kernel], dict[str, object]]:
     and t, `integrand` with its derivatives, `curvature` in each u, of weight * integrand +
     multipliers . equations, and `outputs` of models with algebraic states.
 
-    They do not depend on the scheme, nor on the owners of parameters.
+    They do not depend on the scheme, nor on owners and scales of parameters.
     """
-    problem = replace(problem, owners={})
+    problem = replace(problem, owners={}, log_scale=frozenset(), priors=())
     s, model = Points(problem, suffixes=()), problem.model
     g, [p] = s.graph, s.p
     xdot, x = s.group("xdot", model.states), s.group("x", model.states)

@@ -23,6 +23,8 @@ class Problem:
 
     unknown_parameters, unknown_inputs : what is solved for, besides the states.
     owners : labels of unknown parameters that have a value per owner, not one for all trials.
+    log_scale : unknown parameters of which z has the logarithm. priors : those with a prior, a
+        normal density of what z has, whose mean and weight are numbers of the trials.
     signals : trajectories that are known, by name: the other inputs of the model, and functions of
         time that appear only in the objective or in path conditions.
     measurements : measured states, inputs and outputs, by name.
@@ -57,6 +59,8 @@ class Problem:
     cycle: Sequence[sp.Expr] = ()
     contacts: Sequence[Contact] = ()
     owners: Mapping[str, str] = field(default_factory=dict)
+    log_scale: frozenset[str] = frozenset()
+    priors: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         known, moving = self.known_symbols, moving_symbols(self.model)
@@ -228,7 +232,8 @@ class Problem:
     def aimless(self) -> bool:
         """Whether there is no objective: any motion that meets the conditions will do."""
         terms = (self.objective.integrand, self.objective.terminal)
-        return not self.objective.least_squares and all(term == 0 for term in terms)
+        squares = bool(self.objective.least_squares or self.priors)
+        return not squares and all(term == 0 for term in terms)
 
     def _check_objective(self) -> None:
         objective = self.objective

@@ -16,18 +16,17 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import transcribe
+from kinesym.internal.parameters import checked_unknowns, known_values, priors_of
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.problem import (
     check_index,
     highest_index,
     kinematic_pairs,
-    known_values,
     named_bounds,
     symbolic_problem,
     warn_of_degrees,
 )
-from kinesym.internal.unknowns import checked_unknowns
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
@@ -108,7 +107,7 @@ class Discretised:
         """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""
         self.trials = trials
         self._start: Solution | None = None
-        self.nlp = make_nlp(self._built, trials, self._known, self._threads)
+        self.nlp = self._nlp(self._built, trials)
         self.layout = self.nlp.layout
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
@@ -153,7 +152,10 @@ class Discretised:
                 "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"
             )
         built = self._transcribed("gauss-newton")[1]
-        return make_nlp(built, self.trials, self._known, self._threads)
+        return self._nlp(built, self.trials)
+
+    def _nlp(self, built: Built, trials: Sequence[Experiment]) -> NLP:
+        return make_nlp(built, trials, self._known, self._threads, priors_of(self._unknown))
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
@@ -186,7 +188,8 @@ class Discretised:
                     f"the free vector has {self.n_variables} entries, got {guess.shape}"
                 )
             z = real_array(guess, "the free vector")
-            return within(z, bounds, np.ones(len(z), dtype=bool), self.variable_name)
+            every = np.ones(len(z), dtype=bool)
+            return within(z, bounds, every, self.variable_name, layout.natural)
         values, rates = values_of_results(guess, layout, self.trials), dict[str, str]()
         by_hand = values is None
         if values is None:
@@ -200,7 +203,7 @@ class Discretised:
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates)
-        return within(z, bounds, given & by_hand, self.variable_name)
+        return within(z, bounds, given & by_hand, self.variable_name, layout.natural)
 
     def unpack(self, z: Array) -> dict[str, Any]:
         """Values by name: (N,) for trajectories (a list of these for several trials), numbers."""
@@ -270,7 +273,7 @@ class Discretised:
         return self.nlp.about
 
     def _parameters(self, z: Array) -> dict[str, float]:
-        values = self.layout.parameter_values(z)
+        values = self.layout.owned.natural(self.layout.parameter_values(z))
         return dict(zip(self.layout.parameters, map(float, values), strict=True))
 
     def _parameters_of(self, z: Array, trial: int) -> dict[str, float]:
@@ -289,6 +292,7 @@ class Discretised:
             and other.get("nodes") == layout.nodes
             and other.get("arrays") == layout.arrays
             and other.get("scheme") == self.symbolic.scheme.name
+            and other.get("log_scale", []) == sorted(self.symbolic.log_scale)
             and solution.free_vector.shape == (self.n_variables,)
             and solution.multipliers.shape == (self.n_constraints,)
         )

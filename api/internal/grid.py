@@ -51,14 +51,15 @@ def grid_error(
     """
     functions, numbers = PointFunctions(built, known), finer(scheme)
     layout, z, note = nlp.layout, solution.free_vector, ""
-    shift, inverse = np.full(nlp.n_variables, np.nan), np.full((0, 0), np.nan)
+    slopes = layout.parameter_slopes(z)
+    shift, spreads = np.full(nlp.n_variables, np.nan), np.full(len(slopes), np.nan)
     unknown = [np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes]
     found = GridDefects(unknown, gains=[ends[0] for ends in unknown])
     try:
         given = (z, solution.multipliers, bounds)
         found = grid_defects(nlp, functions, numbers, trials, *given)
         matrix = replace(kkt, hessian=_metric(nlp, z)) if problem.aimless else kkt
-        shift, inverse = _shifts(nlp, z, found, matrix)
+        shift, spreads = _shifts(nlp, z, found, matrix)
     except np.linalg.LinAlgError:
         note = "the equations cannot be solved for the states along the solution"
     except MemoryError:
@@ -81,8 +82,10 @@ def grid_error(
         gains=np.concatenate(found.gains),
         states={x: np.concatenate([c[x] for c in courses]) for x in layout.states},
         inputs={u: np.concatenate([c[u] for c in courses]) for u in layout.inputs},
-        parameters=_named(layout.parameters, layout.parameter_values(shift)),
-        deviations=_deviations(problem, layout.parameters, inverse, trials, solution.objective),
+        parameters=_named(layout.parameters, slopes * layout.parameter_values(shift)),
+        deviations=_deviations(
+            problem, layout.parameters, slopes**2 * spreads, trials, solution.objective
+        ),
         durations=layout.durations(shift).tolist(),
         objective=float(found.objective),
         values=values,
@@ -106,7 +109,7 @@ def _metric(nlp: NLP, z: Array) -> Entries:
 
 
 def _shifts(nlp: NLP, z: Array, found: GridDefects, kkt: Kkt) -> tuple[Array, Array]:
-    """Shifts of all variables, and the block of the parameters in the inverse of the matrix.
+    """Shifts of all variables, and the diagonal of the inverse of the matrix for the parameters.
 
     Along singular arcs the objective is so flat that a small gradient asks for a large step, which
     means nothing: beyond `_FLAT` only what the constraints ask for counts.
@@ -124,7 +127,7 @@ def _shifts(nlp: NLP, z: Array, found: GridDefects, kkt: Kkt) -> tuple[Array, Ar
         rated = [k for k, name in enumerate(layout.at_nodes) if name in layout.states]
         shares = np.abs(steps[rated]).max(axis=1) / np.where(ranges > 0.0, ranges, np.inf)[rated]
         largest = max(largest, float(shares.max(initial=0.0)))
-    return solved[:, int(largest <= _FLAT)], factors.inverse(mine)
+    return solved[:, int(largest <= _FLAT)], np.diag(factors.inverse(mine))
 
 
 def _named(names: Sequence[str], values: Array) -> dict[str, float]:
@@ -134,7 +137,7 @@ def _named(names: Sequence[str], values: Array) -> dict[str, float]:
 def _deviations(
     problem: Problem,
     names: Sequence[str],
-    inverse: Array,
+    spreads: Array,
     trials: Sequence[Experiment],
     objective: float,
 ) -> dict[str, float]:
@@ -146,7 +149,7 @@ def _deviations(
     spare = sum(int(np.isfinite(y).sum()) for y in measured) - len(names)
     if not (problem.objective.least_squares and spare > 0):
         return {}
-    pairs = zip(names, np.diag(inverse), strict=False)
+    pairs = zip(names, spreads, strict=True)
     given = any((std != 1.0).any() for trial in trials for std in trial.std.values())
     size = 2.0 if given else 2.0 * abs(objective) / spare
     return {name: float(np.sqrt(size * spread)) for name, spread in pairs if spread >= 0.0}

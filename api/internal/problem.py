@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,16 +13,15 @@ from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
-from kinesym.checks import naming, shown
-from kinesym.internal.unknowns import Unknown, labels_of
-from kinesym.runtime.arrays import one_number
+from kinesym.checks import shown
+from kinesym.internal.parameters import Unknown, check_prior, labels_of, logs_of, priors_of
 from kinesym.runtime.nlp.collocation import bound_pair
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
-from kinesym.symbolic.model import Model, check_values
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem, measured_expressions
@@ -200,6 +198,8 @@ def symbolic_problem(
         free_duration=trials[0].free_duration,
         contacts=contacts,
         owners=owners,
+        log_scale=frozenset(logs_of(unknown)),
+        priors=list(priors_of(unknown)),
         **asked,
     )
 
@@ -361,65 +361,6 @@ def _relation(name: str, relation: Relational) -> tuple[sp.Expr, tuple[float, fl
     raise ValueError(f"{name}, {relation}, is neither an equation nor an inequality")
 
 
-def known_values(
-    model: Model,
-    unknown: Collection[str],
-    known: Mapping[Any, float],
-    trials: Sequence[Experiment],
-    more: Sequence[str] = (),
-) -> list[dict[str, float]]:
-    """Of each trial the values of the known parameters of a model, and of `more`: for all from
-    `known` or the model, or from the experiments. Raises `ValueError` naming one without value,
-    and one with several."""
-    names = [*model.parameter_names, *more]
-    given = by_name(known, names, "known")
-    own = [
-        by_name(trial.parameters, names, f"parameters of trial {k}")
-        for k, trial in enumerate(trials)
-    ]
-    for name in given:
-        if name in unknown:
-            raise ValueError(f"parameter {name} is both known and unknown")
-    for name in dict.fromkeys(name for row in own for name in row):
-        _check_in_all(name, [name in row for row in own])
-        if name in given or name in unknown:
-            other = "known for all trials" if name in given else "unknown"
-            raise ValueError(f"parameter {name} has a value in each trial and is {other}; choose")
-    shared = {**model.values, **given}
-    found = [_row_of_values(names, {**shared, **row}, unknown) for row in own]
-    for k, row in enumerate(found[: None if own[0] else 1]):
-        with naming(f"trial {k}") if own[0] else nullcontext():
-            check_values(model, row)
-    return found
-
-
-def _check_in_all(name: str, given: Sequence[bool]) -> None:
-    """Raise `ValueError` for a parameter that only some trials give."""
-    if not all(given):
-        raise ValueError(
-            f"parameter {name} has a value in trial {given.index(True)} and none in trial "
-            f"{given.index(False)}; give it in the parameters of all experiments"
-        )
-
-
-def _row_of_values(
-    names: Sequence[str], values: Mapping[str, float], unknown: Collection[str]
-) -> dict[str, float]:
-    """Values of what is not unknown."""
-    row: dict[str, float] = {}
-    for name in names:
-        if name not in values and name not in unknown:
-            raise ValueError(
-                f"parameter {name} has no value; give known={{{name!r}: ...}} or make it unknown"
-            )
-        if name in values:
-            what = f"the value of parameter {name}"
-            remedy = "; what differs between trials goes into Experiment(parameters=...)"
-            number = one_number(values[name], what, remedy)
-            row |= {} if name in unknown else {name: number}
-    return row
-
-
 def named_bounds(
     model: Model,
     unknown: Mapping[str, Unknown],
@@ -428,11 +369,11 @@ def named_bounds(
 ) -> dict[str, tuple[float, float]]:
     """(low, high) of parameters, inputs and states by name; infinite where free."""
     allowed = [*model.state_names, *unknown_inputs]
-    given = by_name(bounds, allowed, "bounds")
-    for name in given:
+    given_bounds = by_name(bounds, allowed, "bounds")
+    for name in given_bounds:
         if unknown_inputs.get(name) is not None:
             raise ValueError(f"bounds of {name} are given in bounds and in unknown_inputs")
-    every = {**{k: v for k, v in unknown_inputs.items() if k not in given}, **given}
+    every = {**{k: v for k, v in unknown_inputs.items() if k not in given_bounds}, **given_bounds}
     pairs = {name: (p.low, p.high) for name, p in unknown.items()}
     pairs |= {name: bound_pair(name, bound) for name, bound in every.items()}
     for name in set(model.positive) & set(pairs):
@@ -440,6 +381,8 @@ def named_bounds(
         if high <= 0.0:
             raise ValueError(f"bounds of {name} are ({low:g}, {high:g}), but it must be positive")
         pairs[name] = (max(low, 0.0), high)
+    for name, given in unknown.items():
+        check_prior(name, given, pairs[name])
     return pairs
 
 

@@ -18,17 +18,23 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
+from kinesym.internal.parameters import (
+    Unknown,
+    checked_unknowns,
+    known_values,
+    labels_of,
+    logs_of,
+    priors_of,
+)
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.problem import (
     check_method,
     checked_trials,
-    known_values,
     named_bounds,
     symbolic_problem,
 )
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
-from kinesym.internal.unknowns import Unknown, checked_unknowns, labels_of
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built
@@ -37,6 +43,7 @@ from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
+from kinesym.runtime.stepping.priors import Priors, priors_by_name
 from kinesym.runtime.stepping.simulated import System
 from kinesym.runtime.stepping.simulation import Stepper
 from kinesym.runtime.stepping.smooth_shooting import Residuals, SmoothTrials
@@ -97,12 +104,16 @@ class ShootingArguments:
             blocks=(Block("x", states, None), Block("u", inputs, None)),
             states=self.unknowns.states,
             inputs=self.unknowns.inputs,
-            owned=self.unknowns.owned,
+            owned=replace(self.unknowns.owned, log_scale=frozenset()),
             held=frozenset(),
             labels=dict.fromkeys(FAMILIES, ()),
             grids=tuple(trial.grid for trial in self.fine),
             free_duration=False,
         )
+
+    def priors(self, factor: float) -> Priors:
+        """What is known of parameters beforehand; factor : that of the measurements in J."""
+        return priors_by_name(self.unknowns.owned, priors_of(self.unknown), factor)
 
     @property
     def system(self) -> System:
@@ -155,7 +166,7 @@ def shooting_arguments(
     fine = listed if hybrid else [trial.refined(steps.substeps) for trial in listed]
     unknowns = Unknowns(
         states=model.state_names,
-        owned=owned_parameters(list(asked), labels_of(asked), listed),
+        owned=owned_parameters(list(asked), labels_of(asked), listed, logs_of(asked)),
         initial=tuple(start_bounds),
         inputs=tuple(u for u in model.input_names if u in free),
         segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
@@ -203,6 +214,7 @@ class SmoothProgram:
             given.unknowns,
             given.system,
             given.trials,
+            given.priors(problem.objective.least_squares or 1.0),
             nlp=make_nlp(built, given.fine, given.known, given.threads),
             stepper=Stepper.of(built, SCHEMES[method].name if method in SCHEMES else method),
             squares=squares,
@@ -221,7 +233,7 @@ def smooth_program(given: ShootingArguments) -> SmoothProgram:
     problem = symbolic_problem(
         given.model,
         given.fine,
-        given.unknown,
+        {name: p.in_natural_scale for name, p in given.unknown.items()},
         given.free,
         EXPLICIT.get(method) or replace(RK4, name=method),
         given.objective,

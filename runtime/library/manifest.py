@@ -61,7 +61,8 @@ class CollocationManifest:
 
     stages, signal_places, measured_places : places in an interval, the last with weights. to_ends :
     weights that continue what the stages have to both nodes. quadrature : of both nodes. owners :
-    unknown parameters with a value per owner, and their labels.
+    unknown parameters with a value per owner, and their labels. log_scale, priors : unknown
+    parameters of which z has the logarithm, and those with a prior.
     """
 
     model: str
@@ -84,6 +85,8 @@ class CollocationManifest:
     free_duration: bool
     families: Mapping[str, FamilyManifest]
     owners: tuple[tuple[str, str], ...] = ()
+    log_scale: tuple[str, ...] = ()
+    priors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,7 @@ def grid_defects(
         objective += d.objective + float(d.gains.sum())
         ends.append(d.ends.T)
         gains.append(d.gains)
+    nlp.layout.parameter_values(gradient)[:] *= nlp.layout.parameter_slopes(z)
     return GridDefects(ends, gradient, rows, objective, gains)
 
 

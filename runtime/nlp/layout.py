@@ -236,12 +236,23 @@ class Layout:
                     row[1:] += 0.5 * (course.within(grid, 1.0) - row[1:])
 
     def parameter_values(self, z: Array) -> Array:
-        """The unknown parameters, a view of shape (r,)."""
+        """What z has for the unknown parameters, a view of shape (r,): of those on a logarithmic
+        scale the logarithm."""
         return z[self.parameter_offset : self.duration_offset]
 
     def parameters_of(self, z: Array, trial: int) -> Array:
-        """Those of a trial, in the order of the model, without those of other owners."""
-        return self.parameter_values(z)[self.owned.places(trial)]
+        """Values of a trial, in the order of the model, without those of other owners."""
+        return self.owned.natural(self.parameter_values(z))[self.owned.places(trial)]
+
+    def natural(self, z: Array) -> Array:
+        """z with the values of the parameters instead of their logarithms."""
+        values = np.array(z)
+        self.parameter_values(values)[:] = self.owned.natural(self.parameter_values(z))
+        return values
+
+    def parameter_slopes(self, z: Array) -> Array:
+        """Derivatives of the values of the parameters by what z has for them, (r,)."""
+        return self.owned.slopes(self.parameter_values(z))
 
     def durations(self, z: Array) -> Array:
         """The unknown durations, a view; empty if they are known."""

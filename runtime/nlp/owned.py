@@ -8,16 +8,16 @@ In the order in which they lie in z, with parameters k for all, a and b per subj
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kinesym.checks import suggest
-from kinesym.runtime.arrays import one_number
+from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.signals.experiment import TRIAL, Experiment
 
 #: The array of parameters of all trials; those by a label are p_LABEL.
@@ -56,10 +56,11 @@ class Group:
 @dataclass(frozen=True)
 class Owned:
     """All values of the unknown parameters. parameters : their names in the order of the model,
-    without owners."""
+    without owners. log_scale : those of which z has the logarithm."""
 
     parameters: tuple[str, ...]
     groups: tuple[Group, ...]
+    log_scale: frozenset[str] = frozenset()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -70,6 +71,28 @@ class Owned:
     def members(self) -> tuple[str, ...]:
         """The parameter of each value."""
         return tuple(p for g in self.groups for _ in g.owners for p in g.members)
+
+    @cached_property
+    def log(self) -> NDArray[np.bool_]:
+        """Which values z has the logarithm of."""
+        return np.array([p in self.log_scale for p in self.members], dtype=bool)
+
+    def natural(self, entries: Array) -> Array:
+        """Values from the entries of z, (r,)."""
+        values = entries.copy()
+        values[self.log] = np.exp(entries[self.log])
+        return values
+
+    def slopes(self, entries: Array) -> Array:
+        """Derivatives of the values by the entries of z, (r,)."""
+        return np.where(self.log, self.natural(entries), 1.0)
+
+    def entries(self, values: ArrayLike) -> Array:
+        """Entries of z from values, (r,)."""
+        made = np.array(values, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            made[self.log] = np.log(made[self.log])
+        return made
 
     def begin(self, array: str, trial: int) -> int:
         """Where an array of parameters of a trial begins among all values."""
@@ -105,13 +128,24 @@ def is_parameters(array: str) -> bool:
     return array == _SHARED or array.startswith(f"{_SHARED}_")
 
 
+def check_positive(owned: Owned, values: Array) -> None:
+    """Raise `ValueError` for a guess (r,) that has no logarithm where that is estimated."""
+    for name, value in zip(np.array(owned.names)[owned.log], values[owned.log], strict=True):
+        if value <= 0.0:
+            raise ValueError(
+                f"the guess of {name} is {value:g}, but on a log scale it must be positive; give "
+                "guess={...}"
+            )
+
+
 def owned_parameters(
     parameters: Sequence[str],
     labels: Mapping[str, str],
     trials: Sequence[Experiment],
+    log_scale: Iterable[str] = (),
 ) -> Owned:
-    """The unknown parameters, with the labels of those that have a value per owner. Raises
-    `ValueError` for a trial without such a label."""
+    """The unknown parameters, with the labels of those that have a value per owner, and those of
+    which z has the logarithm. Raises `ValueError` for a trial without such a label."""
     groups, begin = list[Group](), 0
     for label in dict.fromkeys(["", *(labels[p] for p in parameters if p in labels)]):
         members = tuple(p for p in parameters if labels.get(p, "") == label)
@@ -120,7 +154,7 @@ def owned_parameters(
         of_trial = tuple(names.index(owner) for owner in owners)
         groups.append(Group(label, members, names, of_trial, begin))
         begin = groups[-1].end
-    return Owned(tuple(parameters), tuple(groups))
+    return Owned(tuple(parameters), tuple(groups), frozenset(log_scale))
 
 
 def _owner(members: Sequence[str], label: str, trial: int, trials: Sequence[Experiment]) -> str:

@@ -209,7 +209,8 @@ class Scaled:
     kkt: Kkt
 
     @cached_property
-    def _full(self) -> Any:
+    def plain(self) -> Any:
+        """The matrix K itself, with both triangles."""
         rows, columns, values = self.kkt.lower()
         n, off = self.kkt.order, rows != columns
         entries = np.concatenate([values, values[off]])
@@ -219,7 +220,7 @@ class Scaled:
     @cached_property
     def scale(self) -> Array:
         """The diagonal of D, by sweeps over the rows (Ruiz 2001, RAL-TR-2001-034)."""
-        full, scale = self._full, np.ones(self.kkt.order)
+        full, scale = self.plain, np.ones(self.kkt.order)
         sizes, columns, begins = np.abs(full.data), full.indices, full.indptr[:-1]
         for _ in range(_SWEEPS):  # no row is empty: the diagonal is stored
             most = np.maximum.reduceat(sizes * scale[columns], begins) * scale
@@ -229,15 +230,11 @@ class Scaled:
     def product(self, x: Array) -> Array:
         """D K D x, (n,) or (n, k)."""
         d = self.scale if x.ndim == 1 else self.scale[:, None]
-        return np.asarray(d * (self._full @ (d * x)))
-
-    def plain_product(self, x: Array) -> Array:
-        """K x."""
-        return np.asarray(self._full @ x)
+        return np.asarray(d * (self.plain @ (d * x)))
 
     def sizes(self, x: Array) -> Array:
         """|x|' |K| |x| of each column of x (n, k)."""
-        return np.asarray((np.abs(x) * (abs(self._full) @ np.abs(x))).sum(axis=0))
+        return np.asarray((np.abs(x) * (abs(self.plain) @ np.abs(x))).sum(axis=0))
 
     def solve(self, b: Array, added: float) -> tuple[Array, Array]:
         """x for sides b (n, k) of D K D x = b, refined for as long as that helps, and what is left

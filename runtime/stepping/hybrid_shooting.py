@@ -14,6 +14,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal, SignalGradient
 from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
+from kinesym.runtime.stepping.priors import Priors
 from kinesym.runtime.stepping.simulated import Diverged, Simulated, System, unstable
 from kinesym.runtime.stepping.unknowns import Unknowns
 
@@ -42,9 +43,10 @@ class HybridTrials(Simulated):
         initial: Sequence[Mapping[str, float]],
         inputs: Sequence[Mapping[str, Signal | ParametricSignal]],
         unknowns: Unknowns,
+        priors: Priors,
         factor: float = 1.0,
     ) -> None:
-        super().__init__(unknowns, system, trials)
+        super().__init__(unknowns, system, trials, priors)
         self._run_trial, self._initial, self._inputs = run, initial, inputs
         self._factor = factor
 
@@ -74,10 +76,10 @@ class HybridTrials(Simulated):
         return made
 
     def _cost(self, q: Array) -> float:
-        r = self.residuals(q)
+        r = self._residuals(q)
         return float(r @ r)
 
-    def residuals(self, q: Array) -> Array:
+    def _residuals(self, q: Array) -> Array:
         """(simulated - measured) / std of all samples that are not missing, by trial, then by
         measurement."""
         parts = [
@@ -115,7 +117,7 @@ class HybridTrials(Simulated):
 
     # -- derivatives ------------------------------------------------------------------------
 
-    def gradient(self, q: Array) -> Array:
+    def _gradient(self, q: Array) -> Array:
         result, unknowns = np.zeros(q.size), self.unknowns
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
             values = self.values(q, k)
@@ -134,13 +136,13 @@ class HybridTrials(Simulated):
                     result[j] += sum(float(a @ b) for a, b in mine)
         return result
 
-    def forward_gradient(self, q: Array) -> Array:
-        return np.asarray(2.0 * self.residuals(q) @ self._jacobian(q))
+    def _forward_gradient(self, q: Array) -> Array:
+        return np.asarray(2.0 * self._residuals(q) @ self._dense(q))
 
-    def jacobian(self, q: Array) -> csr_array:
-        return _full(self._jacobian(q))
+    def _jacobian(self, q: Array) -> csr_array:
+        return _full(self._dense(q))
 
-    def _jacobian(self, q: Array) -> Array:
+    def _dense(self, q: Array) -> Array:
         unknowns, parts = self.unknowns, list[Array]()
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
             values = self.values(q, k)

@@ -20,6 +20,7 @@ from kinesym.runtime.native import HELD, LINEAR, Chain, Run
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.stepping.priors import Priors
 from kinesym.runtime.stepping.simulated import Diverged, Simulated, System, unstable
 from kinesym.runtime.stepping.simulation import (
     IVP,
@@ -65,6 +66,7 @@ class SmoothTrials(Simulated):
         unknowns: Unknowns,
         system: System,
         trials: Sequence[Experiment],
+        priors: Priors,
         *,
         nlp: NLP,
         stepper: Stepper,
@@ -75,7 +77,7 @@ class SmoothTrials(Simulated):
         measured: bool,
         weighted: bool,
     ) -> None:
-        super().__init__(unknowns, system, trials)
+        super().__init__(unknowns, system, trials, priors)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
         self.nlp, self._stepper, self._squares = nlp, stepper, squares
         self._fine = fine
@@ -222,22 +224,22 @@ class SmoothTrials(Simulated):
     def check_squares(self) -> None:
         self._squares()
 
-    def residuals(self, q: Array) -> Array:
+    def _residuals(self, q: Array) -> Array:
         return self._squares().values(self.simulate(q))
 
-    def jacobian(self, q: Array) -> csr_array:
+    def _jacobian(self, q: Array) -> csr_array:
         return self._squares().jacobian(self.simulate(q)) @ self.tangent(q)[0]
 
     # -- derivatives ------------------------------------------------------------------------
 
-    def forward_gradient(self, q: Array) -> Array:
+    def _forward_gradient(self, q: Array) -> Array:
         direct = self.nlp.gradient(self.simulate(q))
         return np.asarray(self.tangent(q)[0].T @ direct)
 
     def gap_jacobian(self, q: Array) -> csr_array:
         return self.tangent(q)[1]
 
-    def gradient(self, q: Array) -> Array:
+    def _gradient(self, q: Array) -> Array:
         z = self.simulate(q)
         direct = self.nlp.gradient(z)
         result = np.zeros(self.unknowns.size)

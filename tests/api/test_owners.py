@@ -6,6 +6,8 @@ import sympy as sp
 from scipy.optimize import least_squares
 
 import kinesym as ks
+from kinesym.runtime.results.apart import apart, spreads_of_trials
+from kinesym.runtime.results.undetermined import spreads
 
 t = ks.t
 x, v = ks.dynamicsymbols("x v")
@@ -305,3 +307,229 @@ def test_bad_owners():
     linked = ks.Phases(trials, links=[c * ks.at_start(x) - ks.at_end(x)])
     with pytest.raises(ValueError, match="depends on parameter c, which has a value of its own"):
         ks.Collocation(model, linked, unknown=UNKNOWN)
+
+
+@pytest.mark.parametrize("free", [False, True], ids=["fixed", "free duration"])
+def test_spreads_trial_by_trial_are_those_of_all_at_once(free):
+    rng = np.random.default_rng(5)
+    trials = of_subjects()
+    if free:
+        trials = [
+            ks.Experiment(
+                TIME / TIME[-1],
+                measurements=trial.measurements,
+                std=trial.std,
+                duration=(1.9, 2.1),
+                labels=trial.labels,
+            )
+            for trial in trials
+        ]
+    unknown = {m: ks.per_trial(ks.lognormal(1.0, 1.1)), **UNKNOWN}
+    problem = ks.Collocation(oscillator(), trials, unknown)
+    found = problem.solve(guess={k: 15.0, c: 1.0})
+    layout, kkt = problem.layout, problem._kkt(found)
+    mine = layout.parameter_offset + np.arange(len(layout.parameters))
+    kkt.stiffness[mine[2]] = np.inf  # as one that is fixed
+    blur = rng.uniform(0.0, 1e-3, problem.n_variables)
+    one, other = spreads_of_trials(kkt, mine, blur, apart(layout)), spreads(kkt, mine, blur)
+    np.testing.assert_allclose(one.inverse, other.inverse, rtol=1e-6, atol=1e-12)
+    np.testing.assert_array_equal(one.signs, other.signs)
+    size = 1.0 / np.diag(other.inverse)[[0, 1, 3]]
+    for share in (0.05, 0.2):  # of the curvature, so that it is lost in doubt, or not
+        large = np.zeros(problem.n_variables)
+        large[mine[[0, 1, 3]]] = share * size
+        one = spreads_of_trials(kkt, mine, large, apart(layout))
+        np.testing.assert_array_equal(one.signs, spreads(kkt, mine, large).signs)
+    assert apart(ks.Collocation(oscillator(), trials, dict.fromkeys([m, k, c])).layout) is None
+
+
+# -- priors -----------------------------------------------------------------------------------
+
+
+def test_prior_of_a_linear_model_in_closed_form():
+    """x' = a w(t): x - x(0) is linear in a, the estimate a weighted mean of record and prior."""
+    a = sp.Symbol("a")
+    w = ks.dynamicsymbols("w")
+    model = ks.Model("line", [x], [w], [a], [x.diff(t) - a * w])
+    rng = np.random.default_rng(3)
+    trials = [
+        ks.Experiment(
+            TIME,
+            inputs={w: 1.0},
+            measurements={x: s * TIME + 0.5 * rng.standard_normal(41)},
+            std={x: 0.5},
+            labels={"subject": who},
+        )
+        for s, who in zip((1.0, 0.4), ("anna", "ben"), strict=True)
+    ]
+    prior = ks.per("subject", ks.normal(0.7, 0.2, low=-5))
+    problem = ks.Collocation(
+        model, [*trials, trials[0]], {a: prior}, boundary=[ks.at_start(x)], scheme="gauss-2"
+    )
+    found = problem.solve()
+    fits = {"anna": (2, 0), "ben": (1, 1)}
+    precision = {who: n * TIME @ TIME / 0.25 + 25.0 for who, (n, _) in fits.items()}
+    for who, (n, k) in fits.items():
+        sides = n * TIME @ trials[k].measurements["x"] / 0.25 + 25.0 * 0.7
+        assert abs(found.parameters[f"a[{who}]"] - sides / precision[who]) < 1e-10
+    expected = np.diag([1.0 / precision["anna"], 1.0 / precision["ben"]])
+    np.testing.assert_allclose(problem.covariance(found), expected, atol=1e-14)
+    shooting = ks.Shooting(model, [*trials, trials[0]], {a: prior}, initial={x: 0.0})
+    for optimizer in ("bfgs", "least-squares", "ipopt"):
+        fit = shooting.solve(optimizer=optimizer)
+        for name, value in found.parameters.items():
+            assert abs(fit.parameters[name] - value) < 1e-7
+        assert abs(fit.objective - found.objective) < 1e-8 * found.objective
+        np.testing.assert_allclose(fit.covariance, expected, atol=1e-12)
+
+
+def test_prior_alone():
+    """Without a record an estimate is that of its prior."""
+    bare = ks.Experiment(TIME, measurements={v: 0.0 * TIME}, std={v: 1.0})
+    unknown = {k: ks.normal(30.0, 2.0), c: ks.lognormal(0.5, 1.4), m: ks.log_scale(0.9, 1.1)}
+    problem = ks.Collocation(oscillator(), bare, unknown, boundary=[ks.at_start(x)])
+    found = problem.solve()
+    assert abs(found.parameters["k"] - 30.0) < 1e-6
+    assert abs(found.parameters["c"] - 0.5) < 1e-7
+
+
+def test_bad_priors():
+    for bad in (0.0, -1.0, np.inf, "1"):
+        with pytest.raises(ValueError, match=r"the standard deviation of ks\.normal must be posit"):
+            ks.normal(1.0, bad)
+    with pytest.raises(ValueError, match=r"the mean of ks\.normal must be a finite number"):
+        ks.normal(None, 1.0)
+    with pytest.raises(ValueError, match=r"the mean 70 of the prior .* outside its bounds \(80, "):
+        ks.normal(70, 5, low=80, high=90)
+    with pytest.raises(ValueError, match=r"the factor of ks\.lognormal must be more than 1"):
+        ks.lognormal(1.0, 0.5)
+    with pytest.raises(ValueError, match=r"the median of ks\.lognormal must be positive"):
+        ks.lognormal(-1.0, 2.0)
+    with pytest.raises(ValueError, match="low is 0, but a logarithm needs positive bounds"):
+        ks.log_scale(0, 10)
+    with pytest.raises(ValueError, match="high is -1, but a logarithm needs positive bounds"):
+        ks.log_scale(None, -1)
+    with pytest.raises(ValueError, match="crossed"):
+        ks.log_scale(10, 1)
+    positive = ks.Model("p", [x], [], [c], [x.diff(t) + c * x], positive=[c])
+    trial = record(20, 0.4, 1.0)
+    with pytest.raises(ValueError, match=r"the mean -1 of the prior of c is outside its bounds"):
+        ks.Collocation(positive, trial, unknown={c: ks.normal(-1, 2)})
+    problem = ks.Collocation(positive, trial, unknown={c: ks.log_scale()})
+    with pytest.raises(ValueError, match="the guess of c is -2, but on a log scale it must be p"):
+        problem.pack({c: -2.0})
+    shooting = ks.Shooting(positive, trial, unknown={c: ks.log_scale()}, initial={x: 1.0})
+    with pytest.raises(ValueError, match="the guess of c is 0, but on a log scale it must be pos"):
+        shooting.pack({c: 0.0})
+    with pytest.warns(UserWarning, match=r"the guess of parameter c, 20, is outside .*\(1, 10\)"):
+        ks.Collocation(positive, trial, unknown={c: ks.log_scale(1, 10)}).pack({c: 20.0})
+
+
+# -- logarithmic scale ------------------------------------------------------------------------
+
+
+def test_log_scale_has_the_same_optimum():
+    trials = of_subjects()
+    linear = ks.Collocation(oscillator(), trials, UNKNOWN, scheme="radau-3")
+    wanted = linear.solve(guess={k: 15.0, c: 1.0})
+    unknown = {k: ks.log_scale(1, 100), c: ks.per("subject", ks.log_scale(1e-3, 10))}
+    problem = ks.Collocation(oscillator(), trials, unknown, scheme="radau-3")
+    assert problem.unpack(problem.pack({k: 15.0, c: 1.0}))["k"] == pytest.approx(15.0)
+    found = problem.solve(guess={k: 15.0, c: 1.0})
+    again = problem.solve(guess=wanted)
+    assert again.iterations < 8
+    assert problem.solve(guess=found).iterations < 8
+    with pytest.raises(ValueError, match="another problem"):
+        linear.covariance(found)
+    for solution in (found, again):
+        for name, value in wanted.parameters.items():
+            assert abs(solution.parameters[name] / value - 1.0) < 1e-7
+    assert [run.parameters for run in found.trials][2]["c"] == found.parameters["c[ben]"]
+    np.testing.assert_allclose(problem.covariance(found), linear.covariance(wanted), rtol=1e-6)
+    errors, others = found.grid_error(), wanted.grid_error()
+    for name, shift in others.parameters.items():
+        assert abs(errors.parameters[name] / shift - 1.0) < 1e-5
+        assert abs(errors.deviations[name] / others.deviations[name] - 1.0) < 1e-6
+    newton = problem.solve(guess={k: 15.0, c: 1.0}, hessian="gauss-newton")
+    assert abs(newton.parameters["k"] / wanted.parameters["k"] - 1.0) < 1e-6
+
+
+@pytest.mark.parametrize("optimizer", ["bfgs", "least-squares", "ipopt", "steepest-descent"])
+def test_log_scale_in_shooting(optimizer):
+    trials = of_subjects()
+    initial = {x: 1.0, v: 0.0}
+    unknown = {k: ks.log_scale(1, 100), c: ks.per("subject", ks.log_scale(high=10))}
+    problem = ks.Shooting(oscillator(), trials, unknown, initial=initial)
+    linear = ks.Shooting(oscillator(), trials, UNKNOWN, initial=initial)
+    wanted = linear.solve({k: 15.0, c: 0.5}, "least-squares")
+    fit = problem.solve({k: 15.0, c: 0.5}, optimizer, max_iterations=3000)
+    assert fit.success
+    tolerance = 1e-4 if optimizer == "steepest-descent" else 1e-6
+    np.testing.assert_allclose(fit.values, wanted.values, rtol=tolerance)
+    np.testing.assert_allclose(fit.covariance, wanted.covariance, rtol=1e-2, atol=1e-12)
+
+
+def test_all_three_in_shooting_and_collocation():
+    """Known per trial, unknown per subject with a prior on a log scale, and per trial."""
+    trials = [
+        record(20.0, DAMPING[who], mass, seed=n, parameters={m: mass}, labels={"subject": who})
+        for n, (who, mass) in enumerate(zip(SUBJECTS, (1.0, 1.4, 0.8, 2.0, 1.1), strict=True))
+    ]
+    unknown = {
+        k: ks.per_trial(ks.normal(20.0, 1.0, low=1)),
+        c: ks.per("subject", ks.lognormal(0.6, 1.5)),
+    }
+    free = {x: [None] * 5, v: [None] * 5}
+    shooting = ks.Shooting(oscillator(), trials, unknown, initial=free)
+    q = shooting.pack({k: 15.0, c: 1.0})
+    np.testing.assert_allclose(shooting.gradient(q, "forward"), shooting.gradient(q), rtol=1e-9)
+    step = 1e-6 * np.eye(len(q))[6]
+    slope = (shooting.cost(q + step) - shooting.cost(q - step)) / 2e-6
+    assert abs(shooting.gradient(q)[6] / slope - 1.0) < 1e-7
+    r = shooting.residuals(q)
+    assert abs(r @ r / shooting.cost(q) - 1.0) < 1e-12
+    fit = shooting.solve(q, "least-squares")
+    problem = ks.Collocation(oscillator(), trials, unknown, scheme="radau-5")
+    found = problem.solve(guess={k: 15.0, c: 1.0})
+    assert abs(fit.objective / found.objective - 1.0) < 1e-4
+    for name, value in found.parameters.items():
+        assert abs(fit.parameters[name] / value - 1.0) < 1e-4
+
+
+# -- hybrid models ----------------------------------------------------------------------------
+
+
+def test_owners_of_a_bouncing_ball():
+    """Gravity for all, with a prior, and drag per ball, on a log scale: derivatives across impacts,
+    and the values that made the record."""
+    height, speed, push = ks.dynamicsymbols("height speed push")
+    g, drag = sp.symbols("g drag")
+    ball = ks.hybrid.Hybrid(
+        ks.Model(
+            "ball",
+            [height, speed],
+            [push],
+            [g, drag],
+            [height.diff(t) - speed, speed.diff(t) + g + drag * speed - push],
+        ),
+        contacts=[ks.hybrid.Contact("floor", height, push, restitution=0.8)],
+    )
+    time, balls = np.linspace(0.0, 1.0, 31), {"red": 0.3, "blue": 0.8}
+    trials = []
+    for start, who in ((1.0, "red"), (1.5, "blue"), (0.7, "red")):
+        run = ks.simulate(ball, time, {height: start, speed: 0.0}, {g: 9.81, drag: balls[who]})
+        exact = {"measurements": {height: run["height"]}, "std": {height: 1e-3}}
+        trials.append(ks.Experiment(time, **exact, labels={"ball": who}))
+    unknown = {g: ks.normal(9.8, 0.5), drag: ks.per("ball", ks.log_scale(1e-2, 10))}
+    initial = {height: [1.0, 1.5, 0.7], speed: 0.0}
+    problem = ks.Shooting(ball, trials, unknown, initial=initial)
+    assert problem.names == ["g", "drag[red]", "drag[blue]"]
+    q = problem.pack({g: 9.7, drag: {"red": 0.35, "blue": 0.7}})
+    slopes = problem.gradient(q)
+    np.testing.assert_allclose(problem.gradient(q, "forward"), slopes, rtol=1e-8)
+    for j in range(3):
+        step = 1e-6 * np.eye(3)[j]
+        slope = (problem.cost(q + step) - problem.cost(q - step)) / 2e-6
+        assert abs(slopes[j] / slope - 1.0) < 1e-5
+    fit = problem.solve(q, "least-squares")
+    np.testing.assert_allclose(fit.values, [9.81, 0.3, 0.8], rtol=1e-3)
