@@ -50,7 +50,9 @@ class Collocation(Discretised):
     ----------
     system : a `Model`, or a `Hybrid` whose phases are named in `trials`.
     trials : an `Experiment`, several that share the unknown parameters, or `Phases` of one motion.
-    unknown : parameters to be found, with bounds (low, high); None for free.
+    unknown : parameters to be found, with bounds (low, high); None for free; a value per subject or
+        trial, a prior, or a logarithmic scale by `per`, `per_trial`, `normal`, `lognormal`,
+        `log_scale`.
     known : values of the other parameters; the model's values where not given; what differs between
         trials stands in `Experiment(parameters=...)`.
     scheme : Radau IIA "radau-1" ("backward-euler"), "radau-3", "radau-5"; Gauss "gauss-2"

@@ -50,8 +50,11 @@ class Shooting:
         hybrid model, inputs may be `Signal.pieces` of expressions of parameters; symbols in them
         that the model does not have become parameters, so that a break, a level or a slope can be
         unknown.
-    unknown : parameters to be found, with bounds (low, high); None for free.
-    known : values of the other parameters; the model's values where not given.
+    unknown : parameters to be found, with bounds (low, high); None for free; a value per subject or
+        trial, a prior, or a logarithmic scale by `per`, `per_trial`, `normal`, `lognormal`,
+        `log_scale`.
+    known : values of the other parameters; the model's values where not given; what differs between
+        trials stands in `Experiment(parameters=...)`.
     initial : value of every state at the start by name, or a list of such mappings, one per trial.
         A value is a number, or None or bounds (low, high) if it is unknown; a list of values has
         one per trial. A state is unknown in all trials or in none. A contact that presses at the
