@@ -289,7 +289,8 @@ def _parameters_of_results(
     """Of a result what is unknown, by name: `values` of all trials, or those of a trial."""
     found: dict[str, float] = {}
     for name, p, trial in zip(owned.names, owned.members, owned.first_trials, strict=True):
-        every = values if name == p else {**values, **runs[trial].parameters}
+        own = runs[trial].parameters
+        every = {**own, **values} if name == p else {**values, **own}
         found |= {name: every[p]} if p in every else {}
     return found
 

@@ -304,9 +304,76 @@ def test_bad_owners():
         problem.pack({c: {"dora": 1.0}})
     with pytest.raises(ValueError, match="the guess of k has one value for all trials"):
         problem.pack({k: {"ben": 1.0}})
+    phases = ks.Phases([ks.Phase(nodes=5)])
+    floor = ks.hybrid.Hybrid(
+        ks.Model(
+            "ball",
+            [x, v],
+            [(push := ks.dynamicsymbols("push"))],
+            [c],
+            [x.diff(t) - v, v.diff(t) + c - push],
+        ),
+        contacts=[ks.hybrid.Contact("floor", x, push)],
+    )
+    with pytest.raises(ValueError, match="the phases of a hybrid model share all parameters"):
+        ks.Collocation(floor, phases, unknown={c: ks.per_trial(9, 10)})
     linked = ks.Phases(trials, links=[c * ks.at_start(x) - ks.at_end(x)])
     with pytest.raises(ValueError, match="depends on parameter c, which has a value of its own"):
         ks.Collocation(model, linked, unknown=UNKNOWN)
+
+
+def test_what_is_done_with_a_solution(tmp_path):
+    """Simulated again, saved and loaded, taken as a guess by others, refined."""
+    unknown = {k: (1, 100), c: ks.per("subject", ks.log_scale(1e-3, 10))}
+    problem = ks.Collocation(oscillator(), of_subjects(), unknown)
+    found = problem.solve(guess={k: 15.0, c: 1.0})
+    assert problem.verify(found).largest < 1e-3  # with another damping by hundreds
+    found.save(tmp_path / "owners.nc")
+    again = ks.Solution.load(tmp_path / "owners.nc")
+    np.testing.assert_array_equal(problem.covariance(again), problem.covariance(found))
+    fine = problem.refined(found, 1e-7)
+    assert sum(fine.layout.nodes) > sum(problem.layout.nodes)
+    close = fine.solve().parameters
+    assert abs(close["c[ben]"] / found.parameters["c[ben]"] - 1.0) < 1e-2
+    more = ks.Collocation(oscillator(), of_subjects(), {k: None, c: ks.per_trial(0, 10)})
+    guessed = more.unpack(more.pack(found))
+    assert guessed["c[3]"] == found.parameters["c[cleo]"]
+    fewer = ks.Collocation(oscillator(), of_subjects(), {k: ks.per("subject"), c: None})
+    guessed = fewer.unpack(fewer.pack(found))
+    assert guessed["k[anna]"] == found.parameters["k"]
+    assert guessed["c"] == found.parameters["c[ben]"]  # of the first trial
+
+
+def test_phases_with_a_damping_each():
+    """One swing cut in two, with another damping in each part, found again."""
+    first, second = np.linspace(0.0, 1.0, 41), np.linspace(1.0, 2.0, 41)
+    values, state = {"m": 1.0, "k": 20.0}, {x: 1.0, v: 0.0}
+    parts = []
+    for time, damping in ((first, 0.4), (second, 1.2)):
+        run = ks.simulate(oscillator(), time, state, {**values, "c": damping})
+        state = {x: run["x"][-1], v: run["v"][-1]}
+        parts.append(ks.Experiment(time, measurements={x: run["x"]}, std={x: 1e-3}))
+    links = [ks.at_start(x) - ks.at_end(x), ks.at_start(v) - ks.at_end(v)]
+    unknown = {k: ks.log_scale(1, 100), c: ks.per_trial(0, 10)}
+    problem = ks.Collocation(oscillator(), ks.Phases(parts, links=links), unknown, scheme="radau-5")
+    found = problem.solve(guess={k: 15.0, c: 1.0})
+    np.testing.assert_allclose(list(found.parameters.values())[1:], [0.4, 1.2], atol=1e-4)
+    assert abs(found.parameters["k"] - 20.0) < 1e-3
+    errors = np.sqrt(np.diag(problem.covariance(found)))
+    assert (errors > 0.0).all() and not found.grid_error().matters
+
+
+def test_owners_in_multiple_shooting():
+    trials = of_subjects()
+    initial = {x: [None] * 5, v: 0.0}
+    unknown = {k: ks.log_scale(1, 100), c: ks.per("subject", ks.lognormal(0.6, 2.0))}
+    single = ks.Shooting(oscillator(), trials, unknown, initial=initial)
+    several = ks.Shooting(oscillator(), trials, unknown, initial=initial, segments=3)
+    one = single.solve({k: 15.0, c: 0.7}, "least-squares")
+    other = several.solve({k: 15.0, c: 0.7}, "ipopt")
+    for name, value in one.parameters.items():
+        assert abs(other.parameters[name] / value - 1.0) < 1e-5
+        assert abs(other.standard_errors()[name] / one.standard_errors()[name] - 1.0) < 1e-4
 
 
 @pytest.mark.parametrize("free", [False, True], ids=["fixed", "free duration"])
