@@ -376,6 +376,28 @@ def test_owners_in_multiple_shooting():
         assert abs(other.standard_errors()[name] / one.standard_errors()[name] - 1.0) < 1e-4
 
 
+@pytest.mark.parametrize("method", ["rk4", "radau-3"])
+def test_owners_beside_unknown_inputs(method):
+    """The gradient by parameters of owners, with priors, and by samples of an input."""
+    f = ks.dynamicsymbols("f")
+    equations = [x.diff(t) - v, m * v.diff(t) + c * v + k * x - f]
+    driven = ks.Model("driven", [x, v], [f], [m, c, k], equations)
+    trials = [
+        ks.Experiment(TIME[:6], measurements={x: np.ones(6)}, labels={"subject": who})
+        for who in ("anna", "ben", "anna")
+    ]
+    unknown = {k: ks.lognormal(20, 1.5), m: ks.per_trial(0.5, 3), c: ks.per("subject", (0, 10))}
+    problem = ks.Shooting(
+        driven, trials, unknown, initial={x: 1.0, v: 0.0}, method=method, unknown_inputs={f: None}
+    )
+    q = np.random.default_rng(0).uniform(0.8, 1.2, len(problem.names))
+    slopes = problem.gradient(q)
+    for j, slope in enumerate(slopes):
+        step = 1e-5 * np.eye(len(q))[j]
+        by_differences = (problem.cost(q + step) - problem.cost(q - step)) / 2e-5
+        assert abs(by_differences - slope) < 1e-7 * max(1.0, abs(slope))
+
+
 @pytest.mark.parametrize("free", [False, True], ids=["fixed", "free duration"])
 def test_spreads_trial_by_trial_are_those_of_all_at_once(free):
     rng = np.random.default_rng(5)

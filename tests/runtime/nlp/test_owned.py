@@ -1,5 +1,6 @@
-"""Parameters by owner, in all orders, against the problems of single trials, whose derivatives
-`test_derivatives` compares with complex steps: sums of these, by the chain rule."""
+"""Parameters known per trial or unknown by owner, with priors and on scales, against the problems of
+single trials: sums of these, by the chain rule. `test_derivatives` compares their derivatives with
+complex steps."""
 
 import numpy as np
 import sympy as sp
@@ -30,12 +31,13 @@ RULES = {
     "prior": ks.normal(0.8, 0.3),
     "log": ks.log_scale(1e-3, 1e3),
     "log prior": ks.lognormal(1.3, 2.0),
+    "known": None,
 }
 #: Mean and standard deviation of what z has.
 PRIORS = {"prior": (0.8, 0.3), "log prior": (np.log(1.3), np.log(2.0))}
 
 
-def made_trial(seed, labels):
+def made_trial(seed, labels, known):
     rng, N = np.random.default_rng(seed), int(3 + seed % 2)
     return ks.Experiment(
         np.cumsum(rng.uniform(0.1, 0.5, N)),
@@ -43,6 +45,7 @@ def made_trial(seed, labels):
         measurements={x: rng.normal(size=N), "pull": rng.normal(size=N)},
         std={x: 0.7, "pull": 1.3},
         labels=labels,
+        parameters={name: rng.uniform(0.5, 1.5) for name in known},
     )
 
 
@@ -105,16 +108,18 @@ def assert_sum(problem, singles, z, multipliers, priors, log):
     seed=st.integers(0, 99),
 )
 def test_derivatives(owners, rules, subjects, scheme, seed):
+    known = [name for name, rule in zip(NAMES, rules, strict=True) if rule == "known"]
     trials = [
-        made_trial(seed + k, {"subject": who, "side": "left" if k % 2 else "right"})
+        made_trial(seed + k, {"subject": who, "side": "left" if k % 2 else "right"}, known)
         for k, who in enumerate(subjects)
     ]
     unknown = {
         name: KINDS[owner](RULES[rule])
         for name, owner, rule in zip(NAMES, owners, rules, strict=True)
+        if rule != "known"
     }
     problem = problem_of(trials, unknown, scheme)
-    singles = [problem_of(trial, dict.fromkeys(NAMES), scheme) for trial in trials]
+    singles = [problem_of(trial, dict.fromkeys(unknown), scheme) for trial in trials]
     rng = np.random.default_rng(seed)
     z = rng.uniform(0.5, 1.5, problem.n_variables)
     owned, begin = problem.layout.owned, problem.layout.parameter_offset
