@@ -179,8 +179,8 @@ def symbolic_problem(
     used = [e for each in asked.values() for e in each]
     used += [chosen.integrand, chosen.terminal, *flags]
     owners = labels_of(unknown)
-    owned_parameters(list(unknown), owners, trials)  # says where a label is missing
     _check_links(model, asked, contacts, [*owners, *trials[0].parameters])
+    owned_parameters(list(unknown), owners, trials)  # says where a label is missing
     signals = _signals(model, trials, unknown_inputs, used)
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measurements))
     if len({trial.free_duration for trial in trials}) > 1:
@@ -326,7 +326,7 @@ def check_times(expression: sp.Expr, what: str) -> None:
 def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
     """Conditions of a list: expressions, (expression, low, high), relations of SymPy."""
     if not isinstance(given, (list, tuple)):
-        raise ValueError(f"{what}s must be a list, got {shown(given)}")
+        raise ValueError(f"{what}s must be a list, got {shown(given)}; a single one: [...]")
     found = []
     for number, condition in enumerate(given):
         name = f"{what} {number}"
@@ -337,7 +337,7 @@ def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
             expression, pair = condition[0], bound_pair(name, condition[1:])
         elif isinstance(condition, Relational):
             expression, pair = _relation(name, condition)
-        hint = "a single one goes into a list, with bounds as (expression, low, high)"
+        hint = "write (expression, low, high), or one equation or inequality each, in a list"
         expression = real_expression(expression, name, hint)
         check_times(expression, name)
         if not expression.free_symbols:

@@ -53,7 +53,7 @@ def spreads_of_trials(kkt: Kkt, wanted: NDArray[np.intp], blur: Array, of: Apart
         return spreads(kkt, wanted, blur)
     fixed = kkt.stiffness.copy()
     fixed[wanted] = np.inf
-    inner = replace(kkt, stiffness=fixed)
+    inner = replace(kkt, stiffness=fixed, fitted=False, workspace=None)
     if inner.singular:
         return spreads(kkt, wanted, blur)
     gone = kkt.gone[wanted]
@@ -72,20 +72,16 @@ def _sums(
     """Along the directions in which parameters `change` (r, r): curvatures, sizes of their terms,
     and what `blur` adds, (r,) each."""
     full = kkt.scaled.plain
-    moved = np.zeros((kkt.order, of.places.shape[1]))
-    for j, mine in enumerate(of.places.T):
-        moved[wanted[mine], j] = 1.0
-    pulls = full @ moved
+    pulls = full @ _ones(kkt.order, wanted[of.places])
     pulls[wanted] = pulls[kkt.gone] = 0.0
-    follow = np.ascontiguousarray(
-        -inner.factorised().factors.solve(pulls)
-    )  # rows of trials together
+    follow = np.ascontiguousarray(inner.factorised().factors.solve(-pulls))  # for products
+    far = np.abs(follow)
     own = full[wanted][:, wanted].toarray()
     curvature = (change * (own @ change)).sum(axis=0)
     terms = (np.abs(change) * (np.abs(own) @ np.abs(change))).sum(axis=0)
     doubt = blur[wanted] @ change**2
     for parts, mine in zip(of.parts, of.places, strict=True):
-        found = [_forms(full, pulls, follow, blur, part) for part in parts]
+        found = [_forms(full, pulls, (follow, far), blur, part) for part in parts]
         form, sizes, blurred = (np.sum(each, axis=0) for each in zip(*found, strict=True))
         d = change[mine]
         curvature += (d * (form @ d)).sum(axis=0)
@@ -94,14 +90,22 @@ def _sums(
     return curvature, terms, doubt
 
 
+def _ones(size: int, places: NDArray[np.intp]) -> Array:
+    """(size, q) with ones at places (trials, q) of each column."""
+    made = np.zeros((size, places.shape[1]))
+    for column, mine in zip(made.T, places.T, strict=True):
+        column[mine] = 1.0
+    return made
+
+
 def _forms(
-    full: Any, pulls: Array, follow: Array, blur: Array, part: slice
+    full: Any, pulls: Array, follow: tuple[Array, Array], blur: Array, part: slice
 ) -> tuple[Array, Array, Array]:
     """Of a part of a trial, in its parameters, (q, q): the curvature, the sizes of its terms, and
-    what `blur` adds."""
-    y, b, rows = follow[part], pulls[part], full[part]
-    cross, across = b.T @ y, np.abs(b).T @ np.abs(y)
-    form = cross + cross.T + y.T @ (rows @ follow)
-    sizes = across + across.T + np.abs(y).T @ (abs(rows) @ np.abs(follow))
+    what `blur` adds; follow : values and sizes of all parts."""
+    (y, size), b, rows = (a[part] for a in follow), pulls[part], full[part]
+    cross, across = b.T @ y, np.abs(b).T @ size
+    form = cross + cross.T + y.T @ (rows @ follow[0])
+    sizes = across + across.T + size.T @ (abs(rows) @ follow[1])
     blurred = y[: len(blur[part])].T @ (blur[part][:, None] * y[: len(blur[part])])
     return form, sizes, blurred

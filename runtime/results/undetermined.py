@@ -103,7 +103,7 @@ def _signs(scaled: Scaled, columns: Array, own: tuple[Any, Any], blur: Array) ->
     with np.errstate(divide="ignore", invalid="ignore"):
         d = columns / columns[own]
         curvature = np.sum(d * (scaled.plain @ d), axis=0)
-        return clear_signs(curvature, scaled.sizes(d), blur @ d[: len(blur)] ** 2)
+        return clear_signs(curvature, scaled.absolute(d), blur @ d[: len(blur)] ** 2)
 
 
 def clear_signs(curvature: Array, sizes: Array, blur: Array) -> Array:

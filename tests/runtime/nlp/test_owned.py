@@ -1,6 +1,5 @@
-"""Parameters known per trial or unknown by owner, with priors and on scales, against the problems of
-single trials: sums of these, by the chain rule. `test_derivatives` compares their derivatives with
-complex steps."""
+"""Parameters known per trial, unknown by owner, with priors, on scales: a problem is a sum of those
+of its trials. `test_derivatives` compares derivatives of these with complex steps."""
 
 import numpy as np
 import sympy as sp
