@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from kinesym.gait.support import center_of_pressure as center_of_pressure
     from kinesym.gait.support import interruptions as interruptions
     from kinesym.gait.support import support_loads as support_loads
+    from kinesym.internal.parameters import log_scale as log_scale
+    from kinesym.internal.parameters import lognormal as lognormal
+    from kinesym.internal.parameters import normal as normal
+    from kinesym.internal.parameters import per as per
+    from kinesym.internal.parameters import per_trial as per_trial
     from kinesym.internal.phases import Phase as Phase
     from kinesym.internal.phases import Phases as Phases
     from kinesym.internal.pipeline import compile as compile

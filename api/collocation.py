@@ -27,6 +27,7 @@ from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, so
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
@@ -62,8 +63,11 @@ class Collocation(Fitted):
     ----------
     system : a `Model`, or a `Hybrid` whose phases are named in `trials`.
     trials : an `Experiment`, several that share the unknown parameters, or `Phases` of one motion.
-    unknown : parameters to be found, with bounds (low, high); None for free.
-    known : values of the other parameters; the model's values where not given.
+    unknown : parameters to be found, with bounds (low, high); None for free; a value per subject or
+        trial, a prior, or a logarithmic scale by `per`, `per_trial`, `normal`, `lognormal`,
+        `log_scale`.
+    known : values of the other parameters; the model's values where not given; what differs between
+        trials stands in `Experiment(parameters=...)`.
     scheme : Radau IIA "radau-1" ("backward-euler"), "radau-3", "radau-5"; Gauss "gauss-2"
         ("midpoint"), "gauss-4", "gauss-6"; Lobatto IIIA "lobatto-2" ("trapezoid"), "lobatto-4"
         ("hermite-simpson"), "lobatto-6", which need explicit x'; numbers are orders.
@@ -412,7 +416,7 @@ class Collocation(Fitted):
             status=found.status,
             objective=found.objective,
             parameters=Estimates(self._parameters(found.z)),
-            known=dict(self._known),
+            known=shared_values(self._known),
             trials=trials,
             notes=[
                 *(poor_fits(trials) if self.symbolic.objective.least_squares else ()),
@@ -433,6 +437,7 @@ class Collocation(Fitted):
                 "nodes": self.layout.nodes,
                 "arrays": self.layout.arrays,
                 "held": sorted(self.layout.held),
+                "log_scale": sorted(self.symbolic.log_scale),
             },
             log=found.log,
         )
@@ -440,9 +445,9 @@ class Collocation(Fitted):
     def _trajectories(self, z: Array, hidden: NDArray[np.bool_]) -> list[Trajectory]:
         """All trials of z, with NaN for what is hidden."""
         functions = PointFunctions(self._built, self._known)
-        parameters, shown = {**self._known, **self._parameters(z)}, np.where(hidden, np.nan, z)
+        given, shown = (self.symbolic, self.nlp, functions), np.where(hidden, np.nan, z)
         return [
-            found_trajectory(self.symbolic, self.nlp, functions, trial, k, shown, parameters)
+            found_trajectory(*given, trial, k, shown, self._parameters_of(z, k))
             for k, trial in enumerate(self.trials)
         ]
 

@@ -17,6 +17,7 @@ from kinesym.internal.pipeline import compile
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.nlp.collocation import filled
+from kinesym.runtime.nlp.owned import Owned
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal
@@ -205,20 +206,23 @@ class ContinuousAdjoint:
         )
 
 
-def sampled_gradient(problem: Problem, runs: Sequence[Trajectory], names: Sequence[str]) -> Array:
+def sampled_gradient(
+    problem: Problem, runs: Sequence[Trajectory], owned: Owned, names: Sequence[str]
+) -> Array:
     """dJ/dq of single shooting in the order of the names of q, by the first-order form on the nodes
-    of its trials.
+    of its trials. owned : the parameters.
 
     A sum over samples counts as an integral whose weight makes the trapezoidal rule give that sum.
     """
     unknown = tuple(name_of(p) for p in problem.unknown_parameters)
     held = tuple(sorted(problem.held))
     about = _derived(problem.model, _as_integral(problem), unknown, held)
-    slopes = dict.fromkeys(unknown, 0.0)
+    slopes = dict.fromkeys(owned.names, 0.0)
     for number, run in enumerate(runs):
         of = f" of trial {number}" if len(runs) > 1 else ""
         found = about.gradient(run, _samples(run) if problem.objective.least_squares else {})
-        slopes |= {p: slopes[p] + value for p, value in found.parameters.items()}
+        for p, place in zip(owned.parameters, owned.places(number), strict=True):
+            slopes[owned.names[place]] += found.parameters[p]
         slopes |= {f"{x}(0){of}": value for x, value in found.initial.items()}
         for u, density in found.inputs.items():
             effects = _sample_effects(run.time, density, u in problem.held)

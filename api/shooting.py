@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kinesym import checks
 from kinesym.continuous_adjoint import sampled_gradient
@@ -24,6 +24,7 @@ from kinesym.internal.shooting_arguments import (
 )
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
+from kinesym.runtime.nlp.owned import check_positive
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.trajectory import Trajectory
@@ -51,8 +52,11 @@ class Shooting:
         hybrid model, inputs may be `Signal.pieces` of expressions of parameters; symbols in them
         that the model does not have become parameters, so that a break, a level or a slope can be
         unknown.
-    unknown : parameters to be found, with bounds (low, high); None for free.
-    known : values of the other parameters; the model's values where not given.
+    unknown : parameters to be found, with bounds (low, high); None for free; a value per subject or
+        trial, a prior, or a logarithmic scale by `per`, `per_trial`, `normal`, `lognormal`,
+        `log_scale`.
+    known : values of the other parameters; the model's values where not given; what differs between
+        trials stands in `Experiment(parameters=...)`.
     initial : value of every state at the start by name, or a list of such mappings, one per trial.
         A value is a number, or None or bounds (low, high) if it is unknown; a list of values has
         one per trial. A state is unknown in all trials or in none, and in none if an invariant of
@@ -136,26 +140,35 @@ class Shooting:
         All is moved into the bounds: results and what is made up silently, what is given with a
         warning. Raises `ValueError` naming what has a wrong size or is not finite.
         """
+        unknowns, (low, high) = self._given.unknowns, self.bounds
+        q, given = self._guessed(guess)
+        if not (np.isfinite(q) & (q >= low) & (q <= high)).all():  # as nearly never
+            q = within(q, self.bounds, given, unknowns.names.__getitem__)
+        check_positive(unknowns.owned, q[: len(unknowns.parameters)])
+        return q
+
+    def _guessed(self, guess: Any) -> tuple[Array, NDArray[np.bool_]]:
+        """q of a guess, bounds aside, and which entries were given."""
         unknowns, fine, layout = self._given.unknowns, self._given.fine, self._given.layout
         if isinstance(guess, Fit) and list(guess.names) == unknowns.names:
-            return np.clip(guess.values, *self.bounds)
+            return guess.values, np.zeros(unknowns.size, dtype=bool)
         values = values_of_results(guess, layout, fine)
         given = np.full(unknowns.size, values is None)
         if values is None and not isinstance(guess, Mapping | None):
-            q, (low, high) = vector_of_guess(guess, unknowns.names), self.bounds
-            if (np.isfinite(q) & (q >= low) & (q <= high)).all():  # as nearly always
-                return q
-            return within(q, self.bounds, given, unknowns.names.__getitem__)
+            return vector_of_guess(guess, unknowns.names), given
         if values is None:
             states = unknowns.states if unknowns.several else unknowns.initial
-            names = [*states, *unknowns.inputs, *unknowns.parameters]
+            names = [*states, *unknowns.inputs, *unknowns.owned.parameters]
+            names += [name for name in unknowns.parameters if name not in names]
             values = by_name(guess or {}, names, "guess")
-            given &= np.array([owner in values for owner in unknowns.owners])
-        z, _ = first_guess(
+            given &= np.array([origin in values for origin in unknowns.origins])
+        z, fixed = first_guess(
             layout, fine, values, dict(self.model.values), kinematic_pairs(self.model)
         )
-        q = unknowns.gathered(layout, z)
-        return within(q, self.bounds, given, unknowns.names.__getitem__)
+        if isinstance(guess, Mapping):
+            mine = slice(layout.parameter_offset, layout.duration_offset)
+            given[: len(unknowns.parameters)] = fixed[mine]
+        return unknowns.gathered(layout, z), given
 
     def unpack(self, q: ArrayLike) -> dict[str, float]:
         """Values by name, for q or a gradient."""
@@ -184,7 +197,9 @@ class Shooting:
         if self.segments > 1 or self.symbolic is None:
             what = "multiple shooting" if self.segments > 1 else "a hybrid model"
             raise ValueError(f"there is no continuous adjoint of {what}; use mode='adjoint'")
-        return sampled_gradient(self.symbolic, self._trials.trajectories(q), self.names)
+        runs, owned = self._trials.trajectories(q), self._given.unknowns.owned
+        found = sampled_gradient(self.symbolic, runs, owned, self.names)
+        return found + self._trials.priors.gradient(q)
 
     def trajectories(self, guess: Any = None) -> list[Trajectory]:
         """The simulated trials at q, with their measurements; raises `ValueError` if one does not

@@ -37,7 +37,8 @@ class At:
 class Group:
     """An argument of one scalar per variable of z, and where it lies.
 
-    array : of the layout of z, see `Problem.arrays`; "p" and "T" for parameters and duration.
+    array : of the layout of z, see `Problem.arrays`, `Problem.parameter_arrays`; "T" for the
+    duration.
     side : 0 for its entry at this point, or at the first of two; 1 for the next node, or the
     second of two points.
     """
@@ -126,8 +127,10 @@ class Points:
     """Graph symbols of one point or two, and the arguments they belong to.
 
     x, u, s : states and unknown inputs with values at nodes, and signals, one argument for each of
-    `suffixes`. p, T, k : unknown parameters, the duration (if free) and known parameters.
-    groups : those of z.
+    `suffixes`. p, T, k : unknown parameters, one argument for each of their arrays, the duration
+    (if free) and known parameters.
+    groups : those of z. scaled : parameters of which z has the logarithm, symbols that stand for
+    their values in the equations, which are differentiated with respect to these first.
     """
 
     def __init__(self, problem: Problem, suffixes: Sequence[str] = ("0", "1")) -> None:
@@ -141,16 +144,31 @@ class Points:
             )
         )
         duration = ["duration"] if problem.free_duration else []
-        self.p = self.group("p", problem.unknown_parameters, varying=False)
+        self.p = [
+            self.group(array, members, varying=False)
+            for array, members in problem.parameter_arrays.items()
+        ]
         self.T = self.group("T", duration, varying=False)
         self.k = self.group("k", problem.known_parameters, varying=False)
+        self.scaled: dict[int, int] = {}
+        for array in self.p:
+            for symbol in array.symbols:
+                name = symbol.removeprefix(f"{array.name}.")
+                if name in problem.log_scale:
+                    value = self.graph.function("exp", self.graph.symbol(symbol))
+                    self.scaled[self.graph.symbol(f"scaled.{name}")] = value
+
+    @property
+    def varying(self) -> tuple[Group, ...]:
+        """The groups of trajectories at these points."""
+        states = [Group(x, "x", side) for side, x in enumerate(self.x) if x.symbols]
+        inputs = [Group(u, "u", side) for side, u in enumerate(self.u) if u.symbols]
+        return (*states, *inputs)
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The groups of z at these points."""
-        states = [Group(x, "x", side) for side, x in enumerate(self.x) if x.symbols]
-        inputs = [Group(u, "u", side) for side, u in enumerate(self.u) if u.symbols]
-        return (*states, *inputs, Group(self.p, "p"), Group(self.T, "T"))
+        """The groups of z at these points: of trajectories, parameters, and the duration."""
+        return (*self.varying, *(Group(p, p.name) for p in self.p), Group(self.T, "T"))
 
     @property
     def own(self) -> list[int]:
@@ -189,8 +207,11 @@ class Points:
         return lower
 
     def _parameters(self) -> dict[sp.Basic, int]:
-        symbols = (*self.problem.unknown_parameters, *self.problem.known_parameters)
-        return dict(zip(symbols, self.nodes(self.p, self.k), strict=True))
+        arrays = self.problem.parameter_arrays.values()
+        symbols = (*(p for members in arrays for p in members), *self.problem.known_parameters)
+        found = dict(zip(symbols, self.nodes(*self.p, self.k), strict=True))
+        on_scale = [p for p in symbols if name_of(p) in self.problem.log_scale]
+        return {**found, **dict(zip(on_scale, self.scaled, strict=True))}
 
     def boundary(self, e: sp.Expr, first: Lowering, last: Lowering) -> int:
         """A condition in which `at_start` and `at_end` stand for values at the two ends."""
@@ -236,16 +257,15 @@ class Ends(Points):
         self._continued = [self._at_end(side, float(side == last)) for side in (0, 1)]
 
     @property
-    def groups(self) -> tuple[Group, ...]:
-        """The groups of z at these points."""
+    def varying(self) -> tuple[Group, ...]:
+        """The groups of trajectories at these points."""
         arrays = self.problem.staged_arrays
         stages = (
             Group(argument, array, side)
             for side, row in enumerate(self._stages)
             for array, argument in zip(arrays, row, strict=True)
         )
-        *head, p, T = super().groups
-        return (*head, *stages, p, T)
+        return (*super().varying, *stages)
 
     def _at_end(self, side: int, place: float) -> dict[sp.Basic, tuple[int, int]]:
         """Symbols and values of what is continued from the stages of an interval to its start
@@ -269,12 +289,22 @@ class Ends(Points):
         at = self.at(k, *self.nodes(self._times[k]))
         return At({**at.values, **{x: s for x, (s, _) in self._continued[k].items()}}, at.time)
 
-    def family(self, name: str, cost: int, rows: Mapping[str, int]) -> Family:
-        """Cost and constraints, by their labels, as a family."""
+    def family(
+        self,
+        name: str,
+        cost: int,
+        rows: Mapping[str, int],
+        squares: Sequence[Square] = (),
+        more: tuple[Argument, ...] = (),
+    ) -> Family:
+        """Cost, squares and constraints, by their labels, as a family; more : data of squares."""
         continued = [pair for side in self._continued for pair in side.values()]
-        outer = [*self.own, *(symbol for symbol, _ in continued)]
-        inner = [*self.own, *(value for _, value in continued)]
-        return Family(name, self.graph, self.groups, self._data, outer, inner, cost, rows)
+        outer = [*self.own, *self.scaled, *(symbol for symbol, _ in continued)]
+        inner = [*self.own, *self.scaled.values(), *(value for _, value in continued)]
+        data = (*self._data, *more)
+        return Family(
+            name, self.graph, self.groups, data, outer, inner, cost, rows, squares=squares
+        )
 
 
 def integrates_on_intervals(problem: Problem) -> bool:

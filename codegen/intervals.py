@@ -76,11 +76,10 @@ class Interval(Points):
         self.h = self.link("h", self._h)
 
     @property
-    def groups(self) -> tuple[Group, ...]:
-        """The groups of z at this interval."""
-        *head, p, T = super().groups
+    def varying(self) -> tuple[Group, ...]:
+        """The groups of trajectories at this interval."""
         inner = (argument for pair in self.inner for argument in pair if argument.symbols)
-        return (*head, *(Group(a, a.name) for a in (*inner, *self.stages)), p, T)
+        return (*super().varying, *(Group(a, a.name) for a in (*inner, *self.stages)))
 
     def link(self, name: str, value: int) -> int:
         """A symbol that stands for a value derived from z; a symbol stands for itself."""
@@ -164,7 +163,8 @@ class Interval(Points):
         squares: list[Square],
     ) -> Family:
         """The interval as a family."""
-        outer, inner = [*self.own, *self.linked], [*self.own, *self.linked.values()]
+        outer = [*self.own, *self.scaled, *self.linked]
+        inner = [*self.own, *self.scaled.values(), *self.linked.values()]
         groups, data = self.groups, self.data
         return Family(
             "interval", self.graph, groups, data, outer, inner, cost, rows, outputs, squares

@@ -3,6 +3,8 @@ grid."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kinesym.codegen.derive import hessian, jacobian, pattern_of, pullback
 from kinesym.codegen.family import At, Points
 from kinesym.codegen.kernel import Argument, Kernel, Program
@@ -22,10 +24,11 @@ def point_kernels(problem: Problem) -> tuple[list[Kernel], dict[str, object]]:
     and t, `integrand` with its derivatives, `curvature` in each u, of weight * integrand +
     multipliers . equations, and `outputs` of models with algebraic states.
 
-    They do not depend on the scheme.
+    They do not depend on the scheme, nor on owners and scales of parameters.
     """
+    problem = replace(problem, owners={}, log_scale=frozenset(), priors=())
     s, model = Points(problem, suffixes=()), problem.model
-    g = s.graph
+    g, [p] = s.graph, s.p
     xdot, x = s.group("xdot", model.states), s.group("x", model.states)
     u, signals = s.group("u", problem.unknown_inputs), s.group("s", problem.signals)
     time = s.group("t", ["time"])
@@ -33,13 +36,13 @@ def point_kernels(problem: Problem) -> tuple[list[Kernel], dict[str, object]]:
     at = At(dict(zip(symbols, s.nodes(x, u, signals), strict=True)), *s.nodes(time))
     lower = s.lowering(at, s.nodes(xdot))
     rows = {f"equation {k}": lower(e) for k, e in enumerate(model.equations)}
-    outputs, wrt = list(rows.values()), s.nodes(xdot, x, u, s.p, time)
+    outputs, wrt = list(rows.values()), s.nodes(xdot, x, u, p, time)
     entries = jacobian(g, outputs, wrt)
     integrand = lower(problem.objective.integrand)
     bars = pullback(g, [integrand], [g.one], wrt)
     slopes = {j: bar for j, bar in enumerate(bars) if bar != g.zero}
-    every = tuple(a for a in (xdot, x, u, s.p, s.k, signals, time) if a.symbols)
-    names = [symbol for a in (xdot, x, u, s.p, time) for symbol in a.symbols]
+    every = tuple(a for a in (xdot, x, u, p, s.k, signals, time) if a.symbols)
+    names = [symbol for a in (xdot, x, u, p, time) for symbol in a.symbols]
     labels = list(rows)
     kernels = [
         _kernel("residual", s, every, rows),

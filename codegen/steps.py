@@ -25,7 +25,8 @@ def costs_of_steps(problem: Problem) -> Family:
         values = [s.lowering(at, s.explicit(at) if moves else ())(integrand) for at in ends]
         cost = g.mul(g.mul(length, g.const(0.5)), g.add(*values))
     data = (s.k, *s.s, step, time)
-    outer, inner = [*s.own, begin, end, length], [*s.own, t0, g.add(t0, h), h]
+    outer = [*s.own, *s.scaled, begin, end, length]
+    inner = [*s.own, *s.scaled.values(), t0, g.add(t0, h), h]
     return Family("interval", g, s.groups, data, outer, inner, cost, {})
 
 

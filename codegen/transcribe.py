@@ -13,6 +13,8 @@ then share all their work.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kinesym.codegen.derive import (
     Sparse,
     compose_hessian,
@@ -22,7 +24,7 @@ from kinesym.codegen.derive import (
     pattern_of,
     pullback,
 )
-from kinesym.codegen.family import Ends, Family, Points, integrates_on_intervals, squares_of
+from kinesym.codegen.family import Ends, Family, Points, Square, integrates_on_intervals, squares_of
 from kinesym.codegen.intervals import collocation_family, measured_places, signal_places
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.phases import contact_rows, contacts_at, link_family
@@ -85,7 +87,18 @@ def _description(problem: Problem) -> dict[str, object]:
         "node_measurements": list(problem.sampled(between=False)),
         "interval_measurements": list(problem.sampled(between=True)),
         "free_duration": problem.free_duration,
+        **_special(problem),
     }
+
+
+def _special(problem: Problem) -> dict[str, object]:
+    """What is special about unknown parameters, if there is something."""
+    found = {
+        "owners": [list(pair) for pair in problem.owners.items()],
+        "log_scale": sorted(problem.log_scale),
+        "priors": list(problem.priors),
+    }
+    return {what: value for what, value in found.items() if value}
 
 
 def _places(scheme: CollocationScheme | ExplicitScheme) -> dict[str, object]:
@@ -307,8 +320,8 @@ def _node(problem: Problem) -> Family:
         graph=g,
         groups=s.groups,
         data=(s.k, *s.s, weight, time, y, w),
-        outer=[*s.own, outer_t, outer_q],
-        inner=[*s.own, now, q],
+        outer=[*s.own, *s.scaled, outer_t, outer_q],
+        inner=[*s.own, *s.scaled.values(), now, q],
         cost=cost,
         rows=rows,
         outputs={n: lower(e) for n, e in outputs.items()},
@@ -317,7 +330,7 @@ def _node(problem: Problem) -> Family:
 
 
 def _ends(problem: Problem) -> Family:
-    """Terminal cost and boundary conditions, functions of the first and the last node."""
+    """Terminal cost, priors, and boundary conditions, functions of the first and the last node."""
     s = Ends(problem, last=1)
     first, last = (s.lowering(s.end(k)) for k in (0, 1))
     speeds = contacts_at(s, s.end(0))[0].speeds if problem.contacts else []
@@ -325,4 +338,20 @@ def _ends(problem: Problem) -> Family:
     cost = last(problem.objective.terminal)
     for number, condition in enumerate(problem.boundary):
         rows[f"boundary condition {number}"] = s.boundary(condition, first, last)
-    return s.family("ends", cost, rows)
+    mean, precision = (s.group(what, problem.priors, False) for what in ("mean", "precision"))
+    squares = _priors(s, *map(s.nodes, (mean, precision)))
+    return s.family("ends", cost, rows, squares, (mean, precision) if problem.priors else ())
+
+
+def _priors(s: Ends, means: Sequence[int], precisions: Sequence[int]) -> list[Square]:
+    """Squares of priors, beside those of the measurements."""
+    g, factor = s.graph, s.problem.objective.least_squares or 1.0
+    entries = {
+        name_of(p): node
+        for members, array in zip(s.problem.parameter_arrays.values(), s.p, strict=True)
+        for p, node in zip(members, s.nodes(array), strict=True)
+    }
+    return [
+        Square(precision, g.sub(entries[name], mean), f"prior of {name}", factor)
+        for name, mean, precision in zip(s.problem.priors, means, precisions, strict=True)
+    ]

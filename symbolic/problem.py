@@ -22,6 +22,9 @@ class Problem:
     """The symbolic side of a collocation problem; all numbers live elsewhere.
 
     unknown_parameters, unknown_inputs : what is solved for, besides the states.
+    owners : labels of unknown parameters that have a value per owner, not one for all trials.
+    log_scale : unknown parameters of which z has the logarithm. priors : those with a prior, a
+        normal density of what z has, whose mean and weight are numbers of the trials.
     signals : trajectories that are known, by name: the other inputs of the model, and functions of
         time that appear only in the objective or in path conditions.
     measurements : measured states, inputs and outputs, by name.
@@ -56,6 +59,9 @@ class Problem:
     links: Sequence[sp.Expr] = ()
     cycle: Sequence[sp.Expr] = ()
     contacts: Sequence[Contact] = ()
+    owners: Mapping[str, str] = field(default_factory=dict, hash=False)
+    log_scale: frozenset[str] = frozenset()
+    priors: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -210,6 +216,17 @@ class Problem:
         """Everything an objective or condition may contain."""
         return self.model.symbols | {*self.signals}
 
+    @cached_property
+    def parameter_arrays(self) -> dict[str, tuple[sp.Symbol, ...]]:
+        """Unknown parameters by the arrays of z that they belong to: "p" of all trials, then
+        "p_LABEL" of the owners by a label."""
+        found: dict[str, tuple[sp.Symbol, ...]] = {"p": ()}
+        for p in self.unknown_parameters:
+            label = self.owners.get(name_of(p), "")
+            array = f"p_{label}" if label else "p"
+            found[array] = (*found.get(array, ()), p)
+        return found
+
     @property
     def known_parameters(self) -> tuple[sp.Symbol, ...]:
         """Parameters of the model that are not unknown."""
@@ -219,7 +236,8 @@ class Problem:
     def aimless(self) -> bool:
         """Whether there is no objective: any motion that meets the conditions will do."""
         terms = (self.objective.integrand, self.objective.terminal)
-        return not self.objective.least_squares and all(term == 0 for term in terms)
+        squares = bool(self.objective.least_squares or self.priors)
+        return not squares and all(term == 0 for term in terms)
 
     def _check_objective(self) -> None:
         objective = self.objective

@@ -16,13 +16,13 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
+from kinesym.internal.parameters import checked_unknowns, known_values, priors_of
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.problem import (
     check_index,
     highest_index,
     kinematic_pairs,
-    known_values,
     named_bounds,
     symbolic_problem,
     warn_of_degrees,
@@ -75,7 +75,7 @@ class Discretised:
         given = posed(system, trials, unknown_inputs, path, boundary)
         self.model = model = given.model
         self._threads = checks.threads(threads)
-        unknown = by_name({} if unknown is None else unknown, model.parameter_names, "unknown")
+        self._unknown = checked_unknowns(unknown, model.parameter_names)
         free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
         self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
@@ -84,15 +84,16 @@ class Discretised:
         self.symbolic = symbolic_problem(
             model,
             given.trials,
-            list(unknown),
+            self._unknown,
             free,
             self._scheme,
             given.objective if objective is None else objective,
             given.contacts,
             **given.conditions,
         )
-        self._known = known_values(model, unknown, {} if known is None else known)
-        self._bounds = named_bounds(model, unknown, free, {} if bounds is None else bounds)
+        values = {} if known is None else known
+        self._known = known_values(model, self._unknown, values, given.trials)
+        self._bounds = named_bounds(model, self._unknown, free, {} if bounds is None else bounds)
         warn_of_degrees(model, given.trials)
 
         check_compiler()  # before any long work
@@ -106,7 +107,7 @@ class Discretised:
         """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""
         self.trials = trials
         self._start: Solution | None = None
-        self.nlp = make_nlp(self._built, trials, self._known, self._threads)
+        self.nlp = self._nlp(self._built, trials)
         self.layout = self.nlp.layout
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
@@ -166,7 +167,10 @@ class Discretised:
                 "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"
             )
         built = self._transcribed("gauss-newton")[1]
-        return make_nlp(built, self.trials, self._known, self._threads)
+        return self._nlp(built, self.trials)
+
+    def _nlp(self, built: Built, trials: Sequence[Experiment]) -> NLP:
+        return make_nlp(built, trials, self._known, self._threads, priors_of(self._unknown))
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
@@ -184,10 +188,11 @@ class Discretised:
         """The free vector of a guess: None (from the data), values by symbol, a `Solution`, a
         `Fit`, a `Trajectory` or a list with one per trial, or z.
 
-        Values are numbers, trajectories (N,), or a list with one of these per trial. What is not
-        given comes from the measurements, the model's values, or zero. All is moved into the
-        bounds: results and what is made up silently, what is given with a warning. Raises
-        `ValueError` naming what is given and has a wrong size or is not finite.
+        Values are numbers, trajectories (N,), or a list with one of these per trial; of a parameter
+        per owner a number for all of them, or a mapping from owners to numbers. What is not given
+        comes from the measurements, the model's values, or zero. All is moved into the bounds:
+        results and what is made up silently, what is given with a warning. Raises `ValueError`
+        naming what is given and has a wrong size or is not finite.
         """
         layout, bounds = self.layout, self.variable_bounds
         if isinstance(guess, Solution) and self._fits(guess):
@@ -198,7 +203,8 @@ class Discretised:
                     f"the free vector has {self.n_variables} entries, got {guess.shape}"
                 )
             z = real_array(guess, "the free vector")
-            return within(z, bounds, np.ones(len(z), dtype=bool), self.variable_name)
+            every = np.ones(len(z), dtype=bool)
+            return within(z, bounds, every, self.variable_name, layout.natural)
         values, rates = values_of_results(guess, layout, self.trials), dict[str, str]()
         by_hand = values is None
         if values is None:
@@ -207,11 +213,12 @@ class Discretised:
                     "a guess is a mapping of names to values, a Solution, a Fit, a "
                     f"Trajectory, or an array, not {guess!r}"
                 )
-            known = [*layout.states, *layout.inputs, *layout.parameters]
+            known = [*layout.states, *layout.inputs, *layout.owned.parameters]
+            known += [name for name in layout.parameters if name not in known]
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates)
-        return within(z, bounds, given & by_hand, self.variable_name)
+        return within(z, bounds, given & by_hand, self.variable_name, layout.natural)
 
     def _without_guess(self, guess: Any) -> list[str]:
         """States that a guess by names leaves at zero: they are not measured either."""
@@ -302,8 +309,16 @@ class Discretised:
         return self.nlp.about
 
     def _parameters(self, z: Array) -> dict[str, float]:
-        values = self.layout.parameter_values(z)
+        values = self.layout.owned.natural(self.layout.parameter_values(z))
         return dict(zip(self.layout.parameters, map(float, values), strict=True))
+
+    def _parameters_of(self, z: Array, trial: int) -> dict[str, float]:
+        """All parameters of a trial, known ones too, without the names of their owners."""
+        values = map(float, self.layout.parameters_of(z, trial))
+        return {
+            **self._known[trial],
+            **dict(zip(self.layout.owned.parameters, values, strict=True)),
+        }
 
     def _fits(self, solution: Solution) -> bool:
         """Whether `solution` has the free vector and the constraints of this problem."""
@@ -313,6 +328,7 @@ class Discretised:
             and other.get("nodes") == layout.nodes
             and other.get("arrays") == layout.arrays
             and other.get("scheme") == self.symbolic.scheme.name
+            and other.get("log_scale", []) == sorted(self.symbolic.log_scale)
             and solution.free_vector.shape == (self.n_variables,)
             and solution.multipliers.shape == (self.n_constraints,)
         )

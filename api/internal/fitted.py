@@ -53,7 +53,7 @@ class Fitted(Discretised):
     @property
     def _pooled(self) -> bool:
         """Whether one standard deviation is unknown, of which the estimates do not depend."""
-        plain = self.symbolic.objective.loss is None and not self._mixed
+        plain = not (self.symbolic.objective.loss or self._mixed or self.symbolic.priors)
         return self._unknown_std and plain and pooled(self.trials)
 
     @property
@@ -157,6 +157,7 @@ class Fitted(Discretised):
             names=names,
             covariance=found.covariance,
             held=[name for name, held in zip(names, found.held, strict=True) if held],
+            logarithmic=list(np.array(names)[self.layout.owned.log]),
             freedom=min((each.freedom for each in solution.noise), default=np.inf),
             variance=variance,
             notes=list(found.notes),
@@ -173,6 +174,7 @@ class Fitted(Discretised):
         columns = solver(kkt).solve(unit, np.zeros((self.n_constraints, r)))
         root = np.sqrt(residuals.samples.share)
         psi = loss.slope(residuals.residuals(z) / root) * root
+        psi[np.isnan(residuals.samples.time)] = 0.0  # priors
         pulls = psi[:, None] * (residuals.residual_jacobian(z) @ columns)
         n = len(psi)
         more = n / (n - self._directions) if n > self._directions else 1.0

@@ -13,11 +13,12 @@ from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.nlp.grid import GridDefects, grid_defects
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
+from kinesym.runtime.results.apart import apart, spreads_of_trials
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.kkt import Entries, Kkt
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.statistics import blur_of_gradient
-from kinesym.runtime.results.undetermined import solver, spreads
+from kinesym.runtime.results.undetermined import solver
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
@@ -34,7 +35,7 @@ def grid_error(
     built: Built,
     nlp: NLP,
     trials: Sequence[Experiment],
-    known: Mapping[str, float],
+    known: Sequence[Mapping[str, float]],
     solution: Solution,
     kkt: Kkt,
     bounds: tuple[Array, Array],
@@ -45,15 +46,16 @@ def grid_error(
     One solution with the KKT matrix there turns the defects of the intervals (see
     `kinesym.runtime.nlp.defects`) into shifts, as a step of Newton's method from this scheme to the
     finer one would. A problem without objective has no one solution: the shift is the smallest
-    one. built : the library, see `codegen.point`. known : values of the known parameters. kkt : of
-    `kkt_at`. bounds : of z. variance : of residuals in units of the objective, 1 if they are
-    divided by their standard deviations, NaN if it is not known.
+    one. built : the library, see `codegen.point`. known : of each trial, values of the known
+    parameters. kkt : of `kkt_at`. bounds : of z. variance : of residuals in units of the objective,
+    1 if they are divided by their standard deviations, NaN if it is not known.
 
     Where the matrix is singular or the equations cannot be solved, the shifts are NaN, and the note
     says why.
     """
     functions, numbers = PointFunctions(built, known), finer(scheme)
     layout, z, note = nlp.layout, solution.free_vector, ""
+    slopes = layout.parameter_slopes(z)
     shift, deviations = np.full(nlp.n_variables, np.nan), dict[str, float]()
     unknown = [np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes]
     found = GridDefects(unknown, gains=[ends[0] for ends in unknown])
@@ -85,7 +87,7 @@ def grid_error(
         gains=np.concatenate(found.gains),
         states={x: np.concatenate([c[x] for c in courses]) for x in layout.states},
         inputs={u: np.concatenate([c[u] for c in courses]) for u in layout.inputs},
-        parameters=_named(layout.parameters, layout.parameter_values(shift)),
+        parameters=_named(layout.parameters, slopes * layout.parameter_values(shift)),
         deviations=deviations,
         durations=layout.durations(shift).tolist(),
         objective=float(found.objective),
@@ -114,22 +116,22 @@ def _identified(
 ) -> tuple[Kkt, dict[str, float]]:
     """The matrix with as many parameters fixed as the others need to be determined, and standard
     errors, NaN for those that nothing determines."""
-    names, values = nlp.layout.parameters, nlp.layout.parameter_values(solution.free_vector)
-    mine = nlp.layout.parameter_offset + np.arange(len(names))
-    inverse = solver(kkt).inverse(mine)
-    known = _deviations(problem, names, inverse, variance)
-    sizes = zip(names, np.abs(values), strict=True)
+    layout, z = nlp.layout, solution.free_vector
+    names, mine = layout.parameters, layout.parameter_offset + np.arange(len(layout.parameters))
+    spread = np.diag(solver(kkt).inverse(mine)) * layout.parameter_slopes(z) ** 2
+    known = _deviations(problem, names, spread, variance)
+    sizes = zip(names, np.abs(layout.natural(z)[mine]), strict=True)
     if problem.aimless or all(known.get(name, 0.0) <= size for name, size in sizes):
         return kkt, known
     multipliers = (solution.multipliers, solution.lower_multipliers, solution.upper_multipliers)
-    blur = blur_of_gradient(nlp, kkt, solution.free_vector, multipliers)
-    signs = spreads(kkt, mine, blur).signs
+    blur, of = blur_of_gradient(nlp, kkt, z, multipliers), apart(layout)
+    signs = spreads_of_trials(kkt, mine, blur, of).signs
     known |= {name: np.nan for name, sign in zip(names, signs, strict=True) if not sign > 0.0}
     while not (signs > 0.0).all():
         stiffness = kkt.stiffness.copy()
         stiffness[mine[np.argmin(signs > 0.0)]] = np.inf
         kkt = replace(kkt, stiffness=stiffness, workspace=None)
-        signs = spreads(kkt, mine, blur).signs
+        signs = spreads_of_trials(kkt, mine, blur, of).signs
     return kkt, known
 
 
@@ -159,11 +161,11 @@ def _named(names: Sequence[str], values: Array) -> dict[str, float]:
 
 
 def _deviations(
-    problem: Problem, names: Sequence[str], inverse: Array, variance: float
+    problem: Problem, names: Sequence[str], spreads: Array, variance: float
 ) -> dict[str, float]:
     """Standard errors of parameters of a fit, those of the covariance; NaN for those that nothing
     determines, also if it is no fit."""
-    pairs = list(zip(names, np.diag(inverse), strict=False))
+    pairs = list(zip(names, spreads.tolist(), strict=True))
     if not problem.objective.least_squares or np.isnan(variance):
         return {name: np.nan for name, spread in pairs if not spread >= 0.0}
     return {

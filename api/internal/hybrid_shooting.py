@@ -43,6 +43,7 @@ def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
         given.starts,
         given.signals,
         given.unknowns,
+        given.priors(factor),
         factor,
         loss,
     )

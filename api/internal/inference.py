@@ -82,7 +82,8 @@ class CollocationInference:
         z = self.best.z
         start = Held(float(z[place]), self.best.objective, 0.0, (z, self.best.multipliers))
         low, high = self.problem.bounds
-        return profiled(name, start, self.about, (low[place], high[place]), held, level)
+        bounds, log = (low[place], high[place]), name in self.about.logarithmic
+        return profiled(name, start, self.about, bounds, held, level, log)
 
     def refit(self, record: Record) -> Array | None:
         """Estimates from other measurements, from the solution; None without convergence."""
@@ -91,7 +92,9 @@ class CollocationInference:
             for k, trial in enumerate(self.trials)
         ]
         found = self._solved(self.on(trials), self.best.z, self.best.multipliers)
-        return self.nlp.layout.parameter_values(found.z).copy() if found.status.success else None
+        if not found.status.success:
+            return None
+        return self.nlp.layout.parameter_values(self.nlp.layout.natural(found.z)).copy()
 
     @cached_property
     def _factors(self) -> KktFactors | Projected:

@@ -20,7 +20,7 @@ from kinesym.codegen.kernel import Program
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import build
 from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
-from kinesym.runtime.nlp.collocation import make_layout, trial_data
+from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.model import Model
@@ -39,18 +39,27 @@ def realise(program: Program, lanes: int | None = None, narrow: bool = False) ->
 
 
 def make_nlp(
-    built: Built, trials: Sequence[Experiment], known: Mapping[str, float], threads: int
+    built: Built,
+    trials: Sequence[Experiment],
+    known: Sequence[Mapping[str, float]],
+    threads: int,
+    priors: Mapping[str, tuple[float, float]] | None = None,
 ) -> NLP:
     """Objective and constraints of the trials as functions of all trajectories.
 
-    known : values of the known parameters. Each trial is linked to the next, the last to the first.
+    known : of each trial, values of the known parameters. Each trial is linked to the next, the
+    last to the first. priors : means and standard deviations of parameters, see `prior_data`.
     """
     about, after = built.manifest.of(CollocationManifest), [*trials[1:], trials[0]]
+    layout, given = make_layout(about, trials), priors or {}
     data = [
-        trial_data(about, trial, known, following)
-        for trial, following in zip(trials, after, strict=True)
+        {
+            **trial_data(about, trial, values, following),
+            **prior_data(about, layout.owned, k, given),
+        }
+        for k, (trial, values, following) in enumerate(zip(trials, known, after, strict=True))
     ]
-    return NLP(built, make_layout(about, trials), data, threads)
+    return NLP(built, layout, data, threads)
 
 
 def compile(model: Model) -> Functions:

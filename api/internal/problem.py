@@ -14,12 +14,14 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from kinesym.checks import shown
-from kinesym.runtime.arrays import one_number
+from kinesym.internal.parameters import Unknown, check_prior, labels_of, logs_of, priors_of
 from kinesym.runtime.nlp.collocation import bound_pair
+from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
-from kinesym.symbolic.model import Model, check_values
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem, measured_expressions
@@ -153,7 +155,7 @@ class Condition(NamedTuple):
 def symbolic_problem(
     model: Model,
     trials: Sequence[Experiment],
-    unknown: Sequence[str],
+    unknown: Mapping[str, Unknown],
     unknown_inputs: Mapping[str, Any],
     scheme: CollocationScheme | ExplicitScheme,
     objective: Objective | None,
@@ -176,6 +178,9 @@ def symbolic_problem(
     flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
     used = [e for each in asked.values() for e in each]
     used += [chosen.integrand, chosen.terminal, *flags]
+    owners = labels_of(unknown)
+    _check_links(model, asked, contacts, [*owners, *trials[0].parameters])
+    owned_parameters(list(unknown), owners, trials)  # says where a label is missing
     signals = _signals(model, trials, unknown_inputs, used)
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measurements))
     if len({trial.free_duration for trial in trials}) > 1:
@@ -192,8 +197,32 @@ def symbolic_problem(
         linear=_linear(scheme, unknown_inputs, measured),
         free_duration=trials[0].free_duration,
         contacts=contacts,
+        owners=owners,
+        log_scale=frozenset(logs_of(unknown)),
+        priors=list(priors_of(unknown)),
         **asked,
     )
+
+
+def _check_links(
+    model: Model,
+    asked: Mapping[str, Sequence[sp.Expr]],
+    contacts: Sequence[Contact],
+    own: Sequence[str],
+) -> None:
+    """Raise `ValueError` for links with parameters that differ between trials."""
+    if contacts and own:
+        raise ValueError(
+            f"parameter {own[0]} has a value per owner, but the phases of a hybrid model share all "
+            "parameters: impacts join them; give one value"
+        )
+    links = [*asked.get("links", ()), *asked.get("cycle", ())]
+    for symbol in sorted(atoms_of(*model.through(links)), key=str):
+        if isinstance(symbol, sp.Symbol) and name_of(symbol) in own:
+            raise ValueError(
+                f"a link or cycle condition depends on parameter {symbol}, which has a value of "
+                "its own on each side; write it with parameters that the trials share"
+            )
 
 
 def chosen_objective(objective: Any) -> Objective:
@@ -332,53 +361,28 @@ def _relation(name: str, relation: Relational) -> tuple[sp.Expr, tuple[float, fl
     raise ValueError(f"{name}, {relation}, is neither an equation nor an inequality")
 
 
-def known_values(
-    model: Model, unknown: Mapping[str, Any], known: Mapping[Any, float], more: Sequence[str] = ()
-) -> dict[str, float]:
-    """Values of the known parameters of a model, and of `more`; raises `ValueError` naming one
-    without value."""
-    names = [*model.parameter_names, *more]
-    given = by_name(known, names, "known")
-    for name in given:
-        if name in unknown:
-            raise ValueError(f"parameter {name} is both known and unknown")
-    values = {**model.values, **given}
-    result: dict[str, float] = {}
-    for name in names:
-        if name not in values and name not in unknown:
-            raise ValueError(
-                f"parameter {name} has no value; give known={{{name!r}: ...}} or make it unknown"
-            )
-        if name in values:
-            number = one_number(
-                values[name],
-                f"the value of parameter {name}",
-                "; what differs between trials can be an input",
-            )
-            result.update({} if name in unknown else {name: number})
-    check_values(model, result)
-    return result
-
-
 def named_bounds(
     model: Model,
-    unknown: Mapping[str, Any],
+    unknown: Mapping[str, Unknown],
     unknown_inputs: Mapping[str, Any],
     bounds: Mapping[Any, Any],
 ) -> dict[str, tuple[float, float]]:
     """(low, high) of parameters, inputs and states by name; infinite where free."""
     allowed = [*model.state_names, *unknown_inputs]
-    given = by_name(bounds, allowed, "bounds")
-    for name in given:
+    given_bounds = by_name(bounds, allowed, "bounds")
+    for name in given_bounds:
         if unknown_inputs.get(name) is not None:
             raise ValueError(f"bounds of {name} are given in bounds and in unknown_inputs")
-    every = {**unknown, **{k: v for k, v in unknown_inputs.items() if k not in given}, **given}
-    pairs = {name: bound_pair(name, bound) for name, bound in every.items()}
+    every = {**{k: v for k, v in unknown_inputs.items() if k not in given_bounds}, **given_bounds}
+    pairs = {name: (p.low, p.high) for name, p in unknown.items()}
+    pairs |= {name: bound_pair(name, bound) for name, bound in every.items()}
     for name in set(model.positive) & set(pairs):
         low, high = pairs[name]
         if high <= 0.0:
             raise ValueError(f"bounds of {name} are ({low:g}, {high:g}), but it must be positive")
         pairs[name] = (max(low, 0.0), high)
+    for name, given in unknown.items():
+        check_prior(name, given, pairs[name])
     return pairs
 
 

@@ -18,11 +18,18 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
+from kinesym.internal.parameters import (
+    Unknown,
+    checked_unknowns,
+    known_values,
+    labels_of,
+    logs_of,
+    priors_of,
+)
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.problem import (
     check_method,
     checked_trials,
-    known_values,
     named_bounds,
     symbolic_problem,
 )
@@ -35,8 +42,10 @@ from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.collocation import bound_pair
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
+from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
+from kinesym.runtime.stepping.priors import Priors, priors_by_name
 from kinesym.runtime.stepping.simulated import System
 from kinesym.runtime.stepping.simulation import Stepper
 from kinesym.runtime.stepping.smooth_shooting import Residuals, SmoothTrials
@@ -70,16 +79,17 @@ def without_hessians(program: Program) -> Program:
 
 @dataclass(frozen=True)
 class ShootingArguments:
-    """Arguments of `ks.Shooting`, checked. fine : the trials on the grids of the steps. starts,
-    signals : of each trial initial values, NaN where unknown, with whether contacts press, and the
-    inputs of a hybrid model. free : bounds of the unknown inputs."""
+    """Arguments of `ks.Shooting`, checked. fine : the trials on the grids of the steps. known,
+    starts, signals : of each trial known parameters, initial values, NaN where unknown, with
+    whether contacts press, inputs of a hybrid model. free : bounds of the unknown inputs."""
 
     model: Model
     trials: Sequence[Experiment]
     fine: Sequence[Experiment]
+    unknown: Mapping[str, Unknown]
     unknowns: Unknowns
     bounds: tuple[Array, Array]
-    known: Mapping[str, float]
+    known: Sequence[Mapping[str, float]]
     starts: Sequence[Mapping[str, float]]
     signals: Sequence[Mapping[str, Signal | ParametricSignal]]
     free: Mapping[str, Any]
@@ -96,12 +106,16 @@ class ShootingArguments:
             blocks=(Block("x", states, None), Block("u", inputs, None)),
             states=self.unknowns.states,
             inputs=self.unknowns.inputs,
-            parameters=self.unknowns.parameters,
+            owned=replace(self.unknowns.owned, log_scale=frozenset()),
             held=frozenset(),
             labels=dict.fromkeys(FAMILIES, ()),
             grids=tuple(trial.grid for trial in self.fine),
             free_duration=False,
         )
+
+    def priors(self, factor: float) -> Priors:
+        """What is known of parameters beforehand; factor : that of the measurements in J."""
+        return priors_by_name(self.unknowns.owned, priors_of(self.unknown), factor)
 
     @property
     def system(self) -> System:
@@ -143,10 +157,10 @@ def shooting_arguments(
     ]
     more = new_names(model, signals)
     every = [*model.parameter_names, *more]
-    unknown = by_name({} if unknown is None else unknown, every, "unknown")
-    values = known_values(model, unknown, {} if known is None else known, more)
+    asked = checked_unknowns(unknown, every)
+    values = known_values(model, asked, {} if known is None else known, listed, more)
     starts, start_bounds = initial_values(system, initial, count)
-    if not (unknown or free or start_bounds):
+    if not (asked or free or start_bounds):
         raise ValueError(
             "nothing is unknown; name parameters in unknown={...}, inputs in unknown_inputs, or an "
             "unknown start"
@@ -154,7 +168,7 @@ def shooting_arguments(
     fine = listed if hybrid else [trial.refined(steps.substeps) for trial in listed]
     unknowns = Unknowns(
         states=model.state_names,
-        parameters=tuple(p for p in every if p in unknown),
+        owned=owned_parameters(list(asked), labels_of(asked), listed, logs_of(asked)),
         initial=tuple(start_bounds),
         inputs=tuple(u for u in model.input_names if u in free),
         segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
@@ -165,8 +179,9 @@ def shooting_arguments(
         model=model,
         trials=listed,
         fine=fine,
+        unknown=asked,
         unknowns=unknowns,
-        bounds=unknowns.bounds(named_bounds(model, unknown, free, {}), start_bounds),
+        bounds=unknowns.bounds(named_bounds(model, asked, free, {}), start_bounds),
         known=values,
         starts=starts,
         signals=signals,
@@ -203,6 +218,7 @@ class SmoothProgram:
             given.unknowns,
             given.system,
             given.trials,
+            given.priors(problem.objective.least_squares or 1.0),
             nlp=make_nlp(built, given.fine, given.known, given.threads),
             stepper=Stepper.of(built, SCHEMES[method].name if method in SCHEMES else method),
             squares=squares,
@@ -218,12 +234,12 @@ class SmoothProgram:
 
 def smooth_program(given: ShootingArguments) -> SmoothProgram:
     """Derive and compile for trials of a model; raises `ValueError` for what does not fit."""
-    unknowns, method = given.unknowns, given.steps.method
+    method = given.steps.method
     check_method(given.model, method)
     problem = symbolic_problem(
         given.model,
         given.fine,
-        unknowns.parameters,
+        {name: p.in_natural_scale for name, p in given.unknown.items()},
         given.free,
         EXPLICIT.get(method) or replace(RK4, name=method),
         given.objective,

@@ -65,7 +65,9 @@ class CollocationManifest:
     """A nonlinear program; see `codegen.transcribe`.
 
     stages, signal_places, measured_places : places in an interval, the last with weights. to_ends :
-    weights that continue what the stages have to both nodes. quadrature : of both nodes.
+    weights that continue what the stages have to both nodes. quadrature : of both nodes. owners :
+    unknown parameters with a value per owner, and their labels. log_scale, priors : unknown
+    parameters of which z has the logarithm, and those with a prior.
     """
 
     model: str
@@ -87,6 +89,9 @@ class CollocationManifest:
     interval_measurements: tuple[str, ...]
     free_duration: bool
     families: Mapping[str, FamilyManifest]
+    owners: tuple[tuple[str, str], ...] = ()
+    log_scale: tuple[str, ...] = ()
+    priors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

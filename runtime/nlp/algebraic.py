@@ -33,6 +33,7 @@ def algebraic_at_nodes(
     There the equations are solved for x' and the algebraic states, from these values on. Where
     Newton's method does not converge they stay.
     """
+    f = f.of_trial(number)
     about, names = f.about, (*f.about.states, *f.about.outputs)
     given = _given(nlp, f, trial, number, z, found)
     size = np.abs(given["x"]).max(axis=1)
@@ -65,7 +66,8 @@ def _given(
         for names in (about.states, about.inputs, about.signals)
     )
     rates = np.gradient(x, time, axis=1)
-    return {"xdot": rates, "x": x, "u": u, "s": s, "p": nlp.layout.parameter_values(z), "t": time}
+    p = nlp.layout.parameters_of(z, number)
+    return {"xdot": rates, "x": x, "u": u, "s": s, "p": p, "t": time}
 
 
 def _newton(f: PointFunctions, given: dict[str, Array], size: Array) -> NDArray[np.bool_]:

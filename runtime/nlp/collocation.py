@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import Array, one_number, real_array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.courses import at_place, lines
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.nlp import NLP, TrialData
+from kinesym.runtime.nlp.owned import Owned, check_positive, owned_parameters
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
@@ -29,7 +30,9 @@ def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Lay
         states=about.states,
         inputs=about.unknown_inputs,
         held=frozenset(about.held),
-        parameters=about.unknown_parameters,
+        owned=owned_parameters(
+            about.unknown_parameters, dict(about.owners), trials, about.log_scale
+        ),
         labels={f: about.families[f].constraints for f in FAMILIES},
         grids=tuple(trial.grid for trial in trials),
         free_duration=about.free_duration,
@@ -87,6 +90,21 @@ def trial_data(
         arrays[family, "t1"] = (later.grid, 0, later.n_nodes)
     arrays.update({(family, "k"): (values, 0, 1) for family in FAMILIES})
     return arrays
+
+
+def prior_data(
+    about: CollocationManifest, owned: Owned, trial: int, priors: Mapping[str, tuple[float, float]]
+) -> TrialData:
+    """Means and weights 1/sd^2 of the priors, from (mean, sd) of what z has for a parameter; the
+    first trial of an owner has them, others have the weight 0."""
+    found = dict(zip(owned.parameters, owned.places(trial), strict=True))
+    here = [owned.first_trials[found[p]] == trial for p in about.priors]
+    means = np.array([priors[p][0] for p in about.priors])
+    weights = np.array([priors[p][1] ** -2.0 for p in about.priors])
+    return {
+        ("ends", "mean"): (means, 0, 1),
+        ("ends", "precision"): (np.where(here, weights, 0.0), 0, 1),
+    }
 
 
 def signals_within(trial: Experiment, names: Sequence[str], place: float) -> Array:
@@ -191,7 +209,8 @@ def variable_bounds(
             for block, rows in layout.rows(array, number):
                 for name, row in zip(block.members, rows, strict=True):
                     row[:] = bounds.get(name, free)[side]
-        layout.parameter_values(array)[:] = [bounds.get(p, free)[side] for p in layout.parameters]
+        mine = [bounds.get(p, free)[side] for p in layout.owned.members]
+        layout.parameter_values(array)[:] = layout.owned.entries(mine)
         if layout.free_duration:
             layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
         sides.append(array)
@@ -259,10 +278,22 @@ def values_of_results(
                 own[name] if name in own else lines(filled(run[name], time), time)
                 for run, own, time in zip(runs, known, times, strict=True)
             ]
-    guess.update({name: values[name] for name in layout.parameters if name in values})
+    guess.update(_parameters_of_results(layout.owned, values, runs))
     if layout.free_duration:
         guess["duration"] = [float(run.time[-1] - run.time[0]) for run in runs]
     return guess
+
+
+def _parameters_of_results(
+    owned: Owned, values: Mapping[str, float], runs: Sequence[Trajectory]
+) -> dict[str, float]:
+    """Of a result what is unknown, by name: `values` of all trials, or those of a trial."""
+    found: dict[str, float] = {}
+    for name, p, trial in zip(owned.names, owned.members, owned.first_trials, strict=True):
+        own = runs[trial].parameters
+        every = {**own, **values} if name == p else {**values, **own}
+        found |= {name: every[p]} if p in every else {}
+    return found
 
 
 def _moved(time: Array, grid: Array) -> Array:
@@ -280,7 +311,7 @@ def _polynomials(solution: Solution, times: Sequence[Array]) -> list[dict[str, S
     arrays = solution.problem.get("arrays", ())
     blocks = tuple(Block(name, tuple(members), place) for name, members, place in arrays)
     held, labels = frozenset(solution.problem.get("held", ())), dict.fromkeys(FAMILIES, ())
-    layout = Layout(blocks, (), (), held, tuple(solution.parameters), labels, tuple(times), False)
+    layout = Layout(blocks, (), (), held, Owned((), ()), labels, tuple(times), False)
     count = Counter(name for block in blocks for name in block.members)
     single = {name for b in blocks if b.place is not None for name in b.members if count[name] == 1}
     every = (layout.signals(solution.free_vector, k, time) for k, time in enumerate(times))
@@ -314,12 +345,14 @@ def first_guess(
         layout.put(z, number, courses)
         for block, rows in layout.rows(fixed, number):
             rows.T[:] = [name in given for name in block.members]
-    for k, name in enumerate(layout.parameters):
+    owned = layout.owned
+    guessed = owned.guessed(given)
+    for k, (name, p) in enumerate(zip(owned.names, owned.members, strict=True)):
         j = layout.parameter_offset + k
-        z[j] = defaults.get(name, np.nan)
-        if name in given:
-            z[j] = one_number(given[name], f"the guess of {name}")
-        fixed[j] = name in given
+        z[j] = guessed.get(name, defaults.get(p, np.nan))
+        fixed[j] = name in guessed
+    check_positive(owned, layout.parameter_values(z))
+    layout.parameter_values(z)[:] = owned.entries(layout.parameter_values(z))
     if layout.free_duration:
         layout.durations(z)[:] = durations
         layout.durations(fixed)[:] = "duration" in given
@@ -327,18 +360,23 @@ def first_guess(
 
 
 def within(
-    z: Array, bounds: tuple[Array, Array], given: NDArray[np.bool_], named: Callable[[int], str]
+    z: Array,
+    bounds: tuple[Array, Array],
+    given: NDArray[np.bool_],
+    named: Callable[[int], str],
+    natural: Callable[[Array], Array] = np.asarray,
 ) -> Array:
     """z moved into its bounds, with a warning if what was given was outside; NaN becomes the middle
     of the bounds, or what is next to zero.
 
-    named : says what an entry is. Raises `ValueError` for a given entry that is not finite.
+    named : says what an entry is. natural : values from entries of z, for messages. Raises
+    `ValueError` for a given entry that is not finite.
     """
     low, high = bounds
     odd = given & ~np.isfinite(z)
     if odd.any():
         j = int(np.flatnonzero(odd)[0])
-        raise ValueError(f"the guess of {named(j)} is {z[j]:g}, not a finite number")
+        raise ValueError(f"the guess of {named(j)} is {natural(z)[j]:g}, not a finite number")
     z = z.copy()
     for k in np.flatnonzero(np.isnan(z)):
         z[k] = _inside(low[k], high[k])
@@ -351,9 +389,10 @@ def within(
     if len(outside):
         j = int(outside[0])
         more = f" and {len(outside) - 1} more such values are" if len(outside) > 1 else " is"
+        value, below, above = (float(natural(row)[j]) for row in (z, low, high))
         warnings.warn(
-            f"the guess of {named(j)}, {z[j]:g}, is outside its bounds ({low[j]:g}, "
-            f"{high[j]:g}); it{more} moved inside",
+            f"the guess of {named(j)}, {value:g}, is outside its bounds ({below:g}, {above:g}); "
+            f"it{more} moved inside",
             stacklevel=4,
         )
     return np.clip(z, low, high)

@@ -97,12 +97,13 @@ def grid_defects(
     objective, ends, gains = 0.0, [], list[Array]()
     for k, trial in enumerate(trials):
         whole = _courses(nlp, f, at, trial, k, (z, multipliers, bounds))
-        d = _in_parts(f, at, nlp.layout.parameter_values(z), whole)
+        d = _in_parts(f.of_trial(k), at, nlp.layout.parameters_of(z, k), whole)
         _add_gradient(nlp, f, gradient, k, d)
         _defect_rows(nlp, k, rows, at)[:] = d.rows
         objective += d.objective + float(d.gains.sum())
         ends.append(d.ends.T)
         gains.append(d.gains)
+    nlp.layout.parameter_values(gradient)[:] *= nlp.layout.parameter_slopes(z)
     return GridDefects(ends, gradient, rows, objective, gains)
 
 
@@ -150,7 +151,7 @@ def _add_gradient(nlp: NLP, f: PointFunctions, gradient: Array, k: int, d: Defec
         for terms, values in zip(views.at_stages(u), d.inputs[..., j], strict=True):
             for weight, row in terms:
                 row += weight * values
-    layout.parameter_values(gradient)[:] += d.parameters
+    layout.parameter_values(gradient)[layout.owned.places(k)] += d.parameters
     if layout.free_duration:
         layout.durations(gradient)[k] += d.duration
 

@@ -5,7 +5,7 @@ inputs at places within the intervals, r unknown parameters,
 
     z = [x_1(t_1..t_N) ... x_n(..), u_1(..) ... u_m(..),
          y_1(..) ... y_q(.. N - 1 intervals)]           for each trial in turn,
-        p_1 ... p_r,
+        p_1 ... p_r,                                    see `kinesym.runtime.nlp.owned`,
         T of each trial                                 if durations are unknown.
 
 Constraints: for each trial those of its N - 1 intervals (one kind after the other), then of its N
@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import BORDER
 from kinesym.runtime.nlp.courses import at_nodes, through
+from kinesym.runtime.nlp.owned import Owned
 from kinesym.runtime.signals.signal import Signal
 
 #: Kinds of points, in the order of the constraints.
@@ -54,15 +55,15 @@ class Layout:
     """Sizes, places and names.
 
     blocks : of the trajectories of a trial in z; those at the nodes, "x" and "u", come first.
-    states, inputs : names of all, in the order of the model. grids : of the trials (relative if
-    durations are unknown). held : inputs that are constant between nodes.
+    states, inputs : names of all, in the order of the model. owned : the parameters. grids : of the
+    trials (relative if durations are unknown). held : inputs that are constant between nodes.
     """
 
     blocks: tuple[Block, ...]
     states: tuple[str, ...]
     inputs: tuple[str, ...]
     held: frozenset[str]
-    parameters: tuple[str, ...]
+    owned: Owned
     labels: Mapping[str, Sequence[str]]
     grids: tuple[Array, ...]
     free_duration: bool
@@ -76,6 +77,11 @@ class Layout:
     def at_nodes(self) -> tuple[str, ...]:
         """What has values at the nodes, states and then inputs."""
         return tuple(name for b in self.blocks if b.place is None for name in b.members)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """What each unknown parameter is, with its owner."""
+        return self.owned.names
 
     @property
     def width(self) -> int:
@@ -230,8 +236,23 @@ class Layout:
                     row[1:] += 0.5 * (course.within(grid, 1.0) - row[1:])
 
     def parameter_values(self, z: Array) -> Array:
-        """The unknown parameters, a view of shape (r,)."""
+        """What z has for the unknown parameters, a view of shape (r,): of those on a logarithmic
+        scale the logarithm."""
         return z[self.parameter_offset : self.duration_offset]
+
+    def parameters_of(self, z: Array, trial: int) -> Array:
+        """Values of a trial, in the order of the model, without those of other owners."""
+        return self.owned.natural(self.parameter_values(z))[self.owned.places(trial)]
+
+    def natural(self, z: Array) -> Array:
+        """z with the values of the parameters instead of their logarithms."""
+        values = np.array(z)
+        self.parameter_values(values)[:] = self.owned.natural(self.parameter_values(z))
+        return values
+
+    def parameter_slopes(self, z: Array) -> Array:
+        """Derivatives of the values of the parameters by what z has for them, (r,)."""
+        return self.owned.slopes(self.parameter_values(z))
 
     def durations(self, z: Array) -> Array:
         """The unknown durations, a view; empty if they are known."""

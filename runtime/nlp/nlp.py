@@ -23,6 +23,7 @@ from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.native import ADD, LATE, SUM, Call, Plan
 from kinesym.runtime.nlp.courses import at_nodes
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
+from kinesym.runtime.nlp.owned import is_parameters
 from kinesym.runtime.nlp.places import Places, places, rows
 from kinesym.runtime.nlp.samples import Samples, all_samples
 from kinesym.runtime.nlp.sparsity import Run, Structure, Written, assemble
@@ -265,8 +266,8 @@ class NLP:
     def _variable(self, trial: int, family: str, array: str, side: int) -> tuple[int, int]:
         """Where the first scalar of a group lies in z, and the distance to the next."""
         layout = self.layout
-        if array == "p":
-            return layout.parameter_offset, 1
+        if is_parameters(array):
+            return layout.parameter_offset + layout.owned.begin(array, trial), 1
         if array == "T":
             return layout.duration_offset + trial, 1
         at_end = family in ("ends", "link", "cycle") and side == (family == "ends")
@@ -312,7 +313,7 @@ class NLP:
         found = []
         for _, count, array, side in self.about.families[family].variables:
             begin, ld = self._variable(trial, family, array, side)
-            step = 0 if array in ("p", "T") else 1
+            step = 0 if array == "T" or is_parameters(array) else 1
             found += [(begin + k * ld, step, side if step else _UNIFORM) for k in range(count)]
         return found
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,17 +89,26 @@ class Linearised:
 
 
 class PointFunctions:
-    """The compiled functions of `codegen.point`. known : values of the known parameters."""
+    """The compiled functions of `codegen.point`. known : values of the known parameters, of each
+    trial; the functions are those of the first one, `of_trial` has those of others."""
 
-    def __init__(self, built: Built, known: Mapping[str, float]) -> None:
+    def __init__(self, built: Built, known: Sequence[Mapping[str, float]]) -> None:
         self.about = about = built.manifest.of(PointManifest)
         self._library, self._kernels = built.library, built.manifest.kernels
-        self._known = np.array([known[name] for name in about.known_parameters])
+        names = about.known_parameters
+        self._rows = [np.array([values[name] for name in names]) for values in known]
+        self._known = self._rows[0]
         n, m, r = len(about.states), len(about.inputs), len(about.parameters)
         starts = np.cumsum([0, n, n, m, r, 1])
         self.xdot, self.x, self.u, self.p, self.t = map(slice, starts[:-1], starts[1:])
         self.columns = int(starts[-1])
         self.tied = self._tied()
+
+    def of_trial(self, number: int) -> PointFunctions:
+        """The functions with the values of a trial."""
+        made = copy(self)
+        made._known = self._rows[number]
+        return made
 
     def _tied(self) -> list[int]:
         """Numbers of the inputs that an algebraic equation ties to states with a rate alone: they

@@ -50,8 +50,9 @@ class Samples:
         """Rows (n, r) summed over what was measured at the same time, in order of time, (K, r) for
         each trial."""
         found = []
-        for trial in np.unique(self.trial):
-            mine = self.trial == trial
+        timed = np.isfinite(self.time)  # priors are not
+        for trial in np.unique(self.trial[timed]):
+            mine = timed & (self.trial == trial)
             times, place = np.unique(self.time[mine], return_inverse=True)
             total = np.zeros((len(times), rows.shape[1]))
             np.add.at(total, place, rows[mine])

@@ -23,7 +23,8 @@ class Uncertainty(Saved):
     """What is known of the errors of estimates.
 
     names : of the unknowns (n,). covariance : (n, n), zero for what a bound holds, NaN for what
-    nothing determines; of logarithms where `logarithmic`. held : names of what a bound holds.
+    nothing determines. held : names of what a bound holds. logarithmic : of what is estimated on a
+    logarithmic scale.
     freedom : degrees of freedom of the variance of the samples, infinite if that is given.
     variance : of the samples in units of the weights of J, 1 if J is -2 log L.
     notes : sentences on what the record does not tell.
@@ -176,7 +177,8 @@ def estimates_of(
     shifts: Mapping[str, float] | None = None,
     method: str = "t",
 ) -> Estimates:
-    """The table of estimates with intervals by Student's t; of logarithms, exponentials of theirs.
+    """The table of estimates with intervals by Student's t, for their logarithms where these are
+    estimated.
 
     shifts : by the grid, by name. method : what is said of the intervals.
     """
@@ -189,8 +191,8 @@ def estimates_of(
         error = errors.get(name, np.nan)
         low, high = value - wide * error, value + wide * error
         if name in about.logarithmic:
-            factor = float(np.exp(wide * error))
-            low, high, error = value / factor, value * factor, value * error
+            factor = float(np.exp(wide * error / value))
+            low, high = value / factor, value * factor
         remark = "at a bound" if name in about.held else ""
         if name in about.held:
             error, low, high = 0.0, np.nan, np.nan

@@ -251,7 +251,8 @@ class Scaled:
     kkt: Kkt
 
     @cached_property
-    def _full(self) -> Any:
+    def plain(self) -> Any:
+        """The matrix K itself, with both triangles."""
         rows, columns, values = self.kkt.lower()
         n, off = self.kkt.order, rows != columns
         entries = np.concatenate([values, values[off]])
@@ -262,7 +263,7 @@ class Scaled:
     def scale(self) -> Array:
         """The diagonal of D, by sweeps over the rows (Ruiz 2001, RAL-TR-2001-034). Where they end
         depends on where they begin: from the sizes of the variables, not from their units."""
-        full, scale = self._full, self.sizes.copy()
+        full, scale = self.plain, self.sizes.copy()
         sizes, columns, begins = np.abs(full.data), full.indices, full.indptr[:-1]
         for _ in range(_SWEEPS):  # no row is empty: the diagonal is stored
             most = np.maximum.reduceat(sizes * scale[columns], begins) * scale
@@ -278,12 +279,15 @@ class Scaled:
             return size
         (i, j, h), (row, column, a) = kkt.hessian, kkt.jacobian
         variables, slopes = kkt.sizes.copy(), np.zeros(kkt.order - n)
+        np.maximum.at(slopes, row, np.abs(a) * variables[column])
         for _ in range(2):  # sizes that are not known make the derivatives of constraints 1, too
-            np.maximum.at(slopes, row, np.abs(a) * variables[column])
+            if variables.all():
+                break
             effect, known = np.zeros(n), slopes[row] > 0.0
             np.maximum.at(effect, column[known], np.abs(a[known]) / slopes[row[known]])
             new = (variables == 0.0) & (effect > 0.0)
             variables[new] = 1.0 / effect[new]
+            np.maximum.at(slopes, row, np.abs(a) * variables[column])
         variables[variables == 0.0] = 1.0
         bend = float(np.max(np.abs(h) * variables[i] * variables[j], initial=0.0)) or 1.0
         size[:n] = variables / np.sqrt(bend)
@@ -293,15 +297,11 @@ class Scaled:
     def product(self, x: Array) -> Array:
         """D K D x, (n,) or (n, k)."""
         d = self.scale if x.ndim == 1 else self.scale[:, None]
-        return np.asarray(d * (self._full @ (d * x)))
-
-    def plain_product(self, x: Array) -> Array:
-        """K x."""
-        return np.asarray(self._full @ x)
+        return np.asarray(d * (self.plain @ (d * x)))
 
     def absolute(self, x: Array) -> Array:
         """|x|' |K| |x| of each column of x (n, k)."""
-        return np.asarray((np.abs(x) * (abs(self._full) @ np.abs(x))).sum(axis=0))
+        return np.asarray((np.abs(x) * (abs(self.plain) @ np.abs(x))).sum(axis=0))
 
     def solve(self, b: Array, added: float) -> tuple[Array, Array]:
         """x for sides b (n, k) of D K D x = b, refined for as long as that helps, and what is left

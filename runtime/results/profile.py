@@ -81,24 +81,28 @@ def profiled(
     bounds: tuple[float, float],
     held: Callable[[float, Held], Held],
     level: float,
+    log: bool = False,
 ) -> Profile:
     """The profile of an unknown, see `kinesym.runtime.statistics.profile.rises`.
 
-    The target is the square of the quantile of Student's t, which is that of chi-square with one
-    degree of freedom where the variance of samples is given.
+    log : whether values held are logarithms. The target is the square of the quantile of Student's
+    t, which is that of chi-square with one degree of freedom where the variance of samples is given.
     """
+    natural = np.exp if log else np.asarray
+    estimate = float(natural(best.value))
     error = float(about.deviations()[list(about.names).index(name)])
     target = about.quantile(level) ** 2
-    found = rises(name, best, error, bounds, held, target, about.variance)
+    own = error / estimate if log else error
+    found = rises(name, best, own, bounds, held, target, about.variance)
     return Profile(
         name=name,
-        estimate=best.value,
+        estimate=estimate,
         standard_error=error,
         level=level,
         target=target,
-        values=found.values,
+        values=natural(found.values),
         rise=found.rise,
-        low=found.low,
-        high=found.high,
+        low=float(natural(found.low)),
+        high=float(natural(found.high)),
         notes=found.notes,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,10 @@ from scipy.sparse.linalg import splu
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.apart import apart, spreads_of_trials
 from kinesym.runtime.results.identifiability import exchanges, identifiability
 from kinesym.runtime.results.kkt import Entries, Kkt
-from kinesym.runtime.results.undetermined import spreads
-from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.results.undetermined import Spreads, spreads
 
 #: Share of the distance between two bounds up to which a value counts as near one of them.
 _NEAR = 1e-2
@@ -101,8 +100,9 @@ def _known_sizes(nlp: NLP, z: Array) -> Array:
 
 
 def _sizes(nlp: NLP, z: Array) -> Array:
-    """The largest values of each trajectory, those of parameters."""
+    """The largest values of each trajectory, those of parameters, 1 of a logarithm."""
     size = np.abs(z)
+    nlp.layout.parameter_values(size)[nlp.layout.owned.log] = 1.0
     for trial in range(len(nlp.layout.nodes)):
         for _, row in nlp.layout.rows(size, trial):
             row[:] = row.max(axis=1, keepdims=True)
@@ -119,39 +119,18 @@ def parameter_confidence(
     parameters after the trajectories have followed (the reduced Hessian). R^-1 is the parameter
     block of the inverse of the Karush-Kuhn-Tucker matrix. A parameter at a bound is fixed there,
     with variance zero. Those that nothing determines have NaN, and notes say which can be exchanged
-    for which. multipliers : as of `kkt_at`. Raises `ValueError` if the curvature is not positive.
+    for which. On a logarithmic scale the curvature is that in log p, from which the covariance of p
+    follows to first order. multipliers : as of `kkt_at`. Raises `ValueError` if the curvature is
+    not positive.
     """
     layout = nlp.layout
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
-    return confidence_of_kkt(
-        kkt, mine, layout.parameters, z[mine], blur_of_gradient(nlp, kkt, z, multipliers)
-    )
-
-
-def uncertainty(
-    nlp: NLP,
-    kkt: Kkt,
-    z: Array,
-    multipliers: tuple[Array, Array, Array],
-    trials: Sequence[Experiment],
-    objective: float,
-) -> Uncertainty:
-    """What a solution z of a fit tells of the errors of its parameters, see
-    `parameter_confidence`. Where no `std` is given, samples have the variance that the residuals
-    show. Raises `ValueError` if the curvature is not positive."""
-    found, names = parameter_confidence(nlp, kkt, z, multipliers), nlp.layout.parameters
-    measured = (y for trial in trials for y in trial.measurements.values())
-    spare = sum(int(np.isfinite(y).sum()) for y in measured) - len(names)
-    given = any((std != 1.0).any() for trial in trials for std in trial.std.values())
-    variance = 1.0 if given else objective / max(spare, 1)
-    return Uncertainty(
-        names=names,
-        covariance=variance * found.covariance,
-        held=[name for name, held in zip(names, found.held, strict=True) if held],
-        freedom=np.inf if given else float(max(spare, 0)),
-        variance=variance,
-        notes=list(found.notes),
-    )
+    sizes = np.where(layout.owned.log, 1.0, z[mine])
+    blur = blur_of_gradient(nlp, kkt, z, multipliers)
+    known = spreads_of_trials(kkt, mine, blur, apart(layout))
+    found = confidence_of_spreads(known, kkt.stiffness[mine], layout.parameters, sizes)
+    slopes = layout.parameter_slopes(z)
+    return replace(found, covariance=found.covariance * np.outer(slopes, slopes))
 
 
 def blur_of_gradient(
@@ -168,11 +147,11 @@ def blur_of_gradient(
     return np.abs(gradient) / np.maximum(_sizes(nlp, z), _SEEN * kkt.scaled.scale[: len(z)])
 
 
-def confidence_of_kkt(
-    kkt: Kkt, wanted: NDArray[np.intp], names: Sequence[str], values: Array, blur: Array
+def confidence_of_spreads(
+    found: Spreads, stiffness: Array, names: Sequence[str], values: Array
 ) -> Confidence:
-    """The same for variables `wanted` with names and values; blur : see `spreads`."""
-    inverse, signs = spreads(kkt, wanted, blur)
+    """The same for some variables with names and values; stiffness : of their bounds, (r,)."""
+    inverse, signs = found
     if not (signs >= 0.0).all():
         why = "lost in rounding" if np.isnan(signs).any() else "not positive: this is no minimum"
         raise ValueError(f"the curvature at the solution is {why}")
@@ -180,7 +159,7 @@ def confidence_of_kkt(
     mine = [names[int(k)] for k in which]
     notes = exchanges(inverse[np.ix_(which, which)], mine, values[which])
     inverse[which] = inverse[:, which] = np.nan
-    inverse, held = without_held(inverse, kkt.stiffness[wanted])
+    inverse, held = without_held(inverse, stiffness)
     return Confidence(held, 2.0 * inverse, np.inf if notes else np.nan, notes)
 
 
@@ -293,7 +272,8 @@ def confidence_of_segments(
     kkt = Kkt(_entries(tril(hessian)), _entries(gaps), stiff, np.zeros(gaps.shape[0]))
     names = [found.names[k] for k in first]
     try:
-        known = confidence_of_kkt(kkt, first, names, found.values[first], np.zeros(n))
+        spread = spreads(kkt, first, np.zeros(n))
+        known = confidence_of_spreads(spread, stiff[first], names, found.values[first])
     except ValueError as error:
         return Confidence(held, covariance, np.inf, [str(error)])
     held[first] = known.held

@@ -102,6 +102,12 @@ def _signs(scaled: Scaled, columns: Array, own: tuple[Any, Any], blur: Array) ->
     they are on its diagonal."""
     with np.errstate(divide="ignore", invalid="ignore"):
         d = columns / columns[own]
-        curvature = np.sum(d * scaled.plain_product(d), axis=0)
-        doubt = _ROUNDING * scaled.absolute(d) + blur @ d[: len(blur)] ** 2
-        return np.where(np.abs(curvature) > _CLEAR * doubt, np.sign(curvature), 0.0)
+        curvature = np.sum(d * (scaled.plain @ d), axis=0)
+        return clear_signs(curvature, scaled.absolute(d), blur @ d[: len(blur)] ** 2)
+
+
+def clear_signs(curvature: Array, sizes: Array, blur: Array) -> Array:
+    """Signs of curvatures, 0 where they are not clear; sizes : of the terms of which they are sums.
+    blur : what the gradient may add to them."""
+    doubt = _ROUNDING * sizes + blur
+    return np.where(np.abs(curvature) > _CLEAR * doubt, np.sign(curvature), 0.0)

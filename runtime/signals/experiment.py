@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import count, mapping
+from kinesym.checks import check_identifier, check_text, count, mapping
 from kinesym.runtime.arrays import (
     LONGEST,
     SHORTEST,
     Array,
     check_finite,
+    one_number,
     real_array,
     seconds,
     time_grid,
@@ -27,6 +28,9 @@ from kinesym.runtime.summary import html_table, listed
 
 #: More are no grid of a problem that can be solved; beyond, the grid alone would fill the memory.
 MOST_NODES = 10**8
+
+#: The label that every trial has: its number.
+TRIAL = "trial"
 
 #: How many times the usual step a step must be, and how few there must be, to look like a gap.
 _LEAP, _FEW = 10.0, 0.05
@@ -56,6 +60,8 @@ class Experiment:
     std : standard deviation of each measurement, a number or (N,). One that is not given is unknown
         and estimated; channels with the same text, std={a: "imu", b: "imu"}, share one.
     nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
+    parameters : values of the model's parameters in this trial, such as the mass of its subject.
+    labels : who or what it belongs to, such as {"subject": "s03"}, for `ks.per`.
 
     `signals` are the inputs as signals, and `inputs` their values at the nodes, (N,) each; those
     whose pieces depend on parameters have none. `held` names inputs that are constant between nodes
@@ -71,6 +77,8 @@ class Experiment:
     std: Mapping[Any, Any] = field(default_factory=dict)
     nodes: int | None = None
     duration: tuple[float, float] | None = None
+    parameters: Mapping[Any, float] = field(default_factory=dict)
+    labels: Mapping[str, str | int] = field(default_factory=dict)
     signals: Mapping[str, Signal] = field(init=False)
     held: frozenset[str] = field(init=False)
     unknown_std: Mapping[str, str] = field(init=False)
@@ -92,6 +100,8 @@ class Experiment:
             self, "unknown_std", {n: group for n, group in groups.items() if isinstance(group, str)}
         )
         put(self, "std", self._deviations(given))
+        put(self, "parameters", _numbers("parameters", self.parameters))
+        put(self, "labels", _labels(self.labels))
         self._warn_of_leaps()
 
     def __repr__(self) -> str:
@@ -171,7 +181,8 @@ class Experiment:
             if name in self.std:
                 std[name] = np.interp(fine, self.grid, self.std[name])
                 std[name][place[there]] = self.std[name][there]
-        more: dict[str, Any] = {"duration": self.duration} if self.free_duration else {}
+        more: dict[str, Any] = {"parameters": self.parameters, "labels": self.labels}
+        more |= {"duration": self.duration} if self.free_duration else {}
         return Experiment(fine, self.signals, measurements, std, **more)
 
     def remeasured(self, samples: Mapping[str, Array]) -> Experiment:
@@ -309,6 +320,28 @@ class Experiment:
                     stacklevel=4,
                 )
                 return
+
+
+def _numbers(what: str, given: Any) -> dict[str, float]:
+    """Finite numbers by name."""
+    return {
+        name: one_number(value, f"{what}: {name}") for name, value in _by_name(what, given).items()
+    }
+
+
+def _labels(given: Any) -> dict[str, str]:
+    """Labels with their texts; raises `ValueError` for what is neither text nor a whole number."""
+    found: dict[str, str] = {}
+    for label, value in mapping(given, "labels", "{label: name}").items():
+        check_identifier(label, "a label of an experiment")
+        if label == TRIAL:
+            raise ValueError(
+                "the label trial is the number of the experiment itself; call yours something else"
+            )
+        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        check_text(text, f"the label {label}")
+        found[label] = text
+    return found
 
 
 def _by_name(what: str, given: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal, SignalGradient
 from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
+from kinesym.runtime.stepping.priors import Priors
 from kinesym.runtime.stepping.simulated import Diverged, Simulated, System, unstable
 from kinesym.runtime.stepping.unknowns import Unknowns
 
@@ -44,10 +45,11 @@ class HybridTrials(Simulated):
         initial: Sequence[Mapping[str, float]],
         inputs: Sequence[Mapping[str, Signal | ParametricSignal]],
         unknowns: Unknowns,
+        priors: Priors,
         factor: float = 1.0,
         loss: RobustLoss | None = None,
     ) -> None:
-        super().__init__(unknowns, system, trials)
+        super().__init__(unknowns, system, trials, priors)
         self._run_trial, self._initial, self._inputs = run, initial, inputs
         self.factor, self.loss = factor, loss
 
@@ -57,7 +59,7 @@ class HybridTrials(Simulated):
         return [self._run(q, k) for k in range(len(self.trials))]
 
     def _run(self, q: Array, number: int) -> Sensitivities:
-        unknowns, values = self.unknowns, self.values(q)
+        unknowns, values = self.unknowns, self.values(q, number)
         unknown = zip(unknowns.initial, q[unknowns.starts(number)].tolist(), strict=True)
         start = {**self._initial[number], **dict(unknown)}
         numbers = {name: values[name] for name in self.system.parameters}
@@ -77,10 +79,10 @@ class HybridTrials(Simulated):
         return made
 
     def _cost(self, q: Array) -> float:
-        r = self.residuals(q)
+        r = self._residuals(q)
         return float(r @ r)
 
-    def residuals(self, q: Array) -> Array:
+    def _residuals(self, q: Array) -> Array:
         """(simulated - measured) / std of all samples that are not missing, by trial, then by
         measurement."""
         parts = [
@@ -129,10 +131,10 @@ class HybridTrials(Simulated):
 
     # -- derivatives ------------------------------------------------------------------------
 
-    def gradient(self, q: Array) -> Array:
+    def _gradient(self, q: Array) -> Array:
         result, unknowns = np.zeros(q.size), self.unknowns
-        values = self.values(q)
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
+            values = self.values(q, k)
             weights = {
                 name: np.nan_to_num(
                     2.0 * self.factor * self._slope(made.run[name] - measured, std) / std
@@ -142,7 +144,7 @@ class HybridTrials(Simulated):
             }
             slopes = made.gradient(weights)
             result[unknowns.starts(k)] = [slopes.initial[x] for x in unknowns.initial]
-            for j, p in enumerate(unknowns.parameters):
+            for j, p in zip(unknowns.owned.places(k), unknowns.owned.parameters, strict=True):
                 result[j] += slopes.parameters.get(p, 0.0)
                 for u, change in self._changes(k, p, values).items():
                     mine = zip(slopes.inputs[u].parts, change.parts, strict=True)
@@ -154,24 +156,26 @@ class HybridTrials(Simulated):
         e = difference / std
         return e if self.loss is None else self.loss.slope(e)
 
-    def forward_gradient(self, q: Array) -> Array:
-        return np.asarray(2.0 * self.residuals(q) @ self._jacobian(q))
+    def _forward_gradient(self, q: Array) -> Array:
+        return np.asarray(2.0 * self._residuals(q) @ self._dense(q))
 
-    def jacobian(self, q: Array) -> csr_array:
-        return _full(self._jacobian(q))
+    def _jacobian(self, q: Array) -> csr_array:
+        return _full(self._dense(q))
 
-    def _jacobian(self, q: Array) -> Array:
-        unknowns, values, parts = self.unknowns, self.values(q), list[Array]()
+    def _dense(self, q: Array) -> Array:
+        unknowns, parts = self.unknowns, list[Array]()
         for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
-            own = [p for p in unknowns.parameters if p in self.system.parameters]
-            changes = {p: self._changes(k, p, values) for p in unknowns.parameters}
+            values = self.values(q, k)
+            places = dict(zip(unknowns.owned.parameters, unknowns.owned.places(k), strict=True))
+            own = [p for p in places if p in self.system.parameters]
+            changes = {p: self._changes(k, p, values) for p in places}
             moved = [p for p, change in changes.items() if change]
             variations = {f"variation {p}": changes[p] for p in moved}
             along = made.forward([*own, *unknowns.initial], variations)
             columns = [
-                *(unknowns.parameters.index(p) for p in own),
+                *(places[p] for p in own),
                 *range(q.size)[unknowns.starts(k)],
-                *(unknowns.parameters.index(p) for p in moved),
+                *(places[p] for p in moved),
             ]
             for name, measured in trial.measurements.items():
                 here = ~np.isnan(measured)

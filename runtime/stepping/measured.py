@@ -35,7 +35,8 @@ def measured(trials: Simulated, q: Array) -> Measured:
     other unknowns."""
     samples, loss, factor = trials.samples(), trials.loss, np.sqrt(trials.factor)
     here = (samples.channel >= 0) & (samples.weight > 0.0)
-    r, slopes = trials.residuals(q)[here] / factor, trials.jacobian(q)[here] / factor
+    count = len(here)  # priors come after the measurements
+    r, slopes = (of[:count][here] / factor for of in (trials.residuals(q), trials.jacobian(q)))
     e = r if loss is None else loss.unrooted(r)
     if loss is not None:
         slopes = slopes.multiply(1.0 / loss.root_slope(e)[:, None])
@@ -90,7 +91,8 @@ def robust_covariance(
     x, e = found.slopes[:, which], found.residuals
     size = np.linalg.norm(x, axis=0)
     x = x / np.where(size > 0.0, size, 1.0)
-    A = x.T @ (loss.bend(e)[:, None] * x)
+    prior = trials.priors.jacobian(q)[:, found.unknowns[which]] / np.where(size > 0.0, size, 1.0)
+    A = x.T @ (loss.bend(e)[:, None] * x) + (prior.T @ prior) / trials.factor
     covariance = np.full(A.shape, np.nan)
     if len(A) and np.linalg.eigvalsh(A)[0] > 1e-14:
         covariance = np.linalg.inv(A)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ _NEAR = 1e-4
 
 @dataclass
 class Minimisation:
-    """What is minimised, J(q) of trials within bounds, with q = scale * y; and how.
+    """What is minimised, J(q) of trials within bounds, with q = scale * y, or for parameters on a
+    logarithmic scale exp(y); and how.
 
     unit : a typical cost, so that tolerances are relative. squares : whether J is a sum of squares
     r(q)^2 with known d r/d q. report is called after each iteration. limit : of iterations. options
@@ -47,13 +49,38 @@ class Minimisation:
     options: Mapping[str, Any]
     history: list[Step] = field(default_factory=list)
 
+    @cached_property
+    def _log(self) -> NDArray[np.bool_]:
+        """Which unknowns are on a logarithmic scale."""
+        owned, found = self.trials.unknowns.owned, np.zeros(self.scale.size, dtype=bool)
+        found[: len(owned.names)] = owned.log
+        return found
+
+    def at(self, y: Array) -> Array:
+        """q from y."""
+        q = self.scale * y
+        q[self._log] = np.exp(y[self._log])
+        return q
+
+    def scaled(self, q: Array) -> Array:
+        """y from q."""
+        y = q / self.scale
+        with np.errstate(divide="ignore"):
+            y[self._log] = np.log(q[self._log])
+        return y
+
+    def slopes(self, q: Array) -> Array:
+        """d q/d y, (n,)."""
+        return np.where(self._log, q, self.scale)
+
     def cost(self, y: Array) -> float:
         """J, infinite where a simulation fails."""
-        return self.trials.cost(self.scale * y)
+        return self.trials.cost(self.at(y))
 
     def gradient(self, y: Array) -> Array:
         """d J/d y."""
-        return self.trials.gradient(self.scale * y) * self.scale
+        q = self.at(y)
+        return self.trials.gradient(q) * self.slopes(q)
 
     def note(self, q: Array, J: float, slope: float = np.nan, gap: float = 0.0) -> None:
         """Keep an iterate and show it."""
@@ -64,7 +91,7 @@ class Minimisation:
     def scaled_bounds(self) -> tuple[Array, Array]:
         """Bounds of y."""
         low, high = self.bounds
-        return low / self.scale, high / self.scale
+        return self.scaled(low), self.scaled(high)
 
 
 @dataclass(frozen=True)
@@ -105,8 +132,8 @@ def minimise(optimizer: str, problem: Minimisation, q: Array) -> Minimum:
 def _left(problem: Minimisation, q: Array) -> float:
     """By how much a step along the scaled gradient lowers the cost, as long as the curvature there,
     by a difference, says; zero if none does. Unknowns that are pushed against a near bound stay."""
-    y, (low, high) = q / problem.scale, problem.scaled_bounds
-    J, here = problem.trials.cost(q), problem.trials.gradient(q) * problem.scale
+    y, (low, high) = problem.scaled(q), problem.scaled_bounds
+    J, here = problem.trials.cost(q), problem.gradient(y)
     g = here.copy()
     g[((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR))] = 0.0
     size = float(np.linalg.norm(g))
@@ -136,13 +163,13 @@ def steepest_descent(problem: Minimisation, q: Array) -> Minimum:
     step doubles while that helps and halves until the cost falls enough); steps stay in bounds."""
     _refuse(problem.options, (), "steepest-descent")
     (low, high), limit = problem.scaled_bounds, problem.limit
-    y, J, step = q / problem.scale, problem.trials.cost(q), 0.0
+    y, J, step = problem.scaled(q), problem.trials.cost(q), 0.0
     for _ in range(limit + 1):
         g = problem.gradient(y)
         slope = float(np.linalg.norm(np.clip(y - g, low, high) - y))
-        problem.note(problem.scale * y, J, slope)
+        problem.note(problem.at(y), J, slope)
         if slope <= problem.tolerance * problem.unit:
-            return Minimum(problem.scale * y, True, "converged: the gradient is small")
+            return Minimum(problem.at(y), True, "converged: the gradient is small")
         if len(problem.history) > limit:
             break
         if step == 0.0:
@@ -151,9 +178,9 @@ def steepest_descent(problem: Minimisation, q: Array) -> Minimum:
         if new is None:
             words = "no step along the gradient lowers the cost any more"
             small = slope <= _STATIONARY * problem.unit
-            return Minimum(problem.scale * y, small, f"converged: {words}" if small else words)
+            return Minimum(problem.at(y), small, f"converged: {words}" if small else words)
         y = new
-    return Minimum(problem.scale * y, False, f"the limit of {limit} iterations was reached")
+    return Minimum(problem.at(y), False, f"the limit of {limit} iterations was reached")
 
 
 def _line_search(
@@ -194,7 +221,7 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
         return J / problem.unit, problem.gradient(y) / problem.unit
 
     def note(intermediate_result: Any) -> None:
-        problem.note(problem.scale * intermediate_result.x, intermediate_result.fun * problem.unit)
+        problem.note(problem.at(intermediate_result.x), intermediate_result.fun * problem.unit)
 
     _refuse(problem.options, _BFGS, "bfgs")
     problem.note(q, problem.trials.cost(q))
@@ -209,7 +236,7 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
     bounds = list(zip(*problem.scaled_bounds, strict=True))
     found = minimize(
         value,
-        q / problem.scale,
+        problem.scaled(q),
         jac=True,
         method="L-BFGS-B",
         callback=note,
@@ -220,8 +247,8 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
     slope = np.clip(found.x - found.jac, low, high) - found.x
     stuck = found.status == 2  # its line search ended; 1 is a limit
     if stuck and np.linalg.norm(slope) <= _STATIONARY:
-        return Minimum(problem.scale * found.x, True, "converged: no step lowers the cost any more")
-    return Minimum(problem.scale * found.x, bool(found.success), str(found.message).lower())
+        return Minimum(problem.at(found.x), True, "converged: no step lowers the cost any more")
+    return Minimum(problem.at(found.x), bool(found.success), str(found.message).lower())
 
 
 def trust_region(problem: Minimisation, q: Array) -> Minimum:
@@ -230,12 +257,12 @@ def trust_region(problem: Minimisation, q: Array) -> Minimum:
     count = len(trials.residuals(q))
 
     def values(y: Array) -> Array:
-        r = trials.tried_residuals(problem.scale * y) / unit
+        r = trials.tried_residuals(problem.at(y)) / unit
         return r if np.isfinite(r).all() else np.full(count, 1e10)
 
     def slopes(y: Array) -> Array:
-        at = problem.scale * y
-        r, matrix = trials.residuals(at), trials.jacobian(at).toarray() * problem.scale
+        at = problem.at(y)
+        r, matrix = trials.residuals(at), trials.jacobian(at).toarray() * problem.slopes(at)
         problem.note(at, float(r @ r), float(2.0 * np.linalg.norm(matrix.T @ r)))
         return matrix / unit
 
@@ -246,11 +273,11 @@ def trust_region(problem: Minimisation, q: Array) -> Minimum:
         )
     _refuse(problem.options, _TRUST_REGION, "least-squares")
     low, high = problem.scaled_bounds
-    inside = np.clip(q / problem.scale, low, high)
+    inside = np.clip(problem.scaled(q), low, high)
     settings: dict[str, Any] = {"gtol": problem.tolerance, "ftol": 1e-15, "xtol": 1e-14}
     settings |= {"max_nfev": problem.limit, **problem.options}
     found = least_squares(values, inside, jac=slopes, bounds=(low, high), method="trf", **settings)
-    return Minimum(problem.scale * found.x, found.status > 0, str(found.message).lower())
+    return Minimum(problem.at(found.x), found.status > 0, str(found.message).lower())
 
 
 _BFGS = ("maxcor", "ftol", "gtol", "maxfun", "maxiter", "maxls")
@@ -287,8 +314,7 @@ class _Callbacks:
     """
 
     def __init__(self, problem: Minimisation, q: Array) -> None:
-        self.problem, self.trials, self._y = problem, problem.trials, q / problem.scale
-        self._scaling = diags_array(problem.scale)
+        self.problem, self.trials, self._y = problem, problem.trials, problem.scaled(q)
         several, nothing = self.trials.unknowns.several, csr_array((len(q), len(q)))
         self.gap_places = _Places(self.trials.gap_jacobian(q) if several else nothing)
         pattern = csr_array(self.trials.jacobian(q)) if problem.squares else nothing
@@ -303,14 +329,16 @@ class _Callbacks:
         out[:] = self.problem.gradient(y) / self.problem.unit
 
     def constraints(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
-        out[:] = self.trials.tried_gaps(self.problem.scale * y)
+        out[:] = self.trials.tried_gaps(self.problem.at(y))
 
     def jacobian(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
-        slopes = self.trials.gap_jacobian(self.problem.scale * y)
-        out[:] = self.gap_places.values(slopes @ self._scaling)
+        q = self.problem.at(y)
+        slopes = self.trials.gap_jacobian(q) @ diags_array(self.problem.slopes(q))
+        out[:] = self.gap_places.values(slopes)
 
     def hessian(self, y: Array, multipliers: Array, factor: float, out: Array) -> None:
-        slopes = self.trials.jacobian(self.problem.scale * y) @ self._scaling
+        q = self.problem.at(y)
+        slopes = self.trials.jacobian(q) @ diags_array(self.problem.slopes(q))
         matrix = (2.0 * factor / self.problem.unit) * (slopes.T @ slopes)
         out[:] = self.hessian_places.values(matrix)
 
@@ -318,7 +346,7 @@ class _Callbacks:
         """Keep the iterate that IPOPT reports."""
         problem = self.problem
         J = step.objective * problem.unit
-        problem.note(problem.scale * self._y, J, step.optimality, step.infeasibility)
+        problem.note(problem.at(self._y), J, step.optimality, step.infeasibility)
 
 
 def ipopt(problem: Minimisation, q: Array) -> Minimum:
@@ -343,10 +371,10 @@ def ipopt(problem: Minimisation, q: Array) -> Minimum:
     if not problem.squares:
         settings["hessian_approximation"] = "limited-memory"
     settings, watch = {**settings, **problem.options}, Watch(callbacks.note)
-    found = run(nlp, Start(q / problem.scale), settings, settings, watch)
+    found = run(nlp, Start(problem.scaled(q)), settings, settings, watch)
     if found.status is Solve.INTERRUPTED:
         raise KeyboardInterrupt
-    return Minimum(problem.scale * found.z, found.status.success, found.status.sentence)
+    return Minimum(problem.at(found.z), found.status.success, found.status.sentence)
 
 
 #: By the names that users give them.

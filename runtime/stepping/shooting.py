@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimate_error import EstimateError
@@ -121,7 +122,8 @@ class Identification:
         trials = self.trials
         if not (trials.measured and trials.weighted and groups_of(trials.trials)):
             return False
-        return trials.loss is not None or not pooled(trials.trials)
+        alone = trials.loss is None and not len(trials.priors.places)
+        return not (alone and pooled(trials.trials))
 
     def _noise(
         self, made: _Minimised, used: Mapping[str, float], trials: Sequence[Experiment]
@@ -202,7 +204,7 @@ class Identification:
                 if len(part) and part.any():
                     size[where] = np.abs(part).max()
         for name in unknowns.inputs:
-            which = np.array([owner == name for owner in unknowns.owners])
+            which = np.array([origin == name for origin in unknowns.origins])
             largest, effect = np.abs(q[which]).max(), self._size_by_effect(q, which, size)
             size[which] = max(largest, effect) or size[which]
         return size
@@ -266,7 +268,7 @@ class Identification:
             message=found.message,
             objective=J,
             parameters=Estimates(dict(zip(unknowns.parameters, map(float, q), strict=False))),
-            known=dict(system.known),
+            known=shared_values(system.known),
             initial=unknowns.initial_values(q),
             trials=trials,
             names=list(unknowns.names),
@@ -288,10 +290,12 @@ class Identification:
         """What is known of the errors of all unknowns."""
         names, weighted = self.trials.unknowns.names, not self._unknown_std or self._reweighs
         freedom = min((each.freedom for each in noise), default=np.inf)
+        owned = self.trials.unknowns.owned
         return Uncertainty(
             names=list(names),
             covariance=sure.covariance,
             held=[name for name, at in zip(names, sure.held, strict=True) if at],
+            logarithmic=list(np.array(owned.names)[owned.log]),
             freedom=freedom,
             variance=1.0 if weighted else J / max(freedom, 1.0),
             notes=list(sure.notes),

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.stepping.priors import Priors
 from kinesym.runtime.stepping.unknowns import Unknowns
 
 #: Growth of a small error over a trial, as a power of e, from which a model counts as unstable.
@@ -31,12 +32,12 @@ class Diverged(ValueError):
 
 @dataclass(frozen=True)
 class System:
-    """A model as results name it: its name, its parameters in order, known values (also of other
-    parameters), and its drawing."""
+    """A model as results name it: its name, its parameters in order, known values of each trial
+    (also of other parameters), and its drawing."""
 
     name: str
     parameters: Sequence[str]
-    known: Mapping[str, float]
+    known: Sequence[Mapping[str, float]]
     drawing: Drawing = ()
 
 
@@ -46,7 +47,8 @@ class Simulated(ABC):
 
     measured : whether least squares of measurements are in J, times `factor`, or their loss.
     weighted : whether J has nothing else, so that residuals are in units of their standard
-    deviations. substeps : per interval of the grids, where the objective is taken too.
+    deviations. substeps : per interval of the grids, where the objective is taken too. priors : of
+    parameters, further squares in J.
     """
 
     measured = weighted = True
@@ -54,8 +56,11 @@ class Simulated(ABC):
     loss: RobustLoss | None = None
     substeps = 1
 
-    def __init__(self, unknowns: Unknowns, system: System, trials: Sequence[Experiment]) -> None:
+    def __init__(
+        self, unknowns: Unknowns, system: System, trials: Sequence[Experiment], priors: Priors
+    ) -> None:
         self.unknowns, self.system, self.trials = unknowns, system, trials
+        self.priors = priors
         self._q: Array | None = None
         self._found: Any = None
 
@@ -74,10 +79,11 @@ class Simulated(ABC):
             raise Diverged(str(self._found))
         return self._found
 
-    def values(self, q: Array) -> dict[str, float]:
-        """All parameters by name."""
-        found = zip(self.unknowns.parameters, map(float, q), strict=False)
-        return {**self.system.known, **dict(found)}
+    def values(self, q: Array, trial: int) -> dict[str, float]:
+        """All parameters of a trial by name."""
+        owned = self.unknowns.owned
+        found = zip(owned.parameters, map(float, q[owned.places(trial)]), strict=True)
+        return {**self.system.known[trial], **dict(found)}
 
     def cost(self, q: Array) -> float:
         """J(q), infinite if a simulation does not reach its end."""
@@ -85,34 +91,56 @@ class Simulated(ABC):
             value = self._cost(q)
         except Diverged:
             return np.inf
+        value += float((self.priors.residuals(q) ** 2).sum())
         return value if np.isfinite(value) else np.inf
 
     @abstractmethod
     def _simulated(self, q: Array) -> Any:
         """The trials at q; raises `Diverged`."""
 
+    def gradient(self, q: Array) -> Array:
+        """d J/d q, backwards in time."""
+        return self._gradient(q) + self.priors.gradient(q)
+
+    def forward_gradient(self, q: Array) -> Array:
+        """The same forwards in time, for few unknowns."""
+        return self._forward_gradient(q) + self.priors.gradient(q)
+
+    def residuals(self, q: Array) -> Array:
+        """r with J = sum r^2, those of priors last."""
+        return np.concatenate([self._residuals(q), self.priors.residuals(q)])
+
+    def jacobian(self, q: Array) -> csr_array:
+        """d r/d q; zeros that may be something elsewhere are kept."""
+        own = self._jacobian(q)
+        return csr_array(vstack([own, self.priors.jacobian(q)])) if len(self.priors.places) else own
+
+    # -- of the simulations, without priors ------------------------------------------------------
+
     @abstractmethod
     def _cost(self, q: Array) -> float:
         """J(q); raises `Diverged`."""
 
     @abstractmethod
-    def gradient(self, q: Array) -> Array:
+    def _gradient(self, q: Array) -> Array:
         """d J/d q, backwards in time."""
 
     @abstractmethod
-    def forward_gradient(self, q: Array) -> Array:
-        """The same forwards in time, for few unknowns."""
-
-    def check_squares(self) -> None:  # noqa: B027 (nothing to check is the rule)
-        """Raise `ValueError` if J is no sum of squares."""
+    def _forward_gradient(self, q: Array) -> Array:
+        """The same forwards in time."""
 
     @abstractmethod
-    def residuals(self, q: Array) -> Array:
+    def _residuals(self, q: Array) -> Array:
         """r with J = sum r^2."""
 
     @abstractmethod
-    def jacobian(self, q: Array) -> csr_array:
-        """d r/d q; zeros that may be something elsewhere are kept."""
+    def _jacobian(self, q: Array) -> csr_array:
+        """d r/d q."""
+
+    # -- what else there is ----------------------------------------------------------------------
+
+    def check_squares(self) -> None:  # noqa: B027 (nothing to check is the rule)
+        """Raise `ValueError` if J is no sum of squares."""
 
     @abstractmethod
     def samples(self) -> Samples:

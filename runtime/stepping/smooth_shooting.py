@@ -22,6 +22,7 @@ from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import Samples, stacked
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.stepping.priors import Priors
 from kinesym.runtime.stepping.simulated import Diverged, Simulated, System, unstable
 from kinesym.runtime.stepping.simulation import (
     IVP,
@@ -67,6 +68,7 @@ class SmoothTrials(Simulated):
         unknowns: Unknowns,
         system: System,
         trials: Sequence[Experiment],
+        priors: Priors,
         *,
         nlp: NLP,
         stepper: Stepper,
@@ -79,15 +81,18 @@ class SmoothTrials(Simulated):
         factor: float,
         loss: RobustLoss | None,
     ) -> None:
-        super().__init__(unknowns, system, trials)
+        super().__init__(unknowns, system, trials, priors)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
         self.factor, self.loss = factor, loss
         self.nlp, self._stepper, self._squares = nlp, stepper, squares
         self._fine = fine
         self._z = np.zeros(nlp.n_variables)
         about = stepper.about
-        self._values = np.array([[system.known.get(name, 0.0) for name in about.parameters]])
-        self._free = [about.parameters.index(name) for name in unknowns.parameters]
+        self._values = [
+            np.array([[known.get(name, 0.0) for name in about.parameters]])
+            for known in system.known
+        ]
+        self._free = [about.parameters.index(name) for name in unknowns.owned.parameters]
         self._varied = np.array([about.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
         moving = {j for j in about.partials[1] if j < len(about.states)}
         self._method = extended(stepper.tableau, len(moving) < len(about.states))
@@ -104,7 +109,7 @@ class SmoothTrials(Simulated):
             for u in self._stepper.about.inputs
         ]
         start = np.array([initial[x] for x in self.unknowns.states])
-        ivp = IVP(trial.grid, start[:, None], self._values, signals)
+        ivp = IVP(trial.grid, start[:, None], self._values[number], signals)
         stages = None
         if not self._stepper.explicit:
             shape = (n, len(self._method[1]), N - 1)
@@ -126,8 +131,8 @@ class SmoothTrials(Simulated):
         """z(q), a view."""
         unknowns, r = self.unknowns, len(self.unknowns.parameters)
         self.nlp.layout.parameter_values(self._z)[:] = q[:r]
-        self._values[0, self._free] = q[:r]
         for k, trial in enumerate(self._trials):
+            self._values[k][0, self._free] = q[unknowns.owned.places(k)]
             trial.inputs[:] = q[unknowns.samples(k)].reshape(trial.inputs.shape)
             start = trial.initial.copy()
             start[self._starts] = q[unknowns.starts(k)]
@@ -190,7 +195,12 @@ class SmoothTrials(Simulated):
 
     def _trajectory(self, q: Array, z: Array, number: int) -> Trajectory:
         layout, trial, fine = self.nlp.layout, self.trials[number], self._fine[number]
-        part, n, system, values = self.substeps, len(layout.states), self.system, self.values(q)
+        part, n, system, values = (
+            self.substeps,
+            len(layout.states),
+            self.system,
+            self.values(q, number),
+        )
         rows = layout.trajectories(z, number)[:, ::part].copy()
         outputs = self.nlp.outputs(z, number)
         return Trajectory(
@@ -219,31 +229,33 @@ class SmoothTrials(Simulated):
     def check_squares(self) -> None:
         self._squares()
 
-    def residuals(self, q: Array) -> Array:
+    def _residuals(self, q: Array) -> Array:
         return self._squares().values(self.simulate(q))
 
     def samples(self) -> Samples:
         return self._squares().samples
 
-    def jacobian(self, q: Array) -> csr_array:
+    def _jacobian(self, q: Array) -> csr_array:
         return self._squares().jacobian(self.simulate(q)) @ self.tangent(q)[0]
 
     # -- derivatives ------------------------------------------------------------------------
 
-    def forward_gradient(self, q: Array) -> Array:
+    def _forward_gradient(self, q: Array) -> Array:
         direct = self.nlp.gradient(self.simulate(q))
         return np.asarray(self.tangent(q)[0].T @ direct)
 
     def gap_jacobian(self, q: Array) -> csr_array:
         return self.tangent(q)[1]
 
-    def gradient(self, q: Array) -> Array:
+    def _gradient(self, q: Array) -> Array:
         z = self.simulate(q)
         direct = self.nlp.gradient(z)
         result = np.zeros(self.unknowns.size)
         parameters = self.nlp.layout.parameter_values(direct).copy()
         n = len(self.unknowns.states)
         for k, sweeper in enumerate(self._sweepers()):
+            places = self.unknowns.owned.places(k)
+            mine = np.zeros(len(places))
             rows = self.nlp.layout.trajectories(direct, k)
             node, inputs = rows[:n], rows[n:].copy()
             starts: list[Array] = []
@@ -251,13 +263,14 @@ class SmoothTrials(Simulated):
             for begin, end in reversed(pieces):
                 carry = node[:, end].copy() if (begin, end) == pieces[-1] else np.zeros(n)
                 if isinstance(sweeper, Chain):
-                    sweeper.adjoint(begin, end, carry, node, inputs, parameters)
+                    sweeper.adjoint(begin, end, carry, node, inputs, mine)
                 else:
-                    sweeper.adjoint(begin, end, carry, node, inputs, parameters, self._varied)
+                    sweeper.adjoint(begin, end, carry, node, inputs, mine, self._varied)
                 starts.insert(0, carry)
             result[self.unknowns.starts(k)] = starts[0][self._starts]
             result[self.unknowns.boundaries(k)] = np.concatenate([np.zeros(0), *starts[1:]])
             result[self.unknowns.samples(k)] = inputs.ravel()
+            parameters[places] += mine
         result[: len(parameters)] = parameters
         return result
 
@@ -277,7 +290,7 @@ class SmoothTrials(Simulated):
         inputs = [within(row[0], kind, nodes, c[:, None]) for row, kind in ivp.inputs]
         rates, states = (part.reshape(len(part), -1) for part in trial.stages)
         given = np.reshape(inputs, (len(inputs), time.size))
-        points = [rates, states, given, self._values.T, time.reshape(1, -1)]
+        points = [rates, states, given, ivp.parameters.T, time.reshape(1, -1)]
         rows, columns = about.partials
         values = mapped(library, "partials", points, len(rows)).reshape(len(rows), *time.shape)
         held = [self._kind(u) == HELD for u in self.unknowns.inputs]
@@ -315,14 +328,15 @@ class SmoothTrials(Simulated):
         self, sweeper: Run | Chain, trial: int, piece: int, begin: int, end: int
     ) -> tuple[NDArray[np.intp], Array]:
         """Columns of q that a segment depends on, and d x/d q at its nodes, (nodes, n, columns)."""
-        n, r = len(self.unknowns.states), len(self.unknowns.parameters)
+        n, places = len(self.unknowns.states), self.unknowns.owned.places(trial)
+        r = len(places)
         starts, rows = self._start_columns(trial, piece)
         carry = np.zeros((n, r + len(starts)))
         carry[rows, r + np.arange(len(starts))] = 1.0
         along = np.empty((end - begin + 1, *carry.shape))
         along[0] = carry
         sweeper.tangent(begin, end, carry, along, 0)
-        return np.array([*range(r), *starts], dtype=np.intp), along
+        return np.array([*places, *starts], dtype=np.intp), along
 
     def _start_columns(self, trial: int, piece: int) -> tuple[list[int], list[int]]:
         """Places in q of the start of a segment, and the states that they are."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
+from kinesym.runtime.nlp.owned import Owned
 
 Bounds = tuple[float, float]
 
@@ -23,12 +24,12 @@ Bounds = tuple[float, float]
 class Unknowns:
     """Names and places in q.
 
-    initial : states whose initial value is unknown. segments : per trial the nodes at which a
-    segment begins, the first one 0. nodes : N of each trial.
+    owned : the parameters. initial : states whose initial value is unknown. segments : per trial
+    the nodes at which a segment begins, the first one 0. nodes : N of each trial.
     """
 
     states: tuple[str, ...]
-    parameters: tuple[str, ...]
+    owned: Owned
     initial: tuple[str, ...]
     inputs: tuple[str, ...]
     segments: tuple[tuple[int, ...], ...]
@@ -48,6 +49,11 @@ class Unknowns:
                 begin += size
         places["end", 0] = begin
         return places
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """What each unknown parameter is, with its owner."""
+        return self.owned.names
 
     @property
     def size(self) -> int:
@@ -87,7 +93,7 @@ class Unknowns:
         """What each entry of q belongs to, and what it is."""
         many = len(self.nodes) > 1
         ofs = [f" of trial {k}" if many else "" for k in range(len(self.nodes))]
-        entries = [(p, p) for p in self.parameters]
+        entries = list(zip(self.owned.members, self.owned.names, strict=True))
         entries += [(x, f"{x}(0){of}") for of in ofs for x in self.initial]
         for of, begins in zip(ofs, self.segments, strict=True):
             entries += [(x, f"{x} at node {i}{of}") for i in begins[1:] for x in self.states]
@@ -101,7 +107,7 @@ class Unknowns:
         return [name for _, name in self._entries]
 
     @cached_property
-    def owners(self) -> list[str]:
+    def origins(self) -> list[str]:
         """The parameter, state or input that each entry of q belongs to."""
         return [owner for owner, _ in self._entries]
 
@@ -125,7 +131,7 @@ class Unknowns:
         sides = []
         for side, free in ((0, -np.inf), (1, np.inf)):
             q = np.full(self.size, free)
-            q[: len(self.parameters)] = [named[p][side] for p in self.parameters]
+            q[: len(self.parameters)] = [named[p][side] for p in self.owned.members]
             for k, N in enumerate(self.nodes):
                 q[self.starts(k)] = [starts[x][k][side] for x in self.initial]
                 q[self.samples(k)] = np.repeat([named[u][side] for u in self.inputs], N)

@@ -481,7 +481,7 @@ def test_contacts_of_a_collocation():
         trial = ks.Experiment(np.linspace(0.0, 1.0, 5), inputs=inputs)
         cost, contacts = ks.Integral(y**2), hybrid.contacts
         scheme = SCHEMES["trapezoid"]
-        return symbolic_problem(hybrid.model, [trial], [], free, scheme, cost, contacts)
+        return symbolic_problem(hybrid.model, [trial], {}, free, scheme, cost, contacts)
 
     flags = {f"{what}_floor": np.zeros(5) for what in ("closed", "hit")}
     with pytest.raises(ValueError, match="closed_floor"):

@@ -8,6 +8,7 @@ import kinesym as ks
 from kinesym.codegen.c import emit
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.transcribe import transcribe
+from kinesym.internal.parameters import checked_unknowns
 from kinesym.internal.problem import symbolic_problem
 from kinesym.runtime.library.manifest import CollocationManifest, load_manifest
 from kinesym.runtime.nlp.collocation import make_layout, trial_data
@@ -58,7 +59,7 @@ class Interpreted(NLP):
             symbolic_problem(
                 case.model,
                 [trial],
-                list(case.unknown),
+                checked_unknowns(dict.fromkeys(case.unknown), case.model.parameter_names),
                 free_inputs(case),
                 scheme_named(case.scheme),
                 objective(case),

@@ -27,7 +27,7 @@ def program_of_collocation(scheme="trapezoid"):
     trial = ks.Experiment(time, inputs={u: 0 * time for u in model.inputs})
     x = model.states[0]
     cost = ks.Integral(sp.sin(x))
-    return transcribe(symbolic_problem(model, [trial], [], {}, SCHEMES[scheme], cost))
+    return transcribe(symbolic_problem(model, [trial], {}, {}, SCHEMES[scheme], cost))
 
 
 def ball():

@@ -1,0 +1,54 @@
+"""What is known of parameters before a fit, as squares beside those of the measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.nlp.owned import Owned
+
+
+@dataclass(frozen=True, eq=False)
+class Priors:
+    """Normal densities of parameters, or of their logarithms: J gets factor ((f(p) - mean)/sd)^2.
+
+    places : of the parameters in q, (k,). means, deviations : (k,). log : where f is the logarithm,
+    else it is p.
+    """
+
+    places: NDArray[np.intp]
+    means: Array
+    deviations: Array
+    log: NDArray[np.bool_]
+    factor: float = 1.0
+
+    def residuals(self, q: Array) -> Array:
+        """The roots of these squares, (k,)."""
+        values = q[self.places]
+        values[self.log] = np.log(values[self.log])
+        return np.asarray(np.sqrt(self.factor) * (values - self.means) / self.deviations)
+
+    def jacobian(self, q: Array) -> csr_array:
+        """Their derivatives, (k, n)."""
+        slopes = np.sqrt(self.factor) / self.deviations
+        slopes[self.log] /= q[self.places][self.log]
+        shape = (len(self.places), q.size)
+        return csr_array((slopes, (np.arange(shape[0]), self.places)), shape=shape)
+
+    def gradient(self, q: Array) -> Array:
+        """The derivatives of their sum, (n,)."""
+        return np.asarray(2.0 * self.residuals(q) @ self.jacobian(q))
+
+
+def priors_by_name(
+    owned: Owned, priors: Mapping[str, tuple[float, float]], factor: float
+) -> Priors:
+    """Of each value of parameters with (mean, sd)."""
+    places = np.array([k for k, p in enumerate(owned.members) if p in priors], dtype=np.intp)
+    means, deviations = np.array([priors[owned.members[k]] for k in places]).reshape(-1, 2).T
+    return Priors(places, means, deviations, owned.log[places], factor)
