@@ -72,6 +72,27 @@ def test_some_entries():
     assert f.inverse_entries([], []).shape == (0,)
 
 
+def test_neighbouring_fronts():
+    """Unknowns of three nodes in turn: of all that have one in common, nothing is missing."""
+    rng = np.random.default_rng(3)
+    for c in ({"N": 12, "trials": 2, "border": 3}, {"N": 9, "kind": "semidefinite"}):
+        system = collocation_system(rng, nx=3, **c)
+        f, inverse, node = (
+            factors(system, system.stages),
+            fresh_inverse(system.full),
+            system.complete,
+        )
+        i, j = (k.ravel() for k in np.meshgrid(*2 * (np.flatnonzero(node >= 0),)))
+        trial = node // (c["N"] + 1)
+        near = (np.abs(node[i] - node[j]) <= 2) & (trial[i] == trial[j])
+        found = f.inverse_entries(i[near], j[near])
+        states = ~(np.diag(system.full)[[i[near], j[near]]] == 0.0).any(axis=0)
+        assert not np.isnan(found[states]).any()
+        known = ~np.isnan(found)
+        error = np.abs(found - inverse[i[near], j[near]])[known]
+        assert error.max() < 1e-9 * np.abs(inverse).max()
+
+
 def test_unknowns_that_share_no_front():
     """Of nodes far apart the entry is not known this way: NaN, and the others are as they were."""
     rng = np.random.default_rng(2)

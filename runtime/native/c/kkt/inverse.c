@@ -91,7 +91,10 @@ typedef struct {
     const kkt_dense *dense;
     double *here, *before, *root; /* Z of fronts, columns padded(n_rows) apart */
     int *place;                   /* n: of unknowns, the row in the front that was last looked at */
-    int *from;                    /* max_rows */
+    const kkt_block *next;        /* the front that has what this one leaves, */
+    const double *given;          /* its Z, */
+    int *from;                    /* and its rows of what this one leaves */
+    double *side;                 /* a column */
 } walk;
 
 static const kkt_block *root_of(const walk *w) {
@@ -112,7 +115,9 @@ static int begin(walk *w) {
     w->root = new_front(root_of(w)->n_rows);
     w->place = calloc((size_t)w->factors->plan->n, sizeof *w->place);
     w->from = malloc((size_t)(rows + 1) * sizeof *w->from);
-    return w->here && w->before && w->root && w->place && w->from ? KKT_OK : KKT_NO_MEMORY;
+    w->side = aligned_alloc(64, (size_t)padded(rows + 1) * sizeof *w->side);
+    const int made = w->here && w->before && w->root && w->place && w->from && w->side;
+    return made ? KKT_OK : KKT_NO_MEMORY;
 }
 
 static void end(walk *w) {
@@ -121,6 +126,7 @@ static void end(walk *w) {
     free(w->root);
     free(w->place);
     free(w->from);
+    free(w->side);
 }
 
 static void look_at(walk *w, const kkt_block *b) {
@@ -128,40 +134,86 @@ static void look_at(walk *w, const kkt_block *b) {
 }
 
 /* Copies into `z` what a front leaves from the one that has it. */
-static void hand_back(walk *w, const kkt_block *b, double *z, const kkt_block *next,
-                      const double *given) {
-    const ptrdiff_t ld = padded(b->n_rows), their_ld = padded(next->n_rows);
+static void hand_back(walk *w, const kkt_block *b, double *z) {
+    const ptrdiff_t ld = padded(b->n_rows), their_ld = padded(w->next->n_rows);
     const int q = b->n_pivots, left = b->n_rows - q;
-    look_at(w, next);
+    look_at(w, w->next);
     for (int r = 0; r < left; r++) w->from[r] = w->place[b->rows[q + r]];
     for (int c = 0; c < left; c++) {
-        const double *theirs = given + w->from[c] * their_ld;
+        const double *theirs = w->given + w->from[c] * their_ld;
         double *column = z + (q + c) * ld;
         for (int r = 0; r < left; r++) column[q + r] = theirs[w->from[r]];
         for (ptrdiff_t r = b->n_rows; r < ld; r++) column[r] = 0.0;
     }
 }
 
-/* NaN for entries whose other unknown is not in this front. */
-static void deliver(walk *w, const kkt_block *b, const double *z, const agenda *a, ptrdiff_t k,
-                    const int *row, const int *column, double *values) {
-    if (a->start[k] == a->start[k + 1]) return;
-    look_at(w, b);
+/* What is asked for, and where it goes. */
+typedef struct {
+    const int *row, *column;
+    double *values;
+} request;
+
+/* The row of a block in which an unknown is, or -1; the block must be the one last looked at. */
+static int row_of(const walk *w, const kkt_block *b, int unknown) {
+    const int r = w->place[unknown];
+    return r < b->n_rows && b->rows[r] == unknown ? r : -1;
+}
+
+/* Entries of a front; returns how many have an unknown that is not there, whose values are NaN. */
+static int deliver(walk *w, const kkt_block *b, const double *z, const agenda *a, ptrdiff_t k,
+                   const request *to) {
+    int missing = 0;
+    if (a->start[k] < a->start[k + 1]) look_at(w, b);
     for (ptrdiff_t n = a->start[k]; n < a->start[k + 1]; n++) {
         const ptrdiff_t e = a->entry[n];
-        const int i = w->place[row[e]], j = w->place[column[e]];
-        const int both = i < b->n_rows && j < b->n_rows && b->rows[i] == row[e] &&
-                         b->rows[j] == column[e];
-        values[e] = both ? z[(ptrdiff_t)j * padded(b->n_rows) + i] : NAN;
+        const int i = row_of(w, b, to->row[e]), j = row_of(w, b, to->column[e]);
+        const int both = i >= 0 && j >= 0;
+        to->values[e] = both ? z[(ptrdiff_t)j * padded(b->n_rows) + i] : NAN;
+        missing += !both;
+    }
+    return missing;
+}
+
+/* The pivot of a block that an unknown is, or -1. */
+static int pivot_of(const kkt_block *b, int unknown) {
+    for (int t = 0; t < b->n_pivots; t++)
+        if (b->rows[t] == unknown) return t;
+    return -1;
+}
+
+/* Entries of a pivot of a front and a row of the next one that is not in this: as by a backward solve
+ * with that column of the inverse. */
+static void deliver_across(walk *w, const kkt_block *b, const agenda *a, ptrdiff_t k,
+                           const request *to) {
+    const int q = b->n_pivots;
+    int solved = -1;
+    look_at(w, w->next);
+    for (ptrdiff_t n = a->start[k]; n < a->start[k + 1]; n++) {
+        const ptrdiff_t e = a->entry[n];
+        if (!isnan(to->values[e])) continue;
+        const int first = pivot_of(b, to->row[e]);
+        const int j = first < 0 ? to->row[e] : to->column[e], c = row_of(w, w->next, j);
+        if (c < 0) continue;
+        if (j != solved) {
+            const double *theirs = w->given + (ptrdiff_t)c * padded(w->next->n_rows);
+            memset(w->side, 0, (size_t)padded(b->n_rows) * sizeof *w->side);
+            for (int r = q; r < b->n_rows; r++) w->side[r] = theirs[w->from[r - q]];
+            w->dense->backward(b, w->side);
+            solved = j;
+        }
+        to->values[e] = w->side[first < 0 ? pivot_of(b, to->column[e]) : first];
     }
 }
 
-static void do_front(walk *w, ptrdiff_t k) {
+static void do_front(walk *w, const agenda *a, ptrdiff_t k, const request *to) {
     const kkt_front *s = w->factors->plan->fronts + k;
     const kkt_block *b = w->factors->blocks + k;
     const int ends = s[1].chain != s->chain;
-    hand_back(w, b, w->here, ends ? root_of(w) : b + 1, ends ? w->root : w->before);
+    w->next = ends ? root_of(w) : b + 1;
+    w->given = ends ? w->root : w->before;
+    hand_back(w, b, w->here);
     w->dense->inverse(b, w->here);
+    if (deliver(w, b, w->here, a, k, to)) deliver_across(w, b, a, k, to);
     double *swap = w->before;
     w->before = w->here;
     w->here = swap;
@@ -171,18 +223,16 @@ int kkt_inverse_entries(const kkt_factors *factors, ptrdiff_t count, const int *
                         const int *column, double *values) {
     if (!factors->ready) return KKT_SINGULAR;
     walk w = {.factors = factors, .dense = kkt_dense_routines()};
+    const request to = {row, column, values};
     agenda a = {0};
     int status = begin(&w);
     if (status == KKT_OK) status = plan_entries(factors, count, row, column, &a);
     if (status == KKT_OK) {
         const ptrdiff_t last = factors->plan->n_fronts - 1;
         w.dense->inverse(root_of(&w), w.root);
-        deliver(&w, root_of(&w), w.root, &a, last, row, column, values);
-        for (ptrdiff_t k = last - 1; k >= 0; k--) {
-            if (!a.wanted[k]) continue;
-            do_front(&w, k);
-            deliver(&w, factors->blocks + k, w.before, &a, k, row, column, values);
-        }
+        deliver(&w, root_of(&w), w.root, &a, last, &to);
+        for (ptrdiff_t k = last - 1; k >= 0; k--)
+            if (a.wanted[k]) do_front(&w, &a, k, &to);
     }
     end(&w);
     drop(&a);
