@@ -7,12 +7,14 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym import checks
+from kinesym.internal.bands import found_bands, slopes_library
 from kinesym.internal.diagnose import explain
 from kinesym.internal.discretised import Discretised
 from kinesym.internal.grid import grid_error
@@ -22,9 +24,11 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
+from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
+from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.kkt import Kkt
 from kinesym.runtime.results.solution import Solution
@@ -261,10 +265,7 @@ class Collocation(Discretised):
         exchanged for which. Raises `ValueError` if the solution has not converged, or determines
         none of them.
         """
-        checks.check_kind(solution, Solution, "kinesym")
-        if not solution.success:
-            raise ValueError(f"no covariance without convergence: {solution.message}")
-        problem, z = self.on_grid_of(solution), solution.free_vector
+        problem, z = self._converged(solution, "covariance"), solution.free_vector
         found = parameter_confidence(problem.nlp, problem._kkt(solution), z, _multipliers(solution))
         words = "; ".join(found.notes)
         if words and np.isnan(found.covariance).all():
@@ -272,6 +273,35 @@ class Collocation(Discretised):
         if words:
             warnings.warn(f"NaN in the covariance: {words}", stacklevel=2)
         return found.covariance
+
+    def bands(self, solution: Solution) -> Bands:
+        """Standard deviations over time of all states, unknown inputs and outputs at a solution.
+
+        From the curvature there, as `covariance`: they are those of the whole trajectory, the past
+        and the future of a time counted in, as a smoother has them, with the parameters unknown.
+        Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
+        their true `std` is. Outputs have a library of their own, compiled when first asked for. NaN
+        for what nothing determines. Raises `ValueError` if the solution has not converged, or
+        nothing was measured, or the curvature is not positive.
+        """
+        problem = self._converged(solution, "bands")
+        if not self.symbolic.objective.least_squares:
+            raise ValueError(
+                "bands say how far measurements tell the trajectories: the objective has no "
+                "LeastSquares"
+            )
+        return found_bands(problem.nlp, problem._kkt(solution), solution, self._output_slopes)
+
+    @cached_property
+    def _output_slopes(self) -> Built | None:
+        return slopes_library(self.symbolic)
+
+    def _converged(self, solution: Solution, what: str) -> Collocation:
+        """This problem on the grid of a solution; raises `ValueError` if that has not converged."""
+        checks.check_kind(solution, Solution, "kinesym")
+        if not solution.success:
+            raise ValueError(f"no {what} without convergence: {solution.message}")
+        return self.on_grid_of(solution)
 
     def _kkt(self, solution: Solution) -> Kkt:
         """The KKT matrix at a solution."""

@@ -61,6 +61,26 @@ def transcribe(problem: Problem, curvature: str = "exact") -> Program:
     )
 
 
+def output_slopes(problem: Problem) -> Program:
+    """Derivatives of the outputs at nodes and intervals, in the local variables of `transcribe`."""
+    kernels, description = [], dict[str, object]()
+    for family in (_interval(problem), _node(problem)):
+        g, structure = family.graph, _structure(family)
+        outer = jacobian(g, [*family.outputs.values()], family.outer)
+        entries = compose_jacobian(g, outer, jacobian(g, family.inner, family.z))
+        structure["slopes"] = pattern_of(entries)
+        description[family.name] = structure
+        names = list(family.outputs)
+        labels = [f"d {names[i]} / d {_variable(family, j)}" for i, j in entries]
+        if entries:
+            kernels.append(_kernel(family, "output_slopes", list(entries.values()), labels))
+    return Program(
+        name=f"{problem.model.name}_{problem.scheme.name}_outputs".replace("-", "_"),
+        kernels=tuple(kernels),
+        description={"collocation": {**_description(problem), "families": description}},
+    )
+
+
 def _description(problem: Problem) -> dict[str, object]:
     scheme = problem.scheme
     return {
@@ -109,18 +129,21 @@ def _places(scheme: CollocationScheme | ExplicitScheme) -> dict[str, object]:
 # -- derivatives of a family ----------------------------------------------------------------
 
 
+def _structure(family: Family) -> dict[str, object]:
+    """What local variables, constraints and outputs are."""
+    groups = family.groups
+    return {
+        "variables": [[g.argument.name, len(g.argument.symbols), g.array, g.side] for g in groups],
+        "constraints": list(family.rows),
+        "outputs": list(family.outputs),
+    }
+
+
 def _derivatives(family: Family, curvature: str) -> tuple[list[Kernel], dict[str, object]]:
     """The kernels of a family and the sparsity of its derivatives, in local variables."""
     g, objective = family.graph, family.objective
     has_cost, constraints = objective != g.zero, list(family.rows.values())
-    structure: dict[str, object] = {
-        "variables": [
-            [g.argument.name, len(g.argument.symbols), g.array, g.side] for g in family.groups
-        ],
-        "constraints": list(family.rows),
-        "outputs": list(family.outputs),
-    }
-    kernels = []
+    structure, kernels = _structure(family), []
     if family.outputs:
         kernels.append(_kernel(family, "outputs", [*family.outputs.values()], [*family.outputs]))
     if not has_cost and not constraints:
@@ -191,6 +214,7 @@ def _variable(family: Family, j: int) -> str:
 
 _PURPOSES = {
     "outputs": "outputs of the model",
+    "output_slopes": "derivatives of the outputs that are not identically zero",
     "cost": "terms of the objective",
     "gradient": "derivatives of the objective",
     "constraints": "constraints, each = 0 or bounded",

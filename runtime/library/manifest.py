@@ -36,7 +36,7 @@ class KernelManifest:
 class FamilyManifest:
     """A kind of points of a collocation problem: groups of local variables (argument, size, array
     of z, side; see `codegen.family.Group`), labels of constraints and outputs, and which
-    derivatives there are, in local variables."""
+    derivatives there are, in local variables; slopes : those of outputs."""
 
     variables: tuple[tuple[str, int, str, int], ...]
     constraints: tuple[str, ...]
@@ -44,6 +44,7 @@ class FamilyManifest:
     gradient: tuple[int, ...] = ()
     jacobian: Pattern = ((), ())
     hessian: Pattern = ((), ())
+    slopes: Pattern = ((), ())
 
 
 @dataclass(frozen=True)
