@@ -18,6 +18,7 @@ from kinesym.internal.bands import found_bands, slopes_library
 from kinesym.internal.diagnose import explain
 from kinesym.internal.discretised import Discretised
 from kinesym.internal.grid import grid_error
+from kinesym.internal.likelihood import log_likelihood
 from kinesym.internal.refine import refined_trials
 from kinesym.internal.trajectories import Open, found_trajectory, idle, undetermined
 from kinesym.runtime.arrays import Array
@@ -291,6 +292,27 @@ class Collocation(Discretised):
                 "LeastSquares"
             )
         return found_bands(problem.nlp, problem._kkt(solution), solution, self._output_slopes)
+
+    def log_likelihood(self, solution: Solution) -> float:
+        """log of the likelihood of the parameters of a solution, all trajectories counted in.
+
+        Unknown inputs with a prior, `Integral(u**2/sigma**2)`, are process noise: white, of the
+        intensity sigma^2, held between the nodes. The objective alone tells how likely the best
+        trajectories are, together with the samples, and prefers parameters with which these are
+        likely, such as a noise that is zero; the likelihood tells how likely the samples are, and
+        is what parameters and sigma are to be chosen by (marginal likelihood). It is that of the
+        Kalman filter where the model is linear, else by Laplace's method: of the curvature at the
+        solution. States at the start that no condition tells, and unknown inputs without a prior,
+        count as equally likely everywhere; of these only differences mean anything.
+
+        Raises `ValueError` for other objectives, for process noise that is not held, if the
+        solution has not converged, if a bound or an inequality holds there, and if nothing
+        determines a part of it.
+        """
+        problem = self._converged(solution, "likelihood")
+        values = {**self._known, **solution.parameters}
+        made = (problem.nlp, problem.trials, problem._kkt(solution))
+        return log_likelihood(self.symbolic, *made, solution.objective, values)
 
     @cached_property
     def _output_slopes(self) -> Built | None:
