@@ -27,7 +27,8 @@ def extension(name: str, *sources: str, flags: tuple[str, ...] = ()) -> Extensio
 
 # The KKT solver is at once a module and the library that IPOPT loads.
 kkt = extension("_kkt", *sorted(glob(f"{NATIVE}/c/kkt/*.c")), flags=("-O3", "-Wno-psabi"))
+systems = extension("_systems", f"{NATIVE}/c/systems/systems.c", flags=("-O3", "-Wno-psabi"))
 hybrid = extension("_hybrid", *sorted(glob(f"{NATIVE}/c/hybrid/*.c")), flags=("-O3",))
 
-modules = [extension("_native"), extension("_ipopt"), kkt, hybrid]
+modules = [extension("_native"), extension("_ipopt"), kkt, hybrid, systems]
 setup(ext_modules=cythonize(modules, build_dir="build"))

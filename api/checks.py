@@ -6,7 +6,7 @@ from __future__ import annotations
 import difflib
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from decimal import Decimal
 from numbers import Integral, Real
@@ -163,10 +163,16 @@ def _number(value: Any) -> float:
 
 
 def tolerances(rtol: Any, atol: Any) -> tuple[float, float]:
-    """Relative and absolute tolerance of adaptive steps.
+    """Relative and absolute tolerance of adaptive steps, one number each.
 
-    Raises `ValueError` for what is not positive, and below what rounding allows.
+    Raises `ValueError` for what is not positive, below what rounding allows, and for one per state.
     """
+    for value, what in ((rtol, "rtol"), (atol, "atol")):
+        if isinstance(value, Mapping | Sequence | np.ndarray) and not isinstance(value, str):
+            raise ValueError(
+                f"{what} is one number for all states, got {shown(value)}; take that of the "
+                "smallest state, or write the states in units in which they are of one size"
+            )
     return positive(rtol, "rtol", least=1e-14), positive(atol, "atol", least=1e-50)
 
 

@@ -19,13 +19,14 @@ from kinesym.internal.diagnose import explain
 from kinesym.internal.discretised import Discretised
 from kinesym.internal.grid import grid_error
 from kinesym.internal.likelihood import log_likelihood
-from kinesym.internal.refine import refined_trials
+from kinesym.internal.refine import no_longer_falls, refined_trials, too_many_nodes
 from kinesym.internal.trajectories import Open, found_trajectory, idle, undetermined
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.library.manifest import Built
+from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
@@ -37,14 +38,17 @@ from kinesym.runtime.results.statistics import kkt_at, parameter_confidence
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.status import Solve
+from kinesym.runtime.summary import listed
 from kinesym.verification import verified
 
 HESSIANS = ("exact", "gauss-newton", "limited-memory")
 
-#: Refinements of the grid for one `tolerance_grid`, at most.
-_ROUNDS = 12
-#: After so many in turn that do not help it ends, and on grids of more nodes than this.
-_STALLED, _MOST_NODES = 3, 50_000
+#: Ends at which another guess may help.
+_LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORATION_FAILED)
+
+#: Refinements of the grid for one `tolerance_grid`, at most, and after how many in turn that do not
+#: help it ends.
+_ROUNDS, _STALLED = 20, 2
 
 
 class Collocation(Discretised):
@@ -63,7 +67,8 @@ class Collocation(Discretised):
         for phases of a `Hybrid` nothing.
     bounds : (low, high) of states and unknown inputs at all nodes and stages.
     boundary : conditions on `at_start(...)` and `at_end(...)` of every trial; path : conditions at
-        every node and stage. Each is an expression that is to be zero, or (expression, low, high).
+        every node and stage. Each is an expression that is to be zero, (expression, low, high), or
+        one equation or inequality: sp.Eq(at_end(x), 1), v <= 2.
     unknown_inputs : inputs to be found, with bounds (low, high) or None; they have a value at each
         stage, unless they are `held` or `linear` between nodes, as those are that are measured.
     threads : for the evaluation; default: OMP_NUM_THREADS or the number of processors.
@@ -85,12 +90,14 @@ class Collocation(Discretised):
         linear_solver: str = "auto",
         driver: str = "auto",
         tolerance_grid: float | None = None,
+        max_nodes: int = 20_000,
     ) -> Solution:
         """Solve with IPOPT.
 
         guess : see `pack`; a `Solution` of this problem also gives its multipliers.
         tolerance_grid : solves again on refined grids until the error of the grid is at most this
-            (see `refined`). If that is not reached, a note of the solution names where it resists.
+            (see `refined`). It ends with the best solution when that no longer falls, or before a
+            grid of more than `max_nodes` in all trials; a note says why, and where it resists.
         max_iterations, tolerance : IPOPT's `max_iter` (3000) and `tol` (1e-8).
         hessian : "exact"; "gauss-newton", of measurements linearised, constraints as if linear;
             "limited-memory". options : further options of IPOPT, by name.
@@ -115,15 +122,20 @@ class Collocation(Discretised):
         if tolerance_grid is not None:
             tolerance_grid = checks.positive(tolerance_grid, "tolerance_grid")
             self._check_refinable()
+        most_nodes = checks.count(max_nodes, "max_nodes")
         needed = self._sizes.solve(own_solver=linear_solver in (AUTO, TIME_STRUCTURED))
         check_free(needed, self._sizes, "use fewer nodes, or free memory")
         chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
         guess = self._start if guess is None else guess
         z = self.pack(guess)
         solution = self._solved(z, self._multipliers(guess), chosen, progress)
+        if solution.status in _LOST and (names := self._without_guess(guess)):
+            words = f"no guess was given of {listed(names)}, which began at zero"
+            words += f": solve(guess={{{names[0]!r}: np.linspace(from, to, nodes), ...}})"
+            solution = replace(solution, message=f"{solution.message}; {words}")
         if tolerance_grid is None:
             return solution
-        return self._until(solution, tolerance_grid, chosen, progress)
+        return self._until(solution, tolerance_grid, most_nodes, chosen, progress)
 
     def _solved(
         self,
@@ -145,38 +157,49 @@ class Collocation(Discretised):
         )
         with iteration_line(progress) as report:
             result = solve(problem, Start(z, multipliers), chosen, report)
-        return self._certified(self._solution(result, time.perf_counter() - start))
+        solution = self._solution(result, time.perf_counter() - start)
+        return self._certified(solution, result.workspace)
 
     def _until(
-        self, solution: Solution, most: float, chosen: SolverOptions, progress: bool | None
+        self,
+        solution: Solution,
+        most: float,
+        most_nodes: int,
+        chosen: SolverOptions,
+        progress: bool | None,
     ) -> Solution:
         """Solutions on refined grids until the error is at most `most`, or falls no longer."""
-        problem, latest, best, stalled = self, solution, solution, 0
+        problem, latest, best, stalled, why = self, solution, solution, 0, ""
         for round_ in range(_ROUNDS):
-            done = not latest.success or best.grid_error().largest <= most
-            if done or stalled == _STALLED or sum(problem.layout.nodes) > _MOST_NODES:
+            if not (latest.success and latest.grid) or best.grid_error().largest <= most:
+                break
+            if stalled == _STALLED:
+                why = no_longer_falls(best, problem.on_grid_of(best).variable_bounds, chosen)
                 break
             say(progress, f"grid {round_}: {latest.grid_error().summary}")
             problem = problem.refined(latest, most)
+            if sum(problem.layout.nodes) > most_nodes:
+                why = too_many_nodes(sum(problem.layout.nodes), most_nodes, self._scheme.order)
+                break
             latest = problem._solved(problem.pack(problem._start), None, chosen, progress)
-            if latest.success:
+            if latest.success and latest.grid:
                 helps = latest.grid_error().largest < 0.7 * best.grid_error().largest
                 stalled = 0 if helps else stalled + 1
                 best = min(
                     best, latest, key=lambda s: np.nan_to_num(s.grid_error().largest, nan=np.inf)
                 )
-        if not best.success:
+        if not best.grid:
             return best
+        resists = best.grid_error().resists(most)
         notes = [] if latest.success else [f"on a finer grid: {latest.message}"]
-        notes += [best.grid_error().resists(most)] if best.grid_error().resists(most) else []
+        notes += [f"{resists}; {why}" if why else resists] if resists else []
         return replace(best, notes=[*best.notes, *notes])
 
     def refined(self, solution: Solution, tolerance: float = 1e-6) -> Collocation:
         """The same problem, and library, on grids adapted to the error of a solution of it.
 
-        On them the error should be `tolerance`: the largest shift of a parameter, a duration or the
-        objective as a share of its value, or the sum of all local errors of a trial as shares of
-        the ranges of its states. Nodes with a measurement stay, inputs follow their signals. Its
+        On them the error should be `tolerance`, as `grid_error().largest` says it. Nodes with a
+        measurement stay, inputs follow their signals. Its
         `solve()` starts from the solution. Raises `ValueError` for a solution that has not
         converged or belongs to another problem, and for fits with unknown inputs that are held or
         linear between nodes: between samples they would have values that nothing has measured.
@@ -231,14 +254,14 @@ class Collocation(Discretised):
                 return made
         raise ValueError("this is a solution of another problem, or by another scheme")
 
-    def _certified(self, solution: Solution) -> Solution:
+    def _certified(self, solution: Solution, workspace: Workspace | None = None) -> Solution:
         """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""
         if not solution.success:
             return solution
         start = time.perf_counter()
         made = (self.symbolic, self._scheme, self._built, self.nlp, self.trials, self._known)
         try:
-            kkt = self._kkt(solution)
+            kkt = self._kkt(solution, workspace)
             error = grid_error(*made, solution, kkt, self.variable_bounds)
             with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
                 if not self.symbolic.aimless and kkt.singular:
@@ -325,7 +348,7 @@ class Collocation(Discretised):
             raise ValueError(f"no {what} without convergence: {solution.message}")
         return self.on_grid_of(solution)
 
-    def _kkt(self, solution: Solution) -> Kkt:
+    def _kkt(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
         """The KKT matrix at a solution."""
         return kkt_at(
             self.nlp,
@@ -334,6 +357,8 @@ class Collocation(Discretised):
             self.variable_bounds,
             self.constraint_bounds,
             [end.place for end in self._ends.values() if not end.determined],
+            bool(self.symbolic.objective.least_squares),
+            workspace,
         )
 
     def _check_finite(self, z: Array) -> None:

@@ -53,12 +53,13 @@ class Shooting:
     known : values of the other parameters; the model's values where not given.
     initial : value of every state at the start by name, or a list of such mappings, one per trial.
         A value is a number, or None or bounds (low, high) if it is unknown; a list of values has
-        one per trial. A state is unknown in all trials or in none. A contact that presses at the
-        start is True.
+        one per trial. A state is unknown in all trials or in none, and in none if an invariant of
+        the model binds it. A contact that presses at the start is True.
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         which is all that a hybrid model knows.
-    method : of a model "rk4" (None), or an implicit one of `simulate`, from node to node, for stiff
-        and differential-algebraic models; of a hybrid model "dormand-prince" (None) or "rk4".
+    method : of a model "rk4" (None), or an implicit one of `simulate`, for stiff and
+        differential-algebraic models, with fixed steps from node to node ("radau-5" too, which
+        `simulate` runs with steps of its own); of a hybrid model "dormand-prince" (None) or "rk4".
     unknown_inputs : inputs of a model whose samples are to be found, with bounds (low, high) or
         None; `held(low, high)` if they are constant between nodes.
     segments : of a model, more than one for multiple shooting: the states at the inner boundaries

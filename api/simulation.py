@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike
 from kinesym.internal.consistent import consistent_initial
 from kinesym.internal.finer_steps import finer_arguments, finer_steps
 from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
-from kinesym.internal.model_run import model_results
+from kinesym.internal.model_run import lost_roots, model_results
 from kinesym.internal.problem import check_index, check_method, check_system
 from kinesym.internal.simulation_arguments import SimulationArguments, simulation_arguments
 from kinesym.internal.steps import checked_steps, methods_of
 from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.event_log import HybridState
-from kinesym.runtime.results.step_error import Finer
+from kinesym.runtime.results.step_error import Finer, Lost
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Hybrid
@@ -64,17 +64,19 @@ def simulate(
         ("backward-euler"), "radau-3", "gauss-2" ("midpoint"), "gauss-4", "gauss-6", "lobatto-2"
         ("trapezoid"), "lobatto-4" ("hermite-simpson"), "lobatto-6", of the order that they name.
         With events: dormand-prince, radau-5, rk4 and trapezoid; steps end exactly at events.
-    substeps : steps per interval of the grid; with events, per longest interval. rtol, atol :
-        tolerances of the adaptive methods.
+    substeps : steps per interval of the grid, of methods with fixed steps; with events, per longest
+        interval. rtol, atol : relative and absolute tolerance of the adaptive methods, one number
+        each for all states.
     threads : for ensembles; default: OMP_NUM_THREADS or the number of processors.
     progress : show a bar; None only on a terminal.
 
     What ends early (divergence, an expression that is not finite, Newton's method, too many events,
     Ctrl-C) is returned up to there with a warning that names time, cause and remedy, and so is what
     grows beyond any plausible size; see `Trajectory.message` and `Ensemble.failures`. Raises
-    `ValueError` for what is missing or does not fit, for differential-algebraic models of a higher
-    index than the method treats and initial values that violate their constraints, before anything
-    is compiled. How exact the result is, its `error()` says.
+    `ValueError` for what is missing, does not fit or is not used, as tolerances by fixed steps, for
+    differential-algebraic models of a higher index than the method treats and initial values that
+    violate their constraints, before anything is compiled. How exact the result is, its `error()`
+    says.
     """
     check_system(system)
     steps = checked_steps(methods_of(system), method, substeps, rtol, atol)
@@ -95,15 +97,17 @@ def simulate(
 def _finer(system: Model | Hybrid, given: SimulationArguments) -> Finer:
     """The same with finer steps, silently."""
     finer = finer_steps(given.steps)
+    lost: tuple[Lost, ...] = ()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # an early end is told by its message
         run: Trajectory | Ensemble
         if isinstance(system, Model):
             run = model_results(system, finer_arguments(given, finer))
+            lost = lost_roots(system, given, run)
         else:
             made = hybrid_trajectory if given.members is None else hybrid_ensemble
             run = made(system, replace(given, steps=finer.steps))
-    return Finer(run, given.steps.method, finer.words, finer.factor)
+    return Finer(run, given.steps.method, finer.words, finer.factor, lost)
 
 
 def _started(model: Model, given: SimulationArguments) -> SimulationArguments:

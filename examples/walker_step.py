@@ -73,18 +73,17 @@ def sequence(nodes):
 
 
 def step_problem(nodes, length=None):
-    """The program of a step; with a length [m] the slope is unknown."""
+    """The program of a step; with a length [m] the slope is unknown. Both differ in bounds only,
+    so that the program of the first is that of all."""
     first, last = ks.at_start, ks.at_end
     other = {"R": "L", "L": "R"}
     cycle = [first(STATES[name]) - last(STATES[other[name[0]] + name[1:]]) for name in REPEATED]
     start = [first(STATES[name]) for name in ("hip_px", "Rleg_y", "damper_work")]
-    end = [last(STATES["Lleg_y"])]
-    unknown = {}
-    if length is not None:
-        end.append(last(STATES["hip_px"]) - length)
-        unknown = {"slope": (0.01, 0.2)}
+    lengths = (0.0, 2.0) if length is None else (length, length)
+    slopes = (MACHINE["slope"], MACHINE["slope"]) if length is None else (0.01, 0.2)
+    end = [last(STATES["Lleg_y"]), (last(STATES["hip_px"]), *lengths)]
     phases = ks.Phases(sequence(nodes), start=start, end=end, cycle=cycle)
-    return ks.Collocation(WALKER, phases, unknown, bounds=BOUNDS)
+    return ks.Collocation(WALKER, phases, {"slope": slopes}, bounds=BOUNDS)
 
 
 # -- simulation: a reference, and a guess ---------------------------------------------------------

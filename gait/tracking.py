@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from kinesym.gait.forward import PD, Tracking
 from kinesym.gait.inverse import InverseDynamics, coordinate_names
 from kinesym.gait.kinematics import Samples
 from kinesym.internal.model_run import compiled_stepper
+from kinesym.internal.steps import chooses_steps
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import PARABOLA
@@ -51,10 +53,12 @@ def track(
         )
     else:
         values = {**numbers, **feedback, "Td": Td}
+        tight = partial(simulate, rtol=RTOL, atol=ATOL)
+        steps = tight if chooses_steps(method) else simulate
         start = dict(zip(model.state_names, states(reference)[0][:, 0], strict=True))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the message is passed on
-            run = simulate(model, time, start, values, inputs, method=method, rtol=RTOL, atol=ATOL)
+            run = steps(model, time, start, values, inputs, method=method)
         x, message = np.array([run[name] for name in model.state_names]), run.message
     z, zd = coordinates(x)
     N = x.shape[1]

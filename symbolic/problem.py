@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 
 import sympy as sp
@@ -37,7 +37,8 @@ class Problem:
         closed in a trial, which of them do not slide, and which are hit at its start. The states
         then continue from trial to trial, through impacts.
 
-    Raises `ValueError` naming what does not fit.
+    Equal problems, of one and the same model, have equal programs. Raises `ValueError` naming what
+    does not fit.
     """
 
     model: Model
@@ -46,7 +47,7 @@ class Problem:
     unknown_parameters: Sequence[sp.Symbol]
     unknown_inputs: Sequence[AppliedUndef] = ()
     signals: Sequence[AppliedUndef] = ()
-    measurements: Mapping[str, sp.Expr] = field(default_factory=dict)
+    measurements: Mapping[str, sp.Expr] = field(default_factory=dict, hash=False)
     path: Sequence[sp.Expr] = ()
     boundary: Sequence[sp.Expr] = ()
     held: frozenset[str] = frozenset()
@@ -57,6 +58,9 @@ class Problem:
     contacts: Sequence[Contact] = ()
 
     def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            object.__setattr__(self, f.name, tuple(value) if isinstance(value, list) else value)
         known, moving = self.known_symbols, moving_symbols(self.model)
         rates = set(self.model.derivatives)
         terms = {"integrand": self.objective.integrand, "terminal cost": self.objective.terminal}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,7 +46,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name
+from kinesym.symbolic.names import by_name, names_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
@@ -98,7 +98,7 @@ class Discretised:
         check_compiler()  # before any long work
         warn_if_missing()
         self.timings = {"derive": 0.0, "compile": 0.0}
-        self.program, self._built = self._transcribed("exact", with_point)
+        self.program, self._built = self._transcribed("exact")
         self._condition_bounds = given.bounds(self.symbolic)
         self._place(given.trials)
 
@@ -131,16 +131,14 @@ class Discretised:
             f"{self.n_variables} variables, {self.n_constraints} constraints>"
         )
 
-    def _transcribed(
-        self, hessian: str, more: Callable[[Program, Problem], Program] | None = None
-    ) -> tuple[Program, Built]:
-        """The program with this Hessian and `more` kernels, built."""
+    def _transcribed(self, hessian: str) -> tuple[Program, Built]:
+        """The program with this Hessian, built."""
         start = time.perf_counter()
-        program = transcribe(self.symbolic, hessian)
-        program = more(program, self.symbolic) if more else program
-        derive, built = time.perf_counter() - start, realise(program)
-        self.timings["derive"] += derive + built.derive
-        self.timings["compile"] += built.compile
+        program, built = _transcribed(self.symbolic, tuple(self.symbolic.measurements), hessian)
+        seconds = time.perf_counter() - start
+        compiling = built.compile if built.compile < seconds else 0.0  # it was kept
+        self.timings["derive"] += seconds - compiling
+        self.timings["compile"] += compiling
         return program, built
 
     @cached_property
@@ -197,6 +195,17 @@ class Discretised:
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates)
         return within(z, bounds, given & by_hand, self.variable_name)
+
+    def _without_guess(self, guess: Any) -> list[str]:
+        """States that a guess by names leaves at zero: they are not measured either."""
+        if not isinstance(guess, Mapping | None):
+            return []
+        told = {
+            *names_of(list(guess or ()), "guess"),
+            *(m for t in self.trials for m in t.measurements),
+        }
+        pairs = kinematic_pairs(self.model)
+        return [x for x in self.layout.states if not told & {x, pairs.get(x)}]
 
     def unpack(self, z: Array) -> dict[str, Any]:
         """Values by name: (N,) for trajectories (a list of these for several trials), numbers."""
@@ -280,6 +289,19 @@ class Discretised:
             and solution.free_vector.shape == (self.n_variables,)
             and solution.multipliers.shape == (self.n_constraints,)
         )
+
+
+@lru_cache(maxsize=4)
+def _transcribed(
+    problem: Problem, measurements: tuple[str, ...], hessian: str
+) -> tuple[Program, Built]:
+    """The program of a problem, built, and kept for the next one that differs in numbers only.
+
+    measurements : in their order, which equal problems need not share.
+    """
+    program = transcribe(problem, hessian)
+    program = with_point(program, problem) if hessian == "exact" else program
+    return program, realise(program)
 
 
 def _vector(values: ArrayLike, what: str, size: int) -> Array:

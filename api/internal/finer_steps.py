@@ -10,11 +10,11 @@ import numpy as np
 from kinesym.internal.problem import highest_index
 from kinesym.internal.shooting_arguments import ShootingArguments
 from kinesym.internal.simulation_arguments import Input, SimulationArguments
-from kinesym.internal.steps import Steps
+from kinesym.internal.steps import Steps, chooses_steps
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.experiment import MOST_NODES
 from kinesym.runtime.signals.signal import Signal, with_jumps
-from kinesym.symbolic.schemes import ADAPTIVE, EXPLICIT, SCHEMES
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
 
 #: Tolerances are divided by so much; by less where rtol would become less than the tightest. From
 #: one less than the least no error can be seen.
@@ -36,7 +36,7 @@ class FinerSteps:
 def finer_steps(steps: Steps) -> FinerSteps:
     """For some steps; raises `ValueError` for tolerances that cannot be tightened."""
     method, (rtol, atol) = steps.method, steps.tolerances
-    if not (method in ADAPTIVE or (method in EXPLICIT and EXPLICIT[method].error)):
+    if not chooses_steps(method):
         return halved_steps(steps)
     if rtol < LEAST:
         raise ValueError(

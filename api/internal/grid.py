@@ -16,7 +16,8 @@ from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.kkt import Entries, Kkt
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.undetermined import solver
+from kinesym.runtime.results.statistics import blur_of_gradient
+from kinesym.runtime.results.undetermined import solver, spreads
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
@@ -51,14 +52,15 @@ def grid_error(
     """
     functions, numbers = PointFunctions(built, known), finer(scheme)
     layout, z, note = nlp.layout, solution.free_vector, ""
-    shift, inverse = np.full(nlp.n_variables, np.nan), np.full((0, 0), np.nan)
+    shift, deviations = np.full(nlp.n_variables, np.nan), dict[str, float]()
     unknown = [np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes]
     found = GridDefects(unknown, gains=[ends[0] for ends in unknown])
     try:
         given = (z, solution.multipliers, bounds)
         found = grid_defects(nlp, functions, numbers, trials, *given)
         matrix = replace(kkt, hessian=_metric(nlp, z)) if problem.aimless else kkt
-        shift, inverse = _shifts(nlp, z, found, matrix)
+        matrix, deviations = _identified(problem, nlp, trials, solution, matrix)
+        shift = _shifts(nlp, z, found, matrix)
     except np.linalg.LinAlgError:
         note = "the equations cannot be solved for the states along the solution"
     except MemoryError:
@@ -82,7 +84,7 @@ def grid_error(
         states={x: np.concatenate([c[x] for c in courses]) for x in layout.states},
         inputs={u: np.concatenate([c[u] for c in courses]) for u in layout.inputs},
         parameters=_named(layout.parameters, layout.parameter_values(shift)),
-        deviations=_deviations(problem, layout.parameters, inverse, trials, solution.objective),
+        deviations=deviations,
         durations=layout.durations(shift).tolist(),
         objective=float(found.objective),
         values=values,
@@ -105,26 +107,49 @@ def _metric(nlp: NLP, z: Array) -> Entries:
     return every, every, size**-2.0
 
 
-def _shifts(nlp: NLP, z: Array, found: GridDefects, kkt: Kkt) -> tuple[Array, Array]:
-    """Shifts of all variables, and the block of the parameters in the inverse of the matrix.
+def _identified(
+    problem: Problem, nlp: NLP, trials: Sequence[Experiment], solution: Solution, kkt: Kkt
+) -> tuple[Kkt, dict[str, float]]:
+    """The matrix with as many parameters fixed as the others need to be determined, and standard
+    errors, NaN for those that nothing determines."""
+    names, values = nlp.layout.parameters, nlp.layout.parameter_values(solution.free_vector)
+    mine = nlp.layout.parameter_offset + np.arange(len(names))
+    inverse = solver(kkt).inverse(mine)
+    known = _deviations(problem, names, inverse, trials, solution.objective)
+    sizes = zip(names, np.abs(values), strict=True)
+    if problem.aimless or all(known.get(name, 0.0) <= size for name, size in sizes):
+        return kkt, known
+    multipliers = (solution.multipliers, solution.lower_multipliers, solution.upper_multipliers)
+    blur = blur_of_gradient(nlp, kkt, solution.free_vector, multipliers)
+    signs = spreads(kkt, mine, blur).signs
+    known |= {name: np.nan for name, sign in zip(names, signs, strict=True) if not sign > 0.0}
+    while not (signs > 0.0).all():
+        stiffness = kkt.stiffness.copy()
+        stiffness[mine[np.argmin(signs > 0.0)]] = np.inf
+        kkt = replace(kkt, stiffness=stiffness, workspace=None)
+        signs = spreads(kkt, mine, blur).signs
+    return kkt, known
+
+
+def _shifts(nlp: NLP, z: Array, found: GridDefects, kkt: Kkt) -> Array:
+    """Shifts of all variables.
 
     Along singular arcs the objective is so flat that a small gradient asks for a large step, which
     means nothing: beyond `_FLAT` only what the constraints ask for counts.
     """
     layout = nlp.layout
-    mine = layout.parameter_offset + np.arange(len(layout.parameters))
-    variables, constraints = np.zeros((nlp.n_variables, 2)), found.rows[:, None].repeat(2, axis=1)
-    variables[:, 1] = -found.gradient
-    factors = solver(kkt)
-    solved = factors.solve(variables, constraints)
+    factors, rows = solver(kkt), found.rows[:, None]
+    shift = factors.solve(-found.gradient[:, None], rows)[:, 0]
     largest = 0.0
     for trial in range(len(layout.nodes)):
-        steps = layout.trajectories(np.ascontiguousarray(solved[:, 1]), trial)
+        steps = layout.trajectories(shift, trial)
         ranges = np.ptp(layout.trajectories(z, trial), axis=1)
         rated = [k for k, name in enumerate(layout.at_nodes) if name in layout.states]
         shares = np.abs(steps[rated]).max(axis=1) / np.where(ranges > 0.0, ranges, np.inf)[rated]
         largest = max(largest, float(shares.max(initial=0.0)))
-    return solved[:, int(largest <= _FLAT)], factors.inverse(mine)
+    if not largest <= _FLAT:
+        shift = factors.solve(np.zeros((nlp.n_variables, 1)), rows)[:, 0]
+    return np.asarray(shift)
 
 
 def _named(names: Sequence[str], values: Array) -> dict[str, float]:
@@ -138,15 +163,18 @@ def _deviations(
     trials: Sequence[Experiment],
     objective: float,
 ) -> dict[str, float]:
-    """Standard errors of parameters of a fit; those that the record does not determine have none.
+    """Standard errors of parameters of a fit; NaN for those that nothing determines, also if it is
+    no fit.
 
     They are those of the covariance. Where no `std` is given, residuals have the variance that they
     show."""
     measured = (y for trial in trials for y in trial.measurements.values())
     spare = sum(int(np.isfinite(y).sum()) for y in measured) - len(names)
+    pairs = list(zip(names, np.diag(inverse), strict=False))
     if not (problem.objective.least_squares and spare > 0):
-        return {}
-    pairs = zip(names, np.diag(inverse), strict=False)
+        return {name: np.nan for name, spread in pairs if not spread >= 0.0}
     given = any((std != 1.0).any() for trial in trials for std in trial.std.values())
     size = 2.0 if given else 2.0 * abs(objective) / spare
-    return {name: float(np.sqrt(size * spread)) for name, spread in pairs if spread >= 0.0}
+    return {
+        name: float(np.sqrt(size * spread)) if spread >= 0.0 else np.nan for name, spread in pairs
+    }

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,10 @@ from kinesym.internal.simulation_arguments import Input, SimulationArguments
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import LINEAR, PARABOLA
 from kinesym.runtime.results.ensemble import Ensemble, Failure
+from kinesym.runtime.results.step_error import Lost
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.signal import Signal, with_jumps
+from kinesym.runtime.stepping.roots import change_of_root, said_of_roots
 from kinesym.runtime.stepping.simulation import (
     IVP,
     STIFF,
@@ -98,6 +101,25 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
     return _trajectory(done) if given.members is None else _ensemble(done)
 
 
+def lost_roots(
+    model: Model, given: SimulationArguments, run: Trajectory | Ensemble
+) -> tuple[Lost, ...]:
+    """The members of a run that leave the solution of the algebraic equations on which they are."""
+    varying = any(v.ndim for v in given.parameters.values())
+    stepper = compiled_stepper(model, given.steps.method, varying, given.members is None)
+    found = list[Lost]()
+    for k in range(given.members or 1):
+        states, inputs = (_member(group, k, len(run.time)) for group in (run.states, run.inputs))
+        parameters = _member(run.parameters, k, 1)[:, 0]
+        end = int(np.isfinite(states).all(axis=0).sum())
+        known = (run.time[:end], states[:, :end], inputs[:, :end], parameters)
+        node = change_of_root(stepper, *known)
+        if node < end:
+            words = said_of_roots(stepper, run.time, node)
+            found.append(Lost(float(run.time[node - 1]), words, k))
+    return tuple(found)
+
+
 @lru_cache(maxsize=64)
 def compiled_stepper(model: Model, method: str, varying: bool, narrow: bool) -> Stepper:
     """The compiled loops of a method, kept for the next simulation of the same model.
@@ -106,6 +128,15 @@ def compiled_stepper(model: Model, method: str, varying: bool, narrow: bool) -> 
     """
     built = realise(stepper_program(model, SCHEMES.get(method), varying), narrow=narrow)
     return Stepper.of(built, SCHEMES[method].name if method in SCHEMES else method)
+
+
+def _member(group: Mapping[str, Any], k: int, N: int) -> Array:
+    """What belongs to member k, (names, N): rows are of one trajectory, or of all members."""
+    rows = np.empty((len(group), N))
+    for row, value in zip(rows, group.values(), strict=True):
+        values = np.asarray(value)
+        row[:] = values[k] if values.ndim == (1 if N == 1 else 2) else values
+    return rows
 
 
 # -- what goes in ---------------------------------------------------------------------------

@@ -297,7 +297,7 @@ def check_times(expression: sp.Expr, what: str) -> None:
 def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
     """Conditions of a list: expressions, (expression, low, high), relations of SymPy."""
     if not isinstance(given, (list, tuple)):
-        raise ValueError(f"{what}s must be a list, got {shown(given)}")
+        raise ValueError(f"{what}s must be a list, got {shown(given)}; a single one: [...]")
     found = []
     for number, condition in enumerate(given):
         name = f"{what} {number}"
@@ -308,7 +308,7 @@ def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
             expression, pair = condition[0], bound_pair(name, condition[1:])
         elif isinstance(condition, Relational):
             expression, pair = _relation(name, condition)
-        hint = "a single one goes into a list, with bounds as (expression, low, high)"
+        hint = "write (expression, low, high), or one equation or inequality each, in a list"
         expression = real_expression(expression, name, hint)
         check_times(expression, name)
         if not expression.free_symbols:

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.results.grid_error import GridError
+from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
 
 #: By what factor intervals shrink or grow in one round, at most, and from one to the next.
@@ -18,6 +20,10 @@ _SHRINK, _GROW, _NEXT = 8.0, 4.0, 2.0
 _MORE = 4.0
 #: The share of the tolerance that a new grid aims at.
 _SAFETY = 0.3
+#: Share of the error that the barrier of IPOPT must leave to be named as its reason.
+_BARRIER = 0.3
+#: From this order on a higher one is no advice.
+_HIGH = 5
 
 
 def refined_trials(
@@ -43,6 +49,32 @@ def refined_trials(
         trial.on_grid(_graded(trial.grid, parts[error.trial == k], _kept(trial)))
         for k, trial in enumerate(trials)
     ]
+
+
+def no_longer_falls(solution: Solution, bounds: tuple[Array, Array], options: SolverOptions) -> str:
+    """Why finer grids do not help a solution; bounds : of its free vector."""
+    tolerance = options.options.get("tol", 1e-8)
+    if _barrier(solution, bounds) > _BARRIER * solution.grid_error().largest:
+        return (
+            "on finer grids it no longer falls, IPOPT stops as far from the bounds: use a smaller "
+            f"tolerance than {tolerance:g}"
+        )
+    return "on finer grids it no longer falls: ask for less, or use another scheme"
+
+
+def _barrier(solution: Solution, bounds: tuple[Array, Array]) -> float:
+    """By how much the barrier of bounds may change the objective, as a share of it: products of
+    multipliers and distances (Nocedal, Wright 2006, Numerical Optimization, section 19.3)."""
+    z, push = solution.free_vector, solution.lower_multipliers - solution.upper_multipliers
+    distance = np.where(push > 0.0, z - bounds[0], bounds[1] - z)
+    gap = np.sum(np.abs(push * distance), where=np.isfinite(distance))
+    return float(gap / abs(solution.objective)) if solution.objective else 0.0
+
+
+def too_many_nodes(wanted: int, most: int, order: int) -> str:
+    """Why refinement ends before a grid of so many nodes."""
+    better = " or use a scheme of higher order" if order < _HIGH else ""
+    return f"the next grid has {wanted} nodes, more than max_nodes={most}: allow more{better}"
 
 
 def _kept(trial: Experiment) -> NDArray[np.bool_]:

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from kinesym.internal.problem import (
     named_bounds,
     symbolic_problem,
 )
+from kinesym.internal.simulation_arguments import check_complete
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
 from kinesym.runtime.arrays import Array, one_number
@@ -131,7 +132,7 @@ def shooting_arguments(
     free = by_name(free, model.input_names, "unknown_inputs")
     longest = max(trial.n_nodes for trial in listed)
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
-    steps = checked_steps(methods, method, *options, most)
+    steps = checked_steps(methods, method, *options, most, () if hybrid else methods)
     _check_unknowns(hybrid, listed, steps, segments, free)
     if hybrid and threads is not None:
         raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
@@ -158,6 +159,7 @@ def shooting_arguments(
         segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
         nodes=tuple(trial.n_nodes for trial in fine),
     )
+    _check_invariants(model, [*unknowns.initial, *unknowns.parameters])
     return ShootingArguments(
         model=model,
         trials=listed,
@@ -191,8 +193,9 @@ class SmoothProgram:
         @cache
         def squares() -> Residuals:
             symbolic, trials = residual_problem(problem, given.fine)
-            made = realise(without_hessians(transcribe(symbolic)))
-            return Residuals(make_nlp(made, trials, given.known, given.threads), trials)
+            return Residuals(
+                make_nlp(_residuals(symbolic), trials, given.known, given.threads), trials
+            )
 
         objective = problem.objective
         return SmoothTrials(
@@ -224,10 +227,23 @@ def smooth_program(given: ShootingArguments) -> SmoothProgram:
     )
     check_compiler()  # before any long work
     begin = time.perf_counter()
-    program = shooting_program(problem, method)
-    derive, built = time.perf_counter() - begin, realise(program, narrow=True)
-    timings = {"derive": derive + built.derive, "compile": built.compile}
-    return SmoothProgram(problem, built, timings)
+    built = _shooting(problem, tuple(problem.measurements), method)
+    seconds = time.perf_counter() - begin
+    compiling = built.compile if built.compile < seconds else 0.0  # it was kept
+    return SmoothProgram(problem, built, {"derive": seconds - compiling, "compile": compiling})
+
+
+@lru_cache(maxsize=8)
+def _shooting(problem: Problem, measurements: tuple[str, ...], method: str) -> Built:
+    """The library for trials, kept for the next problem that differs in numbers only; measurements
+    : in their order, which equal problems need not share."""
+    return realise(shooting_program(problem, method), narrow=True)
+
+
+@lru_cache(maxsize=8)
+def _residuals(problem: Problem) -> Built:
+    """The library of a problem without measurements whose path conditions are residuals."""
+    return realise(without_hessians(transcribe(problem)))
 
 
 def warn_of_kinks(system: Model | Hybrid) -> None:
@@ -258,6 +274,33 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
     return tuple(int(k) for k in np.linspace(0, nodes - 1, count + 1)[:-1])
 
 
+def _check_invariants(model: Model, unknown: Sequence[str]) -> None:
+    """Raise `ValueError` where unknown starts or parameters would leave what is zero along every
+    motion of the model: shooting has no conditions."""
+    bound = {name: _names_in(model, model.outputs[name]) for name in model.invariants}
+    free = [name for name in unknown if any(name in names for names in bound.values())]
+    if free:
+        which = next(name for name, names in bound.items() if free[0] in names)
+        every = set().union(*bound.values())
+        may = [name for name in model.state_names if name not in every]
+        words = f"the start of {', '.join(may)} may be unknown; " if may else ""
+        raise ValueError(
+            f"{' and '.join(free[:5])} cannot be unknown: a motion of {model.name} must start with "
+            f"{which} = {model.outputs[which]} = 0, and shooting has no conditions at the start; "
+            f"{words}give numbers that agree (ks.consistent finds them), or use ks.Collocation, "
+            "which has these conditions"
+        )
+
+
+def _names_in(model: Model, expression: sp.Expr) -> set[str]:
+    """Of states and parameters on which an expression depends."""
+    found = expression.atoms(AppliedUndef, sp.Symbol)
+    for symbol, value in reversed(model.intermediates):
+        if symbol in found:
+            found |= value.atoms(AppliedUndef, sp.Symbol)
+    return {name_of(atom) for atom in found if atom in {*model.states, *model.parameters}}
+
+
 def _check_unknowns(
     hybrid: bool,
     trials: Sequence[Experiment],
@@ -268,8 +311,6 @@ def _check_unknowns(
     """Raise `ValueError` for unknowns or steps that shooting does not support."""
     if steps.substeps > 1 and inputs:
         raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
-    if steps.substeps > 1 and steps.method in EXPLICIT and EXPLICIT[steps.method].error:
-        raise ValueError(f"{steps.method} chooses its steps by rtol and atol; substeps are for rk4")
     if hybrid and inputs:
         raise ValueError(
             "samples of inputs of a hybrid model cannot be unknown; give pieces of the input as "
@@ -328,12 +369,8 @@ def _rows_of_trials(
     for k, mapping in enumerate(given):
         known = [*model.state_names, *contacts]
         row = by_name(mapping, known, f"initial of trial {k}" if each else "initial")
-        for name in model.state_names:
-            if name not in row:
-                raise ValueError(
-                    f"the initial value of state {name} is missing; add it to initial={{...}}, "
-                    "None or (low, high) if it is unknown"
-                )
+        where = "initial={...}, None or (low, high) if unknown"
+        check_complete(model.state_names, row, "initial value of state", where)
         for name, value in row.items():
             if isinstance(value, (list, np.ndarray)) and np.ndim(np.asarray(value, object)):
                 if len(value) != trials or each:

@@ -16,9 +16,11 @@ from kinesym.internal.steps import Steps
 from kinesym.runtime.arrays import Array, check_finite, real_array, time_grid
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.signals.signal import Signal, signal_of
+from kinesym.runtime.summary import listed
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, check_values
-from kinesym.symbolic.names import by_name
+from kinesym.symbolic.names import by_name, name_of
+from kinesym.symbolic.problem import algebraic_states
 
 #: An input: the same for all members, or for each its own; (M, N) are joined by straight lines.
 Input = Signal | Sequence[Signal] | Array
@@ -111,6 +113,12 @@ def _initial(
     contacts = () if isinstance(system, Model) else tuple(c.name for c in system.contacts)
     found = by_name(given, (*model.state_names, *contacts), "initial")
     states = {name: value for name, value in found.items() if name in model.state_names}
+    if len(states) < len(model.state_names):
+        guessed = [name_of(x) for x in algebraic_states(model) if name_of(x) not in states]
+        hint = f"; a guess will do for the algebraic {listed(guessed, 6)}" if guessed else ""
+        check_complete(
+            model.state_names, states, "initial value of state", f"initial={{...}}{hint}"
+        )
     values = _numbers(states, model.state_names, {}, "initial", "initial value of state")
     pressing = {name: np.asarray(found[name]) for name in contacts if name in found}
     for name, row in pressing.items():
@@ -155,9 +163,8 @@ def _numbers(
     """A number or (M,) for every name; raises `ValueError` naming what is missing or not finite."""
     values = {**defaults, **by_name({} if given is None else given, names, where)}
     result: dict[str, Any] = {}
+    check_complete(names, values, what, f"{where}={{...}}")
     for name in names:
-        if name not in values:
-            raise ValueError(f"the {what} {name} is missing; add it to {where}={{...}}")
         value = values[name]
         if isinstance(value, float) and isfinite(value):
             result[name] = np.float64(value)
@@ -175,13 +182,22 @@ def _numbers(
     return result
 
 
+def check_complete(names: Sequence[str], given: Mapping[str, Any], what: str, where: str) -> None:
+    """Raise `ValueError` naming all that have no value. what : in the singular, "input"."""
+    missing = [name for name in names if name not in given]
+    if len(missing) == 1:
+        raise ValueError(f"the {what} {missing[0]} is missing; add it to {where}")
+    if missing:
+        several = f"{what.replace('value', 'values')}s"
+        raise ValueError(f"the {several} {listed(missing, 12)} are missing; add them to {where}")
+
+
 def _inputs(grid: Array, names: Sequence[str], inputs: Any) -> dict[str, Input]:
     """Signals of every input, known on the whole grid."""
     given = by_name({} if inputs is None else inputs, names, "inputs")
+    check_complete(names, given, "input", "inputs={...}")
     found: dict[str, Input] = {}
     for name in names:
-        if name not in given:
-            raise ValueError(f"the input {name} is missing; add it to inputs={{{name!r}: ...}}")
         value, what = given[name], f"input {name}"
         if isinstance(value, (list, tuple)) and any(isinstance(row, Signal) for row in value):
             found[name] = [

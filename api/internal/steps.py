@@ -16,6 +16,9 @@ METHODS = (*EXPLICIT, *SCHEMES)
 #: With more, rounding is most of what a step does.
 MOST_SUBSTEPS = 10**10
 
+#: Relative and absolute tolerance where none is given.
+RTOL, ATOL = 1e-9, 1e-11
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -39,13 +42,33 @@ def checked_steps(
     methods: Sequence[str],
     method: str | None,
     substeps: int = 1,
-    rtol: float = 1e-9,
-    atol: float = 1e-11,
+    rtol: float = RTOL,
+    atol: float = ATOL,
     most: int = MOST_SUBSTEPS,
+    fixed: Sequence[str] = (),
 ) -> Steps:
     """One of the methods, None for the first, with its options; raises `ValueError` for what is
-    unknown, not positive, or more than `most` substeps."""
+    unknown, not positive, more than `most` substeps, or not used by the method. fixed : methods
+    that choose their steps elsewhere, but not here."""
     method = methods[0] if method is None else method
     checks.check_choice(method, methods, "method")
     substeps = checks.count(substeps, "substeps", most=most)
-    return Steps(method, substeps, checks.tolerances(rtol, atol))
+    tolerances = checks.tolerances(rtol, atol)
+    chosen = [name for name in methods if chooses_steps(name) and name not in fixed]
+    if method in chosen and substeps > 1:
+        raise ValueError(
+            f"{method} chooses its steps by rtol and atol; substeps are for methods with fixed "
+            "steps, such as rk4"
+        )
+    if method not in chosen and tolerances != (RTOL, ATOL):
+        name = "rtol" if tolerances[0] != RTOL else "atol"
+        of = f" of {' and '.join(chosen)}" if chosen else ", which no method has here"
+        raise ValueError(
+            f"{method} takes fixed steps, shorter ones by substeps; {name} is a tolerance{of}"
+        )
+    return Steps(method, substeps, tolerances)
+
+
+def chooses_steps(method: str) -> bool:
+    """Whether a method chooses its steps in a simulation."""
+    return method in ADAPTIVE or (method in EXPLICIT and bool(EXPLICIT[method].error))

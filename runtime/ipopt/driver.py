@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.ipopt.library import IpoptMissing, load_cyipopt, load_ipopt
-from kinesym.runtime.native import NO_FILE, Plan, Problem, overheard
+from kinesym.runtime.native import NO_FILE, Plan, Problem, Workspace, overheard
 from kinesym.runtime.status import Solve
 
 Bounds = tuple[Array, Array]
@@ -72,7 +72,7 @@ class Start:
 @dataclass(frozen=True)
 class Solved:
     """What IPOPT returned. evaluation : seconds of evaluations. log : IPOPT's own. linear_solver :
-    a line on which one was used."""
+    a line on which one was used. workspace : of the time-structured one, if that was it."""
 
     z: Array
     multipliers: tuple[Array, Array, Array]
@@ -82,6 +82,7 @@ class Solved:
     log: str
     iterations: tuple[Iteration, ...] = ()
     linear_solver: str = ""
+    workspace: Workspace | None = None
 
     @property
     def message(self) -> str:

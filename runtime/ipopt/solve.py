@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kinesym.runtime.ipopt.blas import blas_of
 from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved, Start, Watch, run
+from kinesym.runtime.ipopt.library import load_ipopt
 from kinesym.runtime.ipopt.linear_solver import (
     AUTO,
     TIME_STRUCTURED,
@@ -46,11 +48,12 @@ def solve(
     if solver != TIME_STRUCTURED:
         found = _run(problem, start, chosen, watch, solver)
         return replace(found, linear_solver=f"{solver} ({reason})" if reason else solver)
-    with session(*kkt_stages(problem)) as kkt:
+    blas = blas_of(load_ipopt().path)  # the time-structured solver calls none
+    with blas.one_thread(), session(*kkt_stages(problem)) as kkt:
         found = _run(problem, start, chosen, watch, solver)
     ended = Factors(kkt["status"])
     if found.status.code >= 0 or ended is Factors.OK:  # what IPOPT calls a failure is below zero
-        return replace(found, linear_solver=_about(kkt))
+        return replace(found, linear_solver=_about(kkt), workspace=kkt["workspace"])
     if ended is Factors.NOT_FINITE:
         return replace(found, status=Solve.NOT_FINITE, linear_solver=_about(kkt))
     if not kkt["factorisations"]:  # what IPOPT reports until then has moved nothing

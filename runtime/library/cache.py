@@ -227,16 +227,17 @@ def tidy(folder: Path, newest: Path) -> None:
     for path, (_, size) in sorted(kept.items(), key=lambda entry: entry[1][0]):
         if total <= limit:
             break
-        if path != newest and path.suffix != ".json":
-            _remove(path)
-            _remove(_record(path))
+        if path != str(newest) and not path.endswith(".json"):
+            _remove(Path(path))
+            _remove(_record(Path(path)))
             total -= size
 
 
 def summary(folder: Path) -> str:
     """What `folder` holds, in a line. Raises `CacheError` if the limit is no number."""
     kept = _kept(folder)
-    kinds, total = [path.suffix for path in kept], sum(size for _, size in kept.values())
+    kinds = [os.path.splitext(path)[1] for path in kept]
+    total = sum(size for _, size in kept.values())
     return (
         f"{folder}, {kinds.count('.so')} libraries, {kinds.count('.o')} objects, "
         f"{total / 1e6:.1f} MB of {cache_limit() / 1e6:g} MB"
@@ -251,11 +252,12 @@ def clear(folder: Path) -> int:
     return len(_items(folder, _NAMES))
 
 
-def _kept(folder: Path) -> dict[Path, tuple[float, int]]:
-    """Last use of each file that is kept, and its size with its record [bytes]."""
-    found: dict[Path, tuple[float, int]] = {}
+def _kept(folder: Path) -> dict[str, tuple[float, int]]:
+    """Last use of each file that is kept, and its size with its record [bytes]; by text, as there
+    may be ten thousands and every build looks."""
+    found: dict[str, tuple[float, int]] = {}
     for item in _items(folder, _NAMES):
-        path = Path(item.path.removesuffix(".sum"))
+        path = item.path.removesuffix(".sum")
         with suppress(OSError):  # removed meanwhile
             status = item.stat(follow_symlinks=False)
             used, size = found.get(path, (0.0, 0))

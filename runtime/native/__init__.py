@@ -19,7 +19,14 @@ from kinesym.runtime.native._hybrid import (
     solve_contacts,
 )
 from kinesym.runtime.native._ipopt import NO_FILE, Ipopt, Problem, overheard, trial
-from kinesym.runtime.native._kkt import BORDER, UNKNOWN, Factorisation, close_session, open_session
+from kinesym.runtime.native._kkt import (
+    BORDER,
+    UNKNOWN,
+    Factorisation,
+    Workspace,
+    close_session,
+    open_session,
+)
 from kinesym.runtime.native._kkt import __file__ as KKT_LIBRARY
 from kinesym.runtime.native._native import (
     ABI,
@@ -37,3 +44,4 @@ from kinesym.runtime.native._native import (
     Plan,
     Run,
 )
+from kinesym.runtime.native._systems import solve_systems

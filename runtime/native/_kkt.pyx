@@ -2,6 +2,7 @@
 """The time-structured KKT solver: sessions for IPOPT, and its parts one by one."""
 
 from libc.stddef cimport ptrdiff_t
+from libc.stdint cimport uint64_t
 
 import numpy as np
 
@@ -26,6 +27,7 @@ cdef extern from "kkt/kkt.h" nogil:
         double factor_bytes
         int hinted
         int reversed
+        uint64_t key[2]
 
     ctypedef struct kkt_factors:
         ptrdiff_t negative
@@ -44,6 +46,7 @@ cdef extern from "kkt/kkt.h" nogil:
     int kkt_analyse(int, ptrdiff_t, const int *, const int *, const int *, int, int,
                     kkt_plan **)
     void kkt_free_plan(kkt_plan *)
+    void kkt_pattern_key(int, ptrdiff_t, const int *, const int *, const int *, uint64_t *)
     int kkt_find_stages(int, ptrdiff_t, const int *, const int *, int *)
     int kkt_new_factors(const kkt_plan *, kkt_factors **)
     void kkt_free_factors(kkt_factors *)
@@ -84,6 +87,7 @@ cdef extern from "kkt/session.h" nogil:
 
     int kkt_open(int, int, const int *, kkt_limits)
     void kkt_close(kkt_report *)
+    kkt_factors *kkt_take_factors(kkt_plan **)
     void kkt_forget()
     int kkt_kept()
 
@@ -117,12 +121,39 @@ def open_session(int n, stages, int max_rows=MAX_ROWS, double backward_error=MAX
         raise MemoryError
 
 
+cdef class Workspace:
+    """The analysis of a pattern and memory for its factors, which one `Factorisation` can take."""
+
+    cdef kkt_plan *_plan
+    cdef kkt_factors *_factors
+
+    def __dealloc__(self):
+        self.clear()
+
+    cdef void clear(self) noexcept:
+        kkt_free_factors(self._factors)
+        kkt_free_plan(self._plan)
+        self._plan, self._factors = NULL, NULL
+
+    cdef bint fits(self, int n, const int[::1] rows, const int[::1] columns, const int *stages):
+        """Whether it is there and of this pattern."""
+        cdef uint64_t key[2]
+        if self._plan == NULL or self._plan.n != n or self._plan.n_entries != rows.shape[0]:
+            return False
+        kkt_pattern_key(n, rows.shape[0], &rows[0], &columns[0], stages, key)
+        return key[0] == self._plan.key[0] and key[1] == self._plan.key[1]
+
+
 def close_session():
-    """End it; what happened, as a dictionary with the fields of `kkt_report`."""
+    """End it; what happened, as a dictionary with the fields of `kkt_report`, and the `workspace`
+    of the last factors or None."""
     cdef kkt_report r
+    cdef Workspace left = Workspace()
+    left._factors = kkt_take_factors(&left._plan)
     kkt_close(&r)
     report = dict(r)
     report["status"] = STATUSES[r.status]
+    report["workspace"] = None if left._factors == NULL else left
     return report
 
 
@@ -168,7 +199,8 @@ cdef class Factorisation:
     stages : (n,), the stage of each unknown, or BORDER, or UNKNOWN (found from its neighbours);
         None finds all from the pattern.
     reverse : eliminate from the first stage to the last instead of backwards.
-    max_rows : of a front.
+    max_rows : of a front. workspace : taken over if it is of this pattern, in the same order: then
+        nothing is analysed, and the direction is as it was; else freed.
 
     Raises `ValueError` if the pattern has no narrow stages.
     """
@@ -176,9 +208,10 @@ cdef class Factorisation:
     cdef kkt_plan *_plan
     cdef kkt_factors *_factors
     cdef const int[::1] _rows, _columns
+    cdef bint _analysed
 
     def __cinit__(self, int n, rows, columns, stages=None, bint reverse=False,
-                  int max_rows=MAX_ROWS):
+                  int max_rows=MAX_ROWS, Workspace workspace=None):
         cdef const int[::1] given = None
         cdef const int *hint = NULL
         self._rows, self._columns = _places(n, rows, columns)
@@ -187,6 +220,14 @@ cdef class Factorisation:
             if given.shape[0] != n or np.min(given) < KKT_UNKNOWN:
                 raise ValueError(f"stages must be {n} numbers >= {KKT_UNKNOWN}")
             hint = &given[0]
+        if workspace is not None and workspace.fits(n, self._rows, self._columns, hint):
+            self._plan, self._factors = workspace._plan, workspace._factors
+            workspace._plan, workspace._factors = NULL, NULL
+            self._factors.ready = 0  # until there are factors of these values
+            return
+        if workspace is not None:
+            workspace.clear()
+        self._analysed = True
         status = kkt_analyse(n, self._rows.shape[0], &self._rows[0], &self._columns[0], hint,
                              reverse, min(max_rows, 65535), &self._plan)
         if status == KKT_OK:
@@ -304,7 +345,8 @@ cdef class Factorisation:
         """The analysis and the last factorisation, as a dictionary."""
         p, f = self._plan, self._factors
         return {
-            "fronts": p.n_fronts, "plan_rows": p.max_rows, "operations": p.operations,
+            "analysed": bool(self._analysed), "fronts": p.n_fronts, "plan_rows": p.max_rows,
+            "operations": p.operations,
             "hinted": bool(p.hinted), "negative": f.negative, "delayed": f.delayed,
             "pairs": f.pairs, "max_rows": f.max_rows, "bad_entry": f.bad_entry, "bytes": f.bytes,
         }

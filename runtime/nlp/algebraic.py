@@ -78,12 +78,12 @@ def _newton(f: PointFunctions, given: dict[str, Array], size: Array) -> NDArray[
     for _ in range(_STEPS):
         at = f(given)
         try:
-            step = np.linalg.solve(at.jacobian[..., columns], at.residual[..., None])[..., 0].T
+            step = at.jacobian.part(columns).solve(at.residual)[0].T
         except np.linalg.LinAlgError:
             return np.zeros_like(done)
         given["xdot"][rated] -= step[: len(rated)]
         given["x"][other] -= step[len(rated) :]
-        done = (np.abs(step[len(rated) :]) <= _SOLVED * size[other, None]).all(axis=0)
+        done = np.all(np.abs(step[len(rated) :]) <= _SOLVED * size[other, None], axis=0)
         if done.all():
             break
     return done

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.point import Linearised, PointFunctions
+from kinesym.runtime.nlp.point import Derivatives, Linearised, PointFunctions
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +120,11 @@ def interval_defects(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Defe
     h = c.step * c.T
     coarse = _along_scheme(f, at, p, c, rated, other)
     fine = _along_extension(f, at, p, c, rated, other, coarse)
-    matrix = _matrix_of(fine, f, at.fine_rates[:, 1:], h)
-    delta = -_solved(matrix, fine.values.residual)
     knots, sums = _coarse_gradient(f, at, c, coarse, rated)
     side = -_cost_slopes(fine, f, at.fine_rates, at.fine_weights, h)[1:]
     side[..., rated] += np.tensordot(at.back[:, 1:].T, knots, 1)
     side[..., other] += np.tensordot(at.back_stages.T, sums.x[..., other], 1)
-    mu = _solved(matrix, side, transposed=True)
+    delta, mu = _solved(fine, f, at.fine_rates[:, 1:], h, side)
     total = _pulled(fine, f, mu, at.fine_weights, c)
     begins = np.tensordot(at.fine_rates[:, 0], total.xdot[..., rated], 1) / h[:, None]
     return Defects(
@@ -170,9 +168,7 @@ def _evaluated(
         for name, a in arrays.items()
     }
     given |= {"p": p, "t": time.reshape(-1)}
-    shape = (len(shares), len(c.step))
-    parts = (a.reshape(*shape, *a.shape[1:]) for a in vars(f(given)).values())
-    return _Points(shares, rates, u, Linearised(*parts), given)
+    return _Points(shares, rates, u, f(given).at(len(shares), len(c.step)), given)
 
 
 def _along_scheme(
@@ -187,8 +183,7 @@ def _along_scheme(
     rates[..., rated] = np.tensordot(at.rates, c.knots, 1) / h
     found = _evaluated(f, p, c, at.nodes, rates, x, c.inputs, c.coarse)
     if at.at_knots:
-        mass, residual = found.values.jacobian[..., f.xdot], found.values.residual
-        rates = rates - np.linalg.solve(mass, residual[..., None])[..., 0]
+        rates = rates - found.values.jacobian.part(f.xdot).solve(found.values.residual)[0]
         found = _evaluated(f, p, c, at.nodes, rates, x, c.inputs, c.coarse)
     return found
 
@@ -220,31 +215,36 @@ def _along_extension(
 # -- the linear systems of the finer scheme -----------------------------------------------------
 
 
-def _matrix_of(fine: _Points, f: PointFunctions, rates: Array, h: Array) -> Array:
-    """Derivatives of the equations at all fine nodes with respect to the states there, (M, f n,
-    f n)."""
-    jacobian, (count, M, n) = fine.values.jacobian, fine.rates.shape
-    matrix = np.einsum("jk,jmab->mjakb", rates, jacobian[..., f.xdot] / h[:, None, None])
-    for j in range(count):
-        matrix[:, j, :, j] += jacobian[j][..., f.x]
-    return np.ascontiguousarray(matrix.reshape(M, count * n, count * n))
-
-
-def _solved(matrix: Array, side: Array, transposed: bool = False) -> Array:
-    """x of matrix x = side for all intervals; side, x : (f, M, n)."""
-    count, M, n = side.shape
-    system = np.swapaxes(matrix, 1, 2) if transposed else matrix
-    flat = np.moveaxis(side, 0, 1).reshape(M, count * n, 1)
-    found = np.asarray(np.linalg.solve(system, flat), np.float64)
-    return np.moveaxis(found.reshape(M, count, n), 1, 0)
+def _solved(
+    fine: _Points, f: PointFunctions, rates: Array, h: Array, side: Array
+) -> tuple[Array, Array]:
+    """A step of Newton's method for the equations at all fine nodes, with respect to the states
+    there, and the multipliers that its transposed matrix gives for a side; all (f, M, n)."""
+    jacobian, (count, M, n) = fine.values.jacobian, side.shape
+    of_rates, of_states = jacobian.part(f.xdot), jacobian.part(f.x)
+    stage = n * np.arange(count)
+    moved = np.moveaxis(of_rates.values / h, 1, 0)[:, None] * rates[:, :, None, None]
+    own = np.moveaxis(of_states.values, 1, 0)
+    rows, columns = np.empty((2, count, count, len(of_rates.rows)), dtype=np.intp)
+    rows[:] = stage[:, None, None] + of_rates.rows
+    columns[:] = stage[:, None] + of_rates.columns
+    matrix = Derivatives(
+        (count * n, count * n),
+        np.concatenate([rows.ravel(), np.add.outer(stage, of_states.rows).ravel()]),
+        np.concatenate([columns.ravel(), np.add.outer(stage, of_states.columns).ravel()]),
+        np.concatenate([moved.reshape(-1, M), own.reshape(-1, M)]),
+    )
+    sides = (np.moveaxis(a, 0, 1).reshape(M, count * n) for a in (-fine.values.residual, side))
+    delta, mu = (np.moveaxis(a.reshape(M, count, n), 1, 0) for a in matrix.solve(*sides))
+    return delta, mu
 
 
 def _cost_slopes(fine: _Points, f: PointFunctions, rates: Array, weights: Array, h: Array) -> Array:
     """Derivatives of the integral with respect to the states at 0 and the fine nodes, (f + 1, M,
     n)."""
-    weighted = weights[:, None, None] * fine.values.slopes
-    found = np.tensordot(rates.T, weighted[..., f.xdot], 1)
-    found[1:] += h[:, None] * weighted[..., f.x]
+    slopes, weighted = fine.values.slopes, np.broadcast_to(weights[:, None], fine.rates.shape[:2])
+    found = np.tensordot(rates.T, slopes.part(f.xdot).pulled(weighted[..., None]), 1)
+    found[1:] += h[:, None] * slopes.part(f.x).pulled(weighted[..., None])
     return np.asarray(found)
 
 
@@ -269,7 +269,9 @@ def _pulled(
 ) -> _Gradient:
     v, h = points.values, c.step * c.T
     cost = weights[:, None] * h
-    q = np.einsum("jma,jmab->jmb", multipliers, v.jacobian) + cost[..., None] * v.slopes
+    q = v.jacobian.pulled(multipliers)
+    if len(v.slopes.rows):  # an integrand there is
+        q += v.slopes.pulled(cost[..., None])
     integral = float((cost * v.integrand).sum())
     time = c.begin + points.shares[:, None] * c.step
     stretched = (q[..., f.xdot] * points.rates).sum() / c.T
@@ -294,10 +296,9 @@ def _coarse_gradient(
         knots = np.tensordot(at.rates.T, xdot, 1) / h + np.tensordot(at.values.T, x, 1)
         return knots, found
     v, lam = coarse.values, c.multipliers
-    cost = at.weights[:, None, None] * h * v.slopes[..., f.xdot]
+    cost = v.slopes.part(f.xdot).pulled((at.weights[:, None] * h[:, 0])[..., None])
     side = np.tensordot(at.matrix[1:].T, lam, 1) - cost
-    mass = np.swapaxes(v.jacobian[..., f.xdot], 2, 3)
-    nu = np.asarray(np.linalg.solve(mass, side[..., None])[..., 0], np.float64)
+    nu = v.jacobian.part(f.xdot).solve(None, side)[1]
     found = _pulled(coarse, f, nu, at.weights, c)
     knots = found.x.copy()
     knots[1:] += lam / h
@@ -348,10 +349,10 @@ def _rows(
     change = np.zeros(coarse.rates.shape)
     change[..., rated] = np.tensordot(at.values, knots, 1)
     change[..., other] = np.tensordot(at.back_stages, delta[..., other], 1)
-    moved = np.einsum("jmab,jmb->jma", jacobian[..., f.x], change)
+    moved = jacobian.part(f.x).product(change)
     if at.at_knots:
-        rates = -np.linalg.solve(jacobian[..., f.xdot], moved[..., None])[..., 0]
+        rates = -jacobian.part(f.xdot).solve(moved)[0]
         return knots[1:] / h[:, None] - np.tensordot(at.matrix[1:], rates, 1)
     rates = np.zeros(coarse.rates.shape)
     rates[..., rated] = np.tensordot(at.rates, knots, 1) / h[:, None]
-    return moved + np.einsum("jmab,jmb->jma", jacobian[..., f.xdot], rates)
+    return moved + jacobian.part(f.xdot).product(rates)

@@ -3,25 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, PointManifest
-from kinesym.runtime.native import Call, Plan
+from kinesym.runtime.native import Call, Plan, solve_systems
 from kinesym.runtime.nlp.places import rows
 
 
 @dataclass(frozen=True, eq=False)
+class Derivatives:
+    """Of n functions with respect to C numbers at points, by the entries that are not zero.
+
+    shape : (n, C). rows, columns : (entries,). values : (entries, ..).
+    """
+
+    shape: tuple[int, int]
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    values: Array
+
+    def part(self, columns: slice | list[int]) -> Derivatives:
+        """Those with respect to some of the numbers."""
+        place = np.full(self.shape[1], -1)
+        wanted = np.arange(self.shape[1])[columns]
+        place[wanted] = np.arange(len(wanted))
+        mine = place[self.columns] >= 0
+        rows, at = self.rows[mine], place[self.columns[mine]]
+        return Derivatives((self.shape[0], len(wanted)), rows, at, self.values[mine])
+
+    def at(self, *places: int) -> Derivatives:
+        """The same with the points in this shape."""
+        return replace(self, values=self.values.reshape(len(self.values), *places))
+
+    def product(self, x: Array) -> Array:
+        """Their product with x (.., C), (.., n)."""
+        return _sums(self.rows, self.columns, self.values, x, self.shape[0])
+
+    def pulled(self, mu: Array) -> Array:
+        """The derivatives of mu . functions, (.., C); mu : (.., n)."""
+        return _sums(self.columns, self.rows, self.values, mu, self.shape[1])
+
+    def solve(self, b: Array | None, c: Array | None = None) -> tuple[Array, Array]:
+        """x and y of A x = b and A' y = c (.., n) for square ones A at all points; raises
+        `LinAlgError` if one is singular."""
+        points = int(np.prod(self.values.shape[1:]))
+        flat = self.values.reshape(len(self.values), points)
+        sides = (None if a is None else np.moveaxis(a, -1, 0).reshape(-1, points) for a in (b, c))
+        solved = solve_systems(self.shape[0], self.rows, self.columns, flat, *sides)
+        x, y = (
+            a if a is None else np.moveaxis(a.reshape(-1, *self.values.shape[1:]), 0, -1)
+            for a in solved
+        )
+        return x, y
+
+
+def _sums(to: NDArray[np.intp], by: NDArray[np.intp], values: Array, x: Array, count: int) -> Array:
+    """Sums of values times what of x (.., k) is at `by`, (.., count) at `to`."""
+    parts = np.ascontiguousarray(np.moveaxis(x, -1, 0))
+    found, term = np.zeros((count, *values.shape[1:])), np.empty(values.shape[1:])
+    for row, column, entries in zip(to, by, values, strict=True):
+        found[row] += np.multiply(entries, parts[column], out=term)
+    return np.moveaxis(found, 0, -1)
+
+
+@dataclass(frozen=True, eq=False)
 class Linearised:
-    """At points: the residual of the equations (.., n), its derivatives (.., n, C) with respect to
-    x', x, u, p, t in turn, the integrand (..) and its derivatives (.., C)."""
+    """At points: the residual of the equations (.., n), its derivatives with respect to x', x, u,
+    p, t in turn, the integrand (..) and its derivatives likewise, as those of one function."""
 
     residual: Array
-    jacobian: Array
+    jacobian: Derivatives
     integrand: Array
-    slopes: Array
+    slopes: Derivatives
+
+    def at(self, *places: int) -> Linearised:
+        """The same with the points in this shape."""
+        residual = self.residual.reshape(*places, self.residual.shape[-1])
+        integrand = self.integrand.reshape(*places)
+        return Linearised(residual, self.jacobian.at(*places), integrand, self.slopes.at(*places))
 
 
 class PointFunctions:
@@ -53,15 +116,19 @@ class PointFunctions:
     def __call__(self, given: Mapping[str, Array]) -> Linearised:
         """At P points with `xdot`, `x`, `u` and signals `s` of shape (count, P), parameters `p`
         (r,) and `t` (P,)."""
-        P = given["t"].size
-        jacobian = np.zeros((P, len(self.about.states), self.columns))
-        places = tuple(map(list, self.about.jacobian))
-        jacobian[:, places[0], places[1]] = self._values("jacobian", P, given).T
-        integrand, slopes = np.zeros(P), np.zeros((P, self.columns))
+        P, n = given["t"].size, len(self.about.states)
+        integrand, slopes = np.zeros((1, P)), np.zeros((0, P))
         if "point_integrand" in self._kernels:
-            values = self._values("integrand", P, given)
-            integrand, slopes[:, list(self.about.integrand)] = values[0], values[1:].T
-        return Linearised(self._values("residual", P, given).T, jacobian, integrand, slopes)
+            integrand, slopes = np.split(self._values("integrand", P, given), [1])
+        rows, columns = (np.array(k, dtype=np.intp) for k in self.about.jacobian)
+        wrt = np.array(self.about.integrand, dtype=np.intp)[: len(slopes)]
+        jacobian = self._values("jacobian", P, given)
+        return Linearised(
+            self._values("residual", P, given).T,
+            Derivatives((n, self.columns), rows, columns, jacobian),
+            integrand[0],
+            Derivatives((1, self.columns), np.zeros(len(wrt), dtype=np.intp), wrt, slopes),
+        )
 
     def outputs(self, given: Mapping[str, Array]) -> Array:
         """The outputs that have no value at nodes, (count, P), at the same points."""

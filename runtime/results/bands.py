@@ -22,11 +22,11 @@ from kinesym.runtime.summary import html_table
 
 #: Share by which a variance may change with what is added to the diagonal.
 _SAME = 0.1
-#: Shares of the largest variance of a trajectory that count as zero, without and with that.
+#: Shares of the largest variance of a trajectory that count as zero: rounding, and what is added.
 _ZERO, _NEARLY_ZERO = 1e-13, 1e-6
 #: What is added, the first pair that leaves the curvature positive: variances are taken with the
-#: smaller number, the larger one tells which depend on it.
-_PAIRS = ((0.0, ADDED[2]), (ADDED[1], ADDED[0]), (ADDED[2], ADDED[1]))
+#: first number, the second one tells which depend on it. The smaller a number, the more rounding.
+_PAIRS = ((0.0, ADDED[2]), (ADDED[0], ADDED[1]), (ADDED[1], ADDED[2]))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -207,5 +207,6 @@ def _settled(first: Array, second: Array) -> Array:
     """Variances of a trajectory where both agree, NaN elsewhere."""
     same = np.abs(first - second) <= _SAME * np.abs(first)
     most = np.max(first, where=same, initial=0.0)
-    zero = (np.abs(first) <= _ZERO * most) & (np.abs(second) <= _NEARLY_ZERO * most)
+    zero = ~same | (np.abs(first) <= _ZERO * most)
+    zero &= np.maximum(np.abs(first), np.abs(second)) <= _NEARLY_ZERO * most
     return np.where(zero, 0.0, np.where(same & (first > 0.0), first, np.nan))

@@ -57,23 +57,32 @@ class GridError(Saved):
     fitted: bool = field(default=False)
 
     def _shifts(self) -> Iterator[Shift]:
-        """What the verdict looks at."""
+        """What the verdict looks at, and refinement makes small: parameters that something
+        determines, and where they are not all that is asked for, durations, the objective and the
+        states."""
         for name, shift in self.parameters.items():
             deviation = self.deviations.get(name, 0.0)
             if deviation > 0.0:
                 yield in_standard_errors(name, shift, deviation, self.values[name])
-            elif not self.fitted:
+            elif deviation == 0.0:
                 yield relative(name, shift, self.values[name], "of its value")
-        if self.fitted and self.deviations:
+        if self.fitted and self.deviations and not np.isnan([*self.deviations.values()]).any():
             return
         for k, shift in enumerate(self.durations):
             name = "the duration" + f" of trial {k}" * (len(self.durations) > 1)
             yield relative(name, shift, self.values[f"duration {k}"], "of it")
         if not self.fitted and "objective" in self.values:
             yield relative("the objective", self.objective, self.values["objective"], "of it")
+        for name, size in self._shifts_of_states():
+            how = "of its range" + " (sum of local errors)" * bool(self.inputs)
+            yield relative(name, size, self.ranges[name], how)
+
+    def _shifts_of_states(self) -> Iterator[tuple[str, float]]:
+        """The largest shift of each state; where inputs are unknown the sum of its local errors, at
+        most of one trial: there motions that differ by more may be as good as each other."""
         for name, row in self.states.items():
-            size = float(np.abs(row).max(initial=0.0))
-            yield relative(name, size, self.ranges[name], "of its range")
+            local = np.bincount(self.trial, np.abs(self.defects[name]))
+            yield name, float((local if self.inputs else np.abs(row)).max(initial=0.0))
 
     @property
     def worst(self) -> Shift:
@@ -82,16 +91,13 @@ class GridError(Saved):
 
     @property
     def largest(self) -> float:
-        """What refinement makes small: the largest shift of a parameter, a duration or the
-        objective, as a share of its value, or the sum of the local errors of a trial, as shares of
-        the ranges of its states. NaN if shifts are not known."""
-        pairs = [(shift, self.values[name]) for name, shift in self.parameters.items()]
-        pairs += [(dT, self.values[f"duration {k}"]) for k, dT in enumerate(self.durations)]
-        if not self.fitted and "objective" in self.values:
-            pairs.append((self.objective, self.values["objective"]))
-        shares = [abs(shift / value) for shift, value in pairs if value]
-        shares += np.bincount(self.trial, self.relative_defects).tolist()
-        return np.nan if self.note else max(shares, default=0.0)
+        """The largest shift as a share: of a parameter by its value, or by its standard error if
+        that is larger, of a duration and the objective by their values, of a state by its range
+        (where inputs are unknown, in place of its shift the sum of its local errors).
+        Parameters that nothing determines do not count, nor, if all have a standard error, does
+        what is no parameter. NaN if shifts are not known."""
+        shares = [] if self.note else [shift.share for shift in self._shifts()]
+        return np.nan if self.note else float(np.max(shares, initial=0.0))
 
     @property
     def matters(self) -> bool:

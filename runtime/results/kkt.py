@@ -14,7 +14,7 @@ from scipy.sparse import coo_array, tril
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.native import UNKNOWN, Factorisation
+from kinesym.runtime.native import UNKNOWN, Factorisation, Workspace
 
 #: Rows, columns and values of a sparse matrix.
 Entries: TypeAlias = tuple[NDArray[Any], NDArray[Any], Array]
@@ -33,6 +33,10 @@ _STRICT, _BATCH = (0.1, 0.01), 20_000_000
 _SWEEPS, _REFINEMENTS = 8, 12
 #: A direction is null if the scaled matrix makes less of it; entries that are larger belong to it.
 _NULL, _PART = 1e-9, 1e-6
+#: Solutions for random sides that are less times larger than these have no part of one.
+_GROWTH = 1e12
+#: What the scaled matrix makes of a direction by rounding alone, at most.
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +45,11 @@ class Kkt:
 
     hessian : rows, columns and values of H, lower triangle. jacobian : likewise of A. stiffness,
     softness : the diagonals of S (n,) and D (m,); infinity fixes a variable, or leaves a constraint
-    out. stages : of the variables, see `kkt.h`.
+    out. stages : of the variables, see `kkt.h`. sizes : of the variables, (n,), in their units, 0
+    if they are not known.
+    fitted : whether it is that of a fit, in which factors that exist by rounding alone count as
+    none; that of a motion with inputs at their bounds may come as near.
+    workspace : of the solve that led there, for the first factors.
     """
 
     hessian: Entries
@@ -49,6 +57,9 @@ class Kkt:
     stiffness: Array
     softness: Array
     stages: NDArray[np.int32] | None = None
+    sizes: Array | None = None
+    fitted: bool = False
+    workspace: Workspace | None = None
 
     @property
     def order(self) -> int:
@@ -61,19 +72,25 @@ class Kkt:
         return np.isinf(np.concatenate([self.stiffness, self.softness]))
 
     def lower(self) -> Entries:
-        """The entries of its lower triangle, the diagonal in S and D last; rows that are gone have
-        only 1 there."""
-        n, every, gone = len(self.stiffness), np.arange(self.order), self.gone
+        """The entries of its lower triangle, in IPOPT's order: those of H, the diagonal in S, those
+        of A, the diagonal in D; rows that are gone have only 1 there."""
+        n, gone = len(self.stiffness), self.gone
+        every = np.arange(self.order, dtype=np.int32)
         diagonal = np.concatenate([self.stiffness, -self.softness])
         diagonal[gone] = 1.0
         (i, j, h), (row, column, a) = self.hessian, self.jacobian
-        rows = np.concatenate([i, row + n, every], dtype=np.int32, casting="same_kind")
-        columns = np.concatenate([j, column, every], dtype=np.int32, casting="same_kind")
-        values = np.concatenate([h, a, diagonal])
         if gone.any():
-            off = slice(0, len(values) - self.order)
-            values[off][gone[rows[off]] | gone[columns[off]]] = 0.0
-        return rows, columns, values
+            h, a = (
+                np.where(gone[i] | gone[j], 0.0, h),
+                np.where(gone[row + n] | gone[column], 0.0, a),
+            )
+        rows = np.concatenate(
+            [i, every[:n], row + n, every[n:]], dtype=np.int32, casting="same_kind"
+        )
+        columns = np.concatenate(
+            [j, every[:n], column, every[n:]], dtype=np.int32, casting="same_kind"
+        )
+        return rows, columns, np.concatenate([h, diagonal[:n], a, diagonal[n:]])
 
     def factorised(self) -> KktFactors:
         """Its factors, by the time-structured solver or by SuperLU; raises `ValueError` if it is
@@ -84,15 +101,32 @@ class Kkt:
 
     @property
     def singular(self) -> bool:
-        """Whether it has no factors."""
+        """Whether it has no factors, or only by rounding."""
         return isinstance(self._found, RuntimeError)
 
     @cached_property
     def _found(self) -> _InTime | _General | RuntimeError:
         try:
-            return _factors(self.lower(), self._every_stage, self.order)
+            factors = _factors(self.lower(), self._every_stage, self.order, self.workspace)
         except RuntimeError as error:
             return error
+        if self.fitted and self._null_by(factors):
+            return RuntimeError("singular up to rounding")
+        return factors
+
+    def _null_by(self, factors: _InTime | _General) -> bool:
+        """Whether these factors exist by rounding alone: they turn a random side into a direction
+        of which the matrix makes nothing."""
+        size, side = self.scaled.sizes, np.random.default_rng(0).standard_normal(self.order)
+        side[self.gone] = 0.0
+        x = factors.solve((side / size)[:, None])[:, 0]
+        if np.linalg.norm(x / size) <= _GROWTH * np.linalg.norm(side):
+            return False
+        scale = self.scaled.scale
+        for _ in range(2):
+            x /= np.abs(x / scale).max()
+            x = factors.solve((x / scale**2)[:, None])[:, 0]
+        return self.scaled.is_null(x / scale, _ROUNDING)
 
     @cached_property
     def scaled(self) -> Scaled:
@@ -105,11 +139,11 @@ class Kkt:
         too."""
         (rows, columns, values), n = self.lower(), len(self.stiffness)
         values *= scale[rows] * scale[columns]
-        diagonal = values[len(values) - self.order :]
-        diagonal[n:] -= added
-        diagonal[:n] += (
+        begin = len(self.hessian[2])
+        values[begin : begin + n] += (
             added if self.stages is None else np.where(self.stages < 0, more, 1.0) * added
         )
+        values[len(values) - len(self.softness) :] -= added
         try:
             return _factors((rows, columns, values), self._every_stage, self.order)
         except RuntimeError as error:
@@ -169,9 +203,11 @@ class _InTime:
     triangle; stages : see `kkt.h`. Raises `ValueError` if these are not narrow, `RuntimeError` if
     the matrix is singular."""
 
-    def __init__(self, lower: Entries, stages: NDArray[np.int32]) -> None:
-        rows, columns, self._values = lower
-        self._n, self._factors = len(stages), Factorisation(len(stages), rows, columns, stages)
+    def __init__(
+        self, lower: Entries, stages: NDArray[np.int32], workspace: Workspace | None
+    ) -> None:
+        (rows, columns, self._values), self._n = lower, len(stages)
+        self._factors = Factorisation(self._n, rows, columns, stages, workspace=workspace)
         if self._factors.factorise(self._values) != "ok":
             raise RuntimeError("singular")
 
@@ -186,13 +222,12 @@ class _InTime:
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
         """Its entries for unknowns, (k, k); refined if the first one needs it."""
-        unit = np.zeros((self._n, len(wanted)))
-        unit[wanted, np.arange(len(wanted))] = 1.0
         if len(wanted):
-            x = self._factors.solve(unit[:, 0])
-            change = abs(x @ self._left(x, unit[:, 0]))  # what refinement would add to the first
+            first = _units(self._n, wanted[:1])[:, 0]
+            x = self._factors.solve(first)
+            change = abs(x @ self._left(x, first))  # what refinement would add to the first
             if not change <= _REFINED * abs(x[wanted[0]]):
-                return self.solve(unit)[wanted]
+                return self.solve(_units(self._n, wanted))[wanted]
         return self._factors.inverse(wanted)
 
     def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
@@ -234,9 +269,7 @@ class _General:
         return np.asarray(self._factors.solve(b))
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
-        unit = np.zeros((self._n, len(wanted)))
-        unit[wanted, np.arange(len(wanted))] = 1.0
-        return self.solve(unit)[wanted]
+        return self.solve(_units(self._n, wanted))[wanted]
 
     def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
         return _entries_by_solutions(self.solve, self._n, rows, columns)
@@ -259,19 +292,26 @@ def _entries_by_solutions(
     wanted, which = np.unique(columns, return_inverse=True)
     found, batch = np.empty(len(rows)), max(1, _BATCH // n)
     for begin in range(0, len(wanted), batch):
-        mine = wanted[begin : begin + batch]
-        unit = np.zeros((n, len(mine)))
-        unit[mine, np.arange(len(mine))] = 1.0
         here = (which >= begin) & (which < begin + batch)
-        found[here] = solve(unit)[rows[here], which[here] - begin]
+        columns_here = solve(_units(n, wanted[begin : begin + batch]))
+        found[here] = columns_here[rows[here], which[here] - begin]
     return found
 
 
-def _factors(lower: Entries, stages: NDArray[np.int32] | None, n: int) -> _InTime | _General:
+def _units(n: int, wanted: NDArray[np.intp]) -> Array:
+    """Unit vectors, (n, k)."""
+    units = np.zeros((n, len(wanted)))
+    units[wanted, np.arange(len(wanted))] = 1.0
+    return units
+
+
+def _factors(
+    lower: Entries, stages: NDArray[np.int32] | None, n: int, workspace: Workspace | None = None
+) -> _InTime | _General:
     """Raises `RuntimeError` if the matrix is singular."""
     if stages is not None:
         with suppress(ValueError):  # no narrow stages
-            return _InTime(lower, stages)
+            return _InTime(lower, stages, workspace)
     return _General(lower, n)
 
 
@@ -291,13 +331,38 @@ class Scaled:
 
     @cached_property
     def scale(self) -> Array:
-        """The diagonal of D, by sweeps over the rows (Ruiz 2001, RAL-TR-2001-034)."""
-        full, scale = self._full, np.ones(self.kkt.order)
+        """The diagonal of D, by sweeps over the rows (Ruiz 2001, RAL-TR-2001-034). Where they end
+        depends on where they begin: from the sizes of the variables, not from their units."""
+        full, scale = self._full, self.sizes.copy()
         sizes, columns, begins = np.abs(full.data), full.indices, full.indptr[:-1]
         for _ in range(_SWEEPS):  # no row is empty: the diagonal is stored
             most = np.maximum.reduceat(sizes * scale[columns], begins) * scale
             scale /= np.sqrt(np.where(most > 0.0, most, 1.0))
         return scale
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Of variables, and what makes derivatives of constraints and second ones 1 at most."""
+        kkt = self.kkt
+        n, size = len(kkt.stiffness), np.ones(kkt.order)
+        if kkt.sizes is None:
+            return size
+        (i, j, h), (row, column, a) = kkt.hessian, kkt.jacobian
+        variables, slopes = kkt.sizes.copy(), np.zeros(kkt.order - n)
+        np.maximum.at(slopes, row, np.abs(a) * variables[column])
+        for _ in range(2):  # sizes that are not known make the derivatives of constraints 1, too
+            if variables.all():
+                break
+            effect, known = np.zeros(n), slopes[row] > 0.0
+            np.maximum.at(effect, column[known], np.abs(a[known]) / slopes[row[known]])
+            new = (variables == 0.0) & (effect > 0.0)
+            variables[new] = 1.0 / effect[new]
+            np.maximum.at(slopes, row, np.abs(a) * variables[column])
+        variables[variables == 0.0] = 1.0
+        bend = float(np.max(np.abs(h) * variables[i] * variables[j], initial=0.0)) or 1.0
+        size[:n] = variables / np.sqrt(bend)
+        size[n:] = np.sqrt(bend) / np.where(slopes > 0.0, slopes, 1.0)
+        return size
 
     def product(self, x: Array) -> Array:
         """D K D x, (n,) or (n, k)."""
@@ -308,7 +373,7 @@ class Scaled:
         """K x."""
         return np.asarray(self._full @ x)
 
-    def sizes(self, x: Array) -> Array:
+    def absolute(self, x: Array) -> Array:
         """|x|' |K| |x| of each column of x (n, k)."""
         return np.asarray((np.abs(x) * (abs(self._full) @ np.abs(x))).sum(axis=0))
 
@@ -338,8 +403,11 @@ class Scaled:
         v[self.kkt.gone] = 0.0
         for _ in range(3):
             v = factors.solve((v / np.linalg.norm(v))[:, None])[:, 0]
-        v /= np.abs(v).max()
-        return nothing if np.abs(self.product(v)).max() > _NULL else np.abs(v) > _PART
+        return np.abs(v) > _PART * np.abs(v).max() if self.is_null(v, _NULL) else nothing
+
+    def is_null(self, v: Array, share: float) -> bool:
+        """Whether the matrix makes no more of v (n,) than this share."""
+        return bool(np.abs(self.product(v)).max() <= share * np.abs(v).max())
 
     @cached_property
     def _first(self) -> Any:

@@ -15,28 +15,31 @@ LEAST = 1e-6
 
 
 class Shift(NamedTuple):
-    """By how much something is shifted, in words, and how many times more than matters."""
+    """By how much something is shifted, in words, how many times more than matters, and as a share
+    of its value; of an estimate that is not larger than its standard error, as a share of that."""
 
     words: str
     size: float
+    share: float
 
 
 def in_standard_errors(name: str, shift: float, deviation: float, value: float) -> Shift:
     """Of an estimate with a standard error."""
     ratio = abs(shift) / deviation
     size = min(ratio / STANDARD_ERRORS, _share(shift, value) / LEAST)
-    return Shift(f"{name} by {ratio:.2g} standard errors", size)
+    share = abs(shift) / max(abs(value), deviation)
+    return Shift(f"{name} by {ratio:.2g} standard errors", size, share)
 
 
 def relative(name: str, shift: float, value: float, of: str) -> Shift:
     """Of what has a value, or a range."""
     share = _share(shift, value)
-    return Shift(f"{name} by {share:.2g} {of}", share / RELATIVE)
+    return Shift(f"{name} by {share:.2g} {of}", share / RELATIVE, share)
 
 
 def worst_of(shifts: Iterable[Shift]) -> Shift:
     """The one that matters most; NaN in size if there is none."""
-    unknown = Shift("", np.nan)
+    unknown = Shift("", np.nan, np.nan)
     return max(shifts, key=lambda s: np.nan_to_num(s.size, nan=np.inf), default=unknown)
 
 

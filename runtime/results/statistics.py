@@ -12,6 +12,7 @@ from scipy.sparse import coo_array, csc_array, tril
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.identifiability import exchanges, identifiability
 from kinesym.runtime.results.kkt import Entries, Kkt
@@ -66,12 +67,14 @@ def kkt_at(
     bounds: tuple[Array, Array],
     constraint_bounds: tuple[Array, Array],
     idle: Sequence[int] = (),
+    fitted: bool = False,
+    workspace: Workspace | None = None,
 ) -> Kkt:
     """The matrix at a solution, in which bounds and inequalities are as stiff as their multipliers
     say.
 
     multipliers : of constraints, lower and upper bounds. idle : variables that nothing determines,
-    which are taken as fixed.
+    which are taken as fixed. fitted, workspace : see `Kkt`.
     """
     hessian = (*nlp.hessian_structure.arrays(), nlp.hessian(z, multipliers[0], 1.0))
     jacobian = (*nlp.jacobian_structure.arrays(), nlp.jacobian(z))
@@ -81,7 +84,27 @@ def kkt_at(
         nlp.constraints(z), constraint_bounds, downhill(-multipliers[0]), _WIDENED
     )
     with np.errstate(divide="ignore"):
-        return Kkt(hessian, jacobian, stiff, 1.0 / of_rows, nlp.layout.stages())
+        softness = 1.0 / of_rows
+    stages, sizes = nlp.layout.stages(), _known_sizes(nlp, z)
+    return Kkt(hessian, jacobian, stiff, softness, stages, sizes, fitted, workspace)
+
+
+def _known_sizes(nlp: NLP, z: Array) -> Array:
+    """`_sizes`, but zero for algebraic states, which may be what nothing determines."""
+    size = _sizes(nlp, z)
+    for trial in range(len(nlp.layout.nodes)):
+        for block, rows in nlp.layout.rows(size, trial):
+            rows *= not block.name.startswith("a")
+    return size
+
+
+def _sizes(nlp: NLP, z: Array) -> Array:
+    """The largest values of each trajectory, those of parameters."""
+    size = np.abs(z)
+    for trial in range(len(nlp.layout.nodes)):
+        for _, row in nlp.layout.rows(size, trial):
+            row[:] = row.max(axis=1, keepdims=True)
+    return size
 
 
 def parameter_confidence(
@@ -98,22 +121,23 @@ def parameter_confidence(
     """
     layout = nlp.layout
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
-    return confidence_of_kkt(kkt, mine, layout.parameters, z[mine], _blur(nlp, kkt, z, multipliers))
+    return confidence_of_kkt(
+        kkt, mine, layout.parameters, z[mine], blur_of_gradient(nlp, kkt, z, multipliers)
+    )
 
 
-def _blur(nlp: NLP, kkt: Kkt, z: Array, multipliers: tuple[Array, Array, Array]) -> Array:
+def blur_of_gradient(
+    nlp: NLP, kkt: Kkt, z: Array, multipliers: tuple[Array, Array, Array]
+) -> Array:
     """The gradient, without what counts as no bound in the matrix, over the sizes of variables: the
     largest values, or for those near zero a share of the size in the scaled matrix."""
     of_rows, lower, upper = multipliers
     rows, columns = nlp.jacobian_structure.arrays()
     acting = np.where(np.isinf(kkt.softness), 0.0, of_rows)
     pulls = coo_array((nlp.jacobian(z), (columns, rows)), shape=(len(z), len(acting))) @ acting
-    gradient, size = nlp.gradient(z) + pulls, np.abs(z)
+    gradient = nlp.gradient(z) + pulls
     gradient -= np.where(kkt.stiffness > 0.0, lower - upper, 0.0)
-    for trial in range(len(nlp.layout.nodes)):
-        for _, row in nlp.layout.rows(size, trial):
-            row[:] = row.max(axis=1, keepdims=True)
-    return np.abs(gradient) / np.maximum(size, _SEEN * kkt.scaled.scale[: len(z)])
+    return np.abs(gradient) / np.maximum(_sizes(nlp, z), _SEEN * kkt.scaled.scale[: len(z)])
 
 
 def confidence_of_kkt(

@@ -26,14 +26,24 @@ _LEAST_RANGE, _NOTHING = 1e-8, 1e-12
 _SHOWN = 30
 
 
+class Lost(NamedTuple):
+    """From where on [s] a run that is made again is not to be trusted, and why; of an ensemble the
+    member."""
+
+    time: float
+    words: str
+    member: int = 0
+
+
 class Finer(NamedTuple):
-    """A run that is made again with finer steps: how, in words, and how many times the difference
-    to it is the error of the first one (Richardson's extrapolation)."""
+    """A run that is made again with finer steps: how, in words, how many times the difference to it
+    is the error of the first one (Richardson's extrapolation), and where that says nothing."""
 
     run: Any
     method: str
     steps: str
     factor: float
+    lost: tuple[Lost, ...] = ()
 
 
 class Worst(NamedTuple):
@@ -55,8 +65,9 @@ class StepError(Saved):
 
     method, steps : of the run, and how the finer one was made. time : of the nodes [s]. states :
     shifts by name in the unit of the state, (N,), NaN where they are not known: between an event
-    and the same event in the finer run, and where events are not the same any more. events : shifts
-    of the times of `run.events` [s]. ranges : of the states. message : why the shifts are not known
+    and the same event in the finer run, where events are not the same any more, and where algebraic
+    states are on another solution of their equations. events : shifts of the times of `run.events`
+    [s]. ranges : of the states. message : why the shifts are not known
     everywhere.
     """
 
@@ -139,7 +150,7 @@ def error_of_run(run: Any, finer: Finer) -> StepError:
     shifts, events, apart = _shifts(
         run, finer, rows, others, [run.event_log], [finer.run.event_log]
     )
-    message = apart or _ended(shifts, finer.run.message)
+    message = apart or _lost(finer) or _ended(shifts, finer.run.message)
     return StepError(
         method=finer.method,
         steps=finer.steps,
@@ -166,8 +177,13 @@ def error_of_ensemble(runs: Any, finer: Finer) -> EnsembleError:
         states=shifts,
         events=events,
         ranges=_ranges(rows),
-        message=apart or _ended(shifts, words),
+        message=apart or _lost(finer, "member {}: ") or _ended(shifts, words),
     )
+
+
+def _lost(finer: Finer, whose: str = "") -> str:
+    """Where the finer run is not to be trusted, the first of its members."""
+    return "".join(whose.format(lost.member) + lost.words for lost in finer.lost[:1])
 
 
 def _ended(shifts: Mapping[str, Array], words: str) -> str:
@@ -201,6 +217,8 @@ def _shifts(
     shifts = {name: np.full(row.shape, np.nan) for name, row in rows.items()}
     for name, row in shifts.items():
         row[:, there] = finer.factor * (others[name][:, place[there]] - rows[name][:, there])
+        for lost in finer.lost:
+            row[lost.member, run.time > lost.time] = np.nan
     pairs = zip(logs, finer_logs, strict=True)
     found = [event_shifts(*pair, run.time, finer.factor) for pair in pairs]
     table = np.full((len(found), max((len(f.times) for f in found), default=0)), np.nan)

@@ -103,5 +103,5 @@ def _signs(scaled: Scaled, columns: Array, own: tuple[Any, Any], blur: Array) ->
     with np.errstate(divide="ignore", invalid="ignore"):
         d = columns / columns[own]
         curvature = np.sum(d * scaled.plain_product(d), axis=0)
-        doubt = _ROUNDING * scaled.sizes(d) + blur @ d[: len(blur)] ** 2
+        doubt = _ROUNDING * scaled.absolute(d) + blur @ d[: len(blur)] ** 2
         return np.where(np.abs(curvature) > _CLEAR * doubt, np.sign(curvature), 0.0)

@@ -239,13 +239,14 @@ def test_forces_that_share_a_load(scheme):
     is what it is with one force."""
     model = ks.Model("two", [x], [u1, u2], [], [x.diff(t) - u1 - u2])
     one = ks.Model("one", [x], [u], [], [x.diff(t) - u])
-    free = {"scheme": scheme}
+    free = {"scheme": scheme, "boundary": [ks.at_start(x) - 1]}
     smooth = {"objective": ks.LeastSquares() + ks.Integral((u1 + u2) ** 2)}
     bands = fitted(model, unknown_inputs={u1: None, u2: None}, **free, **smooth)
     smooth = {"objective": ks.LeastSquares() + ks.Integral(u**2)}
     known = fitted(one, unknown_inputs={u: None}, **free, **smooth)
     assert np.isnan(bands["u1"]).all() and np.isnan(bands["u2"]).all()
     np.testing.assert_allclose(bands["x"], known["x"], rtol=1e-6)
+    assert bands["x"][0] == 0.0
 
 
 def test_outputs_of_what_is_known():

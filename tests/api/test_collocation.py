@@ -248,6 +248,28 @@ def test_relations_are_conditions(oscillator):
     assert solution["v"][0] > 0.05 - 1e-6 and solution["x"].max() < 0.95 + 1e-6
 
 
+def test_other_numbers_are_not_derived_again(oscillator):
+    """Data, bounds, values and the grid are numbers; a condition, or the order of what is measured,
+    makes another program."""
+    record = run(oscillator)
+
+    def task(names, many=None, **changes):
+        data = {n: record[n][:many] for n in names}
+        given = {"unknown": {k: (0, 10)}, "path": [(x, -2, 2)], **changes}
+        return ks.Collocation(
+            oscillator,
+            ks.Experiment(TIME[:many], inputs={u: record["u"][:many]}, measurements=data),
+            **given,
+        )
+
+    first = task("xv")
+    again = task("xv", 50, unknown={k: (1, 5)}, path=[(x, -3, 3)], known={c: 0.5})
+    assert again.program is first.program and again.timings["compile"] == 0.0
+    assert again.solve(guess={k: 2.0}).known["c"] == 0.5
+    for other in (task("vx"), task("xv", path=[(x + 1, -2, 2)])):
+        assert other.program is not first.program
+
+
 def test_equations_may_be_written_with_eq():
     model = ks.Model("e", [x], [], [k], [sp.Eq(x.diff(t), -k * x)])
     run = ks.simulate(model, [0.0, 0.1], {x: 1.0}, {k: 2.0}, substeps=4)

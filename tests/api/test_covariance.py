@@ -396,3 +396,33 @@ def test_segments_keep_what_is_known():
     assert np.isnan([errors["a"], errors["b"]]).all()
     assert errors["c"] == pytest.approx(known.standard_errors()["c"], rel=1e-4)
     assert any("not identifiable together" in note for note in fit.notes)
+
+
+@pytest.mark.parametrize("scheme", ["radau-3", "midpoint", "hermite-simpson"])
+def test_what_is_not_determined_does_not_depend_on_units(scheme):
+    """A disturbance that is held, measured at every 4th node, where the motion has a gap."""
+    d, time, found = ks.dynamicsymbols("d"), np.linspace(0.0, 12.0, 81), []
+    step = np.where(time < 4, 1.0, np.where(time < 8, -1.0, 0.5))
+    plain = ks.Model("cart", [x, v], [d], [k], [x.diff(t) - v, v.diff(t) + k * x + 0.6 * v - d])
+    held = {d: ks.Signal(time, step, "held")}
+    motion = ks.simulate(plain, time, {x: 0.0, v: 0.0}, {k: 25.0}, inputs=held)["x"]
+    motion = motion + 0.002 * np.random.default_rng(2).standard_normal(81)
+    motion[20:26] = np.nan
+    step[np.arange(81) % 4 > 0] = np.nan
+    for unit in (1.0, 1e3, 1e-3, 1e6, 1e-6):
+        problem = ks.Collocation(
+            plain,
+            ks.Experiment(
+                time,
+                measurements={x: unit * motion, d: unit * step},
+                std={x: 0.002 * unit, d: 0.3 * unit},
+            ),
+            unknown={k: (1, 200)},
+            unknown_inputs={d: ks.held()},
+            scheme=scheme,
+        )
+        solution = problem.solve({k: 15.0})
+        deviation = np.sqrt(problem.covariance(solution)[0, 0])
+        found.append([solution.parameters["k"], deviation, solution.grid_error().parameters["k"]])
+        assert np.flatnonzero(np.isnan(solution["d"])).tolist() == [19, 21, 22, 23, 25]
+    np.testing.assert_allclose(found, np.tile(found[0], (5, 1)), rtol=1e-3)

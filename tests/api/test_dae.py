@@ -111,6 +111,15 @@ def test_algebraic_states_are_found_at_the_start(method):
     np.testing.assert_allclose(run["v"], 3.0 * (1.0 - np.exp(-2.0 * TIME)), atol=0.02)
 
 
+def test_missing_values_are_named_at_once():
+    """Of algebraic states a guess is asked for."""
+    with pytest.raises(ValueError) as caught:
+        ks.simulate(ks.models.cartesian_pendulum(), TIME, {"x": 1.0})
+    words = str(caught.value)
+    assert words.startswith("the initial values of states y, u, v, tension are missing; add them")
+    assert words.endswith("a guess will do for the algebraic tension")
+
+
 def test_runs_go_on_from_where_they_ended():
     """From the very values, also where a method leaves algebraic states off their equations."""
     model, start, options = circuit(), {"v": 0.0, "i": 0.0}, {"inputs": {u: 3.0}}
@@ -403,6 +412,26 @@ def test_shooting_refuses_what_simulation_refuses():
     trial = ks.Experiment(time=TIME, measurements={"x": np.cos(TIME)})
     with pytest.raises(ValueError, match="index 3, the method midpoint"):
         ks.Shooting(pendulum, trial, unknown={"g": (5, 15)}, initial=LEVEL, method="midpoint")
+
+
+@pytest.mark.parametrize("stabilisation", ["baumgarte", "gear-gupta-leimkuhler"])
+def test_shooting_does_not_leave_the_constraints(stabilisation):
+    """It has no conditions at the start: what they bind must be known."""
+    swing = ks.models.cartesian_pendulum()
+    reduced = swing.reduced_index(stabilisation)
+    start = {**dict.fromkeys(reduced.state_names, 0.0), **LEVEL}
+    trial = ks.Experiment(time=TIME, measurements={"x": np.cos(TIME)})
+
+    def shooting(unknown, **free):
+        return ks.Shooting(reduced, trial, unknown, initial={**start, **free}, method="radau-3")
+
+    for free in ({"x": None}, {"y": (-1, 1)}, {"u": None, "v": None}):
+        words = f"{' and '.join(free)} cannot be unknown: a motion of .* must start with constraint"
+        with pytest.raises(ValueError, match=words):
+            shooting({"g": (5, 15)}, **free)
+    with pytest.raises(ValueError, match=r"L cannot be unknown: .* or use ks\.Collocation"):
+        shooting({"L": (0.5, 2)})
+    assert shooting({"g": (5, 15)}, tension=None).names == ["g", "tension(0)"]
 
 
 def test_driven_mechanism():

@@ -245,6 +245,24 @@ def test_limit_of_iterations():
     assert not solution.success and "limit of iterations" in solution.message
 
 
+def test_a_guess_is_proposed_where_none_was_given():
+    """A state that is measured, or whose integral is guessed, has one."""
+    model = ks.Model("cart", [x, v], [u], [], [x.diff(t) - v, v.diff(t) - u])
+    task = ks.Collocation(
+        model,
+        ks.Experiment(np.linspace(0.0, 1.0, 11)),
+        unknown_inputs={u: None},
+        objective=ks.Integral(u**4),
+        boundary=[ks.at_start(x), ks.at_start(v), ks.at_end(x) - 1, ks.at_end(v)],
+    )
+    ended = "the limit of iterations was reached"
+    words = task.solve(max_iterations=1).message
+    assert ended in words and "no guess was given of x, v, which began at zero: solve(gu" in words
+    for guess in ({x: np.linspace(0.0, 1.0, 11)}, {x: 0.5, v: 1.0}, task.pack()):
+        words = task.solve(guess=guess, max_iterations=1).message
+        assert ended in words and "guess" not in words
+
+
 def test_unknown_option_and_solver():
     with pytest.raises(ValueError, match="does not accept the option nonsense"):
         problem().solve(options={"nonsense": 1})
@@ -297,6 +315,7 @@ def test_unknown_driver():
     ("changes", "words"),
     [
         ({"initial": {x: 1.0}}, "initial value of state v is missing"),
+        ({"initial": {}}, "the initial values of states x, v are missing; add them to initial"),
         ({"inputs": {}}, "the input u is missing"),
         ({"parameters": {}}, "parameter k is missing; add it to parameters"),
         ({"parameters": {k: [[1.0, 2.0]]}}, "parameter k must be one number or .members,."),

@@ -3,6 +3,7 @@ numbers, tangents, the reduced gradient of collocation, Taylor's theorem."""
 
 import gzip
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -170,6 +171,7 @@ def test_6000_steps_by_complex_steps(sway):
 # -- adjoint, tangents, differences, and collocation on models of every kind ----------------
 
 
+@cache
 def cases():
     """Per model: itself, unknown parameters, unknown initial states, forcing and what is between
     its samples, the objective, measurements, values of the states."""

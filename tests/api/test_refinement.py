@@ -119,3 +119,74 @@ def test_a_tolerance_that_cannot_be_reached():
     assert solution.grid_error().largest < 1e-6
     [note] = solution.notes
     assert "not 1e-12: the intervals at t = " in note
+    assert "no longer falls" in note or "max_nodes=20000" in note
+
+
+def rocket():
+    """Goddard's rocket: full thrust, singular arc, coasting (Dolan, More, Munson 2004, COPS 3)."""
+    h, s, m, T = ks.dynamicsymbols("h s m T")
+    drag = 310 * s**2 * sp.exp(-500 * (h - 1))
+    rates = [h.diff(t) - s, s.diff(t) - (T - drag) / m + 1 / h**2, m.diff(t) + 2 * T]
+    problem = ks.Collocation(
+        ks.Model("rocket", [h, s, m], [T], [], rates),
+        ks.Experiment(nodes=51, duration=(0.01, 1.0)),
+        objective=-ks.Terminal(h),
+        boundary=[ks.at_start(h) - 1, ks.at_start(s), ks.at_start(m) - 1, ks.at_end(m) - 0.6],
+        bounds={h: (1, None), s: (0, None), m: (0.6, 1)},
+        unknown_inputs={T: (0, 3.5)},
+    )
+    share = np.linspace(0, 1, 51)
+    course = {h: 1.0, s: share * (1 - share), m: 1 - 0.4 * share, T: 1.75, "duration": 1.0}
+    return problem, course
+
+
+def test_the_tolerance_of_ipopt_ends_refinement():
+    """What its barrier leaves grows with the number of nodes."""
+    problem, course = rocket()
+    solution = problem.solve(course, tolerance_grid=1e-10, max_nodes=50_000)
+    assert -solution.objective == pytest.approx(1.012837, abs=1e-5)
+    assert solution.grid_error().largest < 2e-5
+    assert len(solution.time) < 5000
+    assert "it no longer falls, IPOPT stops as far from the bounds" in solution.notes[-1]
+    assert "a smaller tolerance than 1e-08" in solution.notes[-1]
+
+
+def test_a_limit_of_nodes():
+    problem, course = rocket()
+    solution = problem.solve(course, tolerance_grid=1e-10, max_nodes=500)
+    assert 51 < len(solution.time) <= 500
+    assert "nodes, more than max_nodes=500: allow more or use a scheme" in solution.notes[-1]
+    with pytest.raises(ValueError, match="max_nodes must be"):
+        problem.solve(course, tolerance_grid=1e-3, max_nodes=0)
+
+
+@pytest.mark.parametrize("scheme", ["radau-3", "midpoint"])
+@pytest.mark.parametrize("open_", [("g", "L"), ("m", "L"), ("m", "g", "L")])
+def test_parameters_that_nothing_identifies(scheme, open_):
+    """They do not count: the motion and the other parameters do."""
+    m, g, L = sp.symbols("m g L")
+    rows = [x.diff(t) - v, m * L**2 * v.diff(t) + m * g * L * sp.sin(x)]
+    rod = ks.Model("rod", [x, v], [], [m, g, L], rows)
+    true, time = {"m": 1.0, "g": 9.81, "L": 1.0}, np.linspace(0.0, 4.0, 81)
+    swing = ks.simulate(rod, time, {x: 1.0, v: 0.0}, true)["x"]
+    samples = swing + 1e-3 * np.random.default_rng(0).normal(size=81)
+    problem = ks.Collocation(
+        rod,
+        ks.Experiment(time, measurements={x: samples}, std={x: 1e-3}),
+        unknown={p: (0.1 * true[p], 20.0 * true[p]) for p in open_},
+        known={p: value for p, value in true.items() if p not in open_},
+        scheme=scheme,
+    )
+    solution = problem.solve({p: 1.1 * true[p] for p in open_}, tolerance_grid=1e-5)
+    error = solution.grid_error()
+    assert error.largest <= 1e-5 and not any("resist" in note for note in solution.notes)
+    assert len(solution.time) < 2000
+    assert np.isnan(error.deviations[open_[0]])
+    assert np.isfinite(error.deviations["L"]) == (open_ == ("m", "L"))
+
+
+def test_one_measure():
+    """What the line says is what refinement makes small."""
+    problem, course = rocket()
+    for solution in (problem.solve(course), problem.solve(course, tolerance_grid=1e-4)):
+        assert f" by {solution.grid_error().largest:.2g} of it" in str(solution.grid_error())

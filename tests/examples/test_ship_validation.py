@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import kinesym as ks
+from kinesym.cli import main
 from kinesym.examples import ship_validation as study
 
 DATA = Path(__file__).parents[1] / "data"
@@ -142,16 +143,16 @@ def test_order_of_rk4():
 
 def test_pictures_and_table(tmp_path, capsys):
     pytest.importorskip("pinocchio")
-    pictures = study.main(tmp_path, 101)
+    assert main(["run", "ship_validation", "--nodes", "101", "--out", str(tmp_path)]) == 0
+    printed, pictures = capsys.readouterr().out, sorted(tmp_path.glob("*.png"))
     names = [f"ship_fig{k}.png" for k in range(3, 9)] + ["ship_rk4.png"]
     assert [path.name for path in pictures] == names
-    assert all(path.stat().st_size > 10_000 for path in pictures)
+    assert all(path.stat().st_size > 10_000 and str(path) in printed for path in pictures)
     with (tmp_path / "ship_validation.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["model"] for row in rows] == (
         ["GRM3D"] * 6 + ["PSM3D"] * 5 + ["CARTIP"] * 8 + ["SIM3D"] * 6
     )
-    printed = capsys.readouterr().out
     assert all(row["nrmse_percent"] in printed for row in rows)
 
 

@@ -83,7 +83,7 @@ class Interpreted(NLP):
                 continue
             values = interpret(kernel, self.arguments(0, family, what, arrays), n)
             for key, value in self._placed(family, what, np.real(values)):
-                found[key] = found.get(key, 0.0) + value
+                found[key] = found.get(key, 0.0) + float(value)  # ∞ - ∞ is NaN, without a warning
         return found
 
     def _placed(self, family, what, values):

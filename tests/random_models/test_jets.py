@@ -3,10 +3,10 @@
 import random
 
 import elementary
-import generator
 import mpmath
 import pytest
 import sympy as sp
+from expressions import Expressions
 from jets import DIGITS, OPEN, POLE, UNDEFINED, variable
 from mpmath import mpf
 from reference import accepts
@@ -57,7 +57,7 @@ def test_far_out():
 def test_expressions(seed):
     """Gradients and Hessians of smooth expressions of two variables."""
     rng = random.Random(seed)
-    e = generator.Expressions(rng, SYMBOLS)(2)
+    e = Expressions(rng, SYMBOLS)(2)
     point = [rng.uniform(0.3, 1.5) for _ in SYMBOLS]
     jet = jet_of(e, *point)
     largest = max([jet.size, *(d[1] for d in jet.slope.values())])

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from compiled import compiled_numbers
+from expressions import Expressions
 from jets import DIGITS
 from judge import culprit, judge
 from measured import Compiled, Interpreted
@@ -90,7 +91,7 @@ def expression_of(seed):
     rng = random.Random(seed)
     real = {"real": True} if rng.random() < 0.4 else {}
     some = list(sp.symbols("x y z", **real))[: rng.randint(1, 3)]
-    e = generator.Expressions(rng, some)(rng.choice([1, 2, 2, 3]))
+    e = Expressions(rng, some)(rng.choice([1, 2, 2, 3]))
     leaves = [s for s in some if e.has(s)]
 
     def special():

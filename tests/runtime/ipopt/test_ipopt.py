@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from types import SimpleNamespace
 
@@ -19,8 +19,9 @@ import sympy as sp
 import kinesym as ks
 from kinesym.runtime.ipopt import library as ipopt_library
 from kinesym.runtime.ipopt import linear_solver
+from kinesym.runtime.ipopt.blas import Blas, blas_of
 from kinesym.runtime.ipopt.linear_solver import available
-from kinesym.runtime.native import trial
+from kinesym.runtime.native import KKT_LIBRARY, Factorisation, trial
 from kinesym.runtime.native._kkt import close_session, forget, kept, open_session
 
 t = ks.t
@@ -344,6 +345,28 @@ def test_analysis_is_kept():
     assert said == ["analysed)", "analysis kept)", "analysed)", "analysed)", "analysis kept)"]
 
 
+@pytest.mark.parametrize(
+    ("name", "shared"),
+    [("identification", True), ("swing-up", True), ("path conditions", False)],
+)
+def test_the_error_of_the_grid_takes_the_analysis_over(monkeypatch, name, shared):
+    """Where IPOPT's systems have no slacks; the shifts are the same either way."""
+    seen = []
+
+    def factorisation(*places, **more):
+        seen.append(Factorisation(*places, **more))
+        return seen[-1]
+
+    monkeypatch.setattr("kinesym.runtime.results.kkt.Factorisation", factorisation)
+    solution = solve(name, linear_solver=OWN)
+    assert seen[0].about["analysed"] is not shared
+    alone = made(name)._certified(solution)
+    assert seen[-1].about["analysed"]
+    mine, other = solution.grid_error(), alone.grid_error()
+    for row in mine.states:
+        np.testing.assert_allclose(mine.states[row], other.states[row], rtol=1e-6, atol=1e-10)
+
+
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("linear", [OWN, MUMPS])
 def test_log(capfd, driver, linear):
@@ -517,7 +540,7 @@ def test_interrupt_from_outside(monkeypatch, sigint):
 #: A report that raises, in a process of its own because it may crash.
 RAISING = """
 import gc, signal
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 import numpy as np, kinesym as ks, kinesym.collocation as face
 
 def report(step):
@@ -628,6 +651,34 @@ def test_two_threads_at_once():
     for name in names:
         for history in results[name]:
             np.testing.assert_array_equal(history, expected[name])
+
+
+def test_blas_has_one_thread_beside_our_solver(monkeypatch):
+    """0: this IPOPT is linked to another BLAS."""
+    blas, seen = blas_of(ipopt_library.load_ipopt().path), []
+    before = blas.threads
+    reporting(monkeypatch, lambda step: seen.append(blas.threads))
+    solve("identification", linear_solver=OWN)
+    assert seen and set(seen) <= {0, 1}
+    assert blas.threads == before
+
+
+def test_solves_at_once_restore_the_threads_of_blas(monkeypatch):
+    blas, threads = Blas(ipopt_library.load_ipopt().path), [8]
+    monkeypatch.setattr(blas, "_get", lambda: threads[-1])
+    monkeypatch.setattr(blas, "_set", threads.append)
+    with ExitStack() as later, ExitStack() as sooner:
+        sooner.enter_context(blas.one_thread())
+        later.enter_context(blas.one_thread())
+        sooner.close()
+        assert blas.threads == 1
+    assert threads == [8, 1, 8]
+
+
+def test_without_openblas_nothing_is_set():
+    blas = Blas(KKT_LIBRARY)
+    with blas.one_thread():
+        assert blas.threads == 0
 
 
 @pytest.fixture

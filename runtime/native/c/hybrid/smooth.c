@@ -121,10 +121,15 @@ static void eliminate(ptrdiff_t n, double *matrix, double *side) {
     }
 }
 
+/* Changes as small relative to the largest state are rounding; below the second size they are that
+ * too where they no longer become much smaller. */
+#define CHANGE_SMALL 1e-13
+#define CHANGE_STALLED 1e-8
+
 /* y = x + h/2 (x'(x) + x'(y)) */
 static void trapezoid_step(work *w, double h) {
     const hybrid_run *r = w->r;
-    double *end = w->k[w->last], *change = w->k[3];
+    double *end = w->k[w->last], *change = w->k[3], before = INFINITY;
     for (ptrdiff_t i = 0; i < r->n; i++) w->y[i] = r->x[i] + h * w->k[0][i];
     for (int round = 0; round < 20; round++) {
         newton_matrix(w, h);
@@ -138,7 +143,9 @@ static void trapezoid_step(work *w, double h) {
             w->y[i] += change[i];
             left = fmax(left, fabs(change[i]));
         }
-        if (left <= 1e-13 * (1.0 + size)) break;
+        const int stalled = left > 0.5 * before && left <= CHANGE_STALLED * (1.0 + size);
+        if (stalled || left <= CHANGE_SMALL * (1.0 + size)) break;
+        before = left;
         if (!(left < INFINITY) || round == 19) w->failed |= 4;
     }
     ks_rate(w, w->y, r->t + h, end);

@@ -11,8 +11,14 @@
 #include "kinesym_stages.h"
 
 #define KS_NEWTON_STEPS 30
+/* Derivatives at one point serve for all stages; after as many corrections every stage has its own.
+ * Corrections that shrink slowly then do so by their squares. */
+#define KS_NEWTON_SIMPLE 8
 /* A full Newton step of this relative size leaves an error of about its square: rounding. */
 #define KS_NEWTON_SMALL 1e-11
+/* A first correction of this size that is longer than the step which was expected shows that this
+ * expectation is none. */
+#define KS_NEWTON_FAR 0.1
 /* A step below this size that is not much smaller than the one before is rounding itself. */
 #define KS_NEWTON_STALLED 1e-6
 /* Models with as many states keep derivatives and factors from step to step, smaller ones make them at
@@ -26,12 +32,15 @@
 /* A block of members. factored[l]: the factors are good enough while corrections shrink; good[l]: they
  * did within this step in time; stale[l]: the last correction was by factors of an earlier point.
  * size, length: of the last correction, by its largest entry and the sum of squares. last: stages of
- * the step before. */
+ * the step before. each[l]: derivatives are those of each stage, their factors in whole. */
 typedef struct {
     ks_stages s;
     V *last, *added, *weight; /* added: the last correction; weight: in its size */
+    V *left;                  /* residuals */
+    double *whole, *side;
+    ptrdiff_t *order;
     double before[KS_LANES], size[KS_LANES], length[KS_LANES];
-    int open[KS_LANES], factored[KS_LANES], stale[KS_LANES], good[KS_LANES];
+    int open[KS_LANES], factored[KS_LANES], stale[KS_LANES], good[KS_LANES], each[KS_LANES];
     ks_bound rhs;
 } ks_implicit_steps;
 
@@ -53,28 +62,48 @@ static int ks_im_done(ks_implicit_steps *d, int l, double size, int exact) {
     return 0;
 }
 
-/* Derivatives at the stage in the middle, of the lanes that need them, and factors */
+/* Derivatives at the stage in the middle, or at each, of the lanes that need them, and factors */
 static void ks_im_factor(ks_implicit_steps *d) {
     ks_stages *s = &d->s;
     const ks_tableau *method = &s->r->method;
     const int i = method->implicit / 2, skipped = method->stages - method->implicit;
-    const V inverse = 1.0 / ks_load(s->h);
-    int which[KS_LANES];
-    for (int l = 0; l < KS_LANES; l++) which[l] = d->open[l] && !d->factored[l];
-    for (ptrdiff_t k = 0; k < s->n; k++) {
-        s->k[k] = inverse * ks_stages_rate(s, i, k);
-        s->y[k] = s->x[k] + ks_stages_state(s, i, k);
+    int which[KS_LANES], each[KS_LANES], some = 0, some_each = 0;
+    for (int l = 0; l < KS_LANES; l++) {
+        const int needed = d->open[l] && !d->factored[l];
+        some |= which[l] = needed && !d->each[l];
+        some_each |= each[l] = needed && d->each[l];
     }
+    if (some_each) ks_stages_factor_whole(s, each, d->whole, d->order);
+    if (!some) return;
+    ks_stages_point(s, i);
     ks_stages_derive(s, which, s->u + i * s->m, method->c[skipped + i]);
     for (int l = 0; l < KS_LANES; l++)
         if (which[l]) s->used[l] = s->h[l];
     ks_stages_factor(s);
 }
 
-/* Weights of corrections: relative to the states where they have led. Those of algebraic states of
- * index 2 are corrections of constraints times 1/h, which need not become small. */
-static void ks_im_weigh(ks_implicit_steps *d) {
+/* Residuals in g become corrections */
+static void ks_im_correct(ks_implicit_steps *d) {
     ks_stages *s = &d->s;
+    const ptrdiff_t size = s->r->method.implicit * s->n;
+    int some = 0;
+    for (int l = 0; l < KS_LANES; l++) some |= d->open[l] && d->each[l];
+    if (some) memcpy(d->left, s->g, (size_t)size * sizeof(V));
+    ks_stages_correct(s);
+    for (int l = 0; l < KS_LANES && some; l++) {
+        const double *left = (const double *)d->left + l;
+        if (!(d->open[l] && d->each[l])) continue;
+        for (ptrdiff_t k = 0; k < size; k++) d->side[k] = left[k * KS_LANES];
+        ks_columns_solve(size, d->whole + l * size * size, d->order + l * size, d->side);
+        for (ptrdiff_t k = 0; k < size; k++) ((double *)s->g)[k * KS_LANES + l] = -d->side[k];
+    }
+}
+
+/* Weights of corrections, of the lanes `which`: relative to the states where they have led. Those of
+ * algebraic states of index 2 are corrections of constraints times 1/h, which need not become small. */
+static void ks_im_weigh(ks_implicit_steps *d, const int *which) {
+    ks_stages *s = &d->s;
+    const V flags = ks_flags(which);
     const ptrdiff_t count = s->r->method.implicit * s->n;
     V largest = ks_splat(0.0);
     for (ptrdiff_t k = 0; k < count; k++)
@@ -82,7 +111,8 @@ static void ks_im_weigh(ks_implicit_steps *d) {
     const V least = 1e-6 * largest + 1e-12;
     for (ptrdiff_t k = 0; k < count; k++) {
         const int counts = s->r->index < 2 || !s->algebraic[k % s->n];
-        d->weight[k] = (counts ? 1.0 : 0.0) / (ks_abs(s->x[k % s->n] + s->z[k]) + least);
+        const V weight = (counts ? 1.0 : 0.0) / (ks_abs(s->x[k % s->n] + s->z[k]) + least);
+        d->weight[k] = ks_select(flags, weight, d->weight[k]);
     }
 }
 
@@ -107,10 +137,33 @@ static void ks_im_measure(ks_implicit_steps *d, double *sizes, double *lengths) 
     ks_store(sizes, size), ks_store(lengths, sum);
 }
 
+/* The first correction. Where it is longer than the change that the last step let expect, that is
+ * taken back, and the step begins where it starts. */
+static void ks_im_first(ks_implicit_steps *d, double *sizes, int *turned) {
+    ks_stages *s = &d->s;
+    double guesses[KS_LANES];
+    V guess = ks_splat(0.0);
+    ks_im_add(d, d->open);
+    ks_im_weigh(d, d->open);
+    ks_im_measure(d, sizes, d->length);
+    for (ptrdiff_t k = 0; k < s->r->method.implicit * s->n; k++) {
+        const V part = (s->z[k] - s->g[k]) * d->weight[k];
+        guess += part * part;
+    }
+    ks_store(guesses, guess);
+    for (int l = 0; l < KS_LANES; l++) {
+        turned[l] = d->open[l] && guesses[l] > 0.0 && !(sizes[l] <= KS_NEWTON_FAR) &&
+                    !(d->length[l] <= guesses[l]);
+        for (ptrdiff_t k = 0; turned[l] && k < s->r->method.implicit * s->n; k++)
+            ((double *)s->z)[k * KS_LANES + l] = ((double *)d->added)[k * KS_LANES + l] = 0.0;
+        if (turned[l]) d->length[l] = INFINITY;
+    }
+}
+
 /* Where a correction is longer than that before, and not for better factors, that one led too far: half
  * of it is taken back, no other added (Deuflhard, Newton Methods for Nonlinear Problems, section
- * 3.3). Returns whether there are such lanes. */
-static int ks_im_turn_back(ks_implicit_steps *d, const double *lengths, int *turned) {
+ * 3.3). */
+static void ks_im_turn_back(ks_implicit_steps *d, const double *lengths, int *turned) {
     int some = 0;
     for (int l = 0; l < KS_LANES; l++) {
         const int longer = lengths[l] > fmax(d->length[l], KS_NEWTON_STALLED * KS_NEWTON_STALLED);
@@ -119,13 +172,33 @@ static int ks_im_turn_back(ks_implicit_steps *d, const double *lengths, int *tur
         if (!turned[l]) d->length[l] = lengths[l];
         some |= turned[l];
     }
-    if (!some) return 0;
+    if (!some) return;
     const V half = ks_select(ks_flags(turned), ks_splat(0.5), ks_splat(0.0));
     for (ptrdiff_t k = 0; k < d->s.r->method.implicit * d->s.n; k++) {
         d->s.z[k] -= half * d->added[k];
         d->added[k] -= half * d->added[k];
     }
-    return 1;
+}
+
+/* The largest residuals */
+static void ks_im_defects(const ks_implicit_steps *d, double *norms) {
+    V norm = ks_splat(0.0);
+    for (ptrdiff_t k = 0; k < d->s.r->method.implicit * d->s.n; k++)
+        norm = ks_max(norm, ks_abs(d->s.g[k]));
+    ks_store(norms, norm);
+}
+
+/* A correction after the first; turned: lanes that were turned back then, and are now */
+static void ks_im_more(ks_implicit_steps *d, int after_first, double *sizes, int *turned) {
+    double lengths[KS_LANES];
+    int which[KS_LANES], weigh[KS_LANES];
+    for (int l = 0; l < KS_LANES; l++) weigh[l] = after_first && turned[l];
+    ks_im_measure(d, sizes, lengths);
+    ks_im_turn_back(d, lengths, turned);
+    for (int l = 0; l < KS_LANES; l++)
+        which[l] = d->open[l] && !turned[l], weigh[l] |= turned[l];
+    ks_im_add(d, which);
+    ks_im_weigh(d, weigh);
 }
 
 /* The stages of one step of all lanes. Lanes that fail become NaN, the norm of their residual is
@@ -133,45 +206,37 @@ static int ks_im_turn_back(ks_implicit_steps *d, const double *lengths, int *tur
 static void ks_im_newton(ks_implicit_steps *d) {
     ks_stages *s = &d->s;
     const ks_run *r = s->r;
-    double sizes[KS_LANES], lengths[KS_LANES], norms[KS_LANES] = {0};
-    int some = 1, again;
-    for (int l = 0; l < KS_LANES; l++)
-        d->open[l] = l < s->count, d->good[l] = 0, d->size[l] = d->length[l] = INFINITY;
+    double sizes[KS_LANES], norms[KS_LANES] = {0};
+    int some = 1, turned[KS_LANES] = {0};
+    for (int l = 0; l < KS_LANES; l++) {
+        d->open[l] = l < s->count, d->good[l] = d->each[l] = 0;
+        d->size[l] = d->length[l] = INFINITY;
+    }
     for (int step = 0; step < KS_NEWTON_STEPS && some; step++) {
-        int needed = 0, turned[KS_LANES], which[KS_LANES];
+        int needed = 0;
         for (int l = 0; l < KS_LANES; l++) needed |= d->open[l] && !d->factored[l];
         ks_stages_residual(s);
         if (needed) ks_im_factor(d);
-        if (step == 0 || step == KS_NEWTON_STEPS - 1) {
-            V norm = ks_splat(0.0);
-            for (ptrdiff_t k = 0; k < r->method.implicit * s->n; k++)
-                norm = ks_max(norm, ks_abs(s->g[k]));
-            ks_store(norms, norm);
-        }
-        ks_stages_correct(s);
-        if (step == 0) {
-            ks_im_add(d, d->open);
-            ks_im_weigh(d);
-            ks_im_measure(d, sizes, d->length);
-            memset(turned, 0, sizeof turned);
-        } else {
-            ks_im_measure(d, sizes, lengths);
-            again = ks_im_turn_back(d, lengths, turned);
-            for (int l = 0; l < KS_LANES; l++) which[l] = d->open[l] && !turned[l];
-            ks_im_add(d, which);
-            if (again) ks_im_weigh(d);
-        }
+        if (step == 0 || step == KS_NEWTON_STEPS - 1) ks_im_defects(d, norms);
+        ks_im_correct(d);
+        if (step == 0)
+            ks_im_first(d, sizes, turned);
+        else
+            ks_im_more(d, step == 1, sizes, turned);
         some = 0;
         for (int l = 0; l < KS_LANES; l++) {
-            const int exact = !d->factored[l] && r->method.implicit == 1;
+            const int exact = !d->factored[l] && (r->method.implicit == 1 || d->each[l]);
             if (!d->open[l]) continue;
             d->stale[l] = d->factored[l];
             d->factored[l] = !turned[l];
             if (!turned[l]) d->open[l] = !ks_im_done(d, l, sizes[l], exact);
             some |= d->open[l];
+            if (d->open[l] && step + 1 == KS_NEWTON_SIMPLE && r->method.implicit > 1)
+                d->each[l] = 1, d->factored[l] = 0, d->length[l] = INFINITY;
         }
     }
     for (int l = 0; l < s->count; l++) {
+        if (d->each[l]) d->factored[l] = 0;
         if (!d->open[l] && d->size[l] == d->size[l]) continue;
         for (ptrdiff_t k = 0; k < r->method.implicit * s->n; k++)
             ((double *)s->z)[k * KS_LANES + l] = (double)NAN;
@@ -318,6 +383,7 @@ static void ks_im_numbers(ks_implicit_steps *d, int resumed) {
 static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
                              ptrdiff_t end) {
     const double part = 1.0 / (double)r->substeps;
+    const ptrdiff_t size = r->method.implicit * r->n;
     ks_pool pool = {NULL, 0};
     ks_implicit_steps d = {.s = {.r = r, .first = first, .count = count}};
     ks_stages *s = &d.s;
@@ -327,6 +393,9 @@ static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
         d.last = ks_take(&pool, KS_UNKNOWN_MOST * r->n);
         d.added = ks_take(&pool, KS_UNKNOWN_MOST * r->n);
         d.weight = ks_take(&pool, KS_UNKNOWN_MOST * r->n);
+        d.left = ks_take(&pool, size);
+        d.side = (double *)ks_take(&pool, size), d.order = (ptrdiff_t *)ks_take(&pool, size);
+        d.whole = (double *)ks_take(&pool, r->method.implicit > 1 ? size * size : 0);
         ks_bind(&d.rhs, r->rhs, (V *[]){s->y, s->v, s->p, s->now},
                 r->parameters + first * r->parameter_stride, &pool);
     }

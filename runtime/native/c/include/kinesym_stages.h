@@ -201,20 +201,57 @@ KS_PART V ks_stages_rate(const ks_stages *d, int i, ptrdiff_t k) {
     return sum;
 }
 
+/* x' and x at stage i, where the kernels read */
+KS_PART void ks_stages_point(ks_stages *d, int i) {
+    const ks_tableau *method = &d->r->method;
+    const int skipped = method->stages - method->implicit;
+    const V h = ks_load(d->h), inverse = 1.0 / h;
+    const double start = skipped ? method->a[(i + 1) * method->stages] : 0.0;
+    for (ptrdiff_t k = 0; k < d->n; k++) {
+        d->k[k] = inverse * ks_stages_rate(d, i, k);
+        d->y[k] = d->x[k] + d->z[i * d->n + k];
+        if (skipped) d->y[k] += start * h * d->rate[k];
+    }
+}
+
 /* Residuals at the stages, into g; inputs there are in u */
 KS_PART void ks_stages_residual(ks_stages *d) {
     const ks_tableau *method = &d->r->method;
-    const ptrdiff_t n = d->n;
-    const int skipped = method->stages - method->implicit;
-    const V h = ks_load(d->h), inverse = 1.0 / h;
+    const double *c = method->c + method->stages - method->implicit;
     for (int i = 0; i < method->implicit; i++) {
-        const double start = skipped ? method->a[(i + 1) * method->stages] : 0.0;
-        for (ptrdiff_t k = 0; k < n; k++) {
-            d->k[k] = inverse * ks_stages_rate(d, i, k);
-            d->y[k] = d->x[k] + d->z[i * n + k];
-            if (skipped) d->y[k] += start * h * d->rate[k];
+        ks_stages_point(d, i);
+        ks_stages_eval(d, &d->residual, d->u + i * d->m, c[i], d->g + i * d->n);
+    }
+}
+
+/* Factors of the derivatives of all stages at once, each at its own point, of the lanes `which`: those
+ * of lane l, of (stages n)^2 numbers, in whole[l], row exchanges in order[l] */
+KS_PART void ks_stages_factor_whole(ks_stages *d, const int *which, double *whole,
+                                    ptrdiff_t *order) {
+    const ks_tableau *method = &d->r->method;
+    const ptrdiff_t n = d->n, unknown = method->implicit, size = unknown * n;
+    const double *c = method->c + method->stages - unknown;
+    for (int l = 0; l < KS_LANES; l++)
+        if (which[l]) memset(whole + l * size * size, 0, (size_t)(size * size) * sizeof(double));
+    for (ptrdiff_t i = 0; i < unknown; i++) {
+        ks_stages_point(d, (int)i);
+        ks_stages_eval(d, &d->slopes, d->u + i * d->m, c[i], d->made);
+        for (ptrdiff_t e = 0; e < d->r->n_entries; e++) {
+            const ptrdiff_t column = d->r->columns[e], row = i * n + d->r->rows[e];
+            for (int l = 0; l < KS_LANES; l++) {
+                const double value = ((const double *)(d->made + e))[l];
+                double *a = whole + l * size * size + row;
+                if (!which[l]) continue;
+                if (column >= n) a[(i * n + column - n) * size] += value;
+                for (ptrdiff_t j = 0; j < unknown && column < n; j++)
+                    a[(j * n + column) * size] += method->inverse[i * unknown + j] / d->h[l] * value;
+            }
         }
-        ks_stages_eval(d, &d->residual, d->u + i * d->m, method->c[skipped + i], d->g + i * n);
+    }
+    for (int l = 0; l < KS_LANES; l++) {
+        double *a = whole + l * size * size;
+        if (which[l] && !ks_columns_factor(size, a, order + l * size))
+            ks_stages_spoil(size, a, order + l * size);
     }
 }
 

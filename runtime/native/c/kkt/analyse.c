@@ -289,6 +289,7 @@ static int plan_with(draft a, const int *stage, int reversed, kkt_plan **plan) {
     a.level = malloc((size_t)a.n * sizeof *a.level);
     a.place = malloc((size_t)a.n * sizeof *a.place);
     if (*plan && a.level && a.place) {
+        (*plan)->owners = 1;
         (*plan)->reversed = reversed;
         status = settle_levels(&a, stage, reversed, &linked);
         if (status == KKT_OK) status = lay_out(&a, *plan, linked);
@@ -330,8 +331,13 @@ int kkt_analyse(int n, ptrdiff_t n_entries, const int *row, const int *column, c
     return status;
 }
 
+kkt_plan *kkt_share_plan(kkt_plan *p) {
+    p->owners++;
+    return p;
+}
+
 void kkt_free_plan(kkt_plan *p) {
-    if (p == NULL) return;
+    if (p == NULL || --p->owners > 0) return;
     free(p->fronts);
     free(p->order);
     free(p->border_start);

@@ -18,6 +18,7 @@
  */
 #ifndef KKT_H
 #define KKT_H
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -63,6 +64,7 @@ typedef struct {
     double operations;   /* of a factorisation without delays */
     double factor_bytes; /* forecast */
     uint64_t key[2];     /* of the pattern */
+    atomic_int owners;   /* who will free it */
     int hinted;          /* whether the stages were given */
     int reversed;        /* whether elimination runs from the first stage to the last */
 } kkt_plan;
@@ -74,6 +76,8 @@ typedef struct {
  * supported. Returns a status. */
 int kkt_analyse(int n, ptrdiff_t n_entries, const int *row, const int *column, const int *stage,
                 int reversed, int max_rows, kkt_plan **plan);
+/* A plan does not change and can have several owners, each of which frees it once. */
+kkt_plan *kkt_share_plan(kkt_plan *plan);
 void kkt_free_plan(kkt_plan *plan);
 void kkt_pattern_key(int n, ptrdiff_t n_entries, const int *row, const int *column,
                      const int *stage, uint64_t key[2]);

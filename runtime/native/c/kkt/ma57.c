@@ -89,6 +89,14 @@ static double plan_bytes(const kkt_plan *p) {
     return 8.0 * (double)p->n_entries + 4.0 * p->n + (double)sizeof(kkt_front) * (double)p->n_fronts;
 }
 
+kkt_factors *kkt_take_factors(kkt_plan **plan) {
+    kkt_factors *factors = now == NULL ? NULL : now->factors;
+    if (factors == NULL) return NULL;
+    now->factors = NULL;
+    *plan = kkt_share_plan(kept); /* theirs, see `use_plan` */
+    return factors;
+}
+
 void kkt_close(kkt_report *report) {
     memset(report, 0, sizeof *report);
     if (now == NULL) return;

@@ -26,6 +26,10 @@ typedef struct {
  * n_stage unknowns of a system of n; it is ignored if the system turns out to have another size. */
 int kkt_open(int n, int n_stage, const int *stage, kkt_limits limits);
 
+/* Hands over the factors of the session, with a share in their plan, to be freed by the caller; NULL if
+ * there are none. The session can only be closed afterwards. */
+kkt_factors *kkt_take_factors(kkt_plan **plan);
+
 /* Ends the session and frees its factors; the analysis is kept for the next one. */
 void kkt_close(kkt_report *report);
 
