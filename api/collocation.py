@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,23 +15,19 @@ from kinesym import checks
 from kinesym.internal.diagnose import explain
 from kinesym.internal.fitted import Fitted, multipliers_of
 from kinesym.internal.grid import grid_error
-from kinesym.internal.inference import CollocationInference
-from kinesym.internal.pipeline import make_nlp
 from kinesym.internal.refine import no_longer_falls, refined_trials, too_many_nodes
 from kinesym.internal.trajectories import Open, found_trajectory, idle, undetermined
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, check_driver
+from kinesym.runtime.ipopt.driver import Solved, Start, check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.memory import check_free
-from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
-from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
+from kinesym.runtime.results.estimates import Estimates, Noise
 from kinesym.runtime.results.fit import poor_fits
-from kinesym.runtime.results.kkt import Kkt
 from kinesym.runtime.results.noise import (
     first_std,
     scale_of,
@@ -41,7 +36,6 @@ from kinesym.runtime.results.noise import (
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
-from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 from kinesym.verification import verified
@@ -281,21 +275,6 @@ class Collocation(Fitted):
         every = replace(solution, trials=problem._trajectories(z, np.zeros(len(z), dtype=bool)))
         return verified(self.model, problem.trials, every, found, parts)
 
-    def on_grid_of(self, solution: Solution) -> Collocation:
-        """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is
-        the same. Raises `ValueError` for a solution of another problem."""
-        if self._fits(solution):
-            return self
-        grids = [run.time for run in solution.trials]
-        if self.layout.free_duration:
-            grids = [(t - t[0]) / (t[-1] - t[0]) for t in grids]
-        if len(grids) == len(self.trials):
-            pairs = zip(self.trials, grids, strict=True)
-            made = self._on([trial.on_grid(grid) for trial, grid in pairs])
-            if made._fits(solution):
-                return made
-        raise ValueError("this is a solution of another problem, or by another scheme")
-
     def _certified(self, solution: Solution, workspace: Workspace | None = None) -> Solution:
         """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""
         if not solution.success:
@@ -324,73 +303,11 @@ class Collocation(Fitted):
         timings["total"] += seconds
         return replace(solution, grid=[error], timings=timings)
 
-    def _asked_again(self, solution: Solution, kkt: Kkt, about: Uncertainty | None) -> Solution:
-        """The solution of a fit with what is known of its errors, and the problem to ask more."""
-        if about is None:
-            return solution
-        z, multipliers = solution.free_vector, multipliers_of(solution)
-        found = Solved(z, multipliers, solution.objective, solution.status, 0.0, "")
-
-        def inference() -> CollocationInference:
-            return CollocationInference(
-                nlp=self.nlp,
-                problem=self._ipopt(self.nlp),
-                trials=self.trials,
-                best=found,
-                kkt=kkt,
-                about=about,
-                on=self._remade,
-                residuals=self._residuals,
-                loss=self._loss,
-                factor=self.symbolic.objective.least_squares,
-            )
-
-        return replace(solution, uncertainty=[about], inference=inference)
-
-    def _remade(self, trials: Sequence[Experiment]) -> NLP:
-        """The nonlinear program of trials with other measurements on the same grids."""
-        return make_nlp(self._built, trials, self._known, self._threads)
-
-    def _ipopt(self, nlp: NLP) -> IpoptProblem:
-        """The nonlinear program for IPOPT."""
-        return IpoptProblem(
-            nlp.plans,
-            (nlp.jacobian_structure, nlp.hessian_structure),
-            self.variable_bounds,
-            self.constraint_bounds,
-            self.layout.stages(),
-        )
-
     def _without(self, more: Open, solution: Solution) -> Solution:
         """The solution without what else nothing determines."""
         hidden = more.hidden | idle(self.layout, self._ends).hidden
         trials = self._trajectories(solution.free_vector, hidden)
         return replace(solution, trials=trials, notes=[*solution.notes, *more.notes])
-
-    def covariance(self, solution: Solution) -> Array:
-        """Covariance of the identified parameters, (r, r), from the curvature at a solution.
-
-        Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
-        their `std`, given or estimated, is; see
-        `kinesym.runtime.results.statistics.parameter_confidence`. With a loss that is no likelihood
-        it is A^-1 B A^-1. Rows of parameters that the record does not determine are NaN, and a
-        warning says which can be exchanged for which. Raises `ValueError` if the solution has not
-        converged, determines none of them, or nothing tells a `std` that is not given.
-        """
-        checks.check_kind(solution, Solution, "kinesym")
-        if not solution.success:
-            raise ValueError(f"no covariance without convergence: {solution.message}")
-        problem = self.on_grid_of(solution)._weighted(solution)
-        if np.isnan(problem._variance(solution)):
-            words = "; ".join(n for n in solution.notes if "std" in n) or "give std"
-            raise ValueError(f"no covariance without standard deviations: {words}")
-        found = problem._covariance(solution, problem._kkt(solution))
-        words = "; ".join(found.notes)
-        if words and np.isnan(found.covariance).all():
-            raise ValueError(words)
-        if words:
-            warnings.warn(f"NaN in the covariance: {words}", stacklevel=2)
-        return found.covariance
 
     def _check_finite(self, z: Array) -> None:
         reason = explain(self.program, self.nlp, z)

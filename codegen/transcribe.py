@@ -66,6 +66,26 @@ def _families(problem: Problem) -> list[Family]:
     ]
 
 
+def output_slopes(problem: Problem) -> Program:
+    """Derivatives of the outputs at nodes and intervals, in the local variables of `transcribe`."""
+    kernels, description = [], dict[str, object]()
+    for family in (_interval(problem), _node(problem)):
+        g, structure = family.graph, _structure(family)
+        outer = jacobian(g, [*family.outputs.values()], family.outer)
+        entries = compose_jacobian(g, outer, jacobian(g, family.inner, family.z))
+        structure["slopes"] = pattern_of(entries)
+        description[family.name] = structure
+        names = list(family.outputs)
+        labels = [f"d {names[i]} / d {_variable(family, j)}" for i, j in entries]
+        if entries:
+            kernels.append(_kernel(family, "output_slopes", list(entries.values()), labels))
+    return Program(
+        name=f"{problem.model.name}_{problem.scheme.name}_outputs".replace("-", "_"),
+        kernels=tuple(kernels),
+        description={"collocation": {**_description(problem), "families": description}},
+    )
+
+
 def _description(problem: Problem) -> dict[str, object]:
     scheme = problem.scheme
     return {
@@ -255,6 +275,7 @@ _PURPOSES = {
     "outputs": "outputs of the model",
     "residuals": "modelled - measured, and weights",
     "residual_jacobian": "derivatives of the residuals that are not identically zero",
+    "output_slopes": "derivatives of the outputs that are not identically zero",
     "cost": "terms of the objective",
     "gradient": "derivatives of the objective",
     "constraints": "constraints, each = 0 or bounded",

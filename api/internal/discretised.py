@@ -148,7 +148,7 @@ class Discretised:
         """The residuals of the measurements, in a library of their own that few need."""
         if not self.symbolic.objective.least_squares:
             raise ValueError("the objective has no LeastSquares, so that there are no residuals")
-        return make_nlp(self._residual_library, self.trials, self._known, self._threads)
+        return self._nlp(self._residual_library, self.trials)
 
     @cached_property
     def _residual_library(self) -> Built:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
 
+from kinesym import checks
+from kinesym.internal.bands import found_bands, slopes_library
 from kinesym.internal.discretised import Discretised
+from kinesym.internal.inference import CollocationInference
+from kinesym.internal.likelihood import log_likelihood
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.driver import IpoptProblem, Solved
+from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
+from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
+from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.estimates import Noise, Uncertainty
 from kinesym.runtime.results.kkt import Kkt
 from kinesym.runtime.results.leverage import free_directions, leverages
@@ -38,6 +48,130 @@ _Same = TypeVar("_Same", bound="Fitted")
 
 class Fitted(Discretised):
     """A nonlinear program whose objective may be the misfit of measurements."""
+
+    def on_grid_of(self: _Same, solution: Solution) -> _Same:
+        """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is
+        the same. Raises `ValueError` for a solution of another problem."""
+        if self._fits(solution):
+            return self
+        grids = [run.time for run in solution.trials]
+        if self.layout.free_duration:
+            grids = [(t - t[0]) / (t[-1] - t[0]) for t in grids]
+        if len(grids) == len(self.trials):
+            pairs = zip(self.trials, grids, strict=True)
+            made = self._on([trial.on_grid(grid) for trial, grid in pairs])
+            if made._fits(solution):
+                return made
+        raise ValueError("this is a solution of another problem, or by another scheme")
+
+    def covariance(self, solution: Solution) -> Array:
+        """Covariance of the identified parameters, (r, r), from the curvature at a solution.
+
+        Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
+        their `std`, given or estimated, is; see
+        `kinesym.runtime.results.statistics.parameter_confidence`. With a loss that is no likelihood
+        it is A^-1 B A^-1. Rows of parameters that the record does not determine are NaN, and a
+        warning says which can be exchanged for which. Raises `ValueError` if the solution has not
+        converged, determines none of them, or nothing tells a `std` that is not given.
+        """
+        problem = self._converged(solution, "covariance")
+        found = problem._covariance(solution, problem._kkt(solution))
+        words = "; ".join(found.notes)
+        if words and np.isnan(found.covariance).all():
+            raise ValueError(words)
+        if words:
+            warnings.warn(f"NaN in the covariance: {words}", stacklevel=2)
+        return found.covariance
+
+    def bands(self, solution: Solution) -> Bands:
+        """Standard deviations over time of all states, unknown inputs and outputs at a solution.
+
+        From the curvature there, as `covariance`: they are those of the whole trajectory, the past
+        and the future of a time counted in, as a smoother has them, with the parameters unknown.
+        Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
+        their true `std` is. Outputs have a library of their own, compiled when first asked for. NaN
+        for what nothing determines. Raises `ValueError` if the solution has not converged, or
+        nothing was measured, or the curvature is not positive.
+        """
+        problem = self._converged(solution, "bands")
+        if not self.symbolic.objective.least_squares:
+            raise ValueError(
+                "bands say how far measurements tell the trajectories: the objective has no "
+                "LeastSquares"
+            )
+        made = (problem.nlp, problem._kkt(solution), problem._variance(solution))
+        return found_bands(*made, solution, self._output_slopes)
+
+    def log_likelihood(self, solution: Solution) -> float:
+        """log of the likelihood of the parameters of a solution, all trajectories counted in.
+
+        Unknown inputs with a prior, `Integral(u**2/sigma**2)`, are process noise: white, of the
+        intensity sigma^2, held between the nodes. The objective alone tells how likely the best
+        trajectories are, together with the samples, and prefers parameters with which these are
+        likely, such as a noise that is zero; the likelihood tells how likely the samples are, and
+        is what parameters and sigma are to be chosen by (marginal likelihood). It is that of the
+        Kalman filter where the model is linear, else by Laplace's method: of the curvature at the
+        solution. States at the start that no condition tells, and unknown inputs without a prior,
+        count as equally likely everywhere; of these only differences mean anything.
+
+        Raises `ValueError` for other objectives, for process noise that is not held, if the
+        solution has not converged, if a bound or an inequality holds there, and if nothing
+        determines a part of it.
+        """
+        problem = self._converged(solution, "likelihood")
+        z = solution.free_vector
+        values = [problem._parameters_of(z, k) for k in range(len(problem.trials))]
+        made = (problem.nlp, problem.trials, problem._kkt(solution))
+        return log_likelihood(self.symbolic, *made, solution.objective, values)
+
+    @cached_property
+    def _output_slopes(self) -> Built | None:
+        return slopes_library(self.symbolic)
+
+    def _converged(self: _Same, solution: Solution, what: str) -> _Same:
+        """This problem on the grid, and with the standard deviations, of a solution; raises
+        `ValueError` if that has not converged, or these are not known."""
+        checks.check_kind(solution, Solution, "kinesym")
+        if not solution.success:
+            raise ValueError(f"no {what} without convergence: {solution.message}")
+        problem = self.on_grid_of(solution)._weighted(solution)
+        if np.isnan(problem._variance(solution)):
+            words = "; ".join(n for n in solution.notes if "std" in n) or "give std"
+            raise ValueError(f"no {what} without standard deviations: {words}")
+        return problem
+
+    def _ipopt(self, nlp: NLP) -> IpoptProblem:
+        """The nonlinear program for IPOPT."""
+        return IpoptProblem(
+            nlp.plans,
+            (nlp.jacobian_structure, nlp.hessian_structure),
+            self.variable_bounds,
+            self.constraint_bounds,
+            self.layout.stages(),
+        )
+
+    def _asked_again(self, solution: Solution, kkt: Kkt, about: Uncertainty | None) -> Solution:
+        """The solution of a fit with what is known of its errors, and the problem to ask more."""
+        if about is None:
+            return solution
+        z, multipliers = solution.free_vector, multipliers_of(solution)
+        found = Solved(z, multipliers, solution.objective, solution.status, 0.0, "")
+
+        def inference() -> CollocationInference:
+            return CollocationInference(
+                nlp=self.nlp,
+                problem=self._ipopt(self.nlp),
+                trials=self.trials,
+                best=found,
+                kkt=kkt,
+                about=about,
+                on=partial(self._nlp, self._built),
+                residuals=self._residuals,
+                loss=self._loss,
+                factor=self.symbolic.objective.least_squares,
+            )
+
+        return replace(solution, uncertainty=[about], inference=inference)
 
     @property
     def _mixed(self) -> bool:

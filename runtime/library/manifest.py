@@ -36,8 +36,8 @@ class KernelManifest:
 class FamilyManifest:
     """A kind of points of a collocation problem: groups of local variables (argument, size, array
     of z, side; see `codegen.family.Group`), labels of constraints and outputs, and which
-    derivatives there are, in local variables. squares : what residuals are about, by which share of
-    the weight of a sample, and for how many samples each stands."""
+    derivatives there are, in local variables; slopes : those of outputs. squares : what residuals
+    are about, by which share of the weight of a sample, and for how many samples each stands."""
 
     variables: tuple[tuple[str, int, str, int], ...]
     constraints: tuple[str, ...]
@@ -49,6 +49,7 @@ class FamilyManifest:
     shares: tuple[float, ...] = ()
     samples: tuple[float, ...] = ()
     residual_jacobian: Pattern = ((), ())
+    slopes: Pattern = ((), ())
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,8 @@ cdef extern from "kkt/kkt.h" nogil:
     int kkt_factorise(kkt_factors *, const kkt_matrix *, kkt_tolerance)
     int kkt_solve(kkt_factors *, int, double *, ptrdiff_t)
     int kkt_inverse(kkt_factors *, int, const int *, double *)
+    double kkt_log_determinant(const kkt_factors *)
+    int kkt_inverse_entries(const kkt_factors *, ptrdiff_t, const int *, const int *, double *)
     double kkt_backward_error(const kkt_matrix *, const double *, const double *, double *)
 
 
@@ -295,6 +297,31 @@ cdef class Factorisation:
         if status != KKT_OK:
             raise MemoryError
         return found
+
+    def inverse_entries(self, rows, columns):
+        """The entries of A^-1 at k places, (k,), counted from 0, in about the time of a
+        factorisation. NaN for unknowns that share no two neighbouring fronts, as those of each entry
+        of A do. Raises `ValueError` without a successful factorisation."""
+        self._check_ready()
+        cdef const int[::1] i, j
+        found = np.empty(len(rows))
+        cdef double[::1] out = found
+        if out.shape[0] == 0:
+            return found
+        i, j = (np.asarray(k) - 1 for k in _places(self._plan.n, rows, columns))
+        cdef int status
+        with nogil:
+            status = kkt_inverse_entries(self._factors, i.shape[0], &i[0], &j[0], &out[0])
+        if status != KKT_OK:
+            raise MemoryError
+        return found
+
+    @property
+    def log_determinant(self):
+        """log |det A|; the sign of det A is that of (-1)^negative, see `about`. Raises `ValueError`
+        without a successful factorisation."""
+        self._check_ready()
+        return kkt_log_determinant(self._factors)
 
     def _check_ready(self):
         if not self._factors.ready:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from scipy.sparse import diags_array
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.signal import Signal
@@ -26,6 +28,30 @@ def at_nodes(
     if stages[-1] == 1.0:
         return np.append(after[:1], before)
     return np.concatenate([after[:1], 0.5 * (before[:-1] + after[1:]), before[-1:]])
+
+
+def weights_at_nodes(
+    stages: Sequence[float], to_ends: Sequence[Sequence[float]], grid: Array
+) -> list[Any]:
+    """`at_nodes` as a sum over the stages of sparse matrices (N, N - 1) times what is known there.
+
+    Each node has values of the two intervals beside it: one of them is even, the other odd.
+    """
+    N = len(grid)
+    found = []
+    for stage in range(len(stages)):
+        columns = []
+        for parity in (0, 1):
+            values = np.zeros((len(stages), N - 1))
+            values[stage, parity::2] = 1.0
+            columns.append(at_nodes(values, stages, to_ends, grid))
+        node = np.arange(N)
+        before = np.where(node % 2 == 1, *columns)[1:]  # of the interval that ends at a node
+        after = np.where(node % 2 == 0, *columns)[:-1]
+        matrix = diags_array([before, after], offsets=[-1, 0], shape=(N, N - 1)).tocsr()
+        matrix.eliminate_zeros()
+        found.append(matrix)
+    return found
 
 
 def at_place(values: Array, place: float) -> Array:

@@ -197,12 +197,15 @@ class Layout:
         """All states and unknown inputs at the nodes of a trial, (N,) each, in their order; see
         `kinesym.runtime.nlp.courses.at_nodes` for those that are known at stages only."""
         found = dict(zip(self.at_nodes, self.trajectories(z, trial), strict=True))
-        staged = [rows for block, rows in self.rows(z, trial) if block.name in self._staged]
-        names = [b.members for b in self.blocks if b.name in self._staged]
-        for k, name in enumerate(names[0] if names else ()):
-            values = np.array([rows[k] for rows in staged])
+        for name, values in self.staged(z, trial).items():
             found[name] = at_nodes(values, stages, to_ends, self.grids[trial])
         return {name: found[name] for name in (*self.states, *self.inputs)}
+
+    def staged(self, z: NDArray[Any], trial: int) -> dict[str, NDArray[Any]]:
+        """What has values at the stages of intervals only, (stages, N - 1), by name."""
+        blocks = [(b, rows) for b, rows in self.rows(z, trial) if b.name in self._staged]
+        names = blocks[0][0].members if blocks else ()
+        return {name: np.array([rows[k] for _, rows in blocks]) for k, name in enumerate(names)}
 
     @cached_property
     def _staged(self) -> frozenset[str]:

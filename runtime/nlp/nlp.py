@@ -204,6 +204,25 @@ class NLP:
                 result[name] = at_nodes(part, stages, self.about.to_ends, grid)
         return result
 
+    def output_slopes(
+        self, built: Built, z: Array, trial: int, family: str
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+        """Derivatives of the outputs at the n points of a family, by the library of
+        `codegen.transcribe.output_slopes`: numbers of outputs (e,), of variables (e, n), values
+        (e, n)."""
+        name, n = f"{family}_output_slopes", self.layout.points(trial, family)
+        labels, columns = built.manifest.of(CollocationManifest).families[family].slopes
+        values = np.empty((len(labels), n))
+        if labels:
+            reads = built.manifest.kernels[name].arguments
+            arguments = [self._argument(trial, family, a) for a in reads]
+            places = rows(len(labels), n)
+            call = Call(built.library, name, n, arguments, self._sizes, places, values.size)
+            self._called(Plan([call], [], values.size), values.size, z, values.reshape(-1))
+        entries = self._entries(trial, family)
+        index = [entries[j][0] + entries[j][1] * np.arange(n) for j in columns]
+        return np.array(labels, dtype=np.intp), np.array(index, dtype=np.intp), values
+
     def arguments(
         self, trial: int, family: str, what: str, arrays: tuple[Array, Array, Array]
     ) -> dict[str, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,9 @@ _REFINED = 1e-8
 ADDED = (1e-9, 1e-11, 1e-13)
 #: How many times more of it parameters get, the first that works.
 _MORE = (1.0, 1e3, 1e6)
+#: Qualities of pivots, see `kkt.h`, with which entries of the inverse have about as many digits as
+#: solutions; and how many numbers the sides of a batch of solutions have.
+_STRICT, _BATCH = (0.1, 0.01), 20_000_000
 #: Sweeps of scaling, refinements at most.
 _SWEEPS, _REFINEMENTS = 8, 12
 #: A direction is null if the scaled matrix makes less of it; entries that are larger belong to it.
@@ -175,6 +179,24 @@ class KktFactors:
         inverse[self.gone[wanted]] = inverse[:, self.gone[wanted]] = 0.0
         return inverse
 
+    def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+        """The entries (k,) of variables in the inverse, zero for what is fixed: in linear time, if
+        the matrix has stages, for those of the same or neighbouring nodes."""
+        found = self.factors.inverse_entries(rows, columns)
+        found[self.gone[rows] | self.gone[columns]] = 0.0
+        return found
+
+    @property
+    def log_determinant(self) -> float:
+        """log |det| of what is not fixed or left out."""
+        return self.factors.log_determinant
+
+    @property
+    def positive(self) -> bool:
+        """Whether the curvature is positive along all that the constraints leave free: there are as
+        many negative eigenvalues as constraints. True where that is not known, by SuperLU."""
+        return self.factors.negative in (None, int((~self.gone[self.n :]).sum()))
+
 
 class _InTime:
     """Factors of a symmetric matrix whose unknowns have stages, from the entries of its lower
@@ -208,6 +230,29 @@ class _InTime:
                 return self.solve(_units(self._n, wanted))[wanted]
         return self._factors.inverse(wanted)
 
+    def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+        """Entries (k,) of the inverse, those of unknowns far apart in time by solutions."""
+        found = self._strict.inverse_entries(rows, columns)
+        far = np.isnan(found)
+        found[far] = _entries_by_solutions(self.solve, self._n, rows[far], columns[far])
+        return found
+
+    @property
+    def log_determinant(self) -> float:
+        return self._factors.log_determinant
+
+    @property
+    def negative(self) -> int | None:
+        """How many eigenvalues are negative, if that is known."""
+        return int(self._factors.about["negative"])
+
+    @cached_property
+    def _strict(self) -> Factorisation:
+        """The factors by better pivots, if the matrix has enough of them."""
+        if self._factors.factorise(self._values, *_STRICT) != "ok":
+            self._factors.factorise(self._values)
+        return self._factors
+
     def _left(self, x: Array, b: Array) -> Array:
         return self._factors.residual(self._values, x, b)[0]
 
@@ -225,6 +270,32 @@ class _General:
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
         return self.solve(_units(self._n, wanted))[wanted]
+
+    def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+        return _entries_by_solutions(self.solve, self._n, rows, columns)
+
+    @property
+    def log_determinant(self) -> float:
+        return float(np.log(np.abs(self._factors.U.diagonal())).sum())
+
+    @property
+    def negative(self) -> int | None:
+        return None
+
+
+def _entries_by_solutions(
+    solve: Callable[[Array], Array], n: int, rows: NDArray[np.intp], columns: NDArray[np.intp]
+) -> Array:
+    """Entries (k,) of the symmetric inverse of a matrix of order n from columns of it."""
+    if len(np.unique(rows)) < len(np.unique(columns)):
+        rows, columns = columns, rows
+    wanted, which = np.unique(columns, return_inverse=True)
+    found, batch = np.empty(len(rows)), max(1, _BATCH // n)
+    for begin in range(0, len(wanted), batch):
+        here = (which >= begin) & (which < begin + batch)
+        columns_here = solve(_units(n, wanted[begin : begin + batch]))
+        found[here] = columns_here[rows[here], which[here] - begin]
+    return found
 
 
 def _units(n: int, wanted: NDArray[np.intp]) -> Array:
@@ -306,7 +377,7 @@ class Scaled:
     def solve(self, b: Array, added: float) -> tuple[Array, Array]:
         """x for sides b (n, k) of D K D x = b, refined for as long as that helps, and what is left
         of b; see `kinesym.runtime.results.undetermined`."""
-        factors = self._first if added == ADDED[0] else self._relaxed(added)
+        factors = self._first if added == ADDED[0] else self.relaxed(added)
         x, left = np.zeros_like(b), b
         for _ in range(_REFINEMENTS):
             x = x + factors.solve(left)
@@ -337,11 +408,11 @@ class Scaled:
 
     @cached_property
     def _first(self) -> Any:
-        return self._relaxed(ADDED[0])
+        return self.relaxed(ADDED[0])
 
-    def _relaxed(self, added: float) -> Any:
-        """Factors with this on the diagonal, more for parameters, about which the stages tell so
-        much that it is lost in rounding otherwise. Raises `ValueError` if it still is."""
+    def relaxed(self, added: float) -> Any:
+        """Factors of D K D with this on the diagonal, more for parameters, about which the stages
+        tell so much that it is lost in rounding otherwise. Raises `ValueError` if it still is."""
         for more in _MORE[:-1]:
             with suppress(ValueError):
                 return self.kkt.relaxed(self.scale, added, more)

@@ -86,7 +86,7 @@ def profiled(
     """The profile of an unknown, see `kinesym.runtime.statistics.profile.rises`.
 
     log : whether values held are logarithms. The target is the square of the quantile of Student's
-    t, which is that of chi-square with one degree of freedom where the variance of samples is given.
+    t, of chi-square with one degree of freedom where the variance of samples is given.
     """
     natural = np.exp if log else np.asarray
     estimate = float(natural(best.value))

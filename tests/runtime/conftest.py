@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kinesym.runtime.ipopt.driver import Iteration
+from kinesym.runtime.results.bands import Band, Bands
 from kinesym.runtime.results.ensemble import Ensemble, Failure
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState
@@ -115,10 +116,21 @@ def ensemble():
     )
 
 
+def bands():
+    rows = dict(trajectory())
+    of_one = Band(
+        time=TIME,
+        mean=rows,
+        deviation={name: np.where(TIME < 0.5, 0.1, np.nan) for name in rows},
+        measurements=trajectory().measurements,
+    )
+    return Bands(trials=[of_one, of_one], model="swing")
+
+
 @pytest.fixture(scope="session")
 def results():
     """By the name of the class."""
-    made = (hybrid(), solution(), fit(), ensemble())
+    made = (hybrid(), solution(), fit(), ensemble(), bands())
     return {type(result).__name__: result for result in made}
 
 

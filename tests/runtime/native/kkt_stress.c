@@ -12,6 +12,8 @@
 #include "kkt.h"
 
 #define MAX_REFINED 1e-11 /* backward error after one step of refinement */
+#define MAX_INVERSE 1e-5      /* error of a row of A A^-1; see invert */
+#define NEARLY_SINGULAR 1e8   /* entries of the inverse of the scaled matrix, whose own are 1 */
 #define MAX_ROWS 2000
 
 /* -- chance ------------------------------------------------------------------------------------- */
@@ -156,7 +158,7 @@ static kkt_matrix view(const sparse *a) {
 /* -- what is done with it ----------------------------------------------------------------------- */
 
 static long solves, singular, refused;
-static double worst, worst_refined;
+static double worst, worst_refined, worst_inverse;
 
 static int wrong(const char *what, double number) {
     printf("wrong: %s %g\n", what, number);
@@ -188,6 +190,48 @@ static int solve(const sparse *a, kkt_factors *f) {
     return refined < MAX_REFINED ? 0 : wrong("backward error", refined);
 }
 
+/* The diagonal of A A^-1 from the entries of the inverse in the pattern of A, over the size of their
+ * products. Pivots are as bad as chance has it: they only must not be nonsense, unless the matrix is
+ * nearly singular. An entry of unknowns that may share no front is asked for, too. */
+static int invert(const sparse *a, const kkt_factors *f) {
+    const int count = a->n_entries + 1;
+    int *row = must(malloc((size_t)count * sizeof *row));
+    int *column = must(malloc((size_t)count * sizeof *column));
+    double *z = must(malloc((size_t)count * sizeof *z));
+    double *sum = must(calloc((size_t)a->n, sizeof *sum));
+    double *size = must(calloc((size_t)a->n, sizeof *size));
+    for (int e = 0; e < a->n_entries; e++) {
+        row[e] = a->row[e] - 1;
+        column[e] = a->column[e] - 1;
+    }
+    row[count - 1] = 0;
+    column[count - 1] = a->n - 1;
+    int failed = kkt_inverse_entries(f, count, row, column, z) != KKT_OK;
+    double error = 0.0, most = 0.0;
+    for (int e = 0; e < a->n_entries; e++) {
+        const double term = a->values[e] * z[e];
+        most = fmax(most, fabs(z[e]) / (f->scale[row[e]] * f->scale[column[e]]));
+        sum[row[e]] += term;
+        size[row[e]] += fabs(term);
+        if (row[e] == column[e]) continue;
+        sum[column[e]] += term;
+        size[column[e]] += fabs(term);
+    }
+    for (int v = 0; v < a->n && most < NEARLY_SINGULAR; v++) {
+        const double mine = fabs(sum[v] - 1.0) / (size[v] + 1.0);
+        if (!(mine <= error)) error = mine; /* NaN stays */
+    }
+    worst_inverse = fmax(worst_inverse, error);
+    failed |= !isfinite(kkt_log_determinant(f));
+    free(row);
+    free(column);
+    free(z);
+    free(sum);
+    free(size);
+    if (failed) return wrong("status of an inverse", 0);
+    return error < MAX_INVERSE ? 0 : wrong("entries of the inverse", error);
+}
+
 /* Factorises good values, spoilt ones, and good ones again. */
 static int factorise(sparse *a, const kkt_plan *plan) {
     const kkt_tolerance tolerances[] = {{KKT_QUALITY, KKT_QUALITY}, {0.1, 0.01}, {0.9, 0.9}};
@@ -205,7 +249,7 @@ static int factorise(sparse *a, const kkt_plan *plan) {
         } else if (status != KKT_OK) {
             failed = wrong("status", status);
         } else {
-            failed = solve(a, f);
+            failed = solve(a, f) || invert(a, f);
         }
         const int e = below(a->n_entries);
         const double kept = a->values[e];
@@ -257,8 +301,9 @@ int main(int argc, char **argv) {
         drop(&a);
         if (failed) return 1;
     }
-    printf("%d systems, %ld solves, %ld singular, %ld refused, worst %.1e, refined %.1e\n", count,
-           solves, singular, refused, worst, worst_refined);
+    printf("%d systems, %ld solves, %ld singular, %ld refused, worst %.1e, refined %.1e, "
+           "inverse %.1e\n",
+           count, solves, singular, refused, worst, worst_refined, worst_inverse);
     if (100 * refused >= solves) return wrong("too many refused systems", (double)refused);
     return 100 * singular < solves ? 0 : wrong("too many singular systems", (double)singular);
 }

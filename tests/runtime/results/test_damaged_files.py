@@ -277,7 +277,7 @@ def readers(folder):
     found |= {f"{name}.gz": read for name, read in found.items()}
     found["segments"] = lambda path: gait.read_segments(path, folder / "points.whole")
     found["points"] = lambda path: gait.read_segments(folder / "segments.whole", path)
-    for kind in (ks.Trajectory, ks.Solution, ks.Fit, ks.Ensemble, ks.Trajectory):
+    for kind in (ks.Trajectory, ks.Solution, ks.Fit, ks.Ensemble, ks.Bands):
         found[f"{kind.__name__}.nc"] = kind.load
     return found
 

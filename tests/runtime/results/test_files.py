@@ -18,7 +18,7 @@ import xarray as xr
 from kinesym.gait.readers import read_table
 from kinesym.runtime.results.files import SEALED, replacing
 
-KINDS = ["Trajectory", "Solution", "Fit", "Ensemble"]
+KINDS = ["Trajectory", "Solution", "Fit", "Ensemble", "Bands"]
 
 
 def digest(thing):

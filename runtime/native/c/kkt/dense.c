@@ -40,7 +40,7 @@ static inline double sum(const double *a) {
 #include "dense.h"
 #undef TARGET
 static const kkt_dense plain = {eliminate_plain, schur_plain, forward_plain,
-                                backward_plain};
+                                backward_plain, inverse_plain};
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #include <immintrin.h>
@@ -54,7 +54,7 @@ static const kkt_dense plain = {eliminate_plain, schur_plain, forward_plain,
 #undef TARGET
 #pragma GCC pop_options
 static const kkt_dense avx2 = {eliminate_avx2, schur_avx2, forward_avx2,
-                               backward_avx2};
+                               backward_avx2, inverse_avx2};
 
 /* -- AVX-512 ------------------------------------------------------------------------------------ */
 
@@ -71,7 +71,7 @@ static const kkt_dense avx2 = {eliminate_avx2, schur_avx2, forward_avx2,
 #undef TARGET
 #pragma GCC pop_options
 static const kkt_dense avx512 = {eliminate_avx512, schur_avx512,
-                                 forward_avx512, backward_avx512};
+                                 forward_avx512, backward_avx512, inverse_avx512};
 
 const kkt_dense *kkt_dense_routines(void) {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&

@@ -288,3 +288,37 @@ static void TARGET(backward)(const kkt_block *b, double *y) {
         y[t] -= SUM(s);
     }
 }
+
+/* The pivots' rows and columns of Z = A^-1 at the rows of a front, columns padded(n_rows) apart, from
+ * the other rows: Z L = L^-T D^-1, whose lower triangle is that of D^-1. Padding is zero. */
+static void TARGET(inverse)(const kkt_block *b, double *z) {
+    const int rows = b->n_rows;
+    const ptrdiff_t ld = padded(rows);
+    const double *l = b->l + trapezoid(rows, b->n_pivots);
+    for (int t = b->n_pivots - 1; t >= 0; t--) {
+        const int first = (t + 1) / LANES * LANES;
+        double *column = z + t * ld;
+        V s = {0};
+        l -= ld - first;
+        int i = first;
+        for (; i + 4 * LANES <= ld; i += 4 * LANES) {
+            V c0 = {0}, c1 = {0}, c2 = {0}, c3 = {0};
+            for (int r = t + 1; r < rows; r++) {
+                const V *theirs = (const V *)(z + r * ld + i);
+                const double x = l[r - first];
+                c0 -= theirs[0] * x, c1 -= theirs[1] * x, c2 -= theirs[2] * x, c3 -= theirs[3] * x;
+            }
+            V *mine = (V *)(column + i);
+            mine[0] = c0, mine[1] = c1, mine[2] = c2, mine[3] = c3;
+        }
+        for (; i < ld; i += LANES) {
+            V c = {0};
+            for (int r = t + 1; r < rows; r++) c -= *(const V *)(z + r * ld + i) * l[r - first];
+            *(V *)(column + i) = c;
+        }
+        for (i = first; i < ld; i += LANES) s += *(V *)(column + i) * *(const V *)(l + i - first);
+        if (b->d[2 * t + 1] != 0.0) column[t + 1] += b->d[2 * t + 1];
+        column[t] = b->d[2 * t] - SUM(s);
+        for (int r = t + 1; r < rows; r++) z[r * ld + t] = column[r];
+    }
+}

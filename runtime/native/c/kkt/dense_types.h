@@ -24,6 +24,7 @@ typedef struct {
     void (*schur)(front *f);
     void (*forward)(const kkt_block *b, double *y);
     void (*backward)(const kkt_block *b, double *y);
+    void (*inverse)(const kkt_block *b, double *z);
 } kkt_dense;
 
 /* The routines for this processor. */

@@ -1,0 +1,120 @@
+"""The likelihood of a record with process noise: unknown inputs that have a prior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
+from sympy.core.function import AppliedUndef
+
+from kinesym.runtime.nlp.layout import Layout
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.results.kkt import Kkt
+from kinesym.runtime.results.likelihood import log_volume
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.symbolic.names import name_of
+from kinesym.symbolic.problem import Problem
+
+_TAU = 2.0 * np.pi
+
+
+def log_likelihood(
+    problem: Problem,
+    nlp: NLP,
+    trials: Sequence[Experiment],
+    kkt: Kkt,
+    objective: float,
+    values: Sequence[Mapping[str, float]],
+) -> float:
+    """Of the parameters of a solution; see `Collocation.log_likelihood`.
+
+    kkt : the matrix there. objective : its value. values : of all parameters in
+    each trial.
+    """
+    _check_terms(problem)
+    prior = _prior(problem)
+    layout = nlp.layout
+    parameters = np.arange(layout.parameter_offset, layout.n_variables)
+    volume = log_volume(kkt, parameters, [_states(layout, True), _states(layout, False)])[0]
+    return (
+        volume
+        - 0.5 * objective
+        - 0.5 * _of_samples(nlp, trials)
+        - 0.5 * _of_prior(prior, layout, trials, values)
+    )
+
+
+def _check_terms(problem: Problem) -> None:
+    if problem.objective.least_squares != 1.0 or problem.objective.terminal != 0:
+        raise ValueError(
+            "the likelihood needs the objective LeastSquares() + Integral(u**2/sigma**2 + ...): "
+            "LeastSquares without a factor, no Terminal"
+        )
+    if problem.free_duration:
+        raise ValueError("the likelihood of a record needs known durations")
+
+
+def _prior(problem: Problem) -> dict[str, sp.Expr]:
+    """1/sigma^2 of each unknown input that has a prior."""
+    integrand, found = sp.expand(problem.objective.integrand), dict[str, sp.Expr]()
+    for u in problem.unknown_inputs:
+        weight = integrand.coeff(u, 2)
+        if weight != 0:
+            found[name_of(u)] = weight
+            integrand = sp.expand(integrand - weight * u**2)
+    parameters = {*problem.unknown_parameters, *problem.known_parameters}
+    loose = [w for w in found.values() if w.free_symbols - parameters or w.atoms(AppliedUndef)]
+    if integrand != 0 or loose:
+        raise ValueError(
+            "the likelihood needs integrals of the form Integral(u**2/sigma**2), u an unknown "
+            f"input and sigma of parameters; this is none: {integrand or loose[0]}"
+        )
+    between = [name for name in found if name not in problem.held]
+    if between:
+        raise ValueError(
+            f"the unknown input {between[0]} is process noise, with a prior: it must be held "
+            "between the nodes; write ks.held() for it"
+        )
+    return found
+
+
+def _states(layout: Layout, first: bool) -> NDArray[np.intp]:
+    """Numbers of all states in z, those at first nodes too or not."""
+    index, found = np.arange(layout.n_variables), []
+    for trial in range(len(layout.nodes)):
+        for block, rows in layout.rows(index, trial):
+            started = not first and block.place is None and not (layout.linked and trial)
+            pairs = zip(block.members, rows, strict=True)
+            found += [row[int(started) :] for name, row in pairs if name in layout.states]
+    return np.concatenate(found)
+
+
+def _of_samples(nlp: NLP, trials: Sequence[Experiment]) -> float:
+    """-2 log of the heights of the densities of all samples."""
+    names = (*nlp.about.node_measurements, *nlp.about.interval_measurements)
+    return sum(
+        float(np.log(_TAU * trial.std[name][~np.isnan(trial.measurements[name])] ** 2).sum())
+        for trial in trials
+        for name in names
+        if name in trial.measurements
+    )
+
+
+def _of_prior(
+    prior: Mapping[str, sp.Expr],
+    layout: Layout,
+    trials: Sequence[Experiment],
+    values: Sequence[Mapping[str, float]],
+) -> float:
+    """-2 log of the heights of the densities of all values of inputs: with the weight 1/sigma^2,
+    one that is held for h has the variance sigma^2/h."""
+    total = 0.0
+    for (name, weight), (trial, known) in product(prior.items(), zip(trials, values, strict=True)):
+        number = float(weight.subs({s: known[name_of(s)] for s in weight.free_symbols}))
+        if not number > 0.0:
+            raise ValueError(f"the prior of the unknown input {name} has the weight {number:g}")
+        total += float(np.log(_TAU / (number * np.diff(trial.grid))).sum())
+    return total

@@ -1,0 +1,71 @@
+"""Derivatives of trajectories at nodes with respect to all that a nonlinear program solves for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.library.manifest import Built
+from kinesym.runtime.nlp.courses import weights_at_nodes
+from kinesym.runtime.nlp.nlp import NLP
+
+
+def course_slopes(nlp: NLP, trial: int) -> dict[str, Any]:
+    """Of states and unknown inputs at the nodes of a trial, by name, (N, n_variables) sparse."""
+    layout, index = nlp.layout, np.arange(nlp.n_variables)
+    found: dict[str, Any] = {}
+    for block, rows in layout.rows(index, trial):
+        if block.place is None:
+            for name, row in zip(block.members, rows, strict=True):
+                found[name] = _matrix(row, np.ones(len(row)), nlp.n_variables)
+    for name, stages in layout.staged(index, trial).items():
+        own = [_matrix(row, np.ones(len(row)), nlp.n_variables) for row in stages]
+        found[name] = _at_nodes(nlp, trial, own)
+    return {name: found[name] for name in (*layout.states, *layout.inputs)}
+
+
+def slopes_of_outputs(nlp: NLP, built: Built, z: Array, trial: int) -> dict[str, Any]:
+    """Likewise of the outputs at z; built : the library of `codegen.transcribe.output_slopes`."""
+    found: dict[str, Any] = {}
+    for family in ("node", "interval"):
+        labels = nlp.about.families[family].outputs
+        outputs, index, values = nlp.output_slopes(built, z, trial, family)
+        n = nlp.layout.points(trial, family)
+        rows = {
+            label: _matrix(index[outputs == k], values[outputs == k], nlp.n_variables, n)
+            for k, label in enumerate(labels)
+        }
+        found |= rows if family == "node" else _joined(nlp, trial, rows)
+    return found
+
+
+def _joined(nlp: NLP, trial: int, rows: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known at each stage of the intervals, at the nodes."""
+    count, labels, matrices = len(nlp.about.stages), list(rows), list(rows.values())
+    return {
+        labels[k].removesuffix(", stage 1" if count > 1 else ""): _at_nodes(
+            nlp, trial, matrices[k : k + count]
+        )
+        for k in range(0, len(labels), count)
+    }
+
+
+def _at_nodes(nlp: NLP, trial: int, stages: list[Any]) -> Any:
+    """Rows at each stage of the intervals, (N - 1, n_variables), at the nodes."""
+    about = nlp.about
+    weights = weights_at_nodes(about.stages, about.to_ends, nlp.layout.grids[trial])
+    return sum(
+        (w @ s for w, s in zip(weights[1:], stages[1:], strict=True)), weights[0] @ stages[0]
+    )
+
+
+def _matrix(columns: Any, values: Array, width: int, count: int = 0) -> Any:
+    """Rows (n, width) with values at columns, (e, n) or (n,)."""
+    n = count or columns.shape[-1]
+    rows = np.broadcast_to(np.arange(n), columns.shape)
+    entries = (values.ravel(), (rows.ravel(), columns.ravel()))
+    return coo_array(entries, shape=(n, width)).tocsr()

@@ -1,0 +1,212 @@
+"""How far a record tells trajectories: bands over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import ndtri
+
+from kinesym.runtime.arrays import Array, one_number
+from kinesym.runtime.results.kkt import ADDED, Kkt, KktFactors
+from kinesym.runtime.results.plot import chosen, chosen_trial, panels
+from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.results.trajectory import ByName, OverTime
+from kinesym.runtime.signals.experiment import key_name
+from kinesym.runtime.summary import html_table
+
+#: Share by which a variance may change with what is added to the diagonal.
+_SAME = 0.1
+#: Shares of the largest variance of a trajectory that count as zero: rounding, and what is added.
+_ZERO, _NEARLY_ZERO = 1e-13, 1e-6
+#: What is added, the first pair that leaves the curvature positive: variances are taken with the
+#: first number, the second one tells which depend on it. The smaller a number, the more rounding.
+_PAIRS = ((0.0, ADDED[2]), (ADDED[0], ADDED[1]), (ADDED[1], ADDED[2]))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Band(ByName, Saved):
+    """The trajectories of a trial over time (N,), `mean`, with their standard deviations,
+    `deviation`, by name, and what was measured. `band["theta"]` is a deviation.
+
+    NaN is what nothing determines.
+    """
+
+    time: OverTime
+    mean: Mapping[str, OverTime]
+    deviation: Mapping[str, OverTime]
+    measurements: Mapping[str, OverTime]
+
+    def __getitem__(self, key: object) -> Array:
+        return self.deviation[chosen([key_name(key)], self.deviation)[0]]
+
+    def keys(self) -> list[str]:
+        """Names of the trajectories."""
+        return list(self.deviation)
+
+    def limits(self, key: object, level: float = 0.95) -> tuple[Array, Array]:
+        """The lower and the upper limit, (N,) each, between which a trajectory is at any one time
+        with the probability `level`. Raises `ValueError` if that is not between 0 and 1."""
+        reach = _reach(level) * self[key]
+        mean = self.mean[key_name(key)]
+        return mean - reach, mean + reach
+
+    def __repr__(self) -> str:
+        return f"<bands of {len(self)} trajectories at {len(self.time)} nodes>"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Bands(ByName, Saved):
+    """The result of `Collocation.bands`: how far a record tells the trajectories of each trial.
+
+    `bands["theta"]` is the standard deviation of theta over time (N,) in the first trial,
+    `bands.trials[k]["theta"]` that in trial k. model : its name.
+    """
+
+    trials: Sequence[Band]
+    model: str = ""
+
+    def __getitem__(self, key: object) -> Array:
+        return self.trials[0][key]
+
+    def keys(self) -> list[str]:
+        """Names of the trajectories."""
+        return self.trials[0].keys()
+
+    def __repr__(self) -> str:
+        return f"<bands of {self.model}: {len(self)} trajectories, {len(self.trials)} trials>"
+
+    def _repr_html_(self) -> str:
+        """A table for a notebook: the range of each standard deviation in the first trial."""
+        head = ("name", "smallest standard deviation", "largest")
+        rows = []
+        for name, row in self.items():
+            known = row[~np.isnan(row)]
+            ends = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
+            rows.append((name, *(f"{end:.3g}" for end in ends)))
+        return html_table(repr(self)[1:-1], rows, head)
+
+    def plot(self, trial: int = 0, names: Sequence[Any] | None = None, level: float = 0.95) -> Any:
+        """A figure of a trial with one panel per trajectory, or those of these names, and the bands
+        in which they are at any one time with the probability `level`; measurements as dots."""
+        band = self.trials[chosen_trial(trial, len(self.trials))]
+        wanted = chosen(names, band.keys())
+        title = f"{self.model}: {100 * level:g} % at any one time"
+        figure, axes = panels(wanted, title)
+        for axis, name in zip(axes, wanted, strict=True):
+            if name in band.measurements:
+                axis.plot(band.time, band.measurements[name], ".", ms=2.0, color="0.55")
+            axis.fill_between(band.time, *band.limits(name, level), alpha=0.3, lw=0.0)
+            axis.plot(band.time, band.mean[name], lw=1.2)
+        return figure
+
+
+def _reach(level: float) -> float:
+    """Standard deviations to both sides that hold this share of a normal distribution."""
+    share = one_number(level, "level")
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"level must be between 0 and 1, as 0.95, got {level!r}")
+    return float(ndtri(0.5 + 0.5 * share))
+
+
+# -- variances ----------------------------------------------------------------------------------
+
+
+def variances(kkt: Kkt, slopes: Sequence[Any]) -> list[Array]:
+    """Variances of quantities g(z) at a solution, whose derivatives are the rows of each of
+    `slopes`, (k, n) sparse: the diagonal of 2 g_z Z g_z', where Z is the part of the variables in
+    the inverse of the Karush-Kuhn-Tucker matrix, as for parameters; see
+    `kinesym.runtime.results.statistics.parameter_confidence`.
+
+    Each row may have variables of the same or of neighbouring nodes, and parameters. NaN for what
+    nothing determines: where the matrix is singular up to rounding, a little on its diagonal
+    changes the variance. Raises `ValueError` if the curvature is not positive.
+    """
+    width = len(kkt.stiffness)
+    forms = [_quadratic(matrix) for matrix in slopes]
+    keys = [a * width + b for _, a, b, _ in forms]
+    wanted, which = np.unique(np.concatenate(keys), return_inverse=True)
+    parts = np.split(which, np.cumsum([len(key) for key in keys])[:-1])
+    found: list[list[Array]] = []
+    for factors in _levels(kkt):
+        entries = factors.entries(*np.divmod(wanted, width))
+        found.append(
+            [
+                np.asarray(2.0 * np.bincount(row, weight * entries[part], matrix.shape[0]))
+                for (row, _, _, weight), part, matrix in zip(forms, parts, slopes, strict=True)
+            ]
+        )
+    return [_settled(*pair) for pair in zip(*found, strict=True)]
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """Factors of a KKT matrix in other units: D K D."""
+
+    factors: KktFactors
+    scale: Array
+
+    def entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+        """Of K^-1."""
+        found = self.factors.inverse_entries(rows, columns)
+        return found * self.scale[rows] * self.scale[columns]
+
+
+def _levels(kkt: Kkt) -> tuple[_Scaled, _Scaled]:
+    """Factors with two small numbers on the diagonal, the first of them zero if the matrix is
+    regular. Raises `ValueError` if the curvature is not positive."""
+    for pair in _PAIRS:
+        first = _relaxed(kkt, pair[0])
+        second = _relaxed(kkt, pair[1]) if first else None
+        if first and second:
+            return first, second
+    raise ValueError("the curvature at the solution is not positive: this is no minimum")
+
+
+def _relaxed(kkt: Kkt, added: float) -> _Scaled | None:
+    """None if it is singular or not positive."""
+    n = len(kkt.stiffness)
+    with suppress(ValueError):
+        if added == 0.0:
+            made = _Scaled(kkt.factorised(), np.ones(n))
+        else:
+            factors = KktFactors(n, kkt.gone, kkt.scaled.relaxed(added))
+            made = _Scaled(factors, kkt.scaled.scale[:n])
+        return made if made.factors.positive else None
+    return None
+
+
+def _quadratic(slopes: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], Array]:
+    """The diagonal of S Z S', of symmetric Z, as a sum: rows of S, rows and columns in the upper
+    triangle of Z, and weights, (k,) each."""
+    matrix = csr_array(slopes)
+    matrix.sum_duplicates()  # sorted afterwards
+    counts = np.diff(matrix.indptr)
+    parts = []
+    for count in np.unique(counts[counts > 0]):
+        here = np.flatnonzero(counts == count)
+        places = matrix.indptr[here][:, None] + np.arange(count)
+        index, values = matrix.indices[places].astype(np.intp), matrix.data[places]
+        i, j = np.triu_indices(count)
+        weights = np.where(i == j, 1.0, 2.0) * values[:, i] * values[:, j]
+        rows = np.repeat(here, len(i))
+        parts.append((rows, index[:, i].ravel(), index[:, j].ravel(), weights.ravel()))
+    if not parts:
+        none = np.zeros(0, dtype=np.intp)
+        return none, none, none, np.zeros(0)
+    rows, a, b, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return rows, a, b, weights
+
+
+def _settled(first: Array, second: Array) -> Array:
+    """Variances of a trajectory where both agree, NaN elsewhere."""
+    same = np.abs(first - second) <= _SAME * np.abs(first)
+    most = np.max(first, where=same, initial=0.0)
+    zero = ~same | (np.abs(first) <= _ZERO * most)
+    zero &= np.maximum(np.abs(first), np.abs(second)) <= _NEARLY_ZERO * most
+    return np.where(zero, 0.0, np.where(same & (first > 0.0), first, np.nan))

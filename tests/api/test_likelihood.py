@@ -1,0 +1,168 @@
+"""The likelihood of a record with process noise: against the Kalman filter, and what has none."""
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.integrate import solve_ivp
+from scipy.linalg import expm
+
+import kinesym as ks
+
+t = ks.t
+x, v, u, w = ks.dynamicsymbols("x v u w")
+k, c, s = sp.symbols("k c s")
+STD = {x: 0.05, v: 0.2}
+VALUES = {k: 9.0, c: 0.6, s: 2.0}
+
+
+def system():
+    """A mass on a spring, pushed by white noise of the intensity s^2, and by a known force."""
+    return ks.Model(
+        "noisy", [x, v], [u, w], [k, c, s], [x.diff(t) - v, v.diff(t) + k * x + c * v - s * u - w]
+    )
+
+
+def transition(step, values=VALUES):
+    """x_k+1 = F x_k + G (u_k + w_k), both held."""
+    A = np.array([[0.0, 1.0, 0.0], [-values[k], -values[c], 1.0], [0.0, 0.0, 0.0]])
+    whole = expm(step * A)
+    return whole[:2, :2], whole[:2, 2]
+
+
+def record(time, seed, known_start=False):
+    """Samples of x and v, (2, N), with gaps but for the first, and the known force."""
+    rng = np.random.default_rng(seed)
+    state, rows, force = np.array([0.5, 0.0]), [], np.sin(3.0 * time)
+    for n, step in enumerate([*np.diff(time), 1.0]):
+        rows.append(state + np.array([*STD.values()]) * rng.standard_normal(2))
+        F, G = transition(step)
+        noise = VALUES[s] * rng.standard_normal() / np.sqrt(step)
+        state = F @ state + G * (noise + force[n])
+    samples = np.array(rows).T
+    gone = rng.random(samples.shape) < 0.4
+    gone[:, 0] = False
+    samples[gone] = np.nan
+    samples[0, 5:9] = samples[1, 5:9] = np.nan
+    return samples, force
+
+
+def kalman(time, samples, force, values, start=None):
+    """log of the likelihood of the samples, with a known start, or given the first of them, before
+    which all starts are equally likely (Särkkä 2013, Bayesian Filtering and Smoothing, section 4.3
+    and equation 12.5)."""
+    std = np.array([*STD.values()])
+    mean = samples[:, 0] if start is None else np.array(start)
+    cov = np.diag(std**2) if start is None else np.zeros((2, 2))
+    total = 0.0
+    for n in range(len(time)):
+        if n > 0:
+            step = time[n] - time[n - 1]
+            F, G = transition(step, values)
+            mean = F @ mean + G * force[n - 1]
+            cov = F @ cov @ F.T + np.outer(G, G) * values[s] ** 2 / step
+        elif start is None:
+            continue
+        for i in np.flatnonzero(~np.isnan(samples[:, n])):
+            spread, left = cov[i, i] + std[i] ** 2, samples[i, n] - mean[i]
+            total -= 0.5 * (np.log(2.0 * np.pi * spread) + left**2 / spread)
+            gain = cov[:, i] / spread
+            mean, cov = mean + gain * left, cov - np.outer(gain, cov[i])
+    return total
+
+
+def grids():
+    rng = np.random.default_rng(1)
+    regular = np.linspace(0.0, 2.0, 41)
+    return [regular, np.append(0.0, np.cumsum(rng.uniform(0.01, 0.09, 40)))]
+
+
+def posed(records, unknown, values=VALUES, **options):
+    trials = [
+        ks.Experiment(
+            time, {w: ks.Signal(time, force, "held")}, dict(zip(STD, rows, strict=True)), STD
+        )
+        for time, rows, force in records
+    ]
+    return ks.Collocation(
+        system(),
+        trials,
+        unknown,
+        {name: value for name, value in values.items() if name not in unknown},
+        unknown_inputs={u: ks.held()},
+        objective=ks.LeastSquares() + ks.Integral(u**2),
+        scheme="gauss-6",
+        **options,
+    )
+
+
+@pytest.mark.parametrize("start", [None, (0.5, 0.0)], ids=["any start", "known start"])
+@pytest.mark.parametrize("known", [True, False], ids=["known", "found"])
+def test_kalman_filter(known, start):
+    """Regular and irregular sampling, gaps, two trials; of given parameters, and of those found."""
+    records = [(time, *record(time, seed)) for seed, time in enumerate(grids())]
+    fixed = [] if start is None else [ks.at_start(x) - start[0], ks.at_start(v) - start[1]]
+    task = posed(records, {} if known else {k: (1, 50), c: (0.1, 5)}, boundary=fixed)
+    solution = task.solve()
+    values = VALUES | {
+        symbol: solution.parameters.get(symbol.name, VALUES[symbol]) for symbol in VALUES
+    }
+    expected = sum(kalman(*given, values, start) for given in records)
+    assert task.log_likelihood(solution) == pytest.approx(expected, rel=1e-9, abs=1e-8)
+
+
+def test_the_intensity_of_the_noise():
+    """The likelihood has its maximum near the truth; the objective is smaller the more noise."""
+    time = np.linspace(0.0, 20.0, 401)
+    given = (time, *record(time, 3))
+    found = []
+    intensities = (1.0, 1.5, 2.0, 2.5, 3.0)
+    for sigma in intensities:
+        task = posed([given], {}, VALUES | {s: sigma})
+        found.append(task.log_likelihood(task.solve()))
+    assert 1.5 <= intensities[int(np.argmax(found))] <= 2.5
+    assert found == pytest.approx([kalman(*given, VALUES | {s: v}) for v in intensities], rel=1e-9)
+
+
+def test_a_nonlinear_model_by_quadrature():
+    """One value of noise, one sample: Laplace's method is as good as the noise is small."""
+    model = ks.Model("bent", [x], [u], [], [x.diff(t) - sp.sin(x) - u])
+    time, std, sigma = np.array([0.0, 0.1]), 0.3, 0.05
+    trial = ks.Experiment(time, measurements={x: np.array([np.nan, 1.2])}, std={x: std})
+    task = ks.Collocation(
+        model,
+        trial,
+        unknown_inputs={u: ks.held()},
+        objective=ks.LeastSquares() + ks.Integral(u**2 / sigma**2),
+        boundary=[ks.at_start(x) - 1],
+        scheme="gauss-6",
+    )
+    spread = sigma / np.sqrt(0.1)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(30)
+    start, exact = np.ones(len(nodes)), {"rtol": 1e-12, "atol": 1e-12}
+    ends = solve_ivp(lambda _, x: np.sin(x) + spread * nodes, (0.0, 0.1), start, **exact).y[:, -1]
+    density = np.exp(-0.5 * ((1.2 - ends) / std) ** 2) / (std * np.sqrt(2.0 * np.pi))
+    expected = np.log(weights @ density / np.sqrt(2.0 * np.pi))
+    assert task.log_likelihood(task.solve()) == pytest.approx(expected, abs=1e-6)
+
+
+def test_what_has_no_likelihood():
+    """Other objectives, noise that is not held, a bound that holds, no convergence."""
+    time = grids()[0]
+    rows, force = record(time, 0)
+    trial = ks.Experiment(time, {w: force}, dict(zip(STD, rows, strict=True)), STD)
+    known = {"known": VALUES}
+    for aim, free, words in (
+        (2 * ks.LeastSquares() + ks.Integral(u**2), ks.held(), "without a factor"),
+        (ks.LeastSquares() + ks.Integral(u**2) + ks.Terminal(x**2), ks.held(), "no Terminal"),
+        (ks.LeastSquares() + ks.Integral(u**2 + x**2), ks.held(), "this is none: x"),
+        (ks.LeastSquares() + ks.Integral(u**2 * (1 + x**2)), ks.held(), "this is none: "),
+        (ks.LeastSquares() + ks.Integral(u**2), None, "u is process noise.* ks.held"),
+        (ks.LeastSquares() + ks.Integral(u**2), ks.held(-0.1, 0.1), "a bound or an inequality"),
+    ):
+        task = ks.Collocation(system(), trial, unknown_inputs={u: free}, objective=aim, **known)
+        solution = task.solve()
+        assert solution.success
+        with pytest.raises(ValueError, match=words):
+            task.log_likelihood(solution)
+    with pytest.raises(ValueError, match="no likelihood without convergence"):
+        task.log_likelihood(task.solve(max_iterations=0))

@@ -1,0 +1,70 @@
+"""Factors of a KKT matrix, by the time-structured solver and by SuperLU, against dense algebra."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array
+
+from kinesym.runtime.results import kkt as module
+from kinesym.runtime.results.kkt import Kkt
+
+NODES, STATES = 30, 2
+
+
+def chain(seed=0, border=2):
+    """A likelihood of states at nodes, tied from node to node, and of parameters in all ties."""
+    rng = np.random.default_rng(seed)
+    n, m = NODES * STATES + border, (NODES - 1) * STATES
+    W = rng.standard_normal((n, n))
+    near = np.abs(np.arange(n)[:, None] // STATES - np.arange(n) // STATES) < 1
+    near[:, -border:] = near[-border:] = True
+    hessian = np.where(near, W @ W.T, 0.0) + 4.0 * n * np.eye(n)
+    jacobian = np.zeros((m, n))
+    for k in range(NODES - 1):
+        rows, here = slice(k * STATES, (k + 1) * STATES), slice(k * STATES, (k + 2) * STATES)
+        jacobian[rows, here] = rng.standard_normal((STATES, 2 * STATES))
+    jacobian[:, -border:] = rng.standard_normal((m, border))
+    stages = np.append(np.arange(NODES * STATES) // STATES, np.full(border, -1)).astype(np.int32)
+    lower, full = coo_array(np.tril(hessian)), coo_array(jacobian)
+    stiffness, softness = np.zeros(n), np.zeros(m)
+    stiffness[3], softness[5] = np.inf, np.inf
+    stiffness[8] = 7.0
+    entries = ((a.row, a.col, a.data) for a in (lower, full))
+    return Kkt(*entries, stiffness, softness, stages), hessian, jacobian
+
+
+def dense(kkt, hessian, jacobian):
+    """The inverse at the variables, zero for what is fixed, and log |det| of what is not."""
+    n, gone = len(kkt.stiffness), kkt.gone
+    K = np.block([[hessian, jacobian.T], [jacobian, np.zeros(2 * (len(jacobian),))]])
+    K[8, 8] += 7.0
+    inverse, left = np.zeros_like(K), np.ix_(~gone, ~gone)
+    inverse[left] = np.linalg.inv(K[left])
+    return inverse[:n, :n], np.linalg.slogdet(K[left])[1]
+
+
+@pytest.mark.parametrize("stages", [True, False], ids=["in time", "general"])
+def test_entries_and_determinant(stages, monkeypatch):
+    """Of neighbouring nodes, of nodes far apart, of parameters, of what is fixed."""
+    monkeypatch.setattr(module, "_BATCH", 1000)  # in several batches
+    given = chain()
+    kkt = given[0] if stages else replace(given[0], stages=None)
+    inverse, log = dense(*given)
+    factors, n = kkt.factorised(), len(inverse)
+    i, j = (k.ravel() for k in np.meshgrid(np.arange(n), np.arange(n)))
+    some = np.random.default_rng(1).permutation(len(i))[:500]
+    for rows, columns in ((i, j), (i[some], j[some]), (i[:0], j[:0])):
+        found = factors.inverse_entries(rows, columns)
+        np.testing.assert_allclose(found, inverse[rows, columns], rtol=1e-9, atol=1e-15)
+    assert (factors.inverse_entries(np.full(n, 3), np.arange(n)) == 0.0).all()
+    assert factors.log_determinant == pytest.approx(log, rel=1e-12)
+    assert factors.positive
+
+
+def test_a_saddle_is_not_positive():
+    """A variable whose curvature is negative beyond what constraints hold."""
+    kkt, hessian, _ = chain()
+    rows, columns, values = kkt.hessian
+    bent = np.where((rows == columns) & (rows >= len(hessian) - 1), -1e6, values)
+    assert not replace(kkt, hessian=(rows, columns, bent)).factorised().positive
