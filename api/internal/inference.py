@@ -54,6 +54,7 @@ class CollocationInference:
         samples, e = self.residuals.samples, self.residuals.residuals(z)
         root = np.sqrt(samples.share)
         slope = e if self.loss is None else self.loss.slope(e / root) * root
+        columns *= self.nlp.layout.parameter_slopes(z)
         pulls = 2.0 * self.factor * (self.residuals.residual_jacobian(z) @ columns)
         directions = free_directions(self.kkt)
         taken = float(r if directions is None else directions)
