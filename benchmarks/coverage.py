@@ -407,7 +407,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--fits", nargs="+", choices=FITS, default=list(FITS))
-    parser.add_argument("--records", type=int, default=1000)
+    parser.add_argument(
+        "--records", type=int, default=1000, help="of each model and noise; 0: count what is there"
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument(
         "--folder", type=Path, default=Path("build/coverage"), help="where the records are kept"
@@ -421,7 +423,7 @@ def main() -> None:
     rows = [
         row
         for name, which in wanted
-        for row in coverages(name, which, kept(given.folder, name, which)[:records])
+        for row in coverages(name, which, kept(given.folder, name, which)[: records or None])
     ]
     lines = [cells(row) for row in rows]
     text = f"Machine: {machine('scipy')}.\n\n{table(HEADER, lines)}"
