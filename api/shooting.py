@@ -275,13 +275,12 @@ class Shooting:
             return self._finest if given is self._given else self._finer(given)
 
         def remeasured(record: Record) -> Simulated:
-            known, fine = (
-                [
-                    trial.remeasured({name: y for (j, name), y in record.items() if j == k})
-                    for k, trial in enumerate(trials)
-                ]
-                for trials in (given.trials, given.fine)
-            )
+            known = [
+                trial.remeasured({name: y for (j, name), y in record.items() if j == k})
+                for k, trial in enumerate(given.trials)
+            ]
+            parts = 1 if isinstance(self.system, Hybrid) else given.steps.substeps
+            fine = [trial.refined(parts) for trial in known]
             return self._make(replace(given, trials=known, fine=fine))
 
         about = (finer, weighed, remeasured, self.trials)
