@@ -333,9 +333,8 @@ class Collocation(Discretised):
         determines a part of it.
         """
         problem = self._converged(solution, "likelihood")
-        values = {**self._known, **solution.parameters}
         made = (problem.nlp, problem.trials, problem._kkt(solution))
-        return log_likelihood(self.symbolic, *made, solution.objective, values)
+        return log_likelihood(self.symbolic, *made, solution)
 
     @cached_property
     def _output_slopes(self) -> Built | None:

@@ -156,6 +156,7 @@ def test_what_has_no_likelihood():
         (ks.LeastSquares() + ks.Integral(u**2) + ks.Terminal(x**2), ks.held(), "no Terminal"),
         (ks.LeastSquares() + ks.Integral(u**2 + x**2), ks.held(), "this is none: x"),
         (ks.LeastSquares() + ks.Integral(u**2 * (1 + x**2)), ks.held(), "this is none: "),
+        (ks.LeastSquares() - ks.Integral(u**2 * k), ks.held(-9, 9), "u has the weight -9"),
         (ks.LeastSquares() + ks.Integral(u**2), None, "u is process noise.* ks.held"),
         (ks.LeastSquares() + ks.Integral(u**2), ks.held(-0.1, 0.1), "a bound or an inequality"),
     ):
