@@ -127,21 +127,20 @@ def variances(kkt: Kkt, slopes: Sequence[Any]) -> list[Array]:
     nothing determines: where the matrix is singular up to rounding, a little on its diagonal
     changes the variance. Raises `ValueError` if the curvature is not positive.
     """
-    width = len(kkt.stiffness)
-    forms = [_quadratic(matrix) for matrix in slopes]
-    keys = [a * width + b for _, a, b, _ in forms]
-    wanted, which = np.unique(np.concatenate(keys), return_inverse=True)
-    parts = np.split(which, np.cumsum([len(key) for key in keys])[:-1])
-    found: list[list[Array]] = []
-    for factors in _levels(kkt):
-        entries = factors.entries(*np.divmod(wanted, width))
-        found.append(
-            [
-                np.asarray(2.0 * np.bincount(row, weight * entries[part], matrix.shape[0]))
-                for (row, _, _, weight), part, matrix in zip(forms, parts, slopes, strict=True)
-            ]
-        )
-    return [_settled(*pair) for pair in zip(*found, strict=True)]
+    width, wanted = len(kkt.stiffness), np.zeros(0, dtype=np.intp)
+    for matrix in slopes:  # one after the other: outputs share most of their pairs
+        wanted = np.union1d(wanted, _quadratic(matrix)[1])
+    places = np.divmod(wanted, width)
+    entries = [factors.entries(*places) for factors in _levels(kkt)]
+    return [_settled(*_sums(matrix, wanted, entries)) for matrix in slopes]
+
+
+def _sums(matrix: Any, wanted: NDArray[np.intp], entries: Sequence[Array]) -> list[Array]:
+    """The diagonals of 2 S Z S' of different Z with these entries at the places `wanted`."""
+    rows, keys, weights = _quadratic(matrix)
+    which = np.searchsorted(wanted, keys)
+    sums = (np.bincount(rows, weights * found[which], matrix.shape[0]) for found in entries)
+    return [np.asarray(2.0 * total) for total in sums]
 
 
 @dataclass(frozen=True)
@@ -181,26 +180,23 @@ def _relaxed(kkt: Kkt, added: float) -> _Scaled | None:
     return None
 
 
-def _quadratic(slopes: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], Array]:
-    """The diagonal of S Z S', of symmetric Z, as a sum: rows of S, rows and columns in the upper
-    triangle of Z, and weights, (k,) each."""
+def _quadratic(slopes: Any) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    """The diagonal of S Z S', of symmetric Z, as a sum: rows of S, places in the upper triangle of
+    Z, row by row, and weights, (k,) each."""
     matrix = csr_array(slopes)
     matrix.sum_duplicates()  # sorted afterwards
-    counts = np.diff(matrix.indptr)
-    parts = []
+    counts, none = np.diff(matrix.indptr), np.zeros(0, dtype=np.intp)
+    parts = [(none, none, np.zeros(0))]
     for count in np.unique(counts[counts > 0]):
         here = np.flatnonzero(counts == count)
         places = matrix.indptr[here][:, None] + np.arange(count)
         index, values = matrix.indices[places].astype(np.intp), matrix.data[places]
         i, j = np.triu_indices(count)
+        keys = index[:, i] * matrix.shape[1] + index[:, j]
         weights = np.where(i == j, 1.0, 2.0) * values[:, i] * values[:, j]
-        rows = np.repeat(here, len(i))
-        parts.append((rows, index[:, i].ravel(), index[:, j].ravel(), weights.ravel()))
-    if not parts:
-        none = np.zeros(0, dtype=np.intp)
-        return none, none, none, np.zeros(0)
-    rows, a, b, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return rows, a, b, weights
+        parts.append((np.repeat(here, len(i)), keys.ravel(), weights.ravel()))
+    rows, keys, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return rows, keys, weights
 
 
 def _settled(first: Array, second: Array) -> Array:
