@@ -251,12 +251,13 @@ def test_forces_that_share_a_load(scheme):
 
 def test_outputs_of_what_is_known():
     """They have no error; nor do trajectories that conditions fix."""
-    model = ks.Model("m", [x], [u], [k, b], [x.diff(t) + k * x], outputs={"twice": 2 * u + b})
+    outputs = {"twice": 2 * u + b, "rate": x.diff(t)}  # the second one at stages
+    model = ks.Model("m", [x], [u], [k, b], [x.diff(t) + k * x], outputs=outputs)
     trial = ks.Experiment(TIME, {u: TIME}, {x: np.exp(-TIME) + NOISE}, {x: 0.01})
     start = [ks.at_start(x) - 1]
     task = ks.Collocation(model, trial, {k: (0, 9)}, {b: 1.0}, boundary=start)
     bands = task.bands(task.solve())
-    assert (bands["twice"] == 0.0).all()
+    assert (bands["twice"] == 0.0).all() and (bands["rate"] > 0.0).all()
     assert bands["x"][0] < 1e-12 and (bands["x"][1:] > 1e-4).all()
 
 
