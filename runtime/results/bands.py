@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from kinesym.runtime.summary import html_table
 _SAME = 0.1
 #: Shares of the largest variance of a trajectory that count as zero: rounding, and what is added.
 _ZERO, _NEARLY_ZERO = 1e-13, 1e-6
+#: Share of its terms up to which a sum is rounding.
+_CANCELLED = 1e-11
 #: What is added, the first pair that leaves the curvature positive: variances are taken with the
 #: first number, the second one tells which depend on it. The smaller a number, the more rounding.
 _PAIRS = ((0.0, ADDED[2]), (ADDED[0], ADDED[1]), (ADDED[1], ADDED[2]))
@@ -135,12 +137,25 @@ def variances(kkt: Kkt, slopes: Sequence[Any]) -> list[Array]:
     return [_settled(*_sums(matrix, wanted, entries)) for matrix in slopes]
 
 
-def _sums(matrix: Any, wanted: NDArray[np.intp], entries: Sequence[Array]) -> list[Array]:
-    """The diagonals of 2 S Z S' of different Z with these entries at the places `wanted`."""
+class _Sum(NamedTuple):
+    """The diagonal of 2 S Z S', (k,), and the sizes of its terms."""
+
+    value: Array
+    size: Array
+
+
+def _sums(matrix: Any, wanted: NDArray[np.intp], entries: Sequence[Array]) -> list[_Sum]:
+    """Of different Z with these entries at the places `wanted`."""
     rows, keys, weights = _quadratic(matrix)
-    which = np.searchsorted(wanted, keys)
-    sums = (np.bincount(rows, weights * found[which], matrix.shape[0]) for found in entries)
-    return [np.asarray(2.0 * total) for total in sums]
+    which, count = np.searchsorted(wanted, keys), matrix.shape[0]
+    terms = [2.0 * weights * found[which] for found in entries]
+    return [
+        _Sum(
+            np.bincount(rows, term, count).astype(np.float64),
+            np.bincount(rows, np.abs(term), count).astype(np.float64),
+        )
+        for term in terms
+    ]
 
 
 @dataclass(frozen=True)
@@ -168,15 +183,14 @@ def _levels(kkt: Kkt) -> tuple[_Scaled, _Scaled]:
 
 
 def _relaxed(kkt: Kkt, added: float) -> _Scaled | None:
-    """None if it is singular or not positive."""
+    """None if it is singular or not positive. Entries of the inverse have more digits by factors of
+    the matrix without units."""
+    if added == 0.0 and kkt.singular:
+        return None
     n = len(kkt.stiffness)
     with suppress(ValueError):
-        if added == 0.0:
-            made = _Scaled(kkt.factorised(), np.ones(n))
-        else:
-            factors = KktFactors(n, kkt.gone, kkt.scaled.relaxed(added))
-            made = _Scaled(factors, kkt.scaled.scale[:n])
-        return made if made.factors.positive else None
+        factors = KktFactors(n, kkt.gone, kkt.scaled.relaxed(added))
+        return _Scaled(factors, kkt.scaled.scale[:n]) if factors.positive else None
     return None
 
 
@@ -199,10 +213,14 @@ def _quadratic(slopes: Any) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
     return rows, keys, weights
 
 
-def _settled(first: Array, second: Array) -> Array:
+def _settled(first: _Sum, second: _Sum) -> Array:
     """Variances of a trajectory where both agree, NaN elsewhere."""
-    same = np.abs(first - second) <= _SAME * np.abs(first)
-    most = np.max(first, where=same, initial=0.0)
-    zero = ~same | (np.abs(first) <= _ZERO * most)
-    zero &= np.maximum(np.abs(first), np.abs(second)) <= _NEARLY_ZERO * most
-    return np.where(zero, 0.0, np.where(same & (first > 0.0), first, np.nan))
+    value, size = first.value, first.size
+    larger = np.maximum(np.abs(value), np.abs(second.value))
+    same = np.abs(value - second.value) <= _SAME * np.abs(value)
+    most = np.max(value, where=same, initial=0.0)
+    zero = (~same | (np.abs(value) <= _ZERO * most)) & (larger <= _NEARLY_ZERO * most)
+    # terms that are known cancel, as in a force that is zero by the equations
+    known = np.abs(size - second.size) <= _SAME * size
+    zero |= known & (np.abs(value) <= _CANCELLED * size) & (larger <= _NEARLY_ZERO * size)
+    return np.where(zero, 0.0, np.where(same & (value > 0.0), value, np.nan))
