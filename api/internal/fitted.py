@@ -119,10 +119,8 @@ class Fitted(Discretised):
         determines a part of it.
         """
         problem = self._converged(solution, "likelihood")
-        z = solution.free_vector
-        values = [problem._parameters_of(z, k) for k in range(len(problem.trials))]
         made = (problem.nlp, problem.trials, problem._kkt(solution))
-        return log_likelihood(self.symbolic, *made, solution.objective, values)
+        return log_likelihood(self.symbolic, *made, solution)
 
     @cached_property
     def _output_slopes(self) -> Built | None:
