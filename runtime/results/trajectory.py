@@ -336,9 +336,10 @@ class Trials(ByName, Saved):
     """A result with trajectories of several trials.
 
     `result["theta"]` is the trajectory of the first trial, `result.trials[k]["theta"]` that of
-    trial k. message : a sentence on how the solve ended. parameters : identified ones. known :
-    those that were given. notes : sentences on what cannot be relied on. timings : seconds by what
-    they were spent on. model : its name.
+    trial k, and `result.trials[k].parameters` has all of its parameters. message : a sentence on
+    how the solve ended. parameters : identified ones, with their owners. known : those that were
+    given, the same in all trials. notes : sentences on what cannot be relied on. timings : seconds
+    by what they were spent on. model : its name.
     """
 
     success: bool
