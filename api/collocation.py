@@ -280,7 +280,8 @@ class Collocation(Discretised):
         return replace(solution, trials=trials, notes=[*solution.notes, *more.notes])
 
     def covariance(self, solution: Solution) -> Array:
-        """Covariance of the identified parameters, (r, r), from the curvature at a solution.
+        """Covariance of the identified parameters, (r, r), from the curvature at a solution, in the
+        order of `solution.parameters`; of those on a logarithmic scale to first order.
 
         Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
         their true `std` is; see `kinesym.runtime.results.statistics.parameter_confidence`. Rows of

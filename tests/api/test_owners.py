@@ -78,6 +78,7 @@ def test_masses_known_per_trial_are_those_of_an_input():
     refined = own.refined(found, 1e-8)
     assert refined.trials[1].parameters == {"m": 1.7}
     assert refined.trials[1].labels == {"subject": "s1"}
+    assert record(20, 0.4, 1.0, labels={"subject": np.int64(7)}).labels == {"subject": "7"}
 
 
 @pytest.mark.parametrize("method", ["rk4", "radau-3"])
