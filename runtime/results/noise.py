@@ -211,20 +211,20 @@ def with_noise(
 
 
 def settled(
-    fit: Callable[[Mapping[str, float], R | None], tuple[R, Sequence[Noise]]],
+    fit: Callable[[Mapping[str, float], R | None], tuple[R, Sequence[Noise] | None]],
     start: Mapping[str, float],
 ) -> tuple[R, list[Noise], list[str]]:
     """Fits with standard deviations by group, from `start` on, until they are those of the
     residuals; the last one, what was estimated, and sentences on what went wrong.
 
     fit : from standard deviations and the fit before to another one and what its residuals show,
-    nothing if it failed.
+    nothing if it failed, None if it was interrupted.
     """
     used, best, known, last = dict(start), None, list[Noise](), np.inf
     for _ in range(_ROUNDS):
         result, noise = fit(used, best)
         if not noise:
-            if best is None:
+            if best is None or noise is None:
                 return result, [], []
             words = "with the standard deviations that the residuals show the fit did not converge"
             return best, known, [f"{words}; they are of the fit before"]

@@ -97,7 +97,7 @@ class Identification:
 
         def again(
             std: Mapping[str, float], before: _Minimised | None
-        ) -> tuple[_Minimised, list[Noise]]:
+        ) -> tuple[_Minimised, list[Noise] | None]:
             weighed = self.weighed(std)
             begin = q if before is None else before.found.q
             made = weighed._minimised(begin, *arguments)
@@ -105,6 +105,8 @@ class Identification:
                 made = made._replace(
                     history=[*before.history, *made.history], seconds=before.seconds + made.seconds
                 )
+            if made.found.message.startswith("interrupted"):
+                return made, None
             return made, weighed._noise(made, std, self.trials.trials)
 
         found, noise, notes = settled(again, first_std(self.trials.trials))

@@ -254,6 +254,39 @@ def test_groups_trials_and_given_ones():
     np.testing.assert_allclose(problem.covariance(again), problem.covariance(solution), rtol=1e-3)
 
 
+def test_on_a_refined_grid():
+    """The grid of the solution is another one, its weights are those that were found."""
+    trial = ks.Experiment(TIME, measurements=two_channels(1.0))
+    problem = ks.Collocation(OSCILLATOR, trial, {k: (1, 100), c: (0, 10)}, scheme="midpoint")
+    solution = problem.solve({k: 9.5, c: 0.2}, tolerance_grid=1e-4)
+    exact = ks.Collocation(OSCILLATOR, trial, {k: (1, 100), c: (0, 10)}, scheme="gauss-6")
+    other = exact.solve({k: 9.5, c: 0.2})
+    assert len(solution.time) > 41 and f"after {solution.iterations} it" in solution.message
+    for name, std in other.estimated_std.items():
+        assert solution.estimated_std[name] == pytest.approx(std, rel=1e-3)
+    np.testing.assert_allclose(problem.covariance(solution), exact.covariance(other), rtol=0.02)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("scheme", ["gauss-2", "gauss-4", "radau-3"])
+def test_means_of_neighbours_have_less_noise(scheme):
+    """An output with x' exists within intervals only, and Gauss compares it with means of two
+    samples: the standard deviation found is that of one sample."""
+    time = np.linspace(0.0, 5.0, 101)
+    run = ks.simulate(OSCILLATOR, time, {x: 1.0, v: 0.0}, {k: 10.0, c: 0.3}, substeps=10)
+    found = []
+    for seed in range(20):
+        rows = {
+            x: noisy(run["x"], 0.01, seed),
+            "acceleration": noisy(run["acceleration"], 0.5, 100 + seed),
+        }
+        trial = ks.Experiment(time, measurements=rows)
+        problem = ks.Collocation(OSCILLATOR, trial, {k: (1, 100), c: (0, 10)}, scheme=scheme)
+        found.append(problem.solve({k: 10, c: 0.2}).estimated_std)
+    assert np.mean([each["x"] for each in found]) == pytest.approx(0.01, rel=0.05)
+    assert np.mean([each["acceleration"] for each in found]) == pytest.approx(0.5, rel=0.05)
+
+
 def test_without_noise_both_channels_stay_finite():
     truth = swing(TIME, 10.0, 0.3, 1.0, 0.0)
     trial = ks.Experiment(TIME, measurements={x: truth, "force": 1e6 * 10 * truth})
