@@ -254,6 +254,29 @@ def test_groups_trials_and_given_ones():
     np.testing.assert_allclose(problem.covariance(again), problem.covariance(solution), rtol=1e-3)
 
 
+def test_a_hybrid_model():
+    """A ball that bounces, its height in two units and its speed, each with a noise of its own."""
+    y, speed, lam = ks.dynamicsymbols("y speed lam")
+    g = sp.Symbol("g")
+    equations = [y.diff(ks.t) - speed, speed.diff(ks.t) + g - lam]
+    model = ks.Model("ball", [y, speed], [lam], [g], equations, outputs={"millimetres": 1000 * y})
+    floor = ks.hybrid.Contact("floor", y, lam, restitution=0.8)
+    ball = ks.hybrid.Hybrid(model, contacts=[floor])
+    time, std = np.linspace(0.0, 1.2, 121), {"y": 0.002, "speed": 0.05, "millimetres": 5.0}
+    run = ks.simulate(ball, time, {y: 1.0, speed: 0.0}, {g: 9.6})
+    measured = {n: noisy(run[n], size, seed) for seed, (n, size) in enumerate(std.items())}
+    trial = ks.Experiment(time, measurements=measured)
+    task = ks.Shooting(ball, trial, {g: (9, 11)}, initial={y: None, speed: 0.0})
+    fits = [task.solve({g: 9.7, y: 1.0}, optimizer=name) for name in ("least-squares", "bfgs")]
+    for fit in fits:
+        for each in fit.noise:
+            assert abs(np.log(each.std / std[each.group])) < 3 / np.sqrt(2 * each.freedom)
+        assert sum(each.freedom for each in fit.noise) == pytest.approx(3 * 121 - 2, abs=1e-6)
+        assert abs(fit.parameters[g] - 9.6) < 3 * fit.standard_errors()["g"]
+    # the objective jumps where an impact passes a sample of the speed: not the same to all digits
+    assert fits[0].estimated_std == pytest.approx(fits[1].estimated_std, rel=0.01)
+
+
 def test_on_a_refined_grid():
     """The grid of the solution is another one, its weights are those that were found."""
     trial = ks.Experiment(TIME, measurements=two_channels(1.0))
