@@ -103,13 +103,17 @@ class Fitted(Discretised):
         return replace(solution, noise=[found])
 
     def _variance(self, solution: Solution) -> float:
-        """Of residuals in units of the objective; NaN if it is not known."""
+        """Of residuals in units of the objective; NaN if it is not known. Where standard deviations
+        are given the objective is taken as it is, twice the negative log-likelihood."""
+        factor = self.symbolic.objective.least_squares
         if any(np.isnan(each.std) for each in solution.noise):
             return np.nan
         if self._pooled:
             spread = solution.noise[0].std if solution.noise else np.nan
-            return float(self.symbolic.objective.least_squares * spread**2)
-        return np.nan if self._unknown_std and self._mixed else 1.0
+            return float(factor * spread**2)
+        if self._unknown_std and self._mixed:
+            return np.nan
+        return factor if solution.noise else 1.0
 
     def _judged(self, solution: Solution) -> Solution:
         """The solution with sentences on standard deviations, given or not."""

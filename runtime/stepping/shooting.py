@@ -238,6 +238,8 @@ class Identification:
         ended = np.isfinite(J)
         gradient = self._gradient(q, J)
         sure, curvature = self._confidence(q, made.problem, J, made)
+        if noise and self.trials.loss is None:  # whatever the factor of the objective
+            sure = replace(sure, covariance=self.trials.factor * sure.covariance)
         noise = noise or (self._noise_together(J, sure) if found.success else ())
         if any(np.isnan(each.std) for each in noise):
             sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))

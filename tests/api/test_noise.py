@@ -231,6 +231,23 @@ def test_all_optimisers_agree(optimizer, segments):
     assert fit.iterations > 0 and np.isfinite(fit.history[-1].objective)
 
 
+@pytest.mark.parametrize("loss", [None, "huber", "student"])
+def test_factors_of_the_objective_do_not_matter(loss):
+    trial = ks.Experiment(TIME, measurements=two_channels(1.0))
+    unknown, guess = {k: (1, 100), c: (0, 10)}, {k: 9.5, c: 0.2}
+    found = []
+    for factor in (1.0, 10.0):
+        objective = factor * ks.LeastSquares(loss)
+        problem = ks.Collocation(OSCILLATOR, trial, unknown, objective=objective)
+        solution = problem.solve(guess)
+        fit = by_shooting(OSCILLATOR, trial, unknown, guess, (x, v), objective=objective)
+        deviations = list(solution.grid_error().deviations.values())
+        spread = np.sqrt(np.diag(problem.covariance(solution)))
+        np.testing.assert_allclose(deviations, spread, rtol=1e-8)
+        found.append([*solution.estimated_std.values(), *spread, *fit.standard_errors().values()])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-3)
+
+
 def test_groups_trials_and_given_ones():
     """A group over two channels, trials of which one knows its std, and a restart."""
     truth = swing(TIME, 10.0, 0.3, 1.0, 0.0)
