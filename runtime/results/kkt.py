@@ -278,12 +278,15 @@ class Scaled:
             return size
         (i, j, h), (row, column, a) = kkt.hessian, kkt.jacobian
         variables, slopes = kkt.sizes.copy(), np.zeros(kkt.order - n)
+        np.maximum.at(slopes, row, np.abs(a) * variables[column])
         for _ in range(2):  # sizes that are not known make the derivatives of constraints 1, too
-            np.maximum.at(slopes, row, np.abs(a) * variables[column])
+            if variables.all():
+                break
             effect, known = np.zeros(n), slopes[row] > 0.0
             np.maximum.at(effect, column[known], np.abs(a[known]) / slopes[row[known]])
             new = (variables == 0.0) & (effect > 0.0)
             variables[new] = 1.0 / effect[new]
+            np.maximum.at(slopes, row, np.abs(a) * variables[column])
         variables[variables == 0.0] = 1.0
         bend = float(np.max(np.abs(h) * variables[i] * variables[j], initial=0.0)) or 1.0
         size[:n] = variables / np.sqrt(bend)
