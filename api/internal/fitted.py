@@ -124,7 +124,7 @@ class Fitted(Discretised):
         if self._unknown_std and self._mixed:
             names = listed(dict.fromkeys(groups_of(self.trials).values()))
             notes.append(GIVE_STD.format(names))
-        if objective.loss is None:
+        if objective.loss is None and not self._mixed:
             rows = [run.residuals() for run in solution.trials]
             notes += contradictions(self.trials, rows, self._directions)
         runs = with_noise(solution.trials, self.trials, solution.noise)

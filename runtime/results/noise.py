@@ -23,6 +23,8 @@ _MEDIAN = 0.6744897501960817
 #: A standard deviation is at least this share of the rms of what is measured; where estimates
 #: depend on it, of the rms of its changes: with much larger weights rounding decides.
 _LEAST, _WEIGHED = 1e-9, 1e-6
+#: Share of its size by which what is measured varies if it is constant.
+_CONSTANT = 1e-12
 #: Share of the samples that must be left when the unknowns have taken theirs.
 _LEFT = 1e-6
 #: Probability below which given standard deviations contradict the residuals.
@@ -67,7 +69,8 @@ def first_std(trials: Sequence[Experiment]) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for (k, name), group in groups_of(trials).items():
         row = trials[k].measurements[name]
-        found.setdefault(group, []).append(float(np.nanstd(row)) or float(np.nanmax(np.abs(row))))
+        spread, largest = float(np.nanstd(row)), float(np.nanmax(np.abs(row)))
+        found.setdefault(group, []).append(spread if spread > _CONSTANT * largest else largest)
     return {group: float(np.sqrt(np.mean(np.square(s)))) or 1.0 for group, s in found.items()}
 
 

@@ -298,7 +298,7 @@ class Identification:
         notes = not_told(noise)
         if self._unknown_std and not self.trials.weighted:
             notes.append(GIVE_STD.format(listed(self._unknown_std)))
-        if self.trials.loss is None:
+        if self.trials.loss is None and self.trials.weighted:
             rows = [run.residuals() for run in trials]
             notes += contradictions(self.given, rows, free)
         return notes

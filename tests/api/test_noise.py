@@ -403,6 +403,25 @@ def test_beside_an_integral_nothing_tells_it():
     assert np.isnan(fit.covariance).all() and any("give std" in note for note in fit.notes)
 
 
+def test_weights_beside_an_integral_are_not_judged():
+    """There they are what the user wants, not what sensors do."""
+    trial = ks.Experiment(TIME, measurements={x: noisy(decay(TIME, 1.3, 2.0), 0.05)}, std={x: 9.0})
+    objective = ks.LeastSquares() + ks.Integral(x**2 / 10)
+    problem = ks.Collocation(DECAY, trial, {k: None}, objective=objective)
+    assert not problem.solve({k: 1.2}).notes
+    shooting = ks.Shooting(DECAY, trial, {k: None}, initial={x: None}, objective=objective)
+    assert not any("std" in note for note in shooting.solve({k: 1.2}).notes)
+
+
+def test_a_constant_channel():
+    """Its size is not that of its rounding."""
+    level = np.full(41, 0.1) + 1e-18 * TIME
+    trial = ks.Experiment(TIME, measurements={x: level, "triple": 3 * noisy(level, 0.01)})
+    solution = ks.Collocation(DECAY, trial, {k: (-1, 1)}).solve({k: 0.1})
+    assert solution.success and all(each.std > 0.0 for each in solution.noise)
+    assert solution.estimated_std["triple"] == pytest.approx(0.03, rel=0.3)
+
+
 def test_fewer_samples_than_unknowns():
     y = np.full(41, np.nan)
     y[[0, 20]] = [2.0, 0.5]
