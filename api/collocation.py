@@ -198,7 +198,9 @@ class Collocation(Fitted):
         solution = replace(solution, noise=noise, notes=[*solution.notes, *notes])
         if not noise:
             return solution
-        return self._judged(self._weighted(solution)._certified(solution))
+        std = {**first_std(self.trials), **{n.group: n.std for n in noise if n.std > 0.0}}
+        problem = self._on([trial.with_std(std) for trial in self.trials])
+        return self._judged(problem._certified(solution))
 
     def _until(
         self,
@@ -340,11 +342,8 @@ class Collocation(Fitted):
         checks.check_kind(solution, Solution, "kinesym")
         if not solution.success:
             raise ValueError(f"no covariance without convergence: {solution.message}")
-        problem = self.on_grid_of(solution)._weighted(solution)
-        if np.isnan(problem._variance(solution)):
-            words = "; ".join(n for n in solution.notes if "std" in n) or "give std"
-            raise ValueError(f"no covariance without standard deviations: {words}")
-        found = problem._covariance(solution, problem._kkt(solution))
+        problem, known = self.on_grid_of(solution)._with_std_of(solution)
+        found = problem._covariance(known, problem._kkt(known))
         words = "; ".join(found.notes)
         if words and np.isnan(found.covariance).all():
             raise ValueError(words)

@@ -20,7 +20,6 @@ from kinesym.runtime.results.noise import (
     contradictions,
     estimated,
     estimated_together,
-    first_std,
     groups_of,
     not_told,
     pooled,
@@ -69,13 +68,28 @@ class Fitted(Discretised):
         low, high = self.constraint_bounds
         return max(self.n_variables - int((low == high).sum()), 0)
 
-    def _weighted(self, solution: Solution) -> Self:
-        """This problem with the standard deviations that a solution of it has found."""
-        found = {each.group: each.std for each in solution.noise if each.std > 0.0}
-        if not (self._reweighs and found):
-            return self
-        std = {**first_std(self.trials), **found}
-        return self._on([trial.with_std(std) for trial in self.trials])
+    def _with_std_of(self, solution: Solution) -> tuple[Self, Solution]:
+        """This problem with the standard deviations that a solution of it has found, and the
+        solution of that. Raises `ValueError` if there are none."""
+        if not self._unknown_std:
+            return self, solution
+        found = {each.group: each.std for each in solution.noise}
+        if not found or np.isnan([*found.values()]).any():
+            words = "; ".join(note for note in solution.notes if "give std" in note) or "give std"
+            raise ValueError(f"no covariance without standard deviations: {words}")
+        problem = self._on([trial.with_std(found) for trial in self.trials])
+        if not self._pooled:
+            return problem, solution
+        weight = solution.noise[0].std ** -2.0
+        multipliers, lower, upper = (weight * each for each in multipliers_of(solution))
+        known = replace(
+            solution,
+            objective=weight * solution.objective,
+            multipliers=multipliers,
+            lower_multipliers=lower,
+            upper_multipliers=upper,
+        )
+        return problem, known
 
     def _noise(
         self, solution: Solution, kkt: Kkt, used: Mapping[str, float], trials: Sequence[Experiment]
