@@ -14,8 +14,8 @@ from kinesym.runtime.results.undetermined import solver
 
 #: Up to so many directions in which unknowns can move a basis of them is made.
 _FEW = 150
-#: More random combinations than directions, and sides that are solved for at once.
-_MORE, _BLOCK = 8, 256
+#: More random combinations than directions, sides that are solved for at once, numbers in these.
+_MORE, _BLOCK, _NUMBERS = 8, 256, 20_000_000
 #: Of so many variables near a bound it is asked whether it holds them.
 _NEAR = 20
 #: Eigenvalues of the hat matrix below it belong to what a bound holds; see `at_bounds`.
@@ -85,8 +85,12 @@ def _by_entries(entries: Callable[..., Array], slopes: csr_array) -> Array:
 
 
 def _hat(kkt: Kkt, slopes: csr_array, factor: float, some: Array) -> Array:
-    """H times columns."""
-    return np.asarray(2.0 * factor * (slopes @ _solved(kkt, slopes.T @ some)))
+    """H times columns, of which few are solved for at once if there are many unknowns."""
+    made, width = np.empty((slopes.shape[0], some.shape[1])), max(1, _NUMBERS // kkt.order)
+    for begin in range(0, some.shape[1], width):
+        part = slice(begin, begin + width)
+        made[:, part] = slopes @ _solved(kkt, slopes.T @ some[:, part])
+    return 2.0 * factor * made
 
 
 def _solved(kkt: Kkt, sides: Array) -> Array:
