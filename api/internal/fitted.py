@@ -319,12 +319,13 @@ class Fitted(Discretised):
         columns = solver(kkt).solve(unit, np.zeros((self.n_constraints, r)))
         root = np.sqrt(residuals.samples.share)
         psi = loss.slope(residuals.residuals(z) / root) * root
-        psi[np.isnan(residuals.samples.time)] = 0.0  # priors
+        psi[np.isnan(residuals.samples.time)] = 1.0  # what priors expect
         pulls = psi[:, None] * (residuals.residual_jacobian(z) @ columns)
         n = len(psi)
         more = n / (n - self._directions) if n > self._directions else 1.0
         factor = 2.0 * self.symbolic.objective.least_squares
-        covariance = more * factor**2 * (pulls.T @ pulls)
+        slopes = self.layout.parameter_slopes(z)
+        covariance = more * factor**2 * (pulls.T @ pulls) * np.outer(slopes, slopes)
         shape = np.where(np.isnan(found.covariance), np.nan, 1.0)
         shape[found.held] = shape[:, found.held] = 0.0
         return np.asarray(shape * covariance)
