@@ -159,6 +159,7 @@ class Fitted(Discretised):
                 about=about,
                 on=partial(self._nlp, self._built),
                 residuals=self._residuals,
+                runs=solution.trials,
                 loss=self._loss,
                 factor=self.symbolic.objective.least_squares,
             )
