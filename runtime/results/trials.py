@@ -179,7 +179,8 @@ class Trials(ByName, Saved):
     def diagnostics(self) -> Diagnostics:
         """What the residuals say of the assumptions: white, normal, of the size of std, unrelated
         to the inputs, without outliers."""
-        return diagnostics(self.trials, {}, {})
+        measured = {name for run in self.trials for name in run.measurements}
+        return diagnostics(self.trials, dict.fromkeys(measured, not self.noise), {})
 
     def report(
         self, path: str | Path, level: float = 0.95, profiles: Sequence[Profile] = ()

@@ -64,7 +64,8 @@ class Identification:
     """Identification of the unknowns: the minimum of J within bounds, its confidence, and the error
     of the steps. finer : makes the trials with finer steps; raises `ValueError` where it cannot.
     weighed : the same with standard deviations for those that are not known. remeasured : the
-    trials with other samples. combine : see `ShootingInference`. given : the trials as they were given.
+    trials with other samples. combine : see `ShootingInference`. given : the trials as they were
+    given.
     """
 
     trials: Simulated
