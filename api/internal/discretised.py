@@ -226,7 +226,7 @@ class Discretised:
             return []
         told = {
             *names_of(list(guess or ()), "guess"),
-            *(m for t in self.trials for m in t.measurements),
+            *(m for t in self.trials for m in t.measured),
         }
         pairs = kinematic_pairs(self.model)
         return [x for x in self.layout.states if not told & {x, pairs.get(x)}]
