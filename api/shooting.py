@@ -73,13 +73,14 @@ class Shooting:
     threads : for the objective of a model; default: OMP_NUM_THREADS or the number of processors.
     substeps : steps per interval of the grids. rtol, atol : of "dormand-prince".
 
-    The vector q of unknowns holds parameters, unknown initial states, states at inner boundaries,
-    and samples of inputs; see `names`. Derivatives of a hybrid model are those of the motion with
-    the sequence of events that it has there. Where that changes, or an unknown break of an input
-    passes a sample, the objective has a kink; where an event passes a sample of an output that
-    jumps at it, such as a force, a jump. The object keeps the trajectories of the last q, so that
-    cost and gradient share a simulation: it is not for several threads at once. Raises `ValueError`
-    for whatever does not fit, before anything is derived or compiled.
+    The vector q of unknowns holds parameters (themselves, where their logarithms are estimated),
+    unknown initial states, states at inner boundaries, and samples of inputs; see `names`.
+    Derivatives of a hybrid model are those of the motion with the sequence of events that it has
+    there. Where that changes, or an unknown break of an input passes a sample, the objective has a
+    kink; where an event passes a sample of an output that jumps at it, such as a force, a jump. The
+    object keeps the trajectories of the last q, so that cost and gradient share a simulation: it is
+    not for several threads at once. Raises `ValueError` for whatever does not fit, before anything
+    is derived or compiled.
     """
 
     def __init__(
@@ -275,13 +276,12 @@ class Shooting:
             return self._finest if given is self._given else self._finer(given)
 
         def remeasured(record: Record) -> Simulated:
-            known, fine = (
-                [
-                    trial.remeasured({name: y for (j, name), y in record.items() if j == k})
-                    for k, trial in enumerate(trials)
-                ]
-                for trials in (given.trials, given.fine)
-            )
+            known = [
+                trial.remeasured({name: y for (j, name), y in record.items() if j == k})
+                for k, trial in enumerate(given.trials)
+            ]
+            parts = 1 if isinstance(self.system, Hybrid) else given.steps.substeps
+            fine = [trial.refined(parts) for trial in known]
             return self._make(replace(given, trials=known, fine=fine))
 
         about = (finer, weighed, remeasured, self.trials)

@@ -114,7 +114,10 @@ class CollocationInference:
         if place is not None:
             low[place] = high[place] = value
         problem = replace(self.problem, callbacks=nlp.plans, bounds=(low, high))
-        chosen = SolverOptions({"max_iter": _ITERATIONS})
+        # tolerances are those of -2 log L, whatever the unit of the samples; Newton's steps pass
+        # the acceptable ones but where rounding of large states keeps them there
+        options = {"obj_scaling_factor": 1.0 / self.about.variance, "acceptable_iter": 2}
+        chosen = SolverOptions({"max_iter": _ITERATIONS, **options})
         start = Start(np.clip(z, low, high), multipliers)
         return solve(problem, start, chosen, lambda step: None)
 

@@ -243,7 +243,8 @@ class NLP:
             self._called(Plan([call], [], values.size), values.size, z, values.reshape(-1))
         entries = self._entries(trial, family)
         index = [entries[j][0] + entries[j][1] * np.arange(n) for j in columns]
-        return np.array(labels, dtype=np.intp), np.array(index, dtype=np.intp), values
+        places_in_z = np.array(index, dtype=np.intp).reshape(len(labels), n)
+        return np.array(labels, dtype=np.intp), places_in_z, values
 
     def arguments(
         self, trial: int, family: str, what: str, arrays: tuple[Array, Array, Array]

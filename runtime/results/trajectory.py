@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from kinesym.checks import suggest
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.animate import animate
 from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS
@@ -55,6 +56,11 @@ class Named(dict[str, float]):
 
     def __getitem__(self, key: object) -> float:
         return super().__getitem__(key_name(key))
+
+    def __missing__(self, key: str) -> float:
+        owned = [name for name in self if name.startswith(f"{key}[")]
+        words = f"it has a value per owner, {listed(owned, 4)}" if owned else suggest(key, self)
+        raise KeyError(f"there is no {key}; {words}")
 
     def __contains__(self, key: object) -> bool:
         return super().__contains__(getattr(key, "name", key))

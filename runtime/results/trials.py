@@ -41,11 +41,12 @@ class Trials(ByName, Saved):
     """A result with trajectories of several trials.
 
     `result["theta"]` is the trajectory of the first trial, `result.trials[k]["theta"]` that of
-    trial k. message : a sentence on how the solve ended. parameters : identified ones. known :
-    those that were given. notes : sentences on what cannot be relied on. timings : seconds by what
-    they were spent on. model : its name. uncertainty : what is known of the errors of estimates, if
-    it is; `parameters` shows it as a table. noise : standard deviations of measurements that were
-    not given but estimated. inference : the problem, for what needs it.
+    trial k, and `result.trials[k].parameters` has all of its parameters. message : a sentence on
+    how the solve ended. parameters : identified ones, with their owners. known : those that were
+    given, the same in all trials. notes : sentences on what cannot be relied on. timings : seconds
+    by what they were spent on. model : its name. uncertainty : what is known of the errors of
+    estimates, if it is; `parameters` shows it as a table. noise : standard deviations of
+    measurements that were not given but estimated. inference : the problem, for what needs it.
     """
 
     success: bool

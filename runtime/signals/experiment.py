@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -400,7 +401,7 @@ def _labels(given: Any) -> dict[str, str]:
             raise ValueError(
                 "the label trial is the number of the experiment itself; call yours something else"
             )
-        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        text = str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
         check_text(text, f"the label {label}")
         found[label] = text
     return found

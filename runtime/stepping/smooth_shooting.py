@@ -195,12 +195,8 @@ class SmoothTrials(Simulated):
 
     def _trajectory(self, q: Array, z: Array, number: int) -> Trajectory:
         layout, trial, fine = self.nlp.layout, self.trials[number], self._fine[number]
-        part, n, system, values = (
-            self.substeps,
-            len(layout.states),
-            self.system,
-            self.values(q, number),
-        )
+        part, n, system = self.substeps, len(layout.states), self.system
+        values = self.values(q, number)
         rows = layout.trajectories(z, number)[:, ::part].copy()
         outputs = self.nlp.outputs(z, number)
         return Trajectory(
