@@ -39,7 +39,7 @@ class Signal:
     A signal that is linear or cubic is known from its first to its last time, a held one from its
     first. `signal(t)` are values at times (n,); at a jump those after it. `Signal.pieces` takes
     straight lines that may jump from one to the next. A linear signal that is measured may have
-    missing samples, NaN; an input may not.
+    missing samples, NaN or masked; an input may not.
 
     Raises `ValueError` for shapes, what is not finite, and times that do not increase.
     """
@@ -469,6 +469,8 @@ def segments(inputs: Mapping[str, Signal], begin: float, end: float) -> Segments
 
 def _without_gaps(times: Any, values: Any) -> tuple[Any, Any, Array]:
     """Times and values (B,) without missing samples, and the times of these."""
+    if np.ma.isMaskedArray(values):
+        values = real_array(values, "the values of a signal", missing=True)
     row = np.asarray(values)
     if row.ndim != 1 or row.dtype.kind != "f" or not np.isnan(row).any() or np.isnan(row).all():
         return times, values, np.empty(0)

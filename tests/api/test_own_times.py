@@ -284,8 +284,12 @@ def test_too_many_samples_for_an_interval():
 
 def test_inputs_have_no_gaps():
     gap = ks.Signal([0.0, 1.0, 2.0], [0.0, np.nan, 1.0])
-    with pytest.raises(ValueError, match="input F is NaN at t = 1 s: only measurements"):
-        ks.Experiment([0.0, 1.0, 2.0], inputs={F: gap})
+    masked = ks.Signal([0.0, 1.0, 2.0], np.ma.masked_array([0.0, 7.0, 1.0], [False, True, False]))
+    for signal in (gap, masked):
+        with pytest.raises(ValueError, match="input F is NaN at t = 1 s: only measurements"):
+            ks.Experiment([0.0, 1.0, 2.0], inputs={F: signal})
+        trial = ks.Experiment([0.0, 2.0], measurements={x: signal})
+        np.testing.assert_array_equal(trial.measured["x"], [0.0, np.nan, 1.0])
 
 
 def test_unknown_inputs_are_not_for_nodes_at_samples():
