@@ -79,8 +79,7 @@ class _Slot:
     def lowering(self, expression: sp.Expr, signals: Mapping[str, int]) -> Lowering:
         """A translator of an expression at this place."""
         s, used = self.s, _needed(self.s.problem, expression)
-        values = self._states(used)
-        values |= {u: v for u, v in self._inputs().items() if used is None or u in used}
+        values = self._states(used) | self._inputs(used)
         values |= {f: signals[name_of(f)] for f in s.problem.signals if name_of(f) in signals}
         at = At(values, self._time())
         return s.lowering(at, self._slopes(at) if used is None else ())
@@ -113,28 +112,34 @@ class _Slot:
         x0, x1 = map(s.nodes, s.x)
         return [x0, *(s.nodes(x) for x, _ in s.inner), x1]
 
-    def _inputs(self) -> dict[sp.Basic, int]:
+    def _inputs(self, used: set[sp.Basic] | None) -> dict[sp.Basic, int]:
         """Unknown inputs, and algebraic states that have values at the stages."""
-        s, g, problem = self.s, self.s.graph, self.s.problem
+        g, scheme = self.s.graph, self.s.scheme
         found: dict[sp.Basic, int] = {}
+        for symbol, row in self._rows_of_inputs().items():
+            if used is not None and symbol not in used:
+                continue
+            if len(row) == 1:
+                found[symbol] = row[0]
+                continue
+            name, staged = name_of(symbol), symbol in self.s.problem.staged
+            linear = name in self.s.problem.linear
+            places = scheme.nodes if staged else (0.0, 1.0) if linear else scheme.knots
+            value = _mixed(g, _basis(g, places, self.share), row)
+            found[symbol] = self.s.link(f"{name} at {self.label}", value)
+        return found
+
+    def _rows_of_inputs(self) -> dict[sp.Basic, list[int]]:
+        """What each has in the interval: at the stages, or at the left node if it is held, at both
+        if it is linear, else at the knots."""
+        s, problem = self.s, self.s.problem
         stages = [s.nodes(stage) for stage in s.stages]
-        weights = _basis(g, s.scheme.nodes, self.share)
-        for symbol, *row in zip(problem.staged, *stages, strict=True) if stages else ():
-            found[symbol] = self._link(symbol, _mixed(g, weights, row))
-        u0, u1 = map(s.nodes, s.u)
-        ends = dict(zip(problem.node_inputs, zip(u0, u1, strict=True), strict=True))
-        for symbol, (begin, end) in ends.items():
-            if name_of(symbol) in problem.held:
-                found[symbol] = begin
-            elif name_of(symbol) in problem.linear:
-                row = _basis(g, (0.0, 1.0), self.share)
-                found[symbol] = self._link(symbol, _mixed(g, row, [begin, end]))
-        inner = [s.nodes(u) for _, u in s.inner]
-        weights = _basis(g, s.scheme.knots, self.share)
-        for k, symbol in enumerate(problem.inner_inputs):
-            begin, end = ends[symbol]
-            values = [begin, *(row[k] for row in inner), end]
-            found[symbol] = self._link(symbol, _mixed(g, weights, values))
+        found = {x: [row[k] for row in stages] for k, x in enumerate(problem.staged)}
+        inner = [dict(zip(problem.inner_inputs, s.nodes(u), strict=True)) for _, u in s.inner]
+        for symbol, begin, end in zip(problem.node_inputs, *map(s.nodes, s.u), strict=True):
+            within = [row[symbol] for row in inner if symbol in row]
+            held = name_of(symbol) in problem.held
+            found[symbol] = [begin] if held else [begin, *within, end]
         return found
 
     def _time(self) -> int:
@@ -159,9 +164,6 @@ class _Slot:
             slope = g.mul(_mixed(g, weights, row), g.inv(s.spans[1]))
             found[x] = s.link(f"rate of {name_of(x)} at {self.label}", slope)
         return [found.get(x, g.zero) for x in s.problem.model.states]
-
-    def _link(self, symbol: sp.Basic, value: int) -> int:
-        return self.s.link(f"{name_of(symbol)} at {self.label}", value)
 
 
 def _basis(g: Graph, knots: Sequence[float], share: int) -> list[int]:

@@ -147,6 +147,12 @@ def _timed(channel: TimedManifest, trial: Experiment) -> tuple[Array, Array, Arr
     if own is not None:
         interval, share = own.places(trial.grid)
         here = slots(interval), interval
+        if (most := 1 + int(here[0].max(initial=0))) > channel.slots:
+            raise ValueError(
+                f"measurement {channel.name} has {most} samples in an interval of this grid, more "
+                f"than the {channel.slots} of the grid that the problem was made for; make another "
+                "problem on this grid"
+            )
         shares[here], y[here] = share, own.values[own.present]
         w[here] = trial.divisors[channel.name][own.present] ** -2.0
     grid = trial.grid

@@ -298,9 +298,10 @@ class Experiment:
         return {name: signal_of(x, self.grid, f"input {name}") for name, x in given.items()}
 
     def _with_times(self, name: str, given: Signal | TimedSamples) -> TimedSamples:
-        if isinstance(given, TimedSamples):
-            return given
-        return TimedSamples.of(given, self.grid, f"measurement {name}")
+        what = f"measurement {name}"
+        own = given if isinstance(given, TimedSamples) else TimedSamples.of(given, what)
+        own.check_within(self.grid, what)
+        return own
 
     def _measured(self, given: Mapping[str, Any]) -> dict[str, Array]:
         found: dict[str, Array] = {}

@@ -23,9 +23,9 @@ class TimedSamples:
     values: Array
 
     @classmethod
-    def of(cls, signal: Signal, grid: Array, what: str) -> TimedSamples:
-        """The samples of a signal, all within a grid (N,); raises `ValueError`, naming `what`, for
-        others, and for signals that are not made of samples."""
+    def of(cls, signal: Signal, what: str) -> TimedSamples:
+        """The samples of a signal; raises `ValueError`, naming `what`, for one that is not made of
+        samples."""
         if signal.expressions or signal.between not in BETWEEN:
             raise ValueError(
                 f"{what} is a signal of pieces; measured are samples: ks.Signal(times, values)"
@@ -33,16 +33,18 @@ class TimedSamples:
         times = np.concatenate([signal.begin, signal.gaps])
         order = np.argsort(times)
         values = np.append(signal.value, np.full(len(signal.gaps), np.nan))[order]
-        times = times[order]
-        slack = _TOGETHER * (grid[-1] - grid[0])
-        outside = ~np.isnan(values) & ((times < grid[0] - slack) | (times > grid[-1] + slack))
+        return cls(times[order], values)
+
+    def check_within(self, grid: Array, what: str) -> None:
+        """Raise `ValueError`, naming `what`, for a sample outside a grid (N,)."""
+        times, slack = self.times, _TOGETHER * (grid[-1] - grid[0])
+        outside = self.present & ((times < grid[0] - slack) | (times > grid[-1] + slack))
         if outside.any():
             k = int(np.argmax(outside))
             raise ValueError(
                 f"{what} has a sample at t = {times[k]:g} s, but the time of the experiment is "
                 f"{grid[0]:g} ... {grid[-1]:g}; extend that, or cut the samples"
             )
-        return cls(times, values)
 
     @property
     def present(self) -> NDArray[np.bool_]:

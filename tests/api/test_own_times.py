@@ -282,6 +282,22 @@ def test_too_many_samples_for_an_interval():
         fitted({x: y}, nodes=11)
 
 
+def test_another_grid():
+    """Samples stay, within it."""
+    grid, times = np.linspace(0.0, 5.0, 11), np.linspace(0.1, 4.9, 40)
+    trial = ks.Experiment(grid, measurements={x: ks.Signal(times, drawn(times))})
+    np.testing.assert_array_equal(trial.on_grid(np.linspace(0.0, 5.0, 8)).timed["x"].times, times)
+    with pytest.raises(
+        ValueError, match=r"measurement x has a sample at t = 4.03.* s, but the time"
+    ):
+        trial.on_grid(grid[:9])
+    coarse = ks.Collocation(oscillator(), trial, unknown={k: None, c: None})
+    fine = ks.Collocation(oscillator(), trial.refined(4), unknown={k: None, c: None})
+    solution = coarse.solve({k: 3.0, c: 0.1})
+    with pytest.raises(ValueError, match="x has 4 samples in an interval of this grid, more than"):
+        fine.covariance(solution)
+
+
 def test_inputs_have_no_gaps():
     gap = ks.Signal([0.0, 1.0, 2.0], [0.0, np.nan, 1.0])
     masked = ks.Signal([0.0, 1.0, 2.0], np.ma.masked_array([0.0, 7.0, 1.0], [False, True, False]))
