@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym import checks
 from kinesym.continuous_adjoint import sampled_gradient
+from kinesym.internal.combination import combination
 from kinesym.internal.finer_steps import finer_shooting
 from kinesym.internal.hybrid_shooting import hybrid_trials
 from kinesym.internal.problem import kinematic_pairs, warn_of_degrees
@@ -289,7 +290,7 @@ class Shooting:
             fine = [trial.refined(parts) for trial in known]
             return self._make(replace(given, trials=known, fine=fine))
 
-        about = (finer, weighed, remeasured, self.trials)
+        about = (finer, weighed, remeasured, combination, self.trials)
         return Identification(trials, self.bounds, *about, dict(self.timings))
 
     @cached_property

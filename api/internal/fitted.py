@@ -37,7 +37,12 @@ from kinesym.runtime.results.noise import (
     with_noise,
 )
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import Confidence, kkt_at, parameter_confidence
+from kinesym.runtime.results.statistics import (
+    Confidence,
+    clear_confidence,
+    kkt_at,
+    parameter_confidence,
+)
 from kinesym.runtime.results.undetermined import solver
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
@@ -159,6 +164,7 @@ class Fitted(Discretised):
                 about=about,
                 on=partial(self._nlp, self._built),
                 residuals=self._residuals,
+                runs=solution.trials,
                 loss=self._loss,
                 factor=self.symbolic.objective.least_squares,
             )
@@ -280,9 +286,10 @@ class Fitted(Discretised):
 
     def _covariance(self, solution: Solution, kkt: Kkt) -> Confidence:
         """How far a solution tells the parameters."""
-        given = (solution.free_vector, multipliers_of(solution))
-        found = parameter_confidence(self.nlp, kkt, *given)
-        covariance = self._variance(solution) * found.covariance
+        z, variance = solution.free_vector, self._variance(solution)
+        clear = clear_confidence(self.nlp, kkt, z, variance)
+        found = clear or parameter_confidence(self.nlp, kkt, z, multipliers_of(solution))
+        covariance = variance * found.covariance
         if self._robust:
             covariance = self._sandwich(solution, kkt, found)
         return replace(found, covariance=covariance)

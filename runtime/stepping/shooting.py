@@ -64,7 +64,8 @@ class Identification:
     """Identification of the unknowns: the minimum of J within bounds, its confidence, and the error
     of the steps. finer : makes the trials with finer steps; raises `ValueError` where it cannot.
     weighed : the same with standard deviations for those that are not known. remeasured : the
-    trials with other samples. given : the trials as they were given.
+    trials with other samples. combine : see `ShootingInference`. given : the trials as they were
+    given.
     """
 
     trials: Simulated
@@ -72,6 +73,7 @@ class Identification:
     finer: Callable[[], FinerTrials]
     weighed: Callable[[Mapping[str, float]], Identification]
     remeasured: Callable[[Record], Simulated]
+    combine: Callable[[Any, Trajectory], Any]
     given: Sequence[Experiment]
     timings: Mapping[str, float] = field(default_factory=dict)
 
@@ -265,7 +267,8 @@ class Identification:
         about = self._uncertainty(J, sure, noise)
 
         def inference() -> ShootingInference:
-            return ShootingInference(self.trials, self.bounds, q, about, self.remeasured)
+            asked = (self.remeasured, self.combine)
+            return ShootingInference(self.trials, self.bounds, q, about, *asked)
 
         return Fit(
             success=found.success,

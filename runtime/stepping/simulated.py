@@ -172,6 +172,10 @@ class Simulated(ABC):
         """d gaps/d q."""
         return csr_array((0, q.size))
 
+    def end_slopes(self, q: Array, trial: int, state: str) -> Array:
+        """d x(end)/d q of a state of a trial, (n,)."""
+        raise ValueError("derivatives of the end are known of models without events only")
+
     @abstractmethod
     def trajectories(self, q: Array) -> list[Trajectory]:
         """The trials with their measurements."""

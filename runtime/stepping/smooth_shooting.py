@@ -236,6 +236,11 @@ class SmoothTrials(Simulated):
 
     # -- derivatives ------------------------------------------------------------------------
 
+    def end_slopes(self, q: Array, trial: int, state: str) -> Array:
+        N, row = self.unknowns.nodes[trial], self.unknowns.states.index(state)
+        last = self.nlp.layout.offsets[trial] + (row + 1) * N - 1
+        return np.asarray(self.tangent(q)[0][[last]].toarray()[0])
+
     def _forward_gradient(self, q: Array) -> Array:
         direct = self.nlp.gradient(self.simulate(q))
         return np.asarray(self.tangent(q)[0].T @ direct)

@@ -48,6 +48,12 @@ EXPECTED = {
         closely(said["whole"].time[-1], 1.7324, 0.001),
         Path("pendulum.png").exists() and Path("fit.nc").exists(),
     ],
+    "intervals": lambda said: [
+        closely(said["fit"].parameters["k"], 40.0, 0.5),
+        closely(said["fit"].parameters["b[s03]"], 1.1, 0.1),
+        said["profile"].low < 40.0 < said["profile"].high,
+        Path("device.html").exists() and Path("device_pictures").is_dir(),
+    ],
     "simulation": lambda said: [
         said["runs"]["theta"].shape == (1000, 5000),
         abs(said["exact"].run["theta"] - said["pushed"][1]["theta"]).max() < 1e-6,
