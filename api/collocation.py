@@ -75,6 +75,8 @@ class Collocation(Fitted):
     unknown_inputs : inputs to be found, with bounds (low, high) or None; they have a value at each
         stage, unless they are `held` or `linear` between nodes, as those are that are measured.
     threads : for the evaluation; default: OMP_NUM_THREADS or the number of processors.
+    sensors : channels by name, expressions of states, inputs and parameters, {"imu": g * theta +
+        b}; symbols in them that the model does not have become parameters. See `sensor`.
 
     Raises `ValueError` for whatever does not fit, before anything is derived or compiled, and
     `MemoryError` if the matrices would not fit into memory.

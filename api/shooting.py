@@ -17,6 +17,7 @@ from kinesym.internal.combination import combination
 from kinesym.internal.finer_steps import finer_shooting
 from kinesym.internal.hybrid_shooting import hybrid_trials
 from kinesym.internal.problem import kinematic_pairs, warn_of_degrees
+from kinesym.internal.sensors import with_sensors
 from kinesym.internal.shooting_arguments import (
     ShootingArguments,
     shooting_arguments,
@@ -73,6 +74,8 @@ class Shooting:
         are unknowns too, and continuity is an equation (optimiser "ipopt").
     threads : for the objective of a model; default: OMP_NUM_THREADS or the number of processors.
     substeps : steps per interval of the grids. rtol, atol : of "dormand-prince".
+    sensors : channels by name, expressions of states, inputs and parameters, {"imu": g * theta +
+        b}; symbols in them that the model does not have become parameters. See `sensor`.
 
     The vector q of unknowns holds parameters (themselves, where their logarithms are estimated),
     unknown initial states, states at inner boundaries, and samples of inputs; see `names`.
@@ -99,7 +102,9 @@ class Shooting:
         substeps: int = 1,
         rtol: float = 1e-9,
         atol: float = 1e-11,
+        sensors: Mapping[str, Any] | None = None,
     ) -> None:
+        system = with_sensors(system, sensors)
         given = self._given = shooting_arguments(
             system,
             trials,

@@ -45,6 +45,7 @@ def found_bands(nlp: NLP, kkt: Kkt, solution: Solution, library: Built | None) -
                 mean={name: run[name] for name in names},
                 deviation={n: np.where(np.isnan(run[n]), np.nan, spread[n]) for n in names},
                 measurements={n: run.measurements[n] for n in names if n in run.measurements},
+                samples=run.samples,
             )
         )
     return Bands(trials=trials, model=solution.model)

@@ -85,12 +85,14 @@ def _states(layout: Layout, first: bool) -> NDArray[np.intp]:
 
 def _of_samples(nlp: NLP, trials: Sequence[Experiment]) -> float:
     """-2 log of the heights of the densities of all samples."""
-    names = (*nlp.about.node_measurements, *nlp.about.interval_measurements)
+    about = nlp.about
+    names = [*about.node_measurements, *about.interval_measurements]
+    names += [channel.name for channel in about.timed]
     return sum(
-        float(np.log(_TAU * trial.std[name][~np.isnan(trial.measurements[name])] ** 2).sum())
+        float(np.log(_TAU * trial.std[name][~np.isnan(trial.measured[name])] ** 2).sum())
         for trial in trials
         for name in names
-        if name in trial.measurements
+        if name in trial.measured
     )
 
 

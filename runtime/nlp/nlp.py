@@ -140,7 +140,19 @@ class NLP:
     @cached_property
     def _every_sample(self) -> Samples:
         found = self._called(self._residual_plan, self._residual_plan.n_out, self._anywhere)
-        return all_samples(self.about, self.layout, found[len(found) // 2 :])
+        return all_samples(self.about, self.layout, found[len(found) // 2 :], self._shares)
+
+    @property
+    def _shares(self) -> list[Array]:
+        """Of each trial, where the slots of measurements at times of their own lie in their
+        intervals, (slots of all, N - 1)."""
+        channels = [f"at{c}" for c in range(len(self.about.timed))]
+        return [
+            np.concatenate([np.zeros(0), *(data["interval", at][0] for at in channels)]).reshape(
+                -1, grid.size - 1
+            )
+            for data, grid in zip(self._data, self.layout.grids, strict=True)
+        ]
 
     @property
     def _anywhere(self) -> Array:
@@ -203,6 +215,16 @@ class NLP:
                 name = labels[k].removesuffix(", stage 1") if len(stages) > 1 else labels[k]
                 result[name] = at_nodes(part, stages, self.about.to_ends, grid)
         return result
+
+    def timed(self, z: Array, trial: int) -> Array:
+        """What the model has in the slots of measurements at times of their own, (slots of all,
+        N - 1)."""
+        count, n = len(self._shares[trial]), self.layout.points(trial, "interval")
+        values = np.empty((count, n))
+        if count:
+            place = {(trial, "interval"): rows(count, n)}
+            self._called(self._plan("timed", place, [], count * n), 0, z, values.reshape(-1))
+        return values
 
     def output_slopes(
         self, built: Built, z: Array, trial: int, family: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.results.kkt import ADDED, Kkt, KktFactors
 from kinesym.runtime.results.plot import chosen, chosen_trial, panels
 from kinesym.runtime.results.saved import Saved
-from kinesym.runtime.results.trajectory import ByName, OverTime
+from kinesym.runtime.results.trajectory import ByName, OverTime, SampleTable
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import html_table
 
@@ -34,7 +34,8 @@ _PAIRS = ((0.0, ADDED[2]), (ADDED[0], ADDED[1]), (ADDED[1], ADDED[2]))
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Band(ByName, Saved):
     """The trajectories of a trial over time (N,), `mean`, with their standard deviations,
-    `deviation`, by name, and what was measured. `band["theta"]` is a deviation.
+    `deviation`, by name, and what was measured, at nodes or at times of its own (see `Trajectory`).
+    `band["theta"]` is a deviation.
 
     NaN is what nothing determines.
     """
@@ -43,6 +44,7 @@ class Band(ByName, Saved):
     mean: Mapping[str, OverTime]
     deviation: Mapping[str, OverTime]
     measurements: Mapping[str, OverTime]
+    samples: SampleTable = field(default_factory=dict)
 
     def __getitem__(self, key: object) -> Array:
         return self.deviation[chosen([key_name(key)], self.deviation)[0]]
@@ -103,6 +105,10 @@ class Bands(ByName, Saved):
         for axis, name in zip(axes, wanted, strict=True):
             if name in band.measurements:
                 axis.plot(band.time, band.measurements[name], ".", ms=2.0, color="0.55")
+            if band.samples:
+                mine = band.samples["channel"] == name
+                rows = (band.samples[column][mine] for column in ("time", "measured"))
+                axis.plot(*rows, ".", ms=2.0, color="0.55")
             axis.fill_between(band.time, *band.limits(name, level), alpha=0.3, lw=0.0)
             axis.plot(band.time, band.mean[name], lw=1.2)
         return figure

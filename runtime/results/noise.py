@@ -14,7 +14,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.estimates import Noise
-from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.results.trajectory import SampleTable, Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 
 R = TypeVar("R")
@@ -59,7 +59,7 @@ def _samples_of(trials: Sequence[Experiment]) -> dict[str, Array]:
     """All samples of each group that are there."""
     found: dict[str, list[Array]] = {}
     for (k, name), group in groups_of(trials).items():
-        row = trials[k].measurements[name]
+        row = trials[k].measured[name]
         found.setdefault(group, []).append(row[~np.isnan(row)])
     return {group: np.concatenate(rows) for group, rows in found.items()}
 
@@ -69,7 +69,7 @@ def first_std(trials: Sequence[Experiment]) -> dict[str, float]:
     channels then count alike, whatever their units."""
     found: dict[str, list[float]] = {}
     for (k, name), group in groups_of(trials).items():
-        row = trials[k].measurements[name]
+        row = trials[k].measured[name]
         spread, largest = float(np.nanstd(row)), float(np.nanmax(np.abs(row)))
         found.setdefault(group, []).append(spread if spread > _CONSTANT * largest else largest)
     return {group: float(np.sqrt(np.mean(np.square(s)))) or 1.0 for group, s in found.items()}
@@ -210,8 +210,20 @@ def with_noise(
             if group in found
         }
         std = {**run.std, **own}
-        made.append(replace(run, std={n: std[n] for n in run.measurements if n in std}))
+        std = {n: std[n] for n in run.measurements if n in std}
+        made.append(replace(run, std=std, samples=_with_std(run.samples, trial, found)))
     return made
+
+
+def _with_std(samples: SampleTable, trial: Experiment, found: Mapping[str, float]) -> SampleTable:
+    """The table of samples at times of their own with standard deviations that were estimated."""
+    if not samples:
+        return samples
+    std = np.array(samples["std"])
+    for name, group in trial.unknown_std.items():
+        if group in found:
+            std[samples["channel"] == name] = found[group]
+    return {**samples, "std": std}
 
 
 def settled(

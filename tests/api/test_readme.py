@@ -42,6 +42,8 @@ EXPECTED = {
         closely(said["estimates"].parameters["p"], 12.0, 0.05),
         closely(said["estimates"].parameters["b[s02]"], 1.5, 0.1),
         closely(said["estimates"].trials[2].parameters["c"], -0.5, 0.05),
+        closely(said["sensed"].parameters["drift"], 0.2, 0.01),
+        closely(said["sensed"].estimated_std["gyro"], 0.05, 0.003),
         closely(said["swung"].objective, 9.314, 0.001),
         closely(said["whole"].time[-1], 1.7324, 0.001),
         Path("pendulum.png").exists() and Path("fit.nc").exists(),
