@@ -24,6 +24,7 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.undetermined import Projected, solver
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.profile import Held
+from kinesym.runtime.statistics.sandwich import Influence
 
 #: Iterations after which a neighbouring problem counts as not solved.
 _ITERATIONS = 200
@@ -50,7 +51,7 @@ class CollocationInference:
     loss: RobustLoss | None
     factor: float
 
-    def scores(self) -> tuple[Sequence[Array], int, float]:
+    def influences(self) -> tuple[Sequence[Influence], float, float]:
         """See `Inference`."""
         z, r = self.best.z, len(self.nlp.layout.parameters)
         unit = np.zeros((self.nlp.n_variables, r))
@@ -63,7 +64,7 @@ class CollocationInference:
         pulls = 2.0 * self.factor * (self.residuals.residual_jacobian(z) @ columns)
         directions = free_directions(self.kkt)
         taken = float(r if directions is None else directions)
-        return samples.over_time(slope[:, None] * pulls), int(samples.counts.sum()), taken
+        return samples.influences(slope, pulls), float(samples.counts.sum()), taken
 
     def profile(self, name: str, level: float) -> Profile:
         """The profile likelihood of a parameter. The parameter is fixed by its bounds, so that

@@ -13,6 +13,7 @@ from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.courses import at_place
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.sandwich import Influence
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,17 +47,21 @@ class Samples:
             self.counts[which],
         )
 
-    def over_time(self, rows: Array) -> list[Array]:
-        """Rows (n, r) summed over what was measured at the same time, in order of time, (K, r) for
-        each trial."""
-        found = []
-        timed = np.isfinite(self.time)  # priors are not
-        for trial in np.unique(self.trial[timed]):
-            mine = timed & (self.trial == trial)
+    def influences(self, residuals: Array, pulls: Array) -> list[Influence]:
+        """What they do to estimates, by trial and channel, from residuals (n,) and the derivatives
+        of the estimates, (n, r); of means of neighbours, and of one sample in two rows, the
+        residual of one sample. Priors, which have no time, are left out."""
+        found, root = [], np.sqrt(self.share)
+        timed = np.isfinite(self.time)
+        for trial, channel in np.unique(np.array([self.trial, self.channel]).T[timed], axis=0):
+            mine = timed & (self.trial == trial) & (self.channel == channel)
             times, place = np.unique(self.time[mine], return_inverse=True)
-            total = np.zeros((len(times), rows.shape[1]))
-            np.add.at(total, place, rows[mine])
-            found.append(total)
+            one, total = np.zeros((2, len(times)))
+            pull = np.zeros((len(times), pulls.shape[1]))
+            np.add.at(one, place, root[mine] * residuals[mine])
+            np.add.at(total, place, self.share[mine])
+            np.add.at(pull, place, root[mine, None] * pulls[mine])
+            found.append(Influence(int(channel), int(trial), times, one / total, pull))
         return found
 
     def groups(self, of: dict[tuple[int, str], int]) -> NDArray[np.intp]:

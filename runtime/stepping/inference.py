@@ -16,6 +16,7 @@ from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.profile import Held
+from kinesym.runtime.statistics.sandwich import Influence
 from kinesym.runtime.stepping.measured import measured
 from kinesym.runtime.stepping.simulated import Simulated
 
@@ -35,7 +36,7 @@ class ShootingInference:
     on: Callable[[Record], Simulated]
     combine: Callable[[Any, Trajectory], Any]
 
-    def scores(self) -> tuple[Sequence[Array], int, float]:
+    def influences(self) -> tuple[Sequence[Influence], float, float]:
         """See `Inference`."""
         found = measured(self.trials, self.q)
         which = np.isin(found.unknowns, self._free)
@@ -43,12 +44,12 @@ class ShootingInference:
         bend, slope = (np.ones_like(e), e) if loss is None else (loss.bend(e), loss.slope(e))
         size = np.linalg.norm(x, axis=0)
         unit = x / size
-        pulls = slope[:, None] * np.linalg.solve(unit.T @ (bend[:, None] * unit), unit.T).T / size
+        pulls = np.linalg.solve(unit.T @ (bend[:, None] * unit), unit.T).T / size
         rows = np.zeros((len(e), len(self.trials.unknowns.parameters)))
         numbers = found.unknowns[which]
         mine = numbers < rows.shape[1]
         rows[:, numbers[mine]] = pulls[:, mine]
-        return found.samples.over_time(rows), len(e), float(which.sum())
+        return found.samples.influences(slope, rows), float(len(e)), float(which.sum())
 
     def profile(self, name: str, level: float) -> Profile:
         """The profile likelihood of an unknown."""
