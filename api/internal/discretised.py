@@ -27,6 +27,7 @@ from kinesym.internal.problem import (
     symbolic_problem,
     warn_of_degrees,
 )
+from kinesym.internal.sensors import with_sensors
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
@@ -71,8 +72,9 @@ class Discretised:
         path: Sequence[Any] = (),
         unknown_inputs: Mapping[Any, Any] | None = None,
         threads: int | None = None,
+        sensors: Mapping[str, Any] | None = None,
     ) -> None:
-        given = posed(system, trials, unknown_inputs, path, boundary)
+        given = posed(with_sensors(system, sensors), trials, unknown_inputs, path, boundary)
         self.model = model = given.model
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)
@@ -226,7 +228,7 @@ class Discretised:
             return []
         told = {
             *names_of(list(guess or ()), "guess"),
-            *(m for t in self.trials for m in t.measurements),
+            *(m for t in self.trials for m in t.measured),
         }
         pairs = kinematic_pairs(self.model)
         return [x for x in self.layout.states if not told & {x, pairs.get(x)}]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from kinesym.internal.combination import combination
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
@@ -18,6 +20,7 @@ from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.kkt import Kkt, KktFactors
 from kinesym.runtime.results.leverage import free_directions
 from kinesym.runtime.results.profile import Profile, profiled
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.undetermined import Projected, solver
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.profile import Held
@@ -32,7 +35,8 @@ class CollocationInference:
     """A nonlinear program at its solution, asked again.
 
     problem : of IPOPT, of these trials. best : its solution. on : makes the nonlinear program of
-    other trials. residuals : of a library with their kernels. loss, factor : of the least squares.
+    other trials. residuals : of a library with their kernels. runs : trajectories of the solution.
+    loss, factor : of the least squares.
     """
 
     nlp: NLP
@@ -43,6 +47,7 @@ class CollocationInference:
     about: Uncertainty
     on: Callable[[Sequence[Experiment]], NLP]
     residuals: NLP
+    runs: Sequence[Trajectory]
     loss: RobustLoss | None
     factor: float
 
@@ -87,6 +92,27 @@ class CollocationInference:
         bounds, log = (low[place], high[place]), name in self.about.logarithmic
         return profiled(name, start, self.about, bounds, held, level, log)
 
+    def combination(self, expression: Any, trial: int) -> tuple[float, float]:
+        """See `Inference`."""
+        layout, run = self.nlp.layout, self.runs[trial]
+        found = combination(expression, run)
+        slopes = np.zeros((self.nlp.n_variables, 1))
+        for name, slope in found.parameters.items():
+            if name in layout.owned.parameters:
+                own = layout.owned.places(trial)[layout.owned.parameters.index(name)]
+                slopes[layout.parameter_offset + own] = (
+                    slope * layout.parameter_slopes(self.best.z)[own]
+                )
+        for k, side in ((0, found.starts), (-1, found.ends)):
+            for name, slope in side.items():
+                if name not in layout.at_nodes:
+                    raise ValueError(f"{name} has no value at nodes; take a state with a rate")
+                N, place = layout.nodes[trial], layout.at_nodes.index(name)
+                slopes[layout.offsets[trial] + place * N + k % N] += slope
+        spread = self._factors.solve(slopes, np.zeros((self.nlp.n_constraints, 1)))[:, 0]
+        variance = 2.0 * self.about.variance * float(slopes[:, 0] @ spread)
+        return found.value, float(np.sqrt(variance)) if variance >= 0.0 else np.nan
+
     def refit(self, record: Record) -> Array | None:
         """Estimates from other measurements, from the solution; None without convergence."""
         trials = [
@@ -115,7 +141,10 @@ class CollocationInference:
         if place is not None:
             low[place] = high[place] = value
         problem = replace(self.problem, callbacks=nlp.plans, bounds=(low, high))
-        chosen = SolverOptions({"max_iter": _ITERATIONS})
+        # tolerances are those of -2 log L, whatever the unit of the samples; Newton's steps pass
+        # the acceptable ones but where rounding of large states keeps them there
+        options = {"obj_scaling_factor": 1.0 / self.about.variance, "acceptable_iter": 2}
+        chosen = SolverOptions({"max_iter": _ITERATIONS, **options})
         start = Start(np.clip(z, low, high), multipliers)
         return solve(problem, start, chosen, lambda step: None)
 

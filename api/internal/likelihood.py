@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 
 import numpy as np
 import sympy as sp
@@ -14,6 +13,8 @@ from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.kkt import Kkt
 from kinesym.runtime.results.likelihood import log_volume
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
@@ -26,25 +27,15 @@ def log_likelihood(
     nlp: NLP,
     trials: Sequence[Experiment],
     kkt: Kkt,
-    objective: float,
-    values: Sequence[Mapping[str, float]],
+    solution: Solution,
 ) -> float:
-    """Of the parameters of a solution; see `Collocation.log_likelihood`.
-
-    kkt : the matrix there. objective : its value. values : of all parameters in
-    each trial.
-    """
+    """Of the parameters of a solution; see `Collocation.log_likelihood`. kkt : the matrix there."""
     _check_terms(problem)
-    prior = _prior(problem)
+    heights = _of_samples(nlp, trials) + _of_prior(_prior(problem), trials, solution.trials)
     layout = nlp.layout
     parameters = np.arange(layout.parameter_offset, layout.n_variables)
-    volume = log_volume(kkt, parameters, [_states(layout, True), _states(layout, False)])[0]
-    return (
-        volume
-        - 0.5 * objective
-        - 0.5 * _of_samples(nlp, trials)
-        - 0.5 * _of_prior(prior, layout, trials, values)
-    )
+    volume = log_volume(kkt, parameters, [_states(layout, True), _states(layout, False)])
+    return volume - 0.5 * (solution.objective + heights)
 
 
 def _check_terms(problem: Problem) -> None:
@@ -94,27 +85,28 @@ def _states(layout: Layout, first: bool) -> NDArray[np.intp]:
 
 def _of_samples(nlp: NLP, trials: Sequence[Experiment]) -> float:
     """-2 log of the heights of the densities of all samples."""
-    names = (*nlp.about.node_measurements, *nlp.about.interval_measurements)
+    about = nlp.about
+    names = [*about.node_measurements, *about.interval_measurements]
+    names += [channel.name for channel in about.timed]
     return sum(
-        float(np.log(_TAU * trial.std[name][~np.isnan(trial.measurements[name])] ** 2).sum())
+        float(np.log(_TAU * trial.std[name][~np.isnan(trial.measured[name])] ** 2).sum())
         for trial in trials
         for name in names
-        if name in trial.measurements
+        if name in trial.measured
     )
 
 
 def _of_prior(
-    prior: Mapping[str, sp.Expr],
-    layout: Layout,
-    trials: Sequence[Experiment],
-    values: Sequence[Mapping[str, float]],
+    prior: Mapping[str, sp.Expr], trials: Sequence[Experiment], found: Sequence[Trajectory]
 ) -> float:
     """-2 log of the heights of the densities of all values of inputs: with the weight 1/sigma^2,
-    one that is held for h has the variance sigma^2/h."""
+    one that is held for h has the variance sigma^2/h. found : trials with their parameters."""
     total = 0.0
-    for (name, weight), (trial, known) in product(prior.items(), zip(trials, values, strict=True)):
-        number = float(weight.subs({s: known[name_of(s)] for s in weight.free_symbols}))
-        if not number > 0.0:
-            raise ValueError(f"the prior of the unknown input {name} has the weight {number:g}")
-        total += float(np.log(_TAU / (number * np.diff(trial.grid))).sum())
+    for name, weight in prior.items():
+        for trial, run in zip(trials, found, strict=True):
+            values = {s: run.parameters[name_of(s)] for s in weight.free_symbols}
+            number = float(weight.subs(values))
+            if not number > 0.0:
+                raise ValueError(f"the prior of the unknown input {name} has the weight {number:g}")
+            total += float(np.log(_TAU / (number * np.diff(trial.grid))).sum())
     return total

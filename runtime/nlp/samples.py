@@ -23,8 +23,8 @@ class Samples:
     share/std^2, the share less than 1 where an interval has several; and for how many samples each
     stands, fewer for means of neighbours.
 
-    Their order: by trial, then intervals, nodes, ends; there by channel; there in time. What has
-    the weight zero, as missing samples do, is left out.
+    Their order: by trial, then intervals, nodes, ends; there by channel; there in time, but for
+    what has times of its own. What has the weight zero, as missing samples do, is left out.
     """
 
     channels: tuple[str, ...]
@@ -87,9 +87,9 @@ def number_of_samples(about: CollocationManifest, trials: Sequence[Experiment]) 
     """The sum of `Samples.counts`, without the kernels of residuals."""
     total = 0.0
     for trial in trials:
-        for name, row in trial.measurements.items():
+        for name, row in trial.measured.items():
             there = np.isfinite(row).astype(np.float64)[None]
-            if name in about.node_measurements:
+            if name not in about.interval_measurements:
                 total += there.sum()
                 continue
             for place, share in about.measured_places:
@@ -98,8 +98,14 @@ def number_of_samples(about: CollocationManifest, trials: Sequence[Experiment]) 
     return total
 
 
-def all_samples(about: CollocationManifest, layout: Layout, weight: Array) -> Samples:
-    """Those of all places that have residuals, the weight zero or not."""
+def all_samples(
+    about: CollocationManifest, layout: Layout, weight: Array, shares: Sequence[Array]
+) -> Samples:
+    """Those of all places that have residuals, the weight zero or not.
+
+    shares : of each trial, where the slots of measurements at times of their own lie in their
+    intervals, (slots of all, N - 1).
+    """
     families = [about.families[f] for f in FAMILIES]
     channels = tuple(dict.fromkeys(name for family in families for name in family.squares))
     rows: list[tuple[Array, ...]] = []
@@ -111,7 +117,9 @@ def all_samples(about: CollocationManifest, layout: Layout, weight: Array) -> Sa
                 if name == "node":
                     time = grid
                 elif name == "interval":
-                    place = about.measured_places[k // len(about.interval_measurements)][0]
+                    between = len(about.interval_measurements)
+                    places, slot = about.measured_places, k - len(about.measured_places) * between
+                    place = shares[trial][slot] if slot >= 0 else places[k // between][0]
                     time = (1.0 - place) * grid[:-1] + place * grid[1:]
                 numbers = (channels.index(label), trial, family.shares[k], family.samples[k])
                 rows.append((*(np.full(n, number) for number in numbers), time))

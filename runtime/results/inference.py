@@ -29,6 +29,10 @@ class Inference(Protocol):
     def profile(self, name: str, level: float) -> Profile:
         """The profile likelihood of a parameter."""
 
+    def combination(self, expression: Any, trial: int) -> tuple[float, float]:
+        """The value of an expression in parameters and states at the ends of a trial, and its
+        standard error."""
+
     def refit(self, record: Record) -> Array | None:
         """Estimates (r,) from other measurements, None if it does not converge."""
 

@@ -9,6 +9,7 @@ from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.results.bands import Band, Bands
 from kinesym.runtime.results.ensemble import Ensemble, Failure
 from kinesym.runtime.results.estimate_error import EstimateError
+from kinesym.runtime.results.estimates import Noise, Uncertainty
 from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState
 from kinesym.runtime.results.fit import Fit, Step
 from kinesym.runtime.results.solution import Solution
@@ -28,6 +29,8 @@ def trajectory():
         "swing",
         {"x": np.where(TIME < 0.5, np.sin(TIME), np.nan)},
         {"x": np.full(11, 0.1)},
+        samples={"channel": np.array(["gyro", "v"]), "measured": np.array([0.5, np.nan])}
+        | {name: np.array([0.1, 0.23]) for name in ("time", "modelled", "std")},
     )
 
 
@@ -68,8 +71,10 @@ def fit():
         gradient=np.zeros(2),
         history=[Step(2.0, np.array([2.0, 0.5]))],
         condition=10.0,
-        covariance=np.eye(2),
-        active=["k"],
+        uncertainty=[
+            Uncertainty(names=["k", "x(0)"], covariance=np.eye(2), held=["k"], freedom=19.0)
+        ],
+        noise=[Noise("x", 0.1, 20.0, 19.0)],
         notes=["a note"],
         timings={"total": 0.1},
         optimizer="least-squares",
