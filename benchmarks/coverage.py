@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -408,9 +409,9 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--fits", nargs="+", choices=FITS, default=list(FITS))
     parser.add_argument(
-        "--records", type=int, default=1000, help="of each model and noise; 0: count what is there"
+        "--records", type=int, default=200, help="of each model and noise; 0: count what is there"
     )
-    parser.add_argument("--workers", type=int, default=1, help="processes")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument(
         "--folder", type=Path, default=Path("build/coverage"), help="where the records are kept"
     )
