@@ -27,6 +27,7 @@ from kinesym.internal.problem import (
     symbolic_problem,
     warn_of_degrees,
 )
+from kinesym.internal.process_noise import driven
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
@@ -71,7 +72,12 @@ class Discretised:
         path: Sequence[Any] = (),
         unknown_inputs: Mapping[Any, Any] | None = None,
         threads: int | None = None,
+        noise: Mapping[Any, Any] | None = None,
     ) -> None:
+        self._noisy = bool(noise)
+        if noise:
+            given_noise = (noise, unknown, known, unknown_inputs, objective)
+            system, unknown, known, unknown_inputs, objective = driven(system, *given_noise)
         given = posed(system, trials, unknown_inputs, path, boundary)
         self.model = model = given.model
         self._threads = checks.threads(threads)
