@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kinesym.internal.pipeline import compile as compile
     from kinesym.internal.problem import held as held
     from kinesym.internal.problem import linear as linear
+    from kinesym.internal.sensors import sensor as sensor
     from kinesym.runtime.results.bands import Bands as Bands
     from kinesym.runtime.results.compare import nrmse as nrmse
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -85,6 +86,8 @@ class Collocation(Fitted):
         the likelihood of the measurements with all trajectories counted in (marginal likelihood),
         and the best trajectories with these; see `log_likelihood`.
     threads : for the evaluation; default: OMP_NUM_THREADS or the number of processors.
+    sensors : channels by name, expressions of states, inputs and parameters, {"imu": g * theta +
+        b}; symbols in them that the model does not have become parameters. See `sensor`.
 
     Raises `ValueError` for whatever does not fit, before anything is derived or compiled, and
     `MemoryError` if the matrices would not fit into memory.
@@ -185,7 +188,7 @@ class Collocation(Fitted):
 
         def fit(
             std: Mapping[str, float], last: tuple[Solution, Mapping[str, float]] | None
-        ) -> tuple[tuple[Solution, Mapping[str, float]], Sequence[Noise]]:
+        ) -> tuple[tuple[Solution, Mapping[str, float]], Sequence[Noise] | None]:
             problem = self._on([trial.with_std(std) for trial in self.trials])
             mine = scaled(chosen, scale_of(self.trials, std))
             if last is None:
@@ -199,7 +202,7 @@ class Collocation(Fitted):
                 later, workspace = problem._solved(*begin, mine, progress)
                 found = after(before, later)
             if not found.success:
-                return (found, std), []
+                return (found, std), None if found.status is Solve.INTERRUPTED else []
             kkt = problem._kkt(found, workspace)
             return (found, std), problem._noise(found, kkt, std, self.trials)
 
@@ -207,7 +210,9 @@ class Collocation(Fitted):
         solution = replace(solution, noise=noise, notes=[*solution.notes, *notes])
         if not noise:
             return solution
-        return self._judged(self._weighted(solution)._certified(solution))
+        std = {**first_std(self.trials), **{n.group: n.std for n in noise if n.std > 0.0}}
+        problem = self._on([trial.with_std(std) for trial in self.trials])
+        return self._judged(problem._certified(solution))
 
     def _of_largest_likelihood(
         self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
@@ -426,9 +431,11 @@ def scaled(chosen: SolverOptions, factor: float) -> SolverOptions:
 
 def after(before: Solution, later: Solution) -> Solution:
     """The later of two solutions, with iterations and seconds of both."""
-    begin = before.iterations + 1
-    moved = [replace(step, number=step.number + begin) for step in later.history]
+    begin = before.iterations
+    moved = [replace(s, number=s.number + begin) for s in later.history if s.number]
     names = [name for name in later.timings if name not in ("derive", "compile")]
     spent = {name: later.timings[name] + before.timings.get(name, 0.0) for name in names}
     spent["total"] -= later.timings["derive"] + later.timings["compile"]
-    return replace(later, history=[*before.history, *moved], timings={**later.timings, **spent})
+    made = replace(later, history=[*before.history, *moved], timings={**later.timings, **spent})
+    when = re.sub(r"after \d+ iterations?", f"after {made.iterations} iterations", made.message)
+    return replace(made, message=when)

@@ -13,9 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym import checks
 from kinesym.continuous_adjoint import sampled_gradient
+from kinesym.internal.combination import combination
 from kinesym.internal.finer_steps import finer_shooting
 from kinesym.internal.hybrid_shooting import hybrid_trials
 from kinesym.internal.problem import kinematic_pairs, warn_of_degrees
+from kinesym.internal.sensors import with_sensors
 from kinesym.internal.shooting_arguments import (
     ShootingArguments,
     shooting_arguments,
@@ -72,14 +74,17 @@ class Shooting:
         are unknowns too, and continuity is an equation (optimiser "ipopt").
     threads : for the objective of a model; default: OMP_NUM_THREADS or the number of processors.
     substeps : steps per interval of the grids. rtol, atol : of "dormand-prince".
+    sensors : channels by name, expressions of states, inputs and parameters, {"imu": g * theta +
+        b}; symbols in them that the model does not have become parameters. See `sensor`.
 
-    The vector q of unknowns holds parameters, unknown initial states, states at inner boundaries,
-    and samples of inputs; see `names`. Derivatives of a hybrid model are those of the motion with
-    the sequence of events that it has there. Where that changes, or an unknown break of an input
-    passes a sample, the objective has a kink; where an event passes a sample of an output that
-    jumps at it, such as a force, a jump. The object keeps the trajectories of the last q, so that
-    cost and gradient share a simulation: it is not for several threads at once. Raises `ValueError`
-    for whatever does not fit, before anything is derived or compiled.
+    The vector q of unknowns holds parameters (themselves, where their logarithms are estimated),
+    unknown initial states, states at inner boundaries, and samples of inputs; see `names`.
+    Derivatives of a hybrid model are those of the motion with the sequence of events that it has
+    there. Where that changes, or an unknown break of an input passes a sample, the objective has a
+    kink; where an event passes a sample of an output that jumps at it, such as a force, a jump. The
+    object keeps the trajectories of the last q, so that cost and gradient share a simulation: it is
+    not for several threads at once. Raises `ValueError` for whatever does not fit, before anything
+    is derived or compiled.
     """
 
     def __init__(
@@ -97,7 +102,9 @@ class Shooting:
         substeps: int = 1,
         rtol: float = 1e-9,
         atol: float = 1e-11,
+        sensors: Mapping[str, Any] | None = None,
     ) -> None:
+        system = with_sensors(system, sensors)
         given = self._given = shooting_arguments(
             system,
             trials,
@@ -283,7 +290,7 @@ class Shooting:
             fine = [trial.refined(parts) for trial in known]
             return self._make(replace(given, trials=known, fine=fine))
 
-        about = (finer, weighed, remeasured, self.trials)
+        about = (finer, weighed, remeasured, combination, self.trials)
         return Identification(trials, self.bounds, *about, dict(self.timings))
 
     @cached_property

@@ -92,7 +92,8 @@ class Family:
 
     `groups` are those of z, `data` the arguments of known numbers. `outer` are the symbols v
     that `cost` and `rows`, the constraints by their labels, are written in. The objective is `cost`
-    and the sum over `squares`.
+    and the sum over `squares`. `timed` is what the model has where measurements have times of
+    their own.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Family:
     rows: Mapping[str, int]
     outputs: Mapping[str, int] = field(default_factory=dict)
     squares: Sequence[Square] = ()
+    timed: Sequence[int] = ()
 
     @property
     def variables(self) -> tuple[Argument, ...]:

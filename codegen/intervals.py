@@ -19,6 +19,7 @@ from kinesym.codegen.family import (
 )
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.phases import contact_rows
+from kinesym.codegen.timed import Rates, slot_arguments, timed
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
@@ -48,8 +49,9 @@ class Interval(Points):
 
     inner : states, and inputs with values there, at each place of `scheme.inner`. stages : what has
     values at the stages only, at each stage. between : signals at each of `signal_places`.
-    linked : what is derived from z, by the symbols that stand for it in the equations, which are
-    differentiated with respect to these first.
+    slots : of each measurement at times of its own, see `kinesym.codegen.timed`. linked : what
+    is derived from z, by the symbols that stand for it in the equations, which are differentiated
+    with respect to these first.
     """
 
     def __init__(self, problem: Problem, scheme: CollocationScheme) -> None:
@@ -70,10 +72,17 @@ class Interval(Points):
         step, begin = self.group("h", ["step"]), self.group("t", ["time"])
         ends = self.s if scheme.explicit_start else ()
         samples = (argument for pair in self.measured for argument in pair)
-        self.data = (self.k, *ends, *self.between, step, begin, *samples)
+        self.slots = [[self.group(*each) for each in row] for row in slot_arguments(problem)]
+        slots = (argument for row in self.slots for argument in row)
+        self.data = (self.k, *ends, *self.between, step, begin, *samples, *slots)
         self._h, self._begin = self.of_duration(step, begin)
         self.linked: dict[int, int] = {}
         self.h = self.link("h", self._h)
+
+    @property
+    def spans(self) -> tuple[int, int]:
+        """Begin and length of the interval, in terms of z."""
+        return self._begin, self._h
 
     @property
     def varying(self) -> tuple[Group, ...]:
@@ -161,13 +170,16 @@ class Interval(Points):
         rows: dict[str, int],
         outputs: dict[str, int],
         squares: list[Square],
+        rates: Rates = (),
     ) -> Family:
-        """The interval as a family."""
+        """The interval as a family. rates : of states at the knots, where these are the stages."""
+        more, values = timed(self, rates)
         outer = [*self.own, *self.scaled, *self.linked]
         inner = [*self.own, *self.scaled.values(), *self.linked.values()]
         groups, data = self.groups, self.data
+        every = [*squares, *more]
         return Family(
-            "interval", self.graph, groups, data, outer, inner, cost, rows, outputs, squares
+            "interval", self.graph, groups, data, outer, inner, cost, rows, outputs, every, values
         )
 
 
@@ -227,6 +239,7 @@ def _at_knots(s: Interval) -> Family:
         rows=rows | _path_rows(s, lowers[1:-1]),
         outputs={},
         squares=[],
+        rates=[dict(zip(problem.model.states, f, strict=True)) for f in rates],
     )
 
 

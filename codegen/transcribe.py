@@ -29,6 +29,7 @@ from kinesym.codegen.intervals import collocation_family, measured_places, signa
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.phases import contact_rows, contacts_at, link_family
 from kinesym.codegen.steps import costs_of_steps
+from kinesym.codegen.timed import signals_needed
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
@@ -112,8 +113,13 @@ def _description(problem: Problem) -> dict[str, object]:
 
 
 def _special(problem: Problem) -> dict[str, object]:
-    """What is special about unknown parameters, if there is something."""
+    """What is special about unknown parameters and measurements, if there is something."""
+    timed = [
+        {"name": name, "slots": problem.slots[name], "signals": signals_needed(problem, e)}
+        for name, e in problem.timed.items()
+    ]
     found = {
+        "timed": timed,
         "owners": [list(pair) for pair in problem.owners.items()],
         "log_scale": sorted(problem.log_scale),
         "priors": list(problem.priors),
@@ -204,6 +210,9 @@ def _derivatives(family: Family, curvature: str) -> tuple[list[Kernel], dict[str
     kernels = []
     if family.outputs:
         kernels.append(_kernel(family, "outputs", [*family.outputs.values()], [*family.outputs]))
+    if family.timed:
+        labels = [f"slot {k}" for k, _ in enumerate(family.timed)]
+        kernels.append(_kernel(family, "timed", list(family.timed), labels))
     if not has_cost and not constraints:
         return kernels, structure
     inner = jacobian(g, family.inner, family.z)
@@ -273,6 +282,7 @@ def _variable(family: Family, j: int) -> str:
 
 _PURPOSES = {
     "outputs": "outputs of the model",
+    "timed": "what the model has where measurements have times of their own",
     "residuals": "modelled - measured, and weights",
     "residual_jacobian": "derivatives of the residuals that are not identically zero",
     "output_slopes": "derivatives of the outputs that are not identically zero",

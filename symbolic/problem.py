@@ -27,7 +27,8 @@ class Problem:
         normal density of what z has, whose mean and weight are numbers of the trials.
     signals : trajectories that are known, by name: the other inputs of the model, and functions of
         time that appear only in the objective or in path conditions.
-    measurements : measured states, inputs and outputs, by name.
+    measurements : measured states, inputs and outputs, by name. slots : of those that have times of
+        their own, how many samples an interval may hold.
     path : expressions that are bounded at every node and stage; boundary : expressions of
         `at_start(...)` and `at_end(...)`.
     held : inputs and signals that are constant between nodes (zero-order hold). linear : unknown
@@ -62,6 +63,7 @@ class Problem:
     owners: Mapping[str, str] = field(default_factory=dict, hash=False)
     log_scale: frozenset[str] = frozenset()
     priors: Sequence[str] = ()
+    slots: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -190,8 +192,13 @@ class Problem:
 
     def sampled(self, between: bool) -> dict[str, sp.Expr]:
         """What is measured at the nodes, or `between` them, by name."""
-        every = self.measurements.items()
+        every = ((name, e) for name, e in self.measurements.items() if name not in self.slots)
         return {name: e for name, e in every if self.on_interval(e) == between}
+
+    @cached_property
+    def timed(self) -> dict[str, sp.Expr]:
+        """What is measured at times of its own, by name."""
+        return {name: e for name, e in self.measurements.items() if name in self.slots}
 
     @cached_property
     def path_at_nodes(self) -> list[int]:

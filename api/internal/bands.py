@@ -23,11 +23,8 @@ def slopes_library(problem: Problem) -> Built | None:
     return realise(program) if program.kernels else None
 
 
-def found_bands(
-    nlp: NLP, kkt: Kkt, variance: float, solution: Solution, library: Built | None
-) -> Bands:
-    """Of all trials; kkt : the matrix there. variance : of residuals in units of the objective.
-    library : of `slopes_library`.
+def found_bands(nlp: NLP, kkt: Kkt, solution: Solution, library: Built | None) -> Bands:
+    """Of all trials; kkt : the matrix there. library : of `slopes_library`.
 
     Raises `ValueError` if the curvature is not positive.
     """
@@ -40,7 +37,7 @@ def found_bands(
     trials = []
     for run, mine in zip(solution.trials, slopes, strict=True):
         fixed = {name: np.zeros(len(run.time)) for name in run.outputs}
-        spread = fixed | {name: np.sqrt(variance * next(found)) for name in mine}
+        spread = fixed | {name: np.sqrt(next(found)) for name in mine}
         names = [name for name in run if name in spread]
         trials.append(
             Band(
@@ -48,6 +45,7 @@ def found_bands(
                 mean={name: run[name] for name in names},
                 deviation={n: np.where(np.isnan(run[n]), np.nan, spread[n]) for n in names},
                 measurements={n: run.measurements[n] for n in names if n in run.measurements},
+                samples=run.samples,
             )
         )
     return Bands(trials=trials, model=solution.model)

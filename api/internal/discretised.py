@@ -28,6 +28,7 @@ from kinesym.internal.problem import (
     warn_of_degrees,
 )
 from kinesym.internal.process_noise import driven
+from kinesym.internal.sensors import with_sensors
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
@@ -72,12 +73,13 @@ class Discretised:
         path: Sequence[Any] = (),
         unknown_inputs: Mapping[Any, Any] | None = None,
         threads: int | None = None,
+        sensors: Mapping[str, Any] | None = None,
         noise: Mapping[Any, Any] | None = None,
     ) -> None:
-        self._noisy = bool(noise)
+        self._noisy, system = bool(noise), with_sensors(system, sensors)
         if noise:
-            given_noise = (noise, unknown, known, unknown_inputs, objective)
-            system, unknown, known, unknown_inputs, objective = driven(system, *given_noise)
+            arguments = (noise, unknown, known, unknown_inputs, objective)
+            system, unknown, known, unknown_inputs, objective = driven(system, *arguments)
         given = posed(system, trials, unknown_inputs, path, boundary)
         self.model = model = given.model
         self._threads = checks.threads(threads)
@@ -232,7 +234,7 @@ class Discretised:
             return []
         told = {
             *names_of(list(guess or ()), "guess"),
-            *(m for t in self.trials for m in t.measurements),
+            *(m for t in self.trials for m in t.measured),
         }
         pairs = kinematic_pairs(self.model)
         return [x for x in self.layout.states if not told & {x, pairs.get(x)}]

@@ -33,14 +33,18 @@ from kinesym.runtime.results.noise import (
     contradictions,
     estimated,
     estimated_together,
-    first_std,
     groups_of,
     not_told,
     pooled,
     with_noise,
 )
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import Confidence, kkt_at, parameter_confidence
+from kinesym.runtime.results.statistics import (
+    Confidence,
+    clear_confidence,
+    kkt_at,
+    parameter_confidence,
+)
 from kinesym.runtime.results.undetermined import solver
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
@@ -76,10 +80,10 @@ class Fitted(Discretised):
         warning says which can be exchanged for which. Raises `ValueError` if the solution has not
         converged, determines none of them, or nothing tells a `std` that is not given.
         """
-        problem = self._converged(solution, "covariance")
+        problem, known = self._converged(solution, "covariance")
         if self._noisy:
             return solution.uncertainty[0].covariance
-        found = problem._covariance(solution, problem._kkt(solution))
+        found = problem._covariance(known, problem._kkt(known))
         words = "; ".join(found.notes)
         if words and np.isnan(found.covariance).all():
             raise ValueError(words)
@@ -97,14 +101,13 @@ class Fitted(Discretised):
         for what nothing determines. Raises `ValueError` if the solution has not converged, or
         nothing was measured, or the curvature is not positive.
         """
-        problem = self._converged(solution, "bands")
+        problem, known = self._converged(solution, "bands")
         if not self.symbolic.objective.least_squares:
             raise ValueError(
                 "bands say how far measurements tell the trajectories: the objective has no "
                 "LeastSquares"
             )
-        made = (problem.nlp, problem._kkt(solution), problem._variance(solution))
-        return found_bands(*made, solution, self._output_slopes)
+        return found_bands(problem.nlp, problem._kkt(known), known, self._output_slopes)
 
     def log_likelihood(self, solution: Solution) -> float:
         """log of the likelihood of the parameters of a solution, all trajectories counted in.
@@ -122,27 +125,22 @@ class Fitted(Discretised):
         solution has not converged, if a bound or an inequality holds there, and if nothing
         determines a part of it.
         """
-        problem = self._converged(solution, "likelihood")
-        z = solution.free_vector
-        values = [problem._parameters_of(z, k) for k in range(len(problem.trials))]
-        made = (problem.nlp, problem.trials, problem._kkt(solution))
-        return log_likelihood(self.symbolic, *made, solution.objective, values)
+        problem, known = self._converged(solution, "likelihood")
+        made = (problem.nlp, problem.trials, problem._kkt(known))
+        values = [run.parameters for run in known.trials]
+        return log_likelihood(self.symbolic, *made, known.objective, values)
 
     @cached_property
     def _output_slopes(self) -> Built | None:
         return slopes_library(self.symbolic)
 
-    def _converged(self: _Same, solution: Solution, what: str) -> _Same:
-        """This problem on the grid, and with the standard deviations, of a solution; raises
-        `ValueError` if that has not converged, or these are not known."""
+    def _converged(self: _Same, solution: Solution, what: str) -> tuple[_Same, Solution]:
+        """This problem on the grid, and with the standard deviations, of a solution, and that with
+        these; raises `ValueError` if it has not converged, or they are not known."""
         checks.check_kind(solution, Solution, "kinesym")
         if not solution.success:
             raise ValueError(f"no {what} without convergence: {solution.message}")
-        problem = self.on_grid_of(solution)._weighted(solution)
-        if np.isnan(problem._variance(solution)):
-            words = "; ".join(n for n in solution.notes if "std" in n) or "give std"
-            raise ValueError(f"no {what} without standard deviations: {words}")
-        return problem
+        return self.on_grid_of(solution)._with_std_of(solution, what)
 
     def _ipopt(self, nlp: NLP) -> IpoptProblem:
         """The nonlinear program for IPOPT."""
@@ -173,6 +171,7 @@ class Fitted(Discretised):
                 about=about,
                 on=partial(self._nlp, self._built),
                 residuals=self._residuals,
+                runs=solution.trials,
                 loss=self._loss,
                 factor=self.symbolic.objective.least_squares,
             )
@@ -211,13 +210,28 @@ class Fitted(Discretised):
         low, high = self.constraint_bounds
         return max(self.n_variables - int((low == high).sum()), 0)
 
-    def _weighted(self: _Same, solution: Solution) -> _Same:
-        """This problem with the standard deviations that a solution of it has found."""
-        found = {each.group: each.std for each in solution.noise if each.std > 0.0}
-        if not (self._reweighs and found):
-            return self
-        std = {**first_std(self.trials), **found}
-        return self._on([trial.with_std(std) for trial in self.trials])
+    def _with_std_of(self: _Same, solution: Solution, what: str) -> tuple[_Same, Solution]:
+        """This problem with the standard deviations that a solution of it has found, and the
+        solution of that. Raises `ValueError` if there are none."""
+        if not self._unknown_std:
+            return self, solution
+        found = {each.group: each.std for each in solution.noise}
+        if not found or np.isnan([*found.values()]).any():
+            words = "; ".join(note for note in solution.notes if "give std" in note) or "give std"
+            raise ValueError(f"no {what} without standard deviations: {words}")
+        problem = self._on([trial.with_std(found) for trial in self.trials])
+        if not self._pooled:
+            return problem, solution
+        weight = solution.noise[0].std ** -2.0
+        multipliers, lower, upper = (weight * each for each in multipliers_of(solution))
+        known = replace(
+            solution,
+            objective=weight * solution.objective,
+            multipliers=multipliers,
+            lower_multipliers=lower,
+            upper_multipliers=upper,
+        )
+        return problem, known
 
     def _marginal(
         self, std: Mapping[str, float], chosen: SolverOptions, report: Callable[[Iteration], None]
@@ -262,13 +276,17 @@ class Fitted(Discretised):
         return replace(solution, noise=[found])
 
     def _variance(self, solution: Solution) -> float:
-        """Of residuals in units of the objective; NaN if it is not known."""
+        """Of residuals in units of the objective; NaN if it is not known. Where standard deviations
+        are given the objective is taken as it is, twice the negative log-likelihood."""
+        factor = self.symbolic.objective.least_squares
         if any(np.isnan(each.std) for each in solution.noise):
             return np.nan
         if self._pooled:
             spread = solution.noise[0].std if solution.noise else np.nan
-            return float(self.symbolic.objective.least_squares * spread**2)
-        return np.nan if self._unknown_std and self._mixed and not self._noisy else 1.0
+            return float(factor * spread**2)
+        if self._unknown_std and self._mixed and not self._noisy:
+            return np.nan
+        return factor if solution.noise else 1.0
 
     def _judged(self, solution: Solution) -> Solution:
         """The solution with sentences on standard deviations, given or not."""
@@ -279,7 +297,7 @@ class Fitted(Discretised):
         if self._unknown_std and self._mixed and not self._noisy:
             names = listed(dict.fromkeys(groups_of(self.trials).values()))
             notes.append(GIVE_STD.format(names))
-        if objective.loss is None:
+        if objective.loss is None and not self._mixed:
             rows = [run.residuals() for run in solution.trials]
             notes += contradictions(self.trials, rows, self._directions)
         runs = with_noise(solution.trials, self.trials, solution.noise)
@@ -292,9 +310,10 @@ class Fitted(Discretised):
 
     def _covariance(self, solution: Solution, kkt: Kkt) -> Confidence:
         """How far a solution tells the parameters."""
-        given = (solution.free_vector, multipliers_of(solution))
-        found = parameter_confidence(self.nlp, kkt, *given)
-        covariance = self._variance(solution) * found.covariance
+        z, variance = solution.free_vector, self._variance(solution)
+        clear = clear_confidence(self.nlp, kkt, z, variance)
+        found = clear or parameter_confidence(self.nlp, kkt, z, multipliers_of(solution))
+        covariance = variance * found.covariance
         if self._robust:
             covariance = self._sandwich(solution, kkt, found)
         return replace(found, covariance=covariance)
@@ -331,12 +350,13 @@ class Fitted(Discretised):
         columns = solver(kkt).solve(unit, np.zeros((self.n_constraints, r)))
         root = np.sqrt(residuals.samples.share)
         psi = loss.slope(residuals.residuals(z) / root) * root
-        psi[np.isnan(residuals.samples.time)] = 0.0  # priors
+        psi[np.isnan(residuals.samples.time)] = 1.0  # what priors expect
         pulls = psi[:, None] * (residuals.residual_jacobian(z) @ columns)
         n = len(psi)
         more = n / (n - self._directions) if n > self._directions else 1.0
         factor = 2.0 * self.symbolic.objective.least_squares
-        covariance = more * factor**2 * (pulls.T @ pulls)
+        slopes = self.layout.parameter_slopes(z)
+        covariance = more * factor**2 * (pulls.T @ pulls) * np.outer(slopes, slopes)
         shape = np.where(np.isnan(found.covariance), np.nan, 1.0)
         shape[found.held] = shape[:, found.held] = 0.0
         return np.asarray(shape * covariance)

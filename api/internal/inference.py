@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from kinesym.internal.combination import combination
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
@@ -18,9 +20,11 @@ from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.kkt import Kkt, KktFactors
 from kinesym.runtime.results.leverage import free_directions
 from kinesym.runtime.results.profile import Profile, profiled
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.undetermined import Projected, solver
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.profile import Held
+from kinesym.runtime.statistics.sandwich import Influence
 
 #: Iterations after which a neighbouring problem counts as not solved.
 _ITERATIONS = 200
@@ -31,7 +35,8 @@ class CollocationInference:
     """A nonlinear program at its solution, asked again.
 
     problem : of IPOPT, of these trials. best : its solution. on : makes the nonlinear program of
-    other trials. residuals : of a library with their kernels. loss, factor : of the least squares.
+    other trials. residuals : of a library with their kernels. runs : trajectories of the solution.
+    loss, factor : of the least squares.
     """
 
     nlp: NLP
@@ -42,10 +47,11 @@ class CollocationInference:
     about: Uncertainty
     on: Callable[[Sequence[Experiment]], NLP]
     residuals: NLP
+    runs: Sequence[Trajectory]
     loss: RobustLoss | None
     factor: float
 
-    def scores(self) -> tuple[Sequence[Array], int, float]:
+    def influences(self) -> tuple[Sequence[Influence], float, float]:
         """See `Inference`."""
         z, r = self.best.z, len(self.nlp.layout.parameters)
         unit = np.zeros((self.nlp.n_variables, r))
@@ -58,7 +64,7 @@ class CollocationInference:
         pulls = 2.0 * self.factor * (self.residuals.residual_jacobian(z) @ columns)
         directions = free_directions(self.kkt)
         taken = float(r if directions is None else directions)
-        return samples.over_time(slope[:, None] * pulls), int(samples.counts.sum()), taken
+        return samples.influences(slope, pulls), float(samples.counts.sum()), taken
 
     def profile(self, name: str, level: float) -> Profile:
         """The profile likelihood of a parameter. The parameter is fixed by its bounds, so that
@@ -85,6 +91,27 @@ class CollocationInference:
         low, high = self.problem.bounds
         bounds, log = (low[place], high[place]), name in self.about.logarithmic
         return profiled(name, start, self.about, bounds, held, level, log)
+
+    def combination(self, expression: Any, trial: int) -> tuple[float, float]:
+        """See `Inference`."""
+        layout, run = self.nlp.layout, self.runs[trial]
+        found = combination(expression, run)
+        slopes = np.zeros((self.nlp.n_variables, 1))
+        for name, slope in found.parameters.items():
+            if name in layout.owned.parameters:
+                own = layout.owned.places(trial)[layout.owned.parameters.index(name)]
+                slopes[layout.parameter_offset + own] = (
+                    slope * layout.parameter_slopes(self.best.z)[own]
+                )
+        for k, side in ((0, found.starts), (-1, found.ends)):
+            for name, slope in side.items():
+                if name not in layout.at_nodes:
+                    raise ValueError(f"{name} has no value at nodes; take a state with a rate")
+                N, place = layout.nodes[trial], layout.at_nodes.index(name)
+                slopes[layout.offsets[trial] + place * N + k % N] += slope
+        spread = self._factors.solve(slopes, np.zeros((self.nlp.n_constraints, 1)))[:, 0]
+        variance = 2.0 * self.about.variance * float(slopes[:, 0] @ spread)
+        return found.value, float(np.sqrt(variance)) if variance >= 0.0 else np.nan
 
     def refit(self, record: Record) -> Array | None:
         """Estimates from other measurements, from the solution; None without convergence."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 
 import numpy as np
 import sympy as sp
@@ -31,20 +30,14 @@ def log_likelihood(
 ) -> float:
     """Of the parameters of a solution; see `Collocation.log_likelihood`.
 
-    kkt : the matrix there. objective : its value. values : of all parameters in
-    each trial.
+    kkt : the matrix there. objective : its value. values : of all parameters in each trial.
     """
     _check_terms(problem)
-    prior = _prior(problem)
+    heights = _of_samples(nlp, trials) + _of_prior(_prior(problem), trials, values)
     layout = nlp.layout
     parameters = np.arange(layout.parameter_offset, layout.n_variables)
-    volume = log_volume(kkt, parameters, [_states(layout, True), _states(layout, False)])[0]
-    return (
-        volume
-        - 0.5 * objective
-        - 0.5 * _of_samples(nlp, trials)
-        - 0.5 * _of_prior(prior, layout, trials, values)
-    )
+    volume = log_volume(kkt, parameters, [_states(layout, True), _states(layout, False)])
+    return volume - 0.5 * (objective + heights)
 
 
 def _check_terms(problem: Problem) -> None:
@@ -94,27 +87,29 @@ def _states(layout: Layout, first: bool) -> NDArray[np.intp]:
 
 def _of_samples(nlp: NLP, trials: Sequence[Experiment]) -> float:
     """-2 log of the heights of the densities of all samples."""
-    names = (*nlp.about.node_measurements, *nlp.about.interval_measurements)
+    about = nlp.about
+    names = [*about.node_measurements, *about.interval_measurements]
+    names += [channel.name for channel in about.timed]
     return sum(
-        float(np.log(_TAU * trial.std[name][~np.isnan(trial.measurements[name])] ** 2).sum())
+        float(np.log(_TAU * trial.std[name][~np.isnan(trial.measured[name])] ** 2).sum())
         for trial in trials
         for name in names
-        if name in trial.measurements
+        if name in trial.measured
     )
 
 
 def _of_prior(
     prior: Mapping[str, sp.Expr],
-    layout: Layout,
     trials: Sequence[Experiment],
     values: Sequence[Mapping[str, float]],
 ) -> float:
     """-2 log of the heights of the densities of all values of inputs: with the weight 1/sigma^2,
-    one that is held for h has the variance sigma^2/h."""
+    one that is held for h has the variance sigma^2/h. values : of all parameters in each trial."""
     total = 0.0
-    for (name, weight), (trial, known) in product(prior.items(), zip(trials, values, strict=True)):
-        number = float(weight.subs({s: known[name_of(s)] for s in weight.free_symbols}))
-        if not number > 0.0:
-            raise ValueError(f"the prior of the unknown input {name} has the weight {number:g}")
-        total += float(np.log(_TAU / (number * np.diff(trial.grid))).sum())
+    for name, weight in prior.items():
+        for trial, known in zip(trials, values, strict=True):
+            number = float(weight.subs({s: known[name_of(s)] for s in weight.free_symbols}))
+            if not number > 0.0:
+                raise ValueError(f"the prior of the unknown input {name} has the weight {number:g}")
+            total += float(np.log(_TAU / (number * np.diff(trial.grid))).sum())
     return total

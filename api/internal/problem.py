@@ -27,6 +27,9 @@ from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem, measured_expressions
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, CollocationScheme, ExplicitScheme
 
+#: Samples of a measurement at times of its own that an interval may hold: each is code.
+MOST_SLOTS = 32
+
 
 class Held(NamedTuple):
     """Bounds of an unknown input that is constant between nodes; see `held`."""
@@ -182,7 +185,7 @@ def symbolic_problem(
     _check_links(model, asked, contacts, [*owners, *trials[0].parameters])
     owned_parameters(list(unknown), owners, trials)  # says where a label is missing
     signals = _signals(model, trials, unknown_inputs, used)
-    measured = list(dict.fromkeys(name for trial in trials for name in trial.measurements))
+    measured = list(dict.fromkeys(name for trial in trials for name in trial.measured))
     if len({trial.free_duration for trial in trials}) > 1:
         raise ValueError("either all trials have an unknown duration or none")
     return Problem(
@@ -200,8 +203,29 @@ def symbolic_problem(
         owners=owners,
         log_scale=frozenset(logs_of(unknown)),
         priors=list(priors_of(unknown)),
+        slots=_slots(trials),
         **asked,
     )
+
+
+def _slots(trials: Sequence[Experiment]) -> dict[str, int]:
+    """How many samples an interval holds at most, of each measurement at times of its own."""
+    found: dict[str, int] = {}
+    for name in dict.fromkeys(name for trial in trials for name in trial.timed):
+        for number, trial in enumerate(trials):
+            own = trial.timed_samples(name)
+            if own is None:
+                continue
+            counts = np.bincount(own.places(trial.grid)[0], minlength=1)
+            k = int(np.argmax(counts))
+            if counts[k] > MOST_SLOTS:
+                raise ValueError(
+                    f"measurement {name} of trial {number} has {counts[k]} samples between the "
+                    f"nodes at {trial.grid[k]:g} and {trial.grid[k + 1]:g}, more than "
+                    f"{MOST_SLOTS}; give a finer grid, or means of neighbouring samples"
+                )
+            found[name] = max(found.get(name, 1), int(counts[k]))
+    return found
 
 
 def _check_links(
@@ -412,7 +436,7 @@ def warn_of_degrees(model: Model, trials: Sequence[Experiment]) -> None:
     """
     for number, trial in enumerate(trials):
         for x in model.states:
-            y = trial.measurements.get(name_of(x))
+            y = trial.measured.get(name_of(x))
             if y is not None and _swings_widely(y[~np.isnan(y)]) and _is_angle(model, x):
                 warnings.warn(
                     f"trial {number} measures {name_of(x)} from {np.nanmin(y):.4g} to "

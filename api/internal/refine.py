@@ -78,9 +78,11 @@ def too_many_nodes(wanted: int, most: int, order: int) -> str:
 
 
 def _kept(trial: Experiment) -> NDArray[np.bool_]:
-    """Nodes (N,) that stay: ends, samples, and where a held signal jumps."""
+    """Nodes (N,) that stay: ends, samples, and where a held signal jumps; all if intervals hold
+    samples, as they cannot hold more."""
     keep = np.zeros(trial.n_nodes, dtype=bool)
     keep[[0, -1]] = True
+    keep |= bool(trial.timed)
     for samples in trial.measurements.values():
         keep |= np.isfinite(samples)
     for name in trial.held:

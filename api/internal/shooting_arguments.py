@@ -50,6 +50,7 @@ from kinesym.runtime.stepping.simulated import System
 from kinesym.runtime.stepping.simulation import Stepper
 from kinesym.runtime.stepping.smooth_shooting import Residuals, SmoothTrials
 from kinesym.runtime.stepping.unknowns import Unknowns
+from kinesym.runtime.summary import listed as words_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
@@ -145,6 +146,7 @@ def shooting_arguments(
     segments = checks.count(segments, "segments")
     free = {} if unknown_inputs is None else unknown_inputs
     free = by_name(free, model.input_names, "unknown_inputs")
+    listed = [_at_nodes(trial, free) for trial in listed]
     longest = max(trial.n_nodes for trial in listed)
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
     steps = checked_steps(methods, method, *options, most, () if hybrid else methods)
@@ -191,6 +193,17 @@ def shooting_arguments(
         segments=segments,
         threads=checks.threads(threads),
     )
+
+
+def _at_nodes(trial: Experiment, free: Mapping[str, Any]) -> Experiment:
+    """The trial with a node at each sample, at which the simulation then is."""
+    if trial.timed and free:
+        raise ValueError(
+            f"{words_of(trial.timed)} is measured at times of its own, which become nodes in "
+            f"shooting, and input {words_of(free)} is unknown at each node; use ks.Collocation, or "
+            "measure at the nodes"
+        )
+    return trial.with_nodes_at_samples()
 
 
 @dataclass(frozen=True, eq=False)

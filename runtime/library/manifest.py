@@ -62,13 +62,24 @@ class ArrayManifest:
 
 
 @dataclass(frozen=True)
+class TimedManifest:
+    """A measurement at times of its own: samples that an interval may hold, and the signals that
+    are needed with each."""
+
+    name: str
+    slots: int
+    signals: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class CollocationManifest:
     """A nonlinear program; see `codegen.transcribe`.
 
     stages, signal_places, measured_places : places in an interval, the last with weights. to_ends :
     weights that continue what the stages have to both nodes. quadrature : of both nodes. owners :
     unknown parameters with a value per owner, and their labels. log_scale, priors : unknown
-    parameters of which z has the logarithm, and those with a prior.
+    parameters of which z has the logarithm, and those with a prior. timed : measurements at
+    times of their own.
     """
 
     model: str
@@ -93,6 +104,7 @@ class CollocationManifest:
     owners: tuple[tuple[str, str], ...] = ()
     log_scale: tuple[str, ...] = ()
     priors: tuple[str, ...] = ()
+    timed: tuple[TimedManifest, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -299,8 +299,8 @@ cdef class Factorisation:
         return found
 
     def inverse_entries(self, rows, columns):
-        """The entries of A^-1 at k places, (k,), counted from 0, in about the time of a
-        factorisation. NaN for unknowns that share no two neighbouring fronts, as those of each entry
+        """The entries of A^-1 at k places, (k,), counted from 0, in the time of one or two
+        factorisations. NaN for unknowns that share no two neighbouring fronts, as those of each entry
         of A do. Raises `ValueError` without a successful factorisation."""
         self._check_ready()
         cdef const int[::1] i, j

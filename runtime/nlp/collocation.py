@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array, real_array
-from kinesym.runtime.library.manifest import CollocationManifest
+from kinesym.runtime.library.manifest import CollocationManifest, TimedManifest
 from kinesym.runtime.nlp.courses import at_place, lines
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.nlp import NLP, TrialData
@@ -21,6 +21,7 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal, held_to_the_end
+from kinesym.runtime.signals.timed import slots
 
 
 def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Layout:
@@ -61,6 +62,10 @@ def trial_data(
     for k, (place, share) in enumerate(about.measured_places, start=1):
         within[f"y{k}"] = (at_place(samples, place).ravel(), 0, N - 1)
         within[f"w{k}"] = (share * at_place(weights, place).ravel(), 0, N - 1)
+    for c, channel in enumerate(about.timed):
+        rows = _timed(channel, trial)
+        names = (f"at{c}", f"ya{c}", f"wa{c}", f"sa{c}")
+        within |= {n: (row.ravel(), 0, N - 1) for n, row in zip(names, rows, strict=True)}
     q0, q1 = about.quadrature
     quadrature = np.zeros(N)
     quadrature[:-1] += q0 * steps
@@ -129,6 +134,35 @@ def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
             y[k] = filled(trial.measurements[name], trial.grid)
             w[k, present] = trial.divisors[name][present] ** -2.0
     return y, w
+
+
+def _timed(channel: TimedManifest, trial: Experiment) -> tuple[Array, Array, Array, Array]:
+    """Shares of the interval, samples and weights 1/std^2 in the slots of a measurement at times of
+    its own, (slots, N - 1), and signals there, (signals, slots, N - 1); empty slots have weight
+    0."""
+    shape = (channel.slots, trial.n_nodes - 1)
+    shares, y, w = np.zeros((3, *shape))
+    signals = np.zeros((len(channel.signals), *shape))
+    own = trial.timed_samples(channel.name)
+    if own is not None:
+        interval, share = own.places(trial.grid)
+        here = slots(interval), interval
+        if (most := 1 + int(here[0].max(initial=0))) > channel.slots:
+            raise ValueError(
+                f"measurement {channel.name} has {most} samples in an interval of this grid, more "
+                f"than the {channel.slots} of the grid that the problem was made for; make another "
+                "problem on this grid"
+            )
+        shares[here], y[here] = share, own.values[own.present]
+        w[here] = trial.divisors[channel.name][own.present] ** -2.0
+    grid = trial.grid
+    times = np.clip((1.0 - shares) * grid[:-1] + shares * grid[1:], grid[0], grid[-1])
+    for row, name in zip(signals, channel.signals, strict=True):
+        if name in trial.held:
+            row[:] = trial.inputs[name][:-1]
+        else:
+            row[:] = trial.signals[name](times.ravel()).reshape(shape)
+    return shares, y, w, signals
 
 
 # -- bounds ---------------------------------------------------------------------------------
@@ -459,13 +493,13 @@ def _made_up(
     """What is measured, else the slope of what is given or measured; a grid of unknown duration is
     relative to it."""
     trial = trials[number]
-    if name in trial.measurements:
-        return filled(trial.measurements[name], trial.grid)
+    if name in trial.measured:
+        return trial.course_of(name)
     source = rates.get(name, "")
     if source in given:
         row = _given_row(source, given[source], number, trials)
-    elif source in trial.measurements:
-        row = filled(trial.measurements[source], trial.grid)
+    elif source in trial.measured:
+        row = trial.course_of(source)
     else:
         return np.zeros(trial.n_nodes)
     return np.gradient(row, trial.grid * duration)

@@ -140,7 +140,19 @@ class NLP:
     @cached_property
     def _every_sample(self) -> Samples:
         found = self._called(self._residual_plan, self._residual_plan.n_out, self._anywhere)
-        return all_samples(self.about, self.layout, found[len(found) // 2 :])
+        return all_samples(self.about, self.layout, found[len(found) // 2 :], self._shares)
+
+    @property
+    def _shares(self) -> list[Array]:
+        """Of each trial, where the slots of measurements at times of their own lie in their
+        intervals, (slots of all, N - 1)."""
+        channels = [f"at{c}" for c in range(len(self.about.timed))]
+        return [
+            np.concatenate([np.zeros(0), *(data["interval", at][0] for at in channels)]).reshape(
+                -1, grid.size - 1
+            )
+            for data, grid in zip(self._data, self.layout.grids, strict=True)
+        ]
 
     @property
     def _anywhere(self) -> Array:
@@ -204,6 +216,16 @@ class NLP:
                 result[name] = at_nodes(part, stages, self.about.to_ends, grid)
         return result
 
+    def timed(self, z: Array, trial: int) -> Array:
+        """What the model has in the slots of measurements at times of their own, (slots of all,
+        N - 1)."""
+        count, n = len(self._shares[trial]), self.layout.points(trial, "interval")
+        values = np.empty((count, n))
+        if count:
+            place = {(trial, "interval"): rows(count, n)}
+            self._called(self._plan("timed", place, [], count * n), 0, z, values.reshape(-1))
+        return values
+
     def output_slopes(
         self, built: Built, z: Array, trial: int, family: str
     ) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
@@ -221,7 +243,8 @@ class NLP:
             self._called(Plan([call], [], values.size), values.size, z, values.reshape(-1))
         entries = self._entries(trial, family)
         index = [entries[j][0] + entries[j][1] * np.arange(n) for j in columns]
-        return np.array(labels, dtype=np.intp), np.array(index, dtype=np.intp), values
+        places_in_z = np.array(index, dtype=np.intp).reshape(len(labels), n)
+        return np.array(labels, dtype=np.intp), places_in_z, values
 
     def arguments(
         self, trial: int, family: str, what: str, arrays: tuple[Array, Array, Array]

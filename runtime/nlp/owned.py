@@ -102,8 +102,15 @@ class Owned:
 
     def places(self, trial: int) -> NDArray[np.intp]:
         """Where the parameters of a trial are among all values, in the order of `parameters`."""
-        found = {p: g.of(trial) + k for g in self.groups for k, p in enumerate(g.members)}
-        return np.array([found[p] for p in self.parameters], dtype=np.intp)
+        return self._places[trial]
+
+    @cached_property
+    def _places(self) -> list[NDArray[np.intp]]:
+        made = []
+        for trial in range(len(self.groups[0].of_trial)):
+            found = {p: g.of(trial) + k for g in self.groups for k, p in enumerate(g.members)}
+            made.append(np.array([found[p] for p in self.parameters], dtype=np.intp))
+        return made
 
     @cached_property
     def first_trials(self) -> list[int]:

@@ -13,6 +13,7 @@ from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.courses import at_place
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.sandwich import Influence
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +23,8 @@ class Samples:
     share/std^2, the share less than 1 where an interval has several; and for how many samples each
     stands, fewer for means of neighbours.
 
-    Their order: by trial, then intervals, nodes, ends; there by channel; there in time. What has
-    the weight zero, as missing samples do, is left out.
+    Their order: by trial, then intervals, nodes, ends; there by channel; there in time, but for
+    what has times of its own. What has the weight zero, as missing samples do, is left out.
     """
 
     channels: tuple[str, ...]
@@ -46,17 +47,21 @@ class Samples:
             self.counts[which],
         )
 
-    def over_time(self, rows: Array) -> list[Array]:
-        """Rows (n, r) summed over what was measured at the same time, in order of time, (K, r) for
-        each trial."""
-        found = []
-        timed = np.isfinite(self.time)  # priors are not
-        for trial in np.unique(self.trial[timed]):
-            mine = timed & (self.trial == trial)
+    def influences(self, residuals: Array, pulls: Array) -> list[Influence]:
+        """What they do to estimates, by trial and channel, from residuals (n,) and the derivatives
+        of the estimates, (n, r); of means of neighbours, and of one sample in two rows, the
+        residual of one sample. Priors, which have no time, are left out."""
+        found, root = [], np.sqrt(self.share)
+        timed = np.isfinite(self.time)
+        for trial, channel in np.unique(np.array([self.trial, self.channel]).T[timed], axis=0):
+            mine = timed & (self.trial == trial) & (self.channel == channel)
             times, place = np.unique(self.time[mine], return_inverse=True)
-            total = np.zeros((len(times), rows.shape[1]))
-            np.add.at(total, place, rows[mine])
-            found.append(total)
+            one, total = np.zeros((2, len(times)))
+            pull = np.zeros((len(times), pulls.shape[1]))
+            np.add.at(one, place, root[mine] * residuals[mine])
+            np.add.at(total, place, self.share[mine])
+            np.add.at(pull, place, root[mine, None] * pulls[mine])
+            found.append(Influence(int(channel), int(trial), times, one / total, pull))
         return found
 
     def groups(self, of: dict[tuple[int, str], int]) -> NDArray[np.intp]:
@@ -82,9 +87,9 @@ def number_of_samples(about: CollocationManifest, trials: Sequence[Experiment]) 
     """The sum of `Samples.counts`, without the kernels of residuals."""
     total = 0.0
     for trial in trials:
-        for name, row in trial.measurements.items():
+        for name, row in trial.measured.items():
             there = np.isfinite(row).astype(np.float64)[None]
-            if name in about.node_measurements:
+            if name not in about.interval_measurements:
                 total += there.sum()
                 continue
             for place, share in about.measured_places:
@@ -93,8 +98,14 @@ def number_of_samples(about: CollocationManifest, trials: Sequence[Experiment]) 
     return total
 
 
-def all_samples(about: CollocationManifest, layout: Layout, weight: Array) -> Samples:
-    """Those of all places that have residuals, the weight zero or not."""
+def all_samples(
+    about: CollocationManifest, layout: Layout, weight: Array, shares: Sequence[Array]
+) -> Samples:
+    """Those of all places that have residuals, the weight zero or not.
+
+    shares : of each trial, where the slots of measurements at times of their own lie in their
+    intervals, (slots of all, N - 1).
+    """
     families = [about.families[f] for f in FAMILIES]
     channels = tuple(dict.fromkeys(name for family in families for name in family.squares))
     rows: list[tuple[Array, ...]] = []
@@ -106,7 +117,9 @@ def all_samples(about: CollocationManifest, layout: Layout, weight: Array) -> Sa
                 if name == "node":
                     time = grid
                 elif name == "interval":
-                    place = about.measured_places[k // len(about.interval_measurements)][0]
+                    between = len(about.interval_measurements)
+                    places, slot = about.measured_places, k - len(about.measured_places) * between
+                    place = shares[trial][slot] if slot >= 0 else places[k // between][0]
                     time = (1.0 - place) * grid[:-1] + place * grid[1:]
                 numbers = (channels.index(label), trial, family.shares[k], family.samples[k])
                 rows.append((*(np.full(n, number) for number in numbers), time))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.results.kkt import ADDED, Kkt, KktFactors
 from kinesym.runtime.results.plot import chosen, chosen_trial, panels
 from kinesym.runtime.results.saved import Saved
-from kinesym.runtime.results.trajectory import ByName, OverTime
+from kinesym.runtime.results.trajectory import ByName, OverTime, SampleTable
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import html_table
 
@@ -24,6 +24,8 @@ from kinesym.runtime.summary import html_table
 _SAME = 0.1
 #: Shares of the largest variance of a trajectory that count as zero: rounding, and what is added.
 _ZERO, _NEARLY_ZERO = 1e-13, 1e-6
+#: Share of its terms up to which a sum is rounding.
+_CANCELLED = 1e-11
 #: What is added, the first pair that leaves the curvature positive: variances are taken with the
 #: first number, the second one tells which depend on it. The smaller a number, the more rounding.
 _PAIRS = ((0.0, ADDED[2]), (ADDED[0], ADDED[1]), (ADDED[1], ADDED[2]))
@@ -32,7 +34,8 @@ _PAIRS = ((0.0, ADDED[2]), (ADDED[0], ADDED[1]), (ADDED[1], ADDED[2]))
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Band(ByName, Saved):
     """The trajectories of a trial over time (N,), `mean`, with their standard deviations,
-    `deviation`, by name, and what was measured. `band["theta"]` is a deviation.
+    `deviation`, by name, and what was measured, at nodes or at times of its own (see `Trajectory`).
+    `band["theta"]` is a deviation.
 
     NaN is what nothing determines.
     """
@@ -41,6 +44,7 @@ class Band(ByName, Saved):
     mean: Mapping[str, OverTime]
     deviation: Mapping[str, OverTime]
     measurements: Mapping[str, OverTime]
+    samples: SampleTable = field(default_factory=dict)
 
     def __getitem__(self, key: object) -> Array:
         return self.deviation[chosen([key_name(key)], self.deviation)[0]]
@@ -101,6 +105,10 @@ class Bands(ByName, Saved):
         for axis, name in zip(axes, wanted, strict=True):
             if name in band.measurements:
                 axis.plot(band.time, band.measurements[name], ".", ms=2.0, color="0.55")
+            if band.samples:
+                mine = band.samples["channel"] == name
+                rows = (band.samples[column][mine] for column in ("time", "measured"))
+                axis.plot(*rows, ".", ms=2.0, color="0.55")
             axis.fill_between(band.time, *band.limits(name, level), alpha=0.3, lw=0.0)
             axis.plot(band.time, band.mean[name], lw=1.2)
         return figure
@@ -127,21 +135,33 @@ def variances(kkt: Kkt, slopes: Sequence[Any]) -> list[Array]:
     nothing determines: where the matrix is singular up to rounding, a little on its diagonal
     changes the variance. Raises `ValueError` if the curvature is not positive.
     """
-    width = len(kkt.stiffness)
-    forms = [_quadratic(matrix) for matrix in slopes]
-    keys = [a * width + b for _, a, b, _ in forms]
-    wanted, which = np.unique(np.concatenate(keys), return_inverse=True)
-    parts = np.split(which, np.cumsum([len(key) for key in keys])[:-1])
-    found: list[list[Array]] = []
-    for factors in _levels(kkt):
-        entries = factors.entries(*np.divmod(wanted, width))
-        found.append(
-            [
-                np.asarray(2.0 * np.bincount(row, weight * entries[part], matrix.shape[0]))
-                for (row, _, _, weight), part, matrix in zip(forms, parts, slopes, strict=True)
-            ]
+    width, wanted = len(kkt.stiffness), np.zeros(0, dtype=np.intp)
+    for matrix in slopes:  # one after the other: outputs share most of their pairs
+        wanted = np.union1d(wanted, _quadratic(matrix)[1])
+    places = np.divmod(wanted, width)
+    entries = [factors.entries(*places) for factors in _levels(kkt)]
+    return [_settled(*_sums(matrix, wanted, entries)) for matrix in slopes]
+
+
+class _Sum(NamedTuple):
+    """The diagonal of 2 S Z S', (k,), and the sizes of its terms."""
+
+    value: Array
+    size: Array
+
+
+def _sums(matrix: Any, wanted: NDArray[np.intp], entries: Sequence[Array]) -> list[_Sum]:
+    """Of different Z with these entries at the places `wanted`."""
+    rows, keys, weights = _quadratic(matrix)
+    which, count = np.searchsorted(wanted, keys), matrix.shape[0]
+    terms = [2.0 * weights * found[which] for found in entries]
+    return [
+        _Sum(
+            np.bincount(rows, term, count).astype(np.float64),
+            np.bincount(rows, np.abs(term), count).astype(np.float64),
         )
-    return [_settled(*pair) for pair in zip(*found, strict=True)]
+        for term in terms
+    ]
 
 
 @dataclass(frozen=True)
@@ -169,44 +189,44 @@ def _levels(kkt: Kkt) -> tuple[_Scaled, _Scaled]:
 
 
 def _relaxed(kkt: Kkt, added: float) -> _Scaled | None:
-    """None if it is singular or not positive."""
+    """None if it is singular or not positive. Entries of the inverse have more digits by factors of
+    the matrix without units."""
+    if added == 0.0 and kkt.singular:
+        return None
     n = len(kkt.stiffness)
     with suppress(ValueError):
-        if added == 0.0:
-            made = _Scaled(kkt.factorised(), np.ones(n))
-        else:
-            factors = KktFactors(n, kkt.gone, kkt.scaled.relaxed(added))
-            made = _Scaled(factors, kkt.scaled.scale[:n])
-        return made if made.factors.positive else None
+        factors = KktFactors(n, kkt.gone, kkt.scaled.relaxed(added))
+        return _Scaled(factors, kkt.scaled.scale[:n]) if factors.positive else None
     return None
 
 
-def _quadratic(slopes: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], Array]:
-    """The diagonal of S Z S', of symmetric Z, as a sum: rows of S, rows and columns in the upper
-    triangle of Z, and weights, (k,) each."""
+def _quadratic(slopes: Any) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
+    """The diagonal of S Z S', of symmetric Z, as a sum: rows of S, places in the upper triangle of
+    Z, row by row, and weights, (k,) each."""
     matrix = csr_array(slopes)
     matrix.sum_duplicates()  # sorted afterwards
-    counts = np.diff(matrix.indptr)
-    parts = []
+    counts, none = np.diff(matrix.indptr), np.zeros(0, dtype=np.intp)
+    parts = [(none, none, np.zeros(0))]
     for count in np.unique(counts[counts > 0]):
         here = np.flatnonzero(counts == count)
         places = matrix.indptr[here][:, None] + np.arange(count)
         index, values = matrix.indices[places].astype(np.intp), matrix.data[places]
         i, j = np.triu_indices(count)
+        keys = index[:, i] * matrix.shape[1] + index[:, j]
         weights = np.where(i == j, 1.0, 2.0) * values[:, i] * values[:, j]
-        rows = np.repeat(here, len(i))
-        parts.append((rows, index[:, i].ravel(), index[:, j].ravel(), weights.ravel()))
-    if not parts:
-        none = np.zeros(0, dtype=np.intp)
-        return none, none, none, np.zeros(0)
-    rows, a, b, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return rows, a, b, weights
+        parts.append((np.repeat(here, len(i)), keys.ravel(), weights.ravel()))
+    rows, keys, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return rows, keys, weights
 
 
-def _settled(first: Array, second: Array) -> Array:
+def _settled(first: _Sum, second: _Sum) -> Array:
     """Variances of a trajectory where both agree, NaN elsewhere."""
-    same = np.abs(first - second) <= _SAME * np.abs(first)
-    most = np.max(first, where=same, initial=0.0)
-    zero = ~same | (np.abs(first) <= _ZERO * most)
-    zero &= np.maximum(np.abs(first), np.abs(second)) <= _NEARLY_ZERO * most
-    return np.where(zero, 0.0, np.where(same & (first > 0.0), first, np.nan))
+    value, size = first.value, first.size
+    larger = np.maximum(np.abs(value), np.abs(second.value))
+    same = np.abs(value - second.value) <= _SAME * np.abs(value)
+    most = np.max(value, where=same, initial=0.0)
+    zero = (~same | (np.abs(value) <= _ZERO * most)) & (larger <= _NEARLY_ZERO * most)
+    # terms that are known cancel, as in a force that is zero by the equations
+    known = np.abs(size - second.size) <= _SAME * size
+    zero |= known & (np.abs(value) <= _CANCELLED * size) & (larger <= _NEARLY_ZERO * size)
+    return np.where(zero, 0.0, np.where(same & (value > 0.0), value, np.nan))

@@ -218,7 +218,7 @@ def diagnostics(
     checks = [
         _check(
             s,
-            trials[s.trial].inputs,
+            s.inputs(trials[s.trial]),
             given.get(s.channel, True),
             freedom.get(s.channel, 0.0) * len(s.time) / counts[s.channel],
         )
@@ -242,9 +242,9 @@ def _check(series: Series, inputs: Mapping[str, Array], given: bool, taken: floa
     if given and freedom > 0.0:
         size = 2.0 * min(chi2.sf(total, freedom), chi2.cdf(total, freedom))
     followed = [
-        (name, *cross_correlation(e, u[series.index], lags))
+        (name, *cross_correlation(e, u, lags))
         for name, u in inputs.items()
-        if lags and spread > 0.0 and np.isfinite(u[series.index]).all()
+        if lags and spread > 0.0 and np.isfinite(u).all()
     ]
     most = min(followed, key=lambda found: found[3], default=("", 0, 0.0, 1.0))
     outside = outliers(e)

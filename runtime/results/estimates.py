@@ -11,7 +11,7 @@ from scipy.stats import norm, t
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.saved import Saved
-from kinesym.runtime.signals.experiment import key_name
+from kinesym.runtime.results.trajectory import Named
 from kinesym.runtime.summary import html_table
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Estimate:
         return f"{self.value:.6g}", error, around, "; ".join(filter(None, (self.remark, grid)))
 
 
-class Estimates(dict[str, float]):
+class Estimates(Named):
     """Estimates by name or symbol: `estimates["k"]` is a number; and a table of what is known about
     them: `estimates.table["k"]` has standard error and interval.
 
@@ -117,12 +117,6 @@ class Estimates(dict[str, float]):
         known = {} if table is None else table
         self.table = {name: known.get(name, Estimate(value)) for name, value in self.items()}
         self.level, self.method = level, method
-
-    def __getitem__(self, key: object) -> float:
-        return super().__getitem__(key_name(key))
-
-    def __contains__(self, key: object) -> bool:
-        return super().__contains__(getattr(key, "name", key))
 
     def standard_errors(self) -> dict[str, float]:
         """By name; 0 for what a bound holds, NaN for what is not known."""

@@ -13,7 +13,7 @@ from kinesym.runtime.results.bootstrap import Bootstrap, Record, block_of, new_r
 from kinesym.runtime.results.estimates import Estimate, Estimates, Uncertainty, estimates_of
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.series import Series
-from kinesym.runtime.statistics.sandwich import sandwich
+from kinesym.runtime.statistics.sandwich import Influence, sandwich
 
 #: Ways to an interval.
 METHODS = ("t", "sandwich", "profile", "bootstrap")
@@ -22,12 +22,16 @@ METHODS = ("t", "sandwich", "profile", "bootstrap")
 class Inference(Protocol):
     """What can be asked of the problem that a fit solves."""
 
-    def scores(self) -> tuple[Sequence[Array], int, float]:
-        """Per trial what each instant contributes to the errors of the estimates, (K, r), the
-        number of samples, and of degrees of freedom that unknowns take."""
+    def influences(self) -> tuple[Sequence[Influence], float, float]:
+        """What samples do to the estimates, the number of samples, and of degrees of freedom that
+        unknowns take."""
 
     def profile(self, name: str, level: float) -> Profile:
         """The profile likelihood of a parameter."""
+
+    def combination(self, expression: Any, trial: int) -> tuple[float, float]:
+        """The value of an expression in parameters and states at the ends of a trial, and its
+        standard error."""
 
     def refit(self, record: Record) -> Array | None:
         """Estimates (r,) from other measurements, None if it does not converge."""
@@ -38,12 +42,12 @@ def by_sandwich(
 ) -> Estimates:
     """Intervals that hold for residuals of unequal variance that are correlated in time; see
     `kinesym.runtime.statistics.sandwich`."""
-    found = sandwich(*of.scores())
+    found = sandwich(*of.influences())
     covariance, n = about.covariance.copy(), len(values)
     free = np.ix_(np.diag(covariance)[:n] > 0.0, np.diag(covariance)[:n] > 0.0)
     covariance[:n, :n][free] = found.covariance[free]
     robust = replace(about, covariance=covariance, freedom=found.freedom)
-    words = f"sandwich, residuals correlated over {found.bandwidth:.0f} samples"
+    words = f"sandwich, autoregression of order {found.order}, bandwidth {found.bandwidth:.2g}"
     return estimates_of(values, robust, level, method=words)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -12,8 +14,10 @@ from kinesym.runtime.results.undetermined import solver
 
 #: Up to so many directions in which unknowns can move a basis of them is made.
 _FEW = 150
-#: More random combinations than directions, and sides that are solved for at once.
-_MORE, _BLOCK = 8, 256
+#: More random combinations than directions, sides that are solved for at once, numbers in these.
+_MORE, _BLOCK, _NUMBERS = 8, 256, 20_000_000
+#: Of so many variables near a bound it is asked whether it holds them.
+_NEAR = 20
 #: Eigenvalues of the hat matrix below it belong to what a bound holds; see `at_bounds`.
 _HELD = 1.0 / 11.0
 
@@ -48,7 +52,10 @@ def _of_few(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Arra
 
 
 def _of_many(kkt: Kkt, slopes: csr_array, factor: float) -> Array:
-    """By solutions for all columns, in blocks."""
+    """By the entries of the inverse that belong to each residual, or by solutions, in blocks."""
+    entries = getattr(solver(kkt), "inverse_entries", None)
+    if entries is not None:
+        return np.clip(2.0 * factor * _by_entries(entries, slopes), 0.0, 1.0)
     found = np.empty(slopes.shape[0])
     for begin in range(0, len(found), _BLOCK):
         part = slopes[begin : begin + _BLOCK]
@@ -58,9 +65,32 @@ def _of_many(kkt: Kkt, slopes: csr_array, factor: float) -> Array:
     return np.clip(found, 0.0, 1.0)
 
 
+def _by_entries(entries: Callable[..., Array], slopes: csr_array) -> Array:
+    """x' C x of each row x, from entries of C, which are asked for once each."""
+    counts, n = np.diff(slopes.indptr), slopes.shape[1]
+    groups = []
+    for count in np.unique(counts):
+        rows = np.flatnonzero(counts == count)
+        where = slopes.indptr[rows][:, None] + np.arange(count)
+        columns, values = slopes.indices[where].astype(np.int64), slopes.data[where]
+        a, b = np.triu_indices(count)
+        weight = np.where(a == b, 1.0, 2.0) * values[:, a] * values[:, b]
+        low, high = np.sort([columns[:, a], columns[:, b]], axis=0)
+        groups.append((rows, low * n + high, weight))
+    keys = np.unique(np.concatenate([key.ravel() for _, key, _ in groups]))
+    inverse, found = entries(keys % n, keys // n), np.zeros(len(counts))
+    for rows, key, weight in groups:
+        found[rows] = (weight * inverse[np.searchsorted(keys, key)]).sum(axis=1)
+    return found
+
+
 def _hat(kkt: Kkt, slopes: csr_array, factor: float, some: Array) -> Array:
-    """H times columns."""
-    return np.asarray(2.0 * factor * (slopes @ _solved(kkt, slopes.T @ some)))
+    """H times columns, of which few are solved for at once if there are many unknowns."""
+    made, width = np.empty((slopes.shape[0], some.shape[1])), max(1, _NUMBERS // kkt.order)
+    for begin in range(0, some.shape[1], width):
+        part = slice(begin, begin + width)
+        made[:, part] = slopes @ _solved(kkt, slopes.T @ some[:, part])
+    return 2.0 * factor * made
 
 
 def _solved(kkt: Kkt, sides: Array) -> Array:
@@ -76,7 +106,7 @@ def free_directions(kkt: Kkt) -> int | None:
     n = len(kkt.stiffness)
     near = np.flatnonzero((kkt.stiffness > 0.0) & np.isfinite(kkt.stiffness))
     stiffness, curvature = kkt.stiffness[near], np.zeros(n)
-    if len(near) <= _FEW:
+    if len(near) <= _NEAR:
         spread = np.diag(kkt.factorised().inverse(near))
         held = at_bounds(stiffness, 1.0 / spread - stiffness)
     else:

@@ -13,12 +13,10 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.kkt import Kkt
 
 
-def log_volume(
-    kkt: Kkt, fixed: NDArray[np.intp], dependents: list[NDArray[np.intp]]
-) -> tuple[float, int]:
-    """log of the integral of exp(-(J - J*) / 2) over all that the constraints leave free, and its
-    dimension, by the curvature at a solution (Laplace's method; exact where J is quadratic and the
-    constraints linear).
+def log_volume(kkt: Kkt, fixed: NDArray[np.intp], dependents: list[NDArray[np.intp]]) -> float:
+    """log of the integral of exp(-(J - J*) / 2) over all that the constraints leave free, by the
+    curvature at a solution (Laplace's method; exact where J is quadratic and the constraints
+    linear).
 
     The constraints tell the `dependents`, the first of these lists that has as many variables as
     there are constraints; the integral is over all other variables but the `fixed` ones. With the
@@ -46,7 +44,7 @@ def log_volume(
         raise ValueError("the curvature at the solution is not positive: this is no minimum")
     count = int(free.sum() - active.sum())
     curvature = factors.log_determinant - 2.0 * of_constraints
-    return 0.5 * (count * np.log(4.0 * np.pi) - curvature), count
+    return float(0.5 * (count * np.log(4.0 * np.pi) - curvature))
 
 
 def _log_determinant(

@@ -14,7 +14,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.estimates import Noise
-from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.results.trajectory import SampleTable, Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 
 R = TypeVar("R")
@@ -24,6 +24,8 @@ _MEDIAN = 0.6744897501960817
 #: A standard deviation is at least this share of the rms of what is measured; where estimates
 #: depend on it, of the rms of its changes: with much larger weights rounding decides.
 _LEAST, _WEIGHED = 1e-9, 1e-6
+#: Share of its size by which what is measured varies if it is constant.
+_CONSTANT = 1e-12
 #: Share of the samples that must be left when the unknowns have taken theirs.
 _LEFT = 1e-6
 #: Probability below which given standard deviations contradict the residuals.
@@ -57,7 +59,7 @@ def samples_of(trials: Sequence[Experiment]) -> dict[str, Array]:
     """All samples of each group that are there."""
     found: dict[str, list[Array]] = {}
     for (k, name), group in groups_of(trials).items():
-        row = trials[k].measurements[name]
+        row = trials[k].measured[name]
         found.setdefault(group, []).append(row[~np.isnan(row)])
     return {group: np.concatenate(rows) for group, rows in found.items()}
 
@@ -67,8 +69,9 @@ def first_std(trials: Sequence[Experiment]) -> dict[str, float]:
     channels then count alike, whatever their units."""
     found: dict[str, list[float]] = {}
     for (k, name), group in groups_of(trials).items():
-        row = trials[k].measurements[name]
-        found.setdefault(group, []).append(float(np.nanstd(row)) or float(np.nanmax(np.abs(row))))
+        row = trials[k].measured[name]
+        spread, largest = float(np.nanstd(row)), float(np.nanmax(np.abs(row)))
+        found.setdefault(group, []).append(spread if spread > _CONSTANT * largest else largest)
     return {group: float(np.sqrt(np.mean(np.square(s)))) or 1.0 for group, s in found.items()}
 
 
@@ -207,25 +210,37 @@ def with_noise(
             if group in found
         }
         std = {**run.std, **own}
-        made.append(replace(run, std={n: std[n] for n in run.measurements if n in std}))
+        std = {n: std[n] for n in run.measurements if n in std}
+        made.append(replace(run, std=std, samples=_with_std(run.samples, trial, found)))
     return made
 
 
+def _with_std(samples: SampleTable, trial: Experiment, found: Mapping[str, float]) -> SampleTable:
+    """The table of samples at times of their own with standard deviations that were estimated."""
+    if not samples:
+        return samples
+    std = np.array(samples["std"])
+    for name, group in trial.unknown_std.items():
+        if group in found:
+            std[samples["channel"] == name] = found[group]
+    return {**samples, "std": std}
+
+
 def settled(
-    fit: Callable[[Mapping[str, float], R | None], tuple[R, Sequence[Noise]]],
+    fit: Callable[[Mapping[str, float], R | None], tuple[R, Sequence[Noise] | None]],
     start: Mapping[str, float],
 ) -> tuple[R, list[Noise], list[str]]:
     """Fits with standard deviations by group, from `start` on, until they are those of the
     residuals; the last one, what was estimated, and sentences on what went wrong.
 
     fit : from standard deviations and the fit before to another one and what its residuals show,
-    nothing if it failed.
+    nothing if it failed, None if it was interrupted.
     """
     used, best, known, last = dict(start), None, list[Noise](), np.inf
     for _ in range(_ROUNDS):
         result, noise = fit(used, best)
         if not noise:
-            if best is None:
+            if best is None or noise is None:
                 return result, [], []
             words = "with the standard deviations that the residuals show the fit did not converge"
             return best, known, [f"{words}; they are of the fit before"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from kinesym.runtime.signals.experiment import key_name
@@ -21,6 +21,14 @@ def subplots(*shape: int, **options: Any) -> tuple[Any, Any]:
     if "inline" in plt.get_backend():
         plt.close(figure)
     return figure, axes
+
+
+def close(figures: Iterable[Any]) -> None:
+    """Forget figures that nobody will look at any more."""
+    import matplotlib.pyplot as plt  # here: slow to import
+
+    for figure in figures:
+        plt.close(figure)
 
 
 def chosen(names: Sequence[Any] | None, known: Collection[str]) -> list[str]:

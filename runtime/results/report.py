@@ -22,7 +22,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.diagnostics import Diagnostics
 from kinesym.runtime.results.estimates import Estimates, Uncertainty
 from kinesym.runtime.results.files import replacing
-from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.plot import close, subplots
 from kinesym.runtime.results.profile import Profile
 
 #: Packages whose versions decide about numbers.
@@ -96,6 +96,7 @@ class Report:
         )
         with replacing(target) as beside:
             beside.write_text(text, encoding="utf-8")
+        close(picture.figure for picture in self.pictures)
         return target
 
 

@@ -23,7 +23,12 @@ R = TypeVar("R", bound="Saved")
 UNSAVED = {"saved": False}
 
 #: What the names of a field's variables begin with in a dataset, where names occur twice.
-_PREFIXES = {"measurements": "measured_", "std": "std_", "parameters": "parameter_"}
+_PREFIXES = {
+    "measurements": "measured_",
+    "std": "std_",
+    "parameters": "parameter_",
+    "samples": "sample_",
+}
 
 
 class _Column(NamedTuple):

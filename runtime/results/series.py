@@ -14,10 +14,10 @@ from kinesym.runtime.results.trajectory import Trajectory
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """The samples of a channel in a trial: (K,) each, at `index` among its `nodes`, in order of
-    time.
+    """The samples of a channel in a trial: (K,) each, at `index` among its `nodes`, or among all of
+    them if they have times of their own, in order of time.
 
-    std : standard deviations of the samples, in their unit.
+    std : standard deviations of the samples, in their unit. at_nodes : whether they are there.
     """
 
     channel: str
@@ -28,6 +28,7 @@ class Series:
     modelled: Array
     std: Array
     nodes: int
+    at_nodes: bool = True
 
     @property
     def name(self) -> str:
@@ -50,6 +51,12 @@ class Series:
         whole = float(np.var(self.measured))
         return 100.0 * (1.0 - float(np.var(self.residuals)) / whole) if whole > 0.0 else np.nan
 
+    def inputs(self, run: Trajectory) -> dict[str, Array]:
+        """Inputs of a trajectory at the samples, (K,) each; between nodes on straight lines."""
+        if self.at_nodes:
+            return {name: u[self.index] for name, u in run.inputs.items()}
+        return {name: np.interp(self.time, run.time, u) for name, u in run.inputs.items()}
+
 
 def series_of(trials: Sequence[Trajectory]) -> list[Series]:
     """All measured channels of trials; what is missing, or has no model value, is left out."""
@@ -61,4 +68,11 @@ def series_of(trials: Sequence[Trajectory]) -> list[Series]:
                 rows = (run.time, measured, run[channel], run.std[channel])
                 t, y, model, std = (row[here] for row in rows)
                 found.append(Series(channel, number, here, t, y, model, std, len(measured)))
+        for channel, own in run.timed.items():
+            here = np.flatnonzero(~np.isnan(own.modelled))
+            if len(here):
+                t, y, model, std = (column[here] for column in own)
+                found.append(
+                    Series(channel, number, here, t, y, model, std, len(own.time), at_nodes=False)
+                )
     return found

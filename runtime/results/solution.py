@@ -70,7 +70,7 @@ class Solution(Trials):
             for kind in KINDS
         }
         time = np.concatenate([trial.time for trial in trials])
-        return replace(trials[0], time=time, measurements={}, std={}, **groups)
+        return replace(trials[0], time=time, measurements={}, std={}, samples={}, **groups)
 
     def grid_error(self) -> GridError:
         """What the grid does to this solution: local errors, and to first order the shifts of all

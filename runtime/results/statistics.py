@@ -133,6 +133,22 @@ def parameter_confidence(
     return replace(found, covariance=found.covariance * np.outer(slopes, slopes))
 
 
+def clear_confidence(nlp: NLP, kkt: Kkt, z: Array, variance: float) -> Confidence | None:
+    """The same where standard errors are smaller than the values: such parameters are determined,
+    whatever rounding does, and need no test. None where one is not. variance : of residuals in
+    units of the objective."""
+    if kkt.singular:
+        return None
+    layout = nlp.layout
+    mine = layout.parameter_offset + np.arange(len(layout.parameters))
+    inverse, held = without_held(kkt.factorised().inverse(mine), kkt.stiffness[mine])
+    slopes = layout.parameter_slopes(z)
+    covariance = 2.0 * inverse * np.outer(slopes, slopes)
+    spread, values = variance * np.diag(covariance), layout.natural(z)[mine]
+    clear = held | ((spread > 0.0) & (spread < values**2))
+    return Confidence(held, covariance) if clear.all() else None
+
+
 def blur_of_gradient(
     nlp: NLP, kkt: Kkt, z: Array, multipliers: tuple[Array, Array, Array]
 ) -> Array:

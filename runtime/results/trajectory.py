@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from kinesym.checks import suggest
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.animate import animate
 from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 OverTime: TypeAlias = Annotated[Array, "time"]
 
+#: Columns of a table with a row per sample.
+SampleTable: TypeAlias = Mapping[str, Annotated[Array, "sample"]]
+
 #: Lines of a stick figure, each from point to point; a point `knee` is at outputs `knee_x`, ...
 Drawing: TypeAlias = Sequence[Sequence[str]]
 
@@ -36,11 +41,26 @@ _SHOWN = 20
 KINDS = ("states", "inputs", "outputs")
 
 
+class Timed(NamedTuple):
+    """Samples of a measurement at times of its own, what the model has there, and standard
+    deviations, NaN where these are not known: (K,) each."""
+
+    time: Array
+    measured: Array
+    modelled: Array
+    std: Array
+
+
 class Named(dict[str, float]):
     """Values by name, which can be asked for by symbol too."""
 
     def __getitem__(self, key: object) -> float:
         return super().__getitem__(key_name(key))
+
+    def __missing__(self, key: str) -> float:
+        owned = [name for name in self if name.startswith(f"{key}[")]
+        words = f"it has a value per owner, {listed(owned, 4)}" if owned else suggest(key, self)
+        raise KeyError(f"there is no {key}; {words}")
 
     def __contains__(self, key: object) -> bool:
         return super().__contains__(getattr(key, "name", key))
@@ -129,7 +149,9 @@ class Trajectory(Series):
 
     `run["theta"]` or `run[theta]` is one of them, and `for name in run` goes through all. In the
     solution of an identification there are also the measurements (NaN where missing) and their
-    standard deviations. `message` says why a simulation ended early, or grew beyond any plausible
+    standard deviations; those at times of their own are in `samples`, columns "channel", "time",
+    "measured", "modelled" and "std" with a row per sample, and by channel in `timed`. `message`
+    says why a simulation ended early, or grew beyond any plausible
     size; it is empty otherwise. Where an event happens at a node, the values there are those after
     it.
 
@@ -150,6 +172,7 @@ class Trajectory(Series):
     drawing: Drawing = ()
     event_log: EventLog | None = field(default=None, repr=False)
     again: Callable[[], Finer] | None = field(default=None, metadata=UNSAVED)
+    samples: SampleTable = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", Named(self.parameters))
@@ -229,6 +252,16 @@ class Trajectory(Series):
                 begin = None
         return spans if begin is None else [*spans, (begin, end)]
 
+    @cached_property
+    def timed(self) -> dict[str, Timed]:
+        """By name what is measured at times of its own."""
+        channels = self.samples.get("channel", np.empty(0))
+        columns = [self.samples[name] for name in Timed._fields] if len(channels) else []
+        return {
+            str(name): Timed(*(column[channels == name] for column in columns))
+            for name in dict.fromkeys(channels)
+        }
+
     def vector(self, name: str) -> Array:
         """Components `name_x`, `name_y` and, if there is one, `name_z` as (3, N) or (2, N)."""
         rows = [self[f"{name}_x"], self[f"{name}_y"]]
@@ -248,7 +281,11 @@ class Trajectory(Series):
             kind: {name: row[here] for name, row in getattr(self, kind).items()}
             for kind in (*KINDS, "measurements", "std")
         }
-        return replace(self, time=self.time[here], **groups)
+        columns = self.samples
+        if columns:
+            inside = (columns["time"] >= begin) & (columns["time"] <= end)
+            columns = {name: column[inside] for name, column in columns.items()}
+        return replace(self, time=self.time[here], samples=columns, **groups)
 
     def error(self) -> StepError:
         """How far its steps lead a simulation off, estimated by making it again with finer ones:
@@ -260,22 +297,32 @@ class Trajectory(Series):
         """
         return error_of_run(self, self._finer())
 
+    def samples_of(self, name: str) -> tuple[Array, Array] | None:
+        """Times and samples of a measurement, NaN where missing; None of what is not measured."""
+        if name in self.timed:
+            return self.timed[name].time, self.timed[name].measured
+        return (self.time, self.measurements[name]) if name in self.measurements else None
+
     def vaf(self) -> dict[str, float]:
         """Variance accounted for [%] of each measurement: 100 (1 - var(residual)/var(measured));
         none of what is constant."""
         result = {}
-        for name, measured in self.measurements.items():
-            here = ~np.isnan(measured) & ~np.isnan(self[name])
+        pairs = {name: (y, self[name]) for name, y in self.measurements.items()}
+        pairs |= {name: (own.measured, own.modelled) for name, own in self.timed.items()}
+        for name, (measured, modelled) in pairs.items():
+            here = ~np.isnan(measured) & ~np.isnan(modelled)
             variance = np.var(measured[here]) if here.any() else 0.0
             if variance > (_CONSTANT * np.abs(measured[here]).max(initial=0.0)) ** 2:
-                rest = np.var(measured[here] - self[name][here])
+                rest = np.var(measured[here] - modelled[here])
                 result[name] = float(100.0 * (1.0 - rest / variance))
         return result
 
     def residuals(self) -> dict[str, Array]:
         """(modelled - measured)/std of each measurement whose standard deviation is known, (N,),
-        NaN where it is missing."""
-        return {n: (self[n] - self.measurements[n]) / self.std[n] for n in self.std}
+        NaN where it is missing, or (K,) of K samples at times of their own."""
+        found = {n: (self[n] - self.measurements[n]) / self.std[n] for n in self.std}
+        apart = {n: (own.modelled - own.measured) / own.std for n, own in self.timed.items()}
+        return found | {n: row for n, row in apart.items() if not np.isnan(row).all()}
 
     def plot(self, names: Sequence[Any] | None = None, title: str | None = None) -> Any:
         """A figure with one panel per trajectory, or those of these names; measurements as dots, a
@@ -283,15 +330,15 @@ class Trajectory(Series):
         rows = dict(self) if names is None else {key_name(name): self[name] for name in names}
         figure, axes = panels(list(rows), self.model if title is None else title)
         for axis, (name, values) in zip(axes, rows.items(), strict=True):
-            samples = self.measurements.get(name)
+            samples = self.samples_of(name)
             if samples is not None:
-                size = 2.0 if np.isfinite(samples).sum() > 300 else 5.0
-                dots = axis.plot(self.time, samples, ".", ms=size, color="0.55", label="measured")
+                size = 2.0 if np.isfinite(samples[1]).sum() > 300 else 5.0
+                dots = axis.plot(*samples, ".", ms=size, color="0.55", label="measured")
             line = axis.plot(self.time, values, lw=1.2, color=self._colour(name), label="model")
             for event in self.events:
                 if event.kind != "close":
                     axis.axvline(event.time, color="0.6", lw=0.6, zorder=0)
-        if any(name in self.measurements for name in rows):
+        if any(self.samples_of(name) is not None for name in rows):
             figure.legend(handles=[*dots, *line], loc="outside upper right", ncols=2)
         return figure
 
@@ -326,7 +373,7 @@ class Trajectory(Series):
 
     def to_csv(self, path: str | Path) -> None:
         """Write columns with a line of names, in all digits: time [s], states, inputs and outputs,
-        then `measured_...` and `std_...` of what was measured, NaN where it is missing."""
+        then `measured_...` and `std_...` of what was measured at nodes, NaN where it is missing."""
         rows = {"time": self.time, **self}
         for name, values in self.measurements.items():
             rows[f"measured_{name}"] = values

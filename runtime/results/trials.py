@@ -14,7 +14,13 @@ from kinesym.checks import between, check_choice, count
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bootstrap import Bootstrap
 from kinesym.runtime.results.diagnostics import Diagnostics, diagnostics
-from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty, estimates_of
+from kinesym.runtime.results.estimates import (
+    Estimate,
+    Estimates,
+    Noise,
+    Uncertainty,
+    estimates_of,
+)
 from kinesym.runtime.results.inference import (
     METHODS,
     Inference,
@@ -41,11 +47,12 @@ class Trials(ByName, Saved):
     """A result with trajectories of several trials.
 
     `result["theta"]` is the trajectory of the first trial, `result.trials[k]["theta"]` that of
-    trial k. message : a sentence on how the solve ended. parameters : identified ones. known :
-    those that were given. notes : sentences on what cannot be relied on. timings : seconds by what
-    they were spent on. model : its name. uncertainty : what is known of the errors of estimates, if
-    it is; `parameters` shows it as a table. noise : standard deviations of measurements that were
-    not given but estimated. inference : the problem, for what needs it.
+    trial k, and `result.trials[k].parameters` has all of its parameters. message : a sentence on
+    how the solve ended. parameters : identified ones, with their owners. known : those that were
+    given, the same in all trials. notes : sentences on what cannot be relied on. timings : seconds
+    by what they were spent on. model : its name. uncertainty : what is known of the errors of
+    estimates, if it is; `parameters` shows it as a table. noise : standard deviations of
+    measurements that were not given but estimated. inference : the problem, for what needs it.
     """
 
     success: bool
@@ -126,6 +133,20 @@ class Trials(ByName, Saved):
             return by_bootstrap(values, self.bootstrap(records, seed, executor), level)
         return estimates_of(values, about, level, self._shifts())
 
+    def interval(self, expression: Any, level: float = 0.95, trial: int = 0) -> Estimate:
+        """The estimate of a combination with its standard error and interval, by the delta method:
+        to first order, by Student's t.
+
+        expression : in parameters, and in states at `ks.at_start(...)` and `ks.at_end(...)` of a
+        trial, such as `b/(2*sqrt(k))` or `ks.at_end(x) - ks.at_start(x)`. Raises `ValueError` as
+        `intervals`, and for anything else in it.
+        """
+        about, level = self._known_errors(), between(level, 0.0, 1.0, "level")
+        number = chosen_trial(trial, len(self.trials))
+        value, error = self._asked().combination(expression, number)
+        half = about.quantile(level) * error
+        return Estimate(value, error, value - half, value + half)
+
     def profile(self, parameter: Any, level: float = 0.95) -> Profile:
         """The profile likelihood of a parameter, by name or symbol: it is held at values to both
         sides of its estimate while all else follows, until -2 log L has risen as the level says.
@@ -158,7 +179,8 @@ class Trials(ByName, Saved):
     def diagnostics(self) -> Diagnostics:
         """What the residuals say of the assumptions: white, normal, of the size of std, unrelated
         to the inputs, without outliers."""
-        return diagnostics(self.trials, {}, {})
+        measured = {name for run in self.trials for name in run.measurements}
+        return diagnostics(self.trials, dict.fromkeys(measured, not self.noise), {})
 
     def report(
         self, path: str | Path, level: float = 0.95, profiles: Sequence[Profile] = ()

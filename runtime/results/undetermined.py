@@ -24,6 +24,8 @@ from kinesym.runtime.results.kkt import ADDED, Kkt, KktFactors, Scaled
 _LEFT, _MISSING = 1e-8, 1e-6
 #: Share of rounding in a sum of products, and how many times more than doubt a curvature must be.
 _ROUNDING, _CLEAR = 1e-13, 10.0
+#: Columns of an inverse that are kept at once.
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,25 +78,35 @@ def spreads(kkt: Kkt, wanted: NDArray[np.intp], blur: Array) -> Spreads:
     other coordinates, it counts as zero. blur : (n,), of the variables, that gradient over their
     sizes: with z = s exp(y) the curvature in y has the gradient times z, too.
     """
-    scaled, own = kkt.scaled, (wanted, np.arange(len(wanted)))
-    unit, fixed = np.zeros((kkt.order, len(wanted))), kkt.gone[wanted]
-    unit[own] = 1.0
-    columns, signs = np.zeros_like(unit), np.zeros(len(wanted))
-    if len(wanted) and not kkt.singular:
-        columns = kkt.factorised().factors.solve(unit)
-        signs = _signs(scaled, columns, own, blur)
-    for added in ADDED if len(wanted) and kkt.singular else ():
-        d = scaled.scale[:, None]
-        columns, left = scaled.solve(d * unit, added)
-        missing = np.abs((columns * left).sum(axis=0)) > _MISSING * np.abs(columns[own])
-        columns = d * columns
-        signs = _signs(scaled, columns, own, blur)
-        signs[missing & (signs != 0.0)] = np.nan
+    count, fixed = len(wanted), kkt.gone[wanted]
+    inverse, signs = np.zeros((count, count)), np.zeros(count)
+    for added in ADDED if kkt.singular else (0.0,):
+        for begin in range(0, count, _AT_ONCE):
+            some = slice(begin, begin + _AT_ONCE)
+            columns, signs[some] = _columns(kkt, wanted[some], blur, added)
+            inverse[:, some] = columns[wanted]
         if not np.isnan(signs).any():
             break
-    inverse = columns[wanted]
     inverse[fixed] = inverse[:, fixed] = 0.0
     return Spreads(0.5 * (inverse + inverse.T), np.where(fixed, 1.0, signs))
+
+
+def _columns(kkt: Kkt, wanted: NDArray[np.intp], blur: Array, added: float) -> tuple[Array, Array]:
+    """Columns of the inverse (n + m, k), and signs of the curvature along them (k,), before those
+    of what is fixed; added : to the diagonal of a matrix that is singular."""
+    scaled, own = kkt.scaled, (wanted, np.arange(len(wanted)))
+    unit = np.zeros((kkt.order, len(wanted)))
+    unit[own] = 1.0
+    if not kkt.singular:
+        columns = kkt.factorised().factors.solve(unit)
+        return columns, _signs(scaled, columns, own, blur)
+    d = scaled.scale[:, None]
+    columns, left = scaled.solve(d * unit, added)
+    missing = np.abs((columns * left).sum(axis=0)) > _MISSING * np.abs(columns[own])
+    columns = d * columns
+    signs = _signs(scaled, columns, own, blur)
+    signs[missing & (signs != 0.0)] = np.nan
+    return columns, signs
 
 
 def _signs(scaled: Scaled, columns: Array, own: tuple[Any, Any], blur: Array) -> Array:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from kinesym.runtime.arrays import (
 )
 from kinesym.runtime.native import HELD
 from kinesym.runtime.signals.signal import Signal, signal_of, size_words
+from kinesym.runtime.signals.timed import TimedSamples, with_times
 from kinesym.runtime.summary import html_table, listed
 
 #: More are no grid of a problem that can be solved; beyond, the grid alone would fill the memory.
@@ -55,20 +57,24 @@ class Experiment:
         equal ones.
     inputs : known ones by symbol or name, each a number, (N,) with straight lines between the
         nodes, or a `Signal` at times of its own; with an unknown duration, over 0 ... 1 of it.
-    measurements : measured states, inputs or outputs, each (N,); NaN marks a missing sample, and so
-        does the mask of a masked array.
-    std : standard deviation of each measurement, a number or (N,). One that is not given is unknown
-        and estimated; channels with the same text, std={a: "imu", b: "imu"}, share one.
+    measurements : measured states, inputs or outputs, each (N,), or a `Signal` with K samples at
+        times of its own, off the grid and at any rate; NaN marks a missing sample, and so does the
+        mask of a masked array.
+    std : standard deviation of each measurement, a number, or one per sample, (N,) or (K,). One
+        that is not given is unknown and estimated; channels with the same text,
+        std={a: "imu", b: "imu"}, share one.
     nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
     parameters : values of the model's parameters in this trial, such as the mass of its subject.
     labels : who or what it belongs to, such as {"subject": "s03"}, for `ks.per`.
 
     `signals` are the inputs as signals, and `inputs` their values at the nodes, (N,) each; those
     whose pieces depend on parameters have none. `held` names inputs that are constant between nodes
-    (zero-order hold). `std` has what is known, `unknown_std` for the other measurements the group
-    that shares a standard deviation: the text given, else their own name. Warns of single long
-    steps among short ones between measurements, which look like rows left out. Raises `ValueError`
-    naming the array, what was expected and what was given.
+    (zero-order hold). `measurements` keeps what is measured at the nodes, `timed` what is
+    measured at times of its own, `measured` has the values of both. `std` has what is known,
+    `unknown_std` for the other measurements the group that shares a standard deviation: the text
+    given, else their own name. Warns of single long steps among short ones between measurements,
+    which look like rows left out. Raises `ValueError` naming the array, what was expected and what
+    was given.
     """
 
     time: ArrayLike | None = None
@@ -81,6 +87,7 @@ class Experiment:
     labels: Mapping[str, str | int] = field(default_factory=dict)
     signals: Mapping[str, Signal] = field(init=False)
     held: frozenset[str] = field(init=False)
+    timed: Mapping[str, TimedSamples] = field(init=False)
     unknown_std: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,9 +100,12 @@ class Experiment:
         put(self, "held", frozenset(name for name, (_, kind) in known.items() if kind == HELD))
         nodes = {name: s.at_nodes(self.grid) for name, s in self.signals.items() if name in known}
         put(self, "inputs", nodes)
-        put(self, "measurements", self._measured())
+        found = _by_name("measurements", self.measurements)
+        apart = {k: y for k, y in found.items() if isinstance(y, Signal | TimedSamples)}
+        put(self, "measurements", self._measured({k: found[k] for k in found if k not in apart}))
+        put(self, "timed", {k: self._with_times(k, y) for k, y in apart.items()})
         given = self._given_std()
-        groups = {name: given.get(name, name) for name in self.measurements}
+        groups = {name: given.get(name, name) for name in self.measured}
         put(
             self, "unknown_std", {n: group for n, group in groups.items() if isinstance(group, str)}
         )
@@ -109,7 +119,7 @@ class Experiment:
         span = f"{'duration' if self.duration else 't ='} {low:g} ... {high:g} s"
         return (
             f"<experiment: inputs {listed(self.signals) or '-'}; measured "
-            f"{listed(self.measurements) or '-'}; {self.n_nodes} nodes, {span}>"
+            f"{listed(self.measured) or '-'}; {self.n_nodes} nodes, {span}>"
         )
 
     def _repr_html_(self) -> str:
@@ -124,7 +134,7 @@ class Experiment:
                 f"{int(np.isfinite(y).sum())} samples",
                 f"{float(np.median(self.std[name])):.4g}" if name in self.std else "estimated",
             )
-            for name, y in self.measurements.items()
+            for name, y in self.measured.items()
         ]
         return html_table(repr(self)[1:-1], rows, ("name", "kind", "between nodes", "std (median)"))
 
@@ -144,31 +154,48 @@ class Experiment:
         return self.duration is not None
 
     @property
+    def measured(self) -> dict[str, Array]:
+        """All samples of each measurement, (N,) or (K,), NaN where missing."""
+        return {**self.measurements, **{n: own.values for n, own in self.timed.items()}}
+
+    @property
     def divisors(self) -> dict[str, Array]:
-        """What residuals of each measurement are divided by in the objective, (N,): its standard
-        deviation, 1 where that is unknown."""
-        one = np.ones(self.n_nodes)
-        return {name: self.std.get(name, one) for name in self.measurements}
+        """What residuals of each measurement are divided by in the objective, (N,) or (K,): its
+        standard deviation, 1 where that is unknown."""
+        return {name: self.std.get(name, np.ones(len(y))) for name, y in self.measured.items()}
+
+    def timed_samples(self, name: str) -> TimedSamples | None:
+        """The samples of a measurement with their times; None of what is not measured."""
+        row = self.measurements.get(name)
+        return self.timed.get(name) if row is None else TimedSamples(self.grid, row)
+
+    def course_of(self, name: str) -> Array:
+        """Straight lines through the samples of a measurement, at the nodes, (N,)."""
+        own = self.timed_samples(name)
+        assert own is not None
+        return own.on(self.grid)
 
     def with_std(self, found: Mapping[str, float]) -> Experiment:
         """The same trial with standard deviations of groups for what is not known."""
         made = copy(self)
-        own = {name: np.full(self.n_nodes, found[k]) for name, k in self.unknown_std.items()}
+        measured = self.measured
+        own = {n: np.full(len(measured[n]), found[k]) for n, k in self.unknown_std.items()}
         std = {**self.std, **own}
-        object.__setattr__(made, "std", {name: std[name] for name in self.measurements})
+        object.__setattr__(made, "std", {name: std[name] for name in measured})
         object.__setattr__(made, "unknown_std", {})
         return made
 
     def on_grid(self, grid: ArrayLike) -> Experiment:
         """The same trial on another grid (N,), which contains all nodes with a measurement.
 
-        Inputs follow their signals; measurements are missing at other nodes. With an unknown
-        duration the grid goes from 0 to 1. Raises `ValueError` if a measurement would be lost.
+        Inputs follow their signals; measurements are missing at other nodes, those at times of
+        their own stay. With an unknown duration the grid goes from 0 to 1. Raises `ValueError` if a
+        measurement would be lost.
         """
         fine = real_array(grid, "a grid")
         place = np.searchsorted(fine, self.grid)
         there = np.isin(self.grid, fine)
-        measurements: dict[str, Array] = {}
+        measurements: dict[str, Any] = {}
         std: dict[str, Any] = dict(self.unknown_std)
         for name, row in self.measurements.items():
             lost = np.flatnonzero(np.isfinite(row) & ~there)
@@ -181,14 +208,45 @@ class Experiment:
             if name in self.std:
                 std[name] = np.interp(fine, self.grid, self.std[name])
                 std[name][place[there]] = self.std[name][there]
+        measurements |= self.timed
+        std |= {name: self.std[name] for name in self.timed if name in self.std}
         more: dict[str, Any] = {"parameters": self.parameters, "labels": self.labels}
         more |= {"duration": self.duration} if self.free_duration else {}
         return Experiment(fine, self.signals, measurements, std, **more)
 
+    def with_nodes_at_samples(self) -> Experiment:
+        """The same trial with further nodes, so that all that is measured is measured at nodes."""
+        if not self.timed:
+            return self
+        times = [own.times[own.present] for own in self.timed.values()]
+        grid = with_times(self.grid, np.concatenate(times))
+        found = self.on_grid(grid)
+        rows, std = dict(found.measurements), {**found.unknown_std, **found.std}
+        for (name, own), at in zip(self.timed.items(), times, strict=True):
+            k = np.clip(np.searchsorted(grid, at), 1, len(grid) - 1)
+            k -= at - grid[k - 1] < grid[k] - at
+            rows[name] = np.full(len(grid), np.nan)
+            rows[name][k] = own.values[own.present]
+            if name in self.std:
+                std[name] = np.full(len(grid), np.median(self.std[name]))
+                std[name][k] = self.std[name][own.present]
+        return Experiment(
+            grid, self.signals, rows, std, parameters=self.parameters, labels=self.labels
+        )
+
     def remeasured(self, samples: Mapping[str, Array]) -> Experiment:
-        """The same trial with other samples of what is measured, (N,) each, NaN where missing."""
-        made = copy(self)
-        object.__setattr__(made, "measurements", {**self.measurements, **samples})
+        """The same trial with other samples of what is measured, NaN where missing: (N,) or (K,),
+        or as many as there are."""
+        made, timed, rows = copy(self), dict(self.timed), dict(self.measurements)
+        for name, row in samples.items():
+            values = self.measured[name].copy()
+            values[slice(None) if len(row) == len(values) else ~np.isnan(values)] = row
+            if name in timed:
+                timed[name] = TimedSamples(timed[name].times, values)
+            else:
+                rows[name] = values
+        object.__setattr__(made, "measurements", rows)
+        object.__setattr__(made, "timed", timed)
         return made
 
     def refined(self, parts: int) -> Experiment:
@@ -239,14 +297,20 @@ class Experiment:
         given = _by_name("inputs", self.inputs)
         return {name: signal_of(x, self.grid, f"input {name}") for name, x in given.items()}
 
-    def _measured(self) -> dict[str, Array]:
+    def _with_times(self, name: str, given: Signal | TimedSamples) -> TimedSamples:
+        what = f"measurement {name}"
+        own = given if isinstance(given, TimedSamples) else TimedSamples.of(given, what)
+        own.check_within(self.grid, what)
+        return own
+
+    def _measured(self, given: Mapping[str, Any]) -> dict[str, Array]:
         found: dict[str, Array] = {}
-        for name, values in _by_name("measurements", self.measurements).items():
+        for name, values in given.items():
             array = real_array(values, f"measurement {name}", missing=True)
             if array.shape != (self.n_nodes,):
                 raise ValueError(
                     f"measurement {name} has {size_words(array)}, expected {self.n_nodes}, "
-                    "one per node"
+                    "one per node; samples at other times are a ks.Signal(times, values)"
                 )
             check_finite(np.where(np.isnan(array), 0.0, array), f"measurement {name}", self.grid)
             if np.isnan(array).all():
@@ -258,8 +322,8 @@ class Experiment:
         """What is given as std by name of the measurement: a group, or numbers."""
         given = _by_name("std", self.std)
         for name, value in given.items():
-            if name not in self.measurements:
-                there = ", ".join(self.measurements) or "nothing"
+            if name not in self.measured:
+                there = ", ".join(self.measured) or "nothing"
                 raise ValueError(
                     f"std of {name}, which is not measured in this experiment; measured is {there}"
                 )
@@ -271,15 +335,15 @@ class Experiment:
         return given
 
     def _deviations(self, given: Mapping[str, Any]) -> dict[str, Array]:
-        """Standard deviations (N,) of what has numbers."""
+        """Standard deviations, (N,) or (K,), of what has numbers."""
         deviations = {}
-        for name in self.measurements:
+        for name, samples in self.measured.items():
             if name in self.unknown_std:
                 continue
             value = real_array(given[name], f"std of {name}")
-            if value.shape not in ((), (self.n_nodes,)):
+            if value.shape not in ((), samples.shape):
                 raise ValueError(
-                    f"std of {name} has {size_words(value)}, expected 1 or {self.n_nodes}"
+                    f"std of {name} has {size_words(value)}, expected 1 or {len(samples)}"
                 )
             with np.errstate(all="ignore"):
                 weight = value**-2.0
@@ -291,7 +355,7 @@ class Experiment:
                     f"std of {name} must be positive and finite, got {np.atleast_1d(value)[k]:g}"
                     f"{where}; to leave a sample out, make its measurement NaN"
                 )
-            deviations[name] = np.broadcast_to(value, (self.n_nodes,)).astype(np.float64)
+            deviations[name] = np.broadcast_to(value, samples.shape).astype(np.float64)
         return deviations
 
     def _warn_of_leaps(self) -> None:
@@ -338,7 +402,7 @@ def _labels(given: Any) -> dict[str, str]:
             raise ValueError(
                 "the label trial is the number of the experiment itself; call yours something else"
             )
-        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        text = str(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
         check_text(text, f"the label {label}")
         found[label] = text
     return found

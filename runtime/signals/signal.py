@@ -38,7 +38,8 @@ class Signal:
 
     A signal that is linear or cubic is known from its first to its last time, a held one from its
     first. `signal(t)` are values at times (n,); at a jump those after it. `Signal.pieces` takes
-    straight lines that may jump from one to the next.
+    straight lines that may jump from one to the next. A linear signal that is measured may have
+    missing samples, NaN or masked; an input may not.
 
     Raises `ValueError` for shapes, what is not finite, and times that do not increase.
     """
@@ -53,11 +54,15 @@ class Signal:
     span: tuple[float, float]
     #: Rows of begins, values and slopes that hold expressions of parameters; () if all are numbers.
     expressions: Sequence[Sequence[Any]]
+    #: Times [s] at which the value was NaN, a missing sample of a measurement.
+    gaps: Array = np.empty(0)
 
     def __init__(self, times: ArrayLike, values: ArrayLike, between: str = "linear") -> None:
         check_choice(between, BETWEEN, "between of a signal")
         if between == "held":
             values = held_to_the_end(values)
+        elif between == "linear":
+            times, values, self.gaps = _without_gaps(times, values)
         at, row = increasing([times, values], ["times", "values"], "a signal")
         least = 1 if between == "held" else 2
         if len(at) < least:
@@ -321,6 +326,11 @@ def signal_of(given: Any, time: Array, what: str) -> Signal:
             return Signal.pieces([float(time[0])], [given])
         row = _finite_samples(given, time, what)
         return Signal(time, row) if row.ndim else Signal.pieces(time[:1], row[None])
+    if len(given.gaps):
+        raise ValueError(
+            f"{what} is NaN at t = {given.gaps[0]:g} s: only measurements may have missing "
+            "samples; leave them out, and straight lines are there"
+        )
     if not given.expressions:  # these are known once the parameters are
         given.check_span(time, what)
     return given
@@ -455,6 +465,21 @@ def segments(inputs: Mapping[str, Signal], begin: float, end: float) -> Segments
             d,
         ]
     return Segments(np.append(times, end), coefficients, pieces)
+
+
+def _without_gaps(times: Any, values: Any) -> tuple[Any, Any, Array]:
+    """Times and values (B,) without missing samples, and the times of these."""
+    if np.ma.isMaskedArray(values):
+        values = real_array(values, "the values of a signal", missing=True)
+    row = np.asarray(values)
+    if row.ndim != 1 or row.dtype.kind != "f" or not np.isnan(row).any() or np.isnan(row).all():
+        return times, values, np.empty(0)
+    at = real_array(times, "the times of a signal")
+    if at.shape != row.shape:
+        return times, values, np.empty(0)
+    increasing([at], ["times"], "a signal")
+    gone = np.isnan(row)
+    return at[~gone], row[~gone], at[gone]
 
 
 def held_to_the_end(values: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array, diags_array
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
@@ -157,37 +157,40 @@ class HybridTrials(Simulated):
         return e if self.loss is None else self.loss.slope(e)
 
     def _forward_gradient(self, q: Array) -> Array:
-        return np.asarray(2.0 * self._residuals(q) @ self._dense(q))
+        return np.asarray(2.0 * self._residuals(q) @ self._jacobian(q))
 
     def _jacobian(self, q: Array) -> csr_array:
-        return _full(self._dense(q))
-
-    def _dense(self, q: Array) -> Array:
-        unknowns, parts = self.unknowns, list[Array]()
-        for k, (made, trial) in enumerate(zip(self.simulate(q), self.trials, strict=True)):
-            values = self.values(q, k)
-            places = dict(zip(unknowns.owned.parameters, unknowns.owned.places(k), strict=True))
-            own = [p for p in places if p in self.system.parameters]
-            changes = {p: self._changes(k, p, values) for p in places}
-            moved = [p for p, change in changes.items() if change]
-            variations = {f"variation {p}": changes[p] for p in moved}
-            along = made.forward([*own, *unknowns.initial], variations)
-            columns = [
-                *(places[p] for p in own),
-                *range(q.size)[unknowns.starts(k)],
-                *(places[p] for p in moved),
-            ]
+        """Entries that are zero here are kept: elsewhere they may not be."""
+        values, rows, columns, begin = list[Array](), list[Array](), list[Array](), 0
+        for k, trial in enumerate(self.trials):
+            mine, along = self._along(q, k)
             for name, measured in trial.measurements.items():
-                here = ~np.isnan(measured)
-                rows = np.zeros((int(here.sum()), q.size))
-                for column, row in zip(columns, along[name], strict=True):
-                    rows[:, column] += row[here] / trial.divisors[name][here]
-                parts.append(rows)
-        slopes = np.sqrt(self.factor) * np.concatenate(parts)
-        if self.loss is not None:
-            e = self.loss.unrooted(self.residuals(q) / np.sqrt(self.factor))
-            slopes = self.loss.root_slope(e)[:, None] * slopes
-        return np.asarray(slopes)
+                here = np.flatnonzero(~np.isnan(measured))
+                part = along[name][:, here] / trial.divisors[name][here]
+                values.append(part.ravel())
+                rows.append(np.tile(begin + np.arange(len(here)), len(mine)))
+                columns.append(np.repeat(mine, len(here)))
+                begin += len(here)
+        places = (np.concatenate(rows), np.concatenate(columns))
+        entries = np.sqrt(self.factor) * np.concatenate(values)
+        slopes = coo_array((entries, places), shape=(begin, q.size)).tocsr()
+        if self.loss is None:
+            return slopes
+        e = self.loss.unrooted(self._residuals(q) / np.sqrt(self.factor))
+        return csr_array(diags_array(self.loss.root_slope(e)) @ slopes)
+
+    def _along(self, q: Array, trial: int) -> tuple[list[int], Mapping[str, Array]]:
+        """The unknowns that a trial depends on, and derivatives of what is measured by these; a
+        parameter of the model and of inputs is there twice."""
+        unknowns, values = self.unknowns, self.values(q, trial)
+        places = dict(zip(unknowns.owned.parameters, unknowns.owned.places(trial), strict=True))
+        own = [p for p in places if p in self.system.parameters]
+        changes = {p: self._changes(trial, p, values) for p in places}
+        moved = [p for p, change in changes.items() if change]
+        variations = {f"variation {p}": changes[p] for p in moved}
+        along = self.simulate(q)[trial].forward([*own, *unknowns.initial], variations)
+        starts = range(q.size)[unknowns.starts(trial)]
+        return [*(places[p] for p in own), *starts, *(places[p] for p in moved)], along
 
     def _changes(
         self, trial: int, name: str, values: Mapping[str, float]
@@ -198,10 +201,3 @@ class HybridTrials(Simulated):
             for u, signal in self._inputs[trial].items()
             if not isinstance(signal, Signal) and name in signal.names
         }
-
-
-def _full(matrix: Array) -> csr_array:
-    """As a sparse matrix that keeps entries which are zero here: elsewhere they may not be."""
-    rows, columns = matrix.shape
-    places = (np.tile(np.arange(columns), rows), np.arange(rows + 1) * columns)
-    return csr_array((matrix.ravel(), *places), shape=matrix.shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,9 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.profile import Profile, profiled
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.profile import Held
+from kinesym.runtime.statistics.sandwich import Influence
 from kinesym.runtime.stepping.measured import measured
 from kinesym.runtime.stepping.simulated import Simulated
 
@@ -22,7 +25,8 @@ from kinesym.runtime.stepping.simulated import Simulated
 class ShootingInference:
     """Trials at the minimum q of a sum of squares, asked again.
 
-    on : makes the trials with other measurements.
+    on : makes the trials with other measurements. combine : the value and the derivatives of an
+    expression at a trajectory.
     """
 
     trials: Simulated
@@ -30,8 +34,9 @@ class ShootingInference:
     q: Array
     about: Uncertainty
     on: Callable[[Record], Simulated]
+    combine: Callable[[Any, Trajectory], Any]
 
-    def scores(self) -> tuple[Sequence[Array], int, float]:
+    def influences(self) -> tuple[Sequence[Influence], float, float]:
         """See `Inference`."""
         found = measured(self.trials, self.q)
         which = np.isin(found.unknowns, self._free)
@@ -39,12 +44,12 @@ class ShootingInference:
         bend, slope = (np.ones_like(e), e) if loss is None else (loss.bend(e), loss.slope(e))
         size = np.linalg.norm(x, axis=0)
         unit = x / size
-        pulls = slope[:, None] * np.linalg.solve(unit.T @ (bend[:, None] * unit), unit.T).T / size
+        pulls = np.linalg.solve(unit.T @ (bend[:, None] * unit), unit.T).T / size
         rows = np.zeros((len(e), len(self.trials.unknowns.parameters)))
         numbers = found.unknowns[which]
         mine = numbers < rows.shape[1]
         rows[:, numbers[mine]] = pulls[:, mine]
-        return found.samples.over_time(rows), len(e), float(which.sum())
+        return found.samples.influences(slope, rows), float(len(e)), float(which.sum())
 
     def profile(self, name: str, level: float) -> Profile:
         """The profile likelihood of an unknown."""
@@ -64,6 +69,23 @@ class ShootingInference:
         best = Held(float(self.q[place]), self.trials.cost(self.q), 0.0, self.q)
         low, high = self.bounds
         return profiled(name, best, self.about, (low[place], high[place]), held, level)
+
+    def combination(self, expression: Any, trial: int) -> tuple[float, float]:
+        """See `Inference`."""
+        unknowns, n = self.trials.unknowns, self.q.size
+        found = self.combine(expression, self.trials.trajectories(self.q)[trial])
+        slopes, owned = np.zeros(n), unknowns.owned
+        for name, slope in found.parameters.items():
+            if name in owned.parameters:
+                slopes[owned.places(trial)[owned.parameters.index(name)]] += slope
+        starts = range(n)[unknowns.starts(trial)]
+        for name, slope in found.starts.items():
+            if name in unknowns.initial:
+                slopes[starts[list(unknowns.initial).index(name)]] += slope
+        for name, slope in found.ends.items():
+            slopes += slope * self.trials.end_slopes(self.q, trial, name)
+        variance = float(slopes @ self.about.covariance @ slopes)
+        return found.value, float(np.sqrt(variance)) if variance >= 0.0 else np.nan
 
     def refit(self, record: Record) -> Array | None:
         """Estimates from other measurements, from the minimum; None without convergence."""

@@ -22,35 +22,39 @@ from kinesym.runtime.stepping.simulated import Simulated
 
 class Measured(NamedTuple):
     """Residuals (modelled - measured)/std (k,) with their derivatives (k, n) with respect to
-    `unknowns`, numbers in q, and what they are about."""
+    `unknowns`, numbers in q, and what they are about; others : derivatives (m, n) of what else is
+    squared beside the samples."""
 
     residuals: Array
     slopes: Array
     unknowns: NDArray[np.intp]
     samples: Samples
+    others: Array
 
 
 def measured(trials: Simulated, q: Array) -> Measured:
     """Of trials whose objective has least squares. Inner boundaries of segments follow from the
     other unknowns."""
     samples, loss, factor = trials.samples(), trials.loss, np.sqrt(trials.factor)
-    here = (samples.channel >= 0) & (samples.weight > 0.0)
-    count = len(here)  # priors come after the measurements
-    r, slopes = (of[:count][here] / factor for of in (trials.residuals(q), trials.jacobian(q)))
-    e = r if loss is None else loss.unrooted(r)
-    if loss is not None:
-        slopes = slopes.multiply(1.0 / loss.root_slope(e)[:, None])
+    every, slopes = trials.residuals(q) / factor, csc_array(trials.jacobian(q) / factor)
+    here = np.zeros(len(every), dtype=bool)
+    here[: len(samples.channel)] = (samples.channel >= 0) & (samples.weight > 0.0)
     first = np.arange(q.size)
     if trials.unknowns.several:
         offsets = trials.unknowns.offsets
         inner = np.arange(offsets["segments", 0], offsets["inputs", 0])
         first = np.setdiff1d(first, inner)
-        gaps, slopes = csc_array(trials.gap_jacobian(q)), csc_array(slopes)
+        gaps = csc_array(trials.gap_jacobian(q))
         follow = splu(gaps[:, inner]).solve(gaps[:, first].toarray())
-        return Measured(
-            e, slopes[:, first].toarray() - slopes[:, inner] @ follow, first, samples.taken(here)
-        )
-    return Measured(e, slopes.toarray(), first, samples.taken(here))
+        dense = slopes[:, first].toarray() - slopes[:, inner] @ follow
+    else:
+        dense = slopes.toarray()
+    e, x = every[here], dense[here]
+    if loss is not None:
+        e = loss.unrooted(e)
+        x = x / loss.root_slope(e)[:, None]
+    kept = samples.taken(here[: len(samples.channel)])
+    return Measured(e, x, first, kept, dense[len(samples.channel) :])
 
 
 def noise_of(
@@ -63,8 +67,8 @@ def noise_of(
     """What the residuals at q show of standard deviations that `experiments` leave open, found with
     those `used`. free : which unknowns (n,) no bound holds."""
     found = measured(trials, q)
-    moved = found.slopes[:, free[found.unknowns]]
-    taken = leverages_of_columns(moved)
+    moved = np.vstack([found.slopes, found.others])[:, free[found.unknowns]]
+    taken = leverages_of_columns(moved)[: len(found.residuals)]
     return estimated(found.residuals, found.samples, taken, experiments, used, trials.loss)
 
 
@@ -88,16 +92,17 @@ def robust_covariance(
     """
     found = measured(trials, q)
     which = free[found.unknowns]
-    x, e = found.slopes[:, which], found.residuals
-    size = np.linalg.norm(x, axis=0)
-    x = x / np.where(size > 0.0, size, 1.0)
-    prior = trials.priors.jacobian(q)[:, found.unknowns[which]] / np.where(size > 0.0, size, 1.0)
-    A = x.T @ (loss.bend(e)[:, None] * x) + (prior.T @ prior) / trials.factor
+    x, e, others = found.slopes[:, which], found.residuals, found.others[:, which]
+    size = np.linalg.norm(np.vstack([x, others]), axis=0)
+    size[size == 0.0] = 1.0
+    x, others = x / size, others / size
+    known = others.T @ others  # what is squared counts as observed with variance 1
+    A = x.T @ (loss.bend(e)[:, None] * x) + known
     covariance = np.full(A.shape, np.nan)
     if len(A) and np.linalg.eigvalsh(A)[0] > 1e-14:
         covariance = np.linalg.inv(A)
         if not loss.likelihood:
-            B = x.T @ (loss.slope(e)[:, None] ** 2 * x)
+            B = x.T @ (loss.slope(e)[:, None] ** 2 * x) + known
             left = len(e) - len(A)
             covariance = covariance @ B @ covariance * (len(e) / left if left > 0 else np.nan)
         covariance = covariance / np.outer(size, size)

@@ -133,7 +133,7 @@ def _left(problem: Minimisation, q: Array) -> float:
     """By how much a step along the scaled gradient lowers the cost, as long as the curvature there,
     by a difference, says; zero if none does. Unknowns that are pushed against a near bound stay."""
     y, (low, high) = problem.scaled(q), problem.scaled_bounds
-    J, here = problem.trials.cost(q), problem.gradient(y)
+    J, here = problem.trials.cost(q), problem.trials.gradient(q) * problem.slopes(q)
     g = here.copy()
     g[((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR))] = 0.0
     size = float(np.linalg.norm(g))

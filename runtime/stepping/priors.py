@@ -27,22 +27,31 @@ class Priors:
     log: NDArray[np.bool_]
     factor: float = 1.0
 
+    def __bool__(self) -> bool:
+        return len(self.places) > 0
+
     def residuals(self, q: Array) -> Array:
         """The roots of these squares, (k,)."""
         values = q[self.places]
         values[self.log] = np.log(values[self.log])
         return np.asarray(np.sqrt(self.factor) * (values - self.means) / self.deviations)
 
-    def jacobian(self, q: Array) -> csr_array:
-        """Their derivatives, (k, n)."""
+    def _slopes(self, q: Array) -> Array:
+        """Derivatives of each by its parameter, (k,)."""
         slopes = np.sqrt(self.factor) / self.deviations
         slopes[self.log] /= q[self.places][self.log]
+        return np.asarray(slopes)
+
+    def jacobian(self, q: Array) -> csr_array:
+        """Their derivatives, (k, n)."""
         shape = (len(self.places), q.size)
-        return csr_array((slopes, (np.arange(shape[0]), self.places)), shape=shape)
+        return csr_array((self._slopes(q), (np.arange(shape[0]), self.places)), shape=shape)
 
     def gradient(self, q: Array) -> Array:
-        """The derivatives of their sum, (n,)."""
-        return np.asarray(2.0 * self.residuals(q) @ self.jacobian(q))
+        """The derivatives of the sum of the squares, (n,)."""
+        found = np.zeros(q.size)
+        found[self.places] = 2.0 * self.residuals(q) * self._slopes(q)
+        return found
 
 
 def priors_by_name(

@@ -64,7 +64,8 @@ class Identification:
     """Identification of the unknowns: the minimum of J within bounds, its confidence, and the error
     of the steps. finer : makes the trials with finer steps; raises `ValueError` where it cannot.
     weighed : the same with standard deviations for those that are not known. remeasured : the
-    trials with other samples. given : the trials as they were given.
+    trials with other samples. combine : see `ShootingInference`. given : the trials as they were
+    given.
     """
 
     trials: Simulated
@@ -72,6 +73,7 @@ class Identification:
     finer: Callable[[], FinerTrials]
     weighed: Callable[[Mapping[str, float]], Identification]
     remeasured: Callable[[Record], Simulated]
+    combine: Callable[[Any, Trajectory], Any]
     given: Sequence[Experiment]
     timings: Mapping[str, float] = field(default_factory=dict)
 
@@ -103,7 +105,7 @@ class Identification:
 
         def again(
             std: Mapping[str, float], before: _Minimised | None
-        ) -> tuple[_Minimised, list[Noise]]:
+        ) -> tuple[_Minimised, list[Noise] | None]:
             weighed = self.weighed(std)
             begin = q if before is None else before.found.q
             made = weighed._minimised(begin, *arguments)
@@ -111,6 +113,8 @@ class Identification:
                 made = made._replace(
                     history=[*before.history, *made.history], seconds=before.seconds + made.seconds
                 )
+            if made.found.message.startswith("interrupted"):
+                return made, None
             return made, weighed._noise(made, std, self.trials.trials)
 
         found, noise, notes = settled(again, first_std(self.trials.trials))
@@ -243,6 +247,8 @@ class Identification:
         ended = np.isfinite(J)
         gradient = self._gradient(q, J)
         sure, curvature = self._confidence(q, made.problem, J, made)
+        if noise and self.trials.loss is None:  # whatever the factor of the objective
+            sure = replace(sure, covariance=self.trials.factor * sure.covariance)
         noise = noise or (self._noise_together(J, sure) if found.success else ())
         if any(np.isnan(each.std) for each in noise):
             sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))
@@ -261,7 +267,8 @@ class Identification:
         about = self._uncertainty(J, sure, noise)
 
         def inference() -> ShootingInference:
-            return ShootingInference(self.trials, self.bounds, q, about, self.remeasured)
+            asked = (self.remeasured, self.combine)
+            return ShootingInference(self.trials, self.bounds, q, about, *asked)
 
         return Fit(
             success=found.success,
@@ -321,7 +328,7 @@ class Identification:
         notes = not_told(noise)
         if self._unknown_std and not self.trials.weighted:
             notes.append(GIVE_STD.format(listed(self._unknown_std)))
-        if self.trials.loss is None:
+        if self.trials.loss is None and self.trials.weighted:
             rows = [run.residuals() for run in trials]
             notes += contradictions(self.given, rows, free)
         return notes

@@ -91,7 +91,7 @@ class Simulated(ABC):
             value = self._cost(q)
         except Diverged:
             return np.inf
-        value += float((self.priors.residuals(q) ** 2).sum())
+        value += float((self.priors.residuals(q) ** 2).sum()) if self.priors else 0.0
         return value if np.isfinite(value) else np.inf
 
     @abstractmethod
@@ -100,7 +100,8 @@ class Simulated(ABC):
 
     def gradient(self, q: Array) -> Array:
         """d J/d q, backwards in time."""
-        return self._gradient(q) + self.priors.gradient(q)
+        found = self._gradient(q)
+        return found + self.priors.gradient(q) if self.priors else found
 
     def forward_gradient(self, q: Array) -> Array:
         """The same forwards in time, for few unknowns."""
@@ -108,12 +109,13 @@ class Simulated(ABC):
 
     def residuals(self, q: Array) -> Array:
         """r with J = sum r^2, those of priors last."""
-        return np.concatenate([self._residuals(q), self.priors.residuals(q)])
+        own = self._residuals(q)
+        return np.concatenate([own, self.priors.residuals(q)]) if self.priors else own
 
     def jacobian(self, q: Array) -> csr_array:
         """d r/d q; zeros that may be something elsewhere are kept."""
         own = self._jacobian(q)
-        return csr_array(vstack([own, self.priors.jacobian(q)])) if len(self.priors.places) else own
+        return csr_array(vstack([own, self.priors.jacobian(q)])) if self.priors else own
 
     # -- of the simulations, without priors ------------------------------------------------------
 
@@ -169,6 +171,10 @@ class Simulated(ABC):
     def gap_jacobian(self, q: Array) -> csr_array:
         """d gaps/d q."""
         return csr_array((0, q.size))
+
+    def end_slopes(self, q: Array, trial: int, state: str) -> Array:
+        """d x(end)/d q of a state of a trial, (n,)."""
+        raise ValueError("derivatives of the end are known of models without events only")
 
     @abstractmethod
     def trajectories(self, q: Array) -> list[Trajectory]:

@@ -195,12 +195,8 @@ class SmoothTrials(Simulated):
 
     def _trajectory(self, q: Array, z: Array, number: int) -> Trajectory:
         layout, trial, fine = self.nlp.layout, self.trials[number], self._fine[number]
-        part, n, system, values = (
-            self.substeps,
-            len(layout.states),
-            self.system,
-            self.values(q, number),
-        )
+        part, n, system = self.substeps, len(layout.states), self.system
+        values = self.values(q, number)
         rows = layout.trajectories(z, number)[:, ::part].copy()
         outputs = self.nlp.outputs(z, number)
         return Trajectory(
@@ -239,6 +235,11 @@ class SmoothTrials(Simulated):
         return self._squares().jacobian(self.simulate(q)) @ self.tangent(q)[0]
 
     # -- derivatives ------------------------------------------------------------------------
+
+    def end_slopes(self, q: Array, trial: int, state: str) -> Array:
+        N, row = self.unknowns.nodes[trial], self.unknowns.states.index(state)
+        last = self.nlp.layout.offsets[trial] + (row + 1) * N - 1
+        return np.asarray(self.tangent(q)[0][[last]].toarray()[0])
 
     def _forward_gradient(self, q: Array) -> Array:
         direct = self.nlp.gradient(self.simulate(q))

@@ -251,13 +251,26 @@ def test_forces_that_share_a_load(scheme):
 
 def test_outputs_of_what_is_known():
     """They have no error; nor do trajectories that conditions fix."""
-    model = ks.Model("m", [x], [u], [k, b], [x.diff(t) + k * x], outputs={"twice": 2 * u + b})
+    outputs = {"twice": 2 * u + b, "rate": x.diff(t)}  # the second one at stages
+    model = ks.Model("m", [x], [u], [k, b], [x.diff(t) + k * x], outputs=outputs)
     trial = ks.Experiment(TIME, {u: TIME}, {x: np.exp(-TIME) + NOISE}, {x: 0.01})
     start = [ks.at_start(x) - 1]
     task = ks.Collocation(model, trial, {k: (0, 9)}, {b: 1.0}, boundary=start)
     bands = task.bands(task.solve())
-    assert (bands["twice"] == 0.0).all()
+    assert (bands["twice"] == 0.0).all() and (bands["rate"] > 0.0).all()
     assert bands["x"][0] < 1e-12 and (bands["x"][1:] > 1e-4).all()
+
+
+@pytest.mark.parametrize("scheme", ["radau-3", "gauss-4"])
+def test_an_output_that_is_zero(scheme):
+    """By the equations, from terms that are not: nothing is left of their variances."""
+    rates = x.diff(t) - v, v.diff(t) + k * x
+    outputs = {"zero": rates[1], "force": k * x}
+    model = ks.Model("m", [x, v], [], [k], rates, outputs=outputs)
+    trial = ks.Experiment(TIME, measurements={x: np.cos(3 * TIME) + NOISE}, std={x: 0.01})
+    task = ks.Collocation(model, trial, {k: (1, 20)}, scheme=scheme)
+    bands = task.bands(task.solve({k: 9.0}))
+    assert (bands["zero"] == 0.0).all() and (bands["force"] > 1e-3).all()
 
 
 def test_no_fit():

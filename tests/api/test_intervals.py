@@ -150,6 +150,42 @@ def test_units_do_not_matter(oscillator):
         assert a == pytest.approx(b, rel=1e-4)
 
 
+def test_combinations(fit):
+    """Damping ratio and position at the end, against the covariance of the closed form."""
+    y = record(0.05)
+    values, covariance = curve_fit(motion, TIME, y, [18.0, 0.2, 1.0, 0.0])
+
+    def spread(f):
+        step = 1e-6 * np.eye(4)
+        slopes = [(f(values + d) - f(values - d)) / 2e-6 for d in step]
+        return np.sqrt(slopes @ covariance @ slopes)
+
+    ratio = fit.interval(B / (2 * sp.sqrt(K)))
+    assert ratio.value == pytest.approx(values[1] / (2 * values[0] ** 0.5), rel=1e-5)
+    assert ratio.standard_error == pytest.approx(
+        spread(lambda q: q[1] / (2 * q[0] ** 0.5)), rel=0.02
+    )
+    end = fit.interval(ks.at_end(X) - ks.at_start(X), level=0.9)
+    assert end.standard_error == pytest.approx(
+        spread(lambda q: motion(5.0, *q) - motion(0.0, *q)), rel=0.02
+    )
+    assert end.low < end.value < end.high
+
+
+@pytest.mark.parametrize(
+    "expression, words",
+    [
+        (X, "write ks.at_end"),
+        (sp.Symbol("m") * K, "m, which is no parameter"),
+        (ks.at_end(sp.Function("w")(t)), "w, which is no state"),
+        ("k", "the combination"),
+    ],
+)
+def test_what_is_no_combination(fit, expression, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        fit.interval(expression)
+
+
 def test_a_report(fit, tmp_path):
     path = fit.report(tmp_path / "report.html", profiles=[fit.profile(B)])
     text = path.read_text(encoding="utf-8")

@@ -156,6 +156,7 @@ def test_what_has_no_likelihood():
         (ks.LeastSquares() + ks.Integral(u**2) + ks.Terminal(x**2), ks.held(), "no Terminal"),
         (ks.LeastSquares() + ks.Integral(u**2 + x**2), ks.held(), "this is none: x"),
         (ks.LeastSquares() + ks.Integral(u**2 * (1 + x**2)), ks.held(), "this is none: "),
+        (ks.LeastSquares() - ks.Integral(u**2 * k), ks.held(-9, 9), "u has the weight -9"),
         (ks.LeastSquares() + ks.Integral(u**2), None, "u is process noise.* ks.held"),
         (ks.LeastSquares() + ks.Integral(u**2), ks.held(-0.1, 0.1), "a bound or an inequality"),
     ):
@@ -166,6 +167,22 @@ def test_what_has_no_likelihood():
             task.log_likelihood(solution)
     with pytest.raises(ValueError, match="no likelihood without convergence"):
         task.log_likelihood(task.solve(max_iterations=0))
+
+
+def test_schemes_agree():
+    """A model with an algebraic state, all starts equally likely: schemes of high order, whose
+    unknowns within the intervals differ, have the same likelihood."""
+    y = ks.dynamicsymbols("y")
+    model = ks.Model("dae", [x, y], [], [k, c], [x.diff(t) + k * y, y + c * y**3 - x])
+    time = np.linspace(0.0, 2.0, 21)
+    noisy = np.exp(-time) + 0.01 * np.random.default_rng(5).standard_normal(21)
+    trial = ks.Experiment(time, measurements={x: noisy}, std={x: 0.01})
+    found = []
+    for scheme in ("gauss-4", "gauss-6", "radau-5"):
+        task = ks.Collocation(model, trial, {k: (0, 9)}, {c: 0.5}, scheme=scheme)
+        solution = task.solve({x: np.exp(-time), y: np.exp(-time), k: 1.0})
+        found.append(task.log_likelihood(solution))
+    assert found == pytest.approx([found[1]] * 3, abs=1e-4)
 
 
 # -- parameters of the largest likelihood ----------------------------------------------------------

@@ -78,6 +78,7 @@ def test_masses_known_per_trial_are_those_of_an_input():
     refined = own.refined(found, 1e-8)
     assert refined.trials[1].parameters == {"m": 1.7}
     assert refined.trials[1].labels == {"subject": "s1"}
+    assert record(20, 0.4, 1.0, labels={"subject": np.int64(7)}).labels == {"subject": "7"}
 
 
 @pytest.mark.parametrize("method", ["rk4", "radau-3"])
@@ -195,6 +196,10 @@ def test_each_owner_has_its_estimate():
     start = [20.0, 0.5, 0.5, 0.5, *5 * [1.0, 0.0]]
     q = least_squares(residuals, start, xtol=1e-15, ftol=1e-15, gtol=1e-15)
     assert list(found.parameters) == ["k", "c[ben]", "c[anna]", "c[cleo]"]
+    with pytest.raises(KeyError, match=r"there is no c; it has a value per owner, c\[ben\], c"):
+        found.parameters[c]
+    with pytest.raises(KeyError, match="there is no stiffness; known are: k, "):
+        found.parameters["stiffness"]
     np.testing.assert_allclose(list(found.parameters.values()), q.x[:4], rtol=2e-5)
     covariance = np.linalg.inv(q.jac.T @ q.jac)[:4, :4]
     size = np.sqrt(np.diag(covariance))
@@ -430,6 +435,25 @@ def test_spreads_trial_by_trial_are_those_of_all_at_once(free):
         one = spreads_of_trials(kkt, mine, large, apart(layout))
         np.testing.assert_array_equal(one.signs, spreads(kkt, mine, large).signs)
     assert apart(ks.Collocation(oscillator(), trials, dict.fromkeys([m, k, c])).layout) is None
+
+
+def test_an_owner_about_whom_nothing_is_known():
+    """Of ten subjects one is at rest: words on his stiffness and damping, numbers for others."""
+    names = [f"s{n}" for n in range(10)]
+    trials = [
+        record(20.0, 0.6, 1.0, seed=n, labels={"subject": who}) for n, who in enumerate(names[1:])
+    ]
+    rest = np.zeros(len(TIME))
+    trials.insert(
+        3, ks.Experiment(TIME, measurements={x: rest}, std={x: 0.01}, labels={"subject": "s0"})
+    )
+    unknown = {k: ks.per("subject", (1, 100)), c: ks.per("subject", (0, 10))}
+    problem = ks.Collocation(oscillator(), trials, unknown)
+    found = problem.solve(guess={k: 15.0, c: 1.0})
+    with pytest.warns(UserWarning, match=r"\[s0\]"):
+        spread = np.diag(problem.covariance(found))
+    unknown_ones = [name for name, s in zip(found.parameters, spread, strict=True) if np.isnan(s)]
+    assert unknown_ones == ["c[s0]", "k[s0]"]
 
 
 # -- priors -----------------------------------------------------------------------------------

@@ -42,9 +42,17 @@ EXPECTED = {
         closely(said["estimates"].parameters["p"], 12.0, 0.05),
         closely(said["estimates"].parameters["b[s02]"], 1.5, 0.1),
         closely(said["estimates"].trials[2].parameters["c"], -0.5, 0.05),
+        closely(said["sensed"].parameters["drift"], 0.2, 0.01),
+        closely(said["sensed"].estimated_std["gyro"], 0.05, 0.003),
         closely(said["swung"].objective, 9.314, 0.001),
         closely(said["whole"].time[-1], 1.7324, 0.001),
         Path("pendulum.png").exists() and Path("fit.nc").exists(),
+    ],
+    "intervals": lambda said: [
+        closely(said["fit"].parameters["k"], 40.0, 0.5),
+        closely(said["fit"].parameters["b[s03]"], 1.1, 0.1),
+        said["profile"].low < 40.0 < said["profile"].high,
+        Path("device.html").exists() and Path("device_pictures").is_dir(),
     ],
     "simulation": lambda said: [
         said["runs"]["theta"].shape == (1000, 5000),

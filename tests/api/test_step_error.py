@@ -130,7 +130,8 @@ def van_der_pol(stiffness):
 def test_van_der_pol(method):
     time = np.linspace(0.0, 10.0, 401)
     model, rates = van_der_pol(3.0)
-    run = ks.simulate(model, time, {x: 2.0, v: 0.0}, method=method, rtol=1e-7, atol=1e-9)
+    loose = {"rtol": 1e-7, "atol": 1e-9} if method in CHOSEN else {}
+    run = ks.simulate(model, time, {x: 2.0, v: 0.0}, method=method, **loose)
     assert within(
         states(run.error().states, "xv"), exact(rates, [2.0, 0.0], time) - states(run, "xv")
     )
@@ -162,7 +163,8 @@ def test_double_pendulum(method):
 
     time, start = np.linspace(0.0, 3.0, 301), [2.0, 2.5, 0.0, 0.0]
     begin = dict(zip(model.states, start, strict=True))
-    run = ks.simulate(model, time, begin, method=method, rtol=1e-8, atol=1e-10)
+    loose = {"rtol": 1e-8, "atol": 1e-10} if method in CHOSEN else {}
+    run = ks.simulate(model, time, begin, method=method, **loose)
     true = exact(rates, start, time) - states(run, "abpq")
     assert within(states(run.error().states, "abpq"), true)
 
@@ -170,8 +172,9 @@ def test_double_pendulum(method):
 def test_an_ensemble():
     time, values = np.linspace(0.0, 3.0, 61), np.array([1.0, 4.0, 9.0, 16.0, 25.0])
     for method in ("rk4", "gauss-2", "dormand-prince"):
+        loose = {"rtol": 1e-6} if method in CHOSEN else {}
         runs = ks.simulate(
-            DAMPED, time, {x: 1, v: 0}, {k: values}, {u: 0.0}, method=method, rtol=1e-6
+            DAMPED, time, {x: 1, v: 0}, {k: values}, {u: 0.0}, method=method, **loose
         )
         error = runs.error()
         true = np.array([damped(time, value) for value in values]) - np.moveaxis(

@@ -8,16 +8,16 @@ import kinesym as ks
 from kinesym.codegen.c import emit
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.transcribe import transcribe
-from kinesym.internal.parameters import checked_unknowns
+from kinesym.internal.parameters import checked_unknowns, priors_of
 from kinesym.internal.problem import symbolic_problem
 from kinesym.runtime.library.manifest import CollocationManifest, load_manifest
-from kinesym.runtime.nlp.collocation import make_layout, trial_data
+from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.symbolic.schemes import scheme_named
 
 
-def experiment(case):
-    """The trial of a case."""
+def experiment(case, **more):
+    """The trial of a case; more : arguments of it."""
     when = (
         {"nodes": len(case.grid), "duration": (0.5, 3.0)}
         if case.free_duration
@@ -31,6 +31,7 @@ def experiment(case):
         },
         measurements={name: y for name, (y, _) in case.measured.items()},
         std={name: std for name, (_, std) in case.measured.items()},
+        **more,
     )
 
 
@@ -51,15 +52,20 @@ def objective(case):
 
 
 class Interpreted(NLP):
-    """The nonlinear program of a case without a compiler: kernels by the interpreter."""
+    """The nonlinear program of a case without a compiler: kernels by the interpreter.
 
-    def __init__(self, case):
-        trial = experiment(case)
+    unknown : what is said of the unknown parameters; trials : several, or the one of the case.
+    """
+
+    def __init__(self, case, unknown=None, trials=None):
+        given = dict.fromkeys(case.unknown) if unknown is None else unknown
+        unknown = checked_unknowns(given, case.model.parameter_names)
+        trials = trials or [experiment(case)]
         self.program = transcribe(
             symbolic_problem(
                 case.model,
-                [trial],
-                checked_unknowns(dict.fromkeys(case.unknown), case.model.parameter_names),
+                trials,
+                unknown,
                 free_inputs(case),
                 scheme_named(case.scheme),
                 objective(case),
@@ -69,27 +75,34 @@ class Interpreted(NLP):
         )
         manifest = load_manifest(emit(self.program).manifest)
         self.about, self._kernels = manifest.of(CollocationManifest), manifest.kernels
-        self.layout = make_layout(self.about, [trial])
+        self.layout = make_layout(self.about, trials)
         known = {name: v for name, v in case.known.items() if name not in case.unknown}
-        self._data = [trial_data(self.about, trial, known)]
+        self._data = [
+            {
+                **trial_data(self.about, trial, {**known, **trial.parameters}),
+                **prior_data(self.about, self.layout.owned, k, priors_of(unknown)),
+            }
+            for k, trial in enumerate(trials)
+        ]
 
     def entries(self, z, multipliers, factor):
         """Every number by name and place; see `reference.Values.entries`."""
         arrays = (z, np.asarray(multipliers, dtype=float), np.array([factor]))
         found = {("cost",): 0.0}
-        for kernel in self.program.kernels:
+        every = [(k, kernel) for k in range(len(self._data)) for kernel in self.program.kernels]
+        for trial, kernel in every:
             family, what = kernel.name.split("_", 1)
-            n = self.layout.points(0, family)
+            n = self.layout.points(trial, family)
             if what == "outputs" or not n:
                 continue
-            values = interpret(kernel, self.arguments(0, family, what, arrays), n)
-            for key, value in self._placed(family, what, np.real(values)):
+            values = interpret(kernel, self.arguments(trial, family, what, arrays), n)
+            for key, value in self._placed(trial, family, what, np.real(values)):
                 found[key] = found.get(key, 0.0) + float(value)  # ∞ - ∞ is NaN, without a warning
         return found
 
-    def _placed(self, family, what, values):
-        entries = self._entries(0, family)
-        about, first = self.about.families[family], self.layout.constraint_offsets[0, family]
+    def _placed(self, trial, family, what, values):
+        entries = self._entries(trial, family)
+        about, first = self.about.families[family], self.layout.constraint_offsets[trial, family]
         n = values.shape[1]
 
         def place(j, i):

@@ -29,6 +29,8 @@ def trajectory():
         "swing",
         {"x": np.where(TIME < 0.5, np.sin(TIME), np.nan)},
         {"x": np.full(11, 0.1)},
+        samples={"channel": np.array(["gyro", "v"]), "measured": np.array([0.5, np.nan])}
+        | {name: np.array([0.1, 0.23]) for name in ("time", "modelled", "std")},
     )
 
 

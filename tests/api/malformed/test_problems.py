@@ -188,7 +188,7 @@ TRIALS = [
     (lambda: trial(time=None, nodes=5.5, duration=(1.0, 2.0)), "nodes", "5.5"),
     (lambda: trial(inputs=None), "inputs must be a mapping"),
     (lambda: trial(inputs={u: np.sin}), "input u is the function sin"),
-    (lambda: trial(std={x: "a"}), "std of x"),
+    (lambda: trial(std={x: ["a"]}), "std of x"),
 ]
 
 COLLOCATION = [

@@ -147,8 +147,8 @@ double kkt_log_determinant(const kkt_factors *factors);
 
 /* values[e] := the entry of A^-1 at row[e], column[e], counted from 0. Both unknowns must be rows of
  * one front, as those of each entry of A are, or of a front and the next; else NaN. For all of the
- * pattern it takes about as long as a factorisation, and tells the more digits the better the pivots are: with qualities of 0.1 and
- * 0.01 about as many as solutions have. */
+ * pattern it takes one or two times as long as a factorisation, and it tells the more digits the
+ * better the pivots are: with qualities of 0.1 and 0.01 about as many as solutions have. */
 int kkt_inverse_entries(const kkt_factors *factors, ptrdiff_t count, const int *row,
                         const int *column, double *values);
 

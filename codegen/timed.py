@@ -1,0 +1,192 @@
+"""Measurements at times of their own, compared with what a scheme has within its intervals.
+
+An interval has slots for the samples of a channel. Of each slot the share of the interval that has
+passed, the sample, its weight, zero in an empty slot, and known signals are data. The states there
+are on the polynomial of the scheme: through the knots, or, where the knots are the stages
+(Lobatto IIIA), with the rates there (Hairer, Norsett, Wanner, Solving Ordinary Differential
+Equations I, II.7.7). What is known at the stages is on the polynomial through these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sympy as sp
+
+from kinesym.codegen.family import At, Square, squares_of
+from kinesym.codegen.graph import Graph
+from kinesym.codegen.lower import Lowering
+from kinesym.symbolic.declared import atoms_of
+from kinesym.symbolic.names import name_of
+from kinesym.symbolic.problem import Problem
+
+if TYPE_CHECKING:
+    from kinesym.codegen.intervals import Interval
+
+#: x' at the knots by state, where these are the stages.
+Rates = Sequence[Mapping[sp.Basic, int]]
+
+
+def slot_arguments(problem: Problem) -> list[list[tuple[str, list[str]]]]:
+    """Of each channel the arguments of its slots, each a name and what it holds: shares, samples,
+    weights, and signals, each of which has a number per slot."""
+    found = []
+    for c, (name, expression) in enumerate(problem.timed.items()):
+        slots = [str(k) for k in range(problem.slots[name])]
+        known = [f"{s}.{k}" for s in signals_needed(problem, expression) for k in slots]
+        found.append([(f"at{c}", slots), (f"ya{c}", slots), (f"wa{c}", slots), (f"sa{c}", known)])
+    return found
+
+
+def signals_needed(problem: Problem, expression: sp.Expr) -> list[str]:
+    """Known signals on which an expression depends."""
+    used = _needed(problem, expression)
+    return [name_of(s) for s in problem.signals if used is None or s in used]
+
+
+def _needed(problem: Problem, expression: sp.Expr) -> set[sp.Basic] | None:
+    """What an expression depends on; None for everything, as x' may."""
+    if problem.moves(expression):
+        return None
+    return atoms_of(*problem.model.through([expression]))
+
+
+def timed(s: Interval, rates: Rates = ()) -> tuple[list[Square], list[int]]:
+    """Residuals of all slots, channel by channel, if the objective has them, and what the model has
+    there."""
+    problem, squares, values = s.problem, list[Square](), list[int]()
+    for (name, expression), row in zip(problem.timed.items(), s.slots, strict=True):
+        at, y, w, known = (s.nodes(argument) for argument in row)
+        names, count = signals_needed(problem, expression), problem.slots[name]
+        for k, share in enumerate(at):
+            signals = dict(zip(names, known[k::count], strict=True))
+            lower = _Slot(s, f"{name}.{k}", share, rates).lowering(expression, signals)
+            squares += squares_of(s, lower, {name: expression}, [y[k]], [w[k]])
+            values.append(lower(expression))
+    return squares, values
+
+
+class _Slot:
+    """A place in an interval, whose `share` is data; label : of the symbols that stand for what has
+    values there."""
+
+    def __init__(self, s: Interval, label: str, share: int, rates: Rates) -> None:
+        self.s, self.label, self.share, self.rates = s, label, share, rates
+
+    def lowering(self, expression: sp.Expr, signals: Mapping[str, int]) -> Lowering:
+        """A translator of an expression at this place."""
+        s, used = self.s, _needed(self.s.problem, expression)
+        values = self._states(used) | self._inputs(used)
+        values |= {f: signals[name_of(f)] for f in s.problem.signals if name_of(f) in signals}
+        at = At(values, self._time())
+        return s.lowering(at, self._slopes(at) if used is None else ())
+
+    def _states(self, used: set[sp.Basic] | None) -> dict[sp.Basic, int]:
+        s, g, scheme = self.s, self.s.graph, self.s.scheme
+        weights, found = _basis(g, scheme.knots, self.share), dict[sp.Basic, int]()
+        for x, *row in zip(s.problem.node_states, *self._knots(), strict=True):
+            if used is not None and x not in used:
+                continue
+            value = _mixed(g, weights, row)
+            if self.rates:
+                found[x] = g.add(value, self._bend([rate[x] for rate in self.rates]))
+            else:
+                found[x] = s.link(f"{name_of(x)} at {self.label}", value)
+        return found
+
+    def _bend(self, rates: Sequence[int]) -> int:
+        """What the rates at the knots add to the polynomial through these: the collocation
+        polynomial has one degree more."""
+        g, knots = self.s.graph, self.s.scheme.knots
+        factors = [g.sub(self.share, g.const(c)) for c in knots]
+        weights = [1.0 / (len(knots) * np.prod([c - o for o in knots if o != c])) for c in knots]
+        mixed = g.sum([g.mul(g.const(float(w)), f) for w, f in zip(weights, rates, strict=True)])
+        return g.mul(self.s.h, g.mul(reduce(g.mul, factors), mixed))
+
+    def _knots(self) -> list[list[int]]:
+        """Rated states at the knots."""
+        s = self.s
+        x0, x1 = map(s.nodes, s.x)
+        return [x0, *(s.nodes(x) for x, _ in s.inner), x1]
+
+    def _inputs(self, used: set[sp.Basic] | None) -> dict[sp.Basic, int]:
+        """Unknown inputs, and algebraic states that have values at the stages."""
+        g, scheme = self.s.graph, self.s.scheme
+        found: dict[sp.Basic, int] = {}
+        for symbol, row in self._rows_of_inputs().items():
+            if used is not None and symbol not in used:
+                continue
+            if len(row) == 1:
+                found[symbol] = row[0]
+                continue
+            name, staged = name_of(symbol), symbol in self.s.problem.staged
+            linear = name in self.s.problem.linear
+            places = scheme.nodes if staged else (0.0, 1.0) if linear else scheme.knots
+            value = _mixed(g, _basis(g, places, self.share), row)
+            found[symbol] = self.s.link(f"{name} at {self.label}", value)
+        return found
+
+    def _rows_of_inputs(self) -> dict[sp.Basic, list[int]]:
+        """What each has in the interval: at the stages, or at the left node if it is held, at both
+        if it is linear, else at the knots."""
+        s, problem = self.s, self.s.problem
+        stages = [s.nodes(stage) for stage in s.stages]
+        found = {x: [row[k] for row in stages] for k, x in enumerate(problem.staged)}
+        inner = [dict(zip(problem.inner_inputs, s.nodes(u), strict=True)) for _, u in s.inner]
+        for symbol, begin, end in zip(problem.node_inputs, *map(s.nodes, s.u), strict=True):
+            within = [row[symbol] for row in inner if symbol in row]
+            held = name_of(symbol) in problem.held
+            found[symbol] = [begin] if held else [begin, *within, end]
+        return found
+
+    def _time(self) -> int:
+        g, s = self.s.graph, self.s
+        begin, h = s.spans
+        return s.link(f"t at {self.label}", g.add(begin, g.mul(self.share, h)))
+
+    def _slopes(self, at: At) -> list[int]:
+        """x': of the equations where they give it, else of the polynomial."""
+        s = self.s
+        try:
+            return s.explicit(at)
+        except ValueError:
+            return self._polynomial_slopes()
+
+    def _polynomial_slopes(self) -> list[int]:
+        s, g = self.s, self.s.graph
+        polynomials = [_powers(s.scheme.knots, k) for k in range(len(s.scheme.knots))]
+        weights = [_horner(g, np.polyder(p), self.share) for p in polynomials]
+        found = {}
+        for x, *row in zip(s.problem.node_states, *self._knots(), strict=True):
+            slope = g.mul(_mixed(g, weights, row), g.inv(s.spans[1]))
+            found[x] = s.link(f"rate of {name_of(x)} at {self.label}", slope)
+        return [found.get(x, g.zero) for x in s.problem.model.states]
+
+
+def _basis(g: Graph, knots: Sequence[float], share: int) -> list[int]:
+    """The Lagrange polynomials through knots, at a share that is a node of the graph."""
+    found = []
+    for own in knots:
+        others = [o for o in knots if o != own]
+        factors = [g.sub(share, g.const(o)) for o in others]
+        scale = g.const(float(1.0 / np.prod([own - o for o in others])))
+        found.append(reduce(g.mul, factors, scale))
+    return found
+
+
+def _powers(knots: Sequence[float], k: int) -> np.ndarray:
+    """Coefficients of a Lagrange polynomial, of the highest power first."""
+    others = [o for j, o in enumerate(knots) if j != k]
+    return np.asarray(np.poly(others) / np.prod([knots[k] - o for o in others]))
+
+
+def _horner(g: Graph, coefficients: np.ndarray, x: int) -> int:
+    first, *rest = (g.const(float(c)) for c in coefficients)
+    return reduce(lambda value, c: g.add(g.mul(value, x), c), rest, first)
+
+
+def _mixed(g: Graph, weights: Sequence[int], row: Sequence[int]) -> int:
+    return g.sum([g.mul(w, value) for w, value in zip(weights, row, strict=True)])

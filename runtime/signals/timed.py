@@ -1,0 +1,80 @@
+"""Measurements at times of their own, off a grid and at any rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.signals.signal import BETWEEN, Signal
+
+#: Times this close, as a share of the time that a grid covers, are one.
+_TOGETHER = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class TimedSamples:
+    """Samples (K,) of a channel at increasing times (K,) [s], relative ones with an unknown
+    duration; NaN marks a missing sample."""
+
+    times: Array
+    values: Array
+
+    @classmethod
+    def of(cls, signal: Signal, what: str) -> TimedSamples:
+        """The samples of a signal; raises `ValueError`, naming `what`, for one that is not made of
+        samples."""
+        if signal.expressions or signal.between not in BETWEEN:
+            raise ValueError(
+                f"{what} is a signal of pieces; measured are samples: ks.Signal(times, values)"
+            )
+        times = np.concatenate([signal.begin, signal.gaps])
+        order = np.argsort(times)
+        values = np.append(signal.value, np.full(len(signal.gaps), np.nan))[order]
+        return cls(times[order], values)
+
+    def check_within(self, grid: Array, what: str) -> None:
+        """Raise `ValueError`, naming `what`, for a sample outside a grid (N,)."""
+        times, slack = self.times, _TOGETHER * (grid[-1] - grid[0])
+        outside = self.present & ((times < grid[0] - slack) | (times > grid[-1] + slack))
+        if outside.any():
+            k = int(np.argmax(outside))
+            raise ValueError(
+                f"{what} has a sample at t = {times[k]:g} s, but the time of the experiment is "
+                f"{grid[0]:g} ... {grid[-1]:g}; extend that, or cut the samples"
+            )
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """Which samples there are, (K,)."""
+        return ~np.isnan(self.values)
+
+    def places(self, grid: Array) -> tuple[NDArray[np.intp], Array]:
+        """Of each sample that there is its interval on a grid (N,), and the share of it that has
+        passed; at a node it belongs to the interval that begins there."""
+        time = np.clip(self.times[self.present], grid[0], grid[-1])
+        interval = np.clip(np.searchsorted(grid, time, side="right") - 1, 0, len(grid) - 2)
+        return interval, (time - grid[interval]) / (grid[interval + 1] - grid[interval])
+
+    def on(self, grid: Array) -> Array:
+        """Straight lines through the samples at the nodes (N,) of a grid."""
+        return np.interp(grid, self.times[self.present], self.values[self.present])
+
+
+def slots(interval: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Of each entry of a sequence that does not fall how many equal ones come before it."""
+    first = np.searchsorted(interval, interval, side="left")
+    return np.asarray(np.arange(len(interval)) - first)
+
+
+def with_times(grid: Array, times: Array) -> Array:
+    """A grid (N,) with further nodes at times that are none yet but for rounding."""
+    slack = _TOGETHER * (grid[-1] - grid[0])
+    found = np.unique(np.clip(times, grid[0], grid[-1]))
+    after = np.clip(np.searchsorted(grid, found), 1, len(grid) - 1)
+    near = np.minimum(np.abs(found - grid[after - 1]), np.abs(grid[after] - found))
+    found = found[near > slack]
+    found = found[np.append(True, np.diff(found) > slack)[: len(found)]]
+    return np.union1d(grid, found)
