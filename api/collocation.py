@@ -31,6 +31,7 @@ from kinesym.runtime.results.estimates import Estimates, Noise
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.noise import (
     first_std,
+    samples_of,
     scale_of,
     settled,
 )
@@ -45,6 +46,10 @@ HESSIANS = ("exact", "gauss-newton", "limited-memory")
 
 #: Ends at which another guess may help.
 _LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORATION_FAILED)
+
+#: What is said if a maximum of the likelihood is found, and if not.
+_MAXIMUM = "the likelihood is largest, after {} steps"
+_NO_MAXIMUM = "the search for the largest likelihood ended without one; change the guess or bounds"
 
 #: Refinements of the grid for one `tolerance_grid`, at most, and after how many in turn that do not
 #: help it ends.
@@ -74,6 +79,12 @@ class Collocation(Fitted):
         one equation or inequality: sp.Eq(at_end(x), 1), v <= 2.
     unknown_inputs : inputs to be found, with bounds (low, high) or None; they have a value at each
         stage, unless they are `held` or `linear` between nodes, as those are that are measured.
+    noise : inputs that are process noise, white and held between nodes, and their intensities sigma
+        [unit of the input times sqrt(s)]: a number, bounds (low, high), None, or as in `unknown`.
+        A noise Td is sigma_Td white_Td: the parameter `sigma_Td`, the input `white_Td` of unit
+        intensity. `solve` then finds the parameters, sigma_Td and each `std` that is not given by
+        the likelihood of the measurements with all trajectories counted in (marginal likelihood),
+        and the best trajectories with these; see `log_likelihood`.
     threads : for the evaluation; default: OMP_NUM_THREADS or the number of processors.
     sensors : channels by name, expressions of states, inputs and parameters, {"imu": g * theta +
         b}; symbols in them that the model does not have become parameters. See `sensor`.
@@ -167,6 +178,8 @@ class Collocation(Fitted):
         """The solution from the free vector of a guess, with standard deviations that are not known
         and the error of its grid."""
         multipliers, known = self._multipliers(guess), dict[str, float]()
+        if self._noisy:
+            return self._of_largest_likelihood(z, guess, chosen, progress)
         if not self._reweighs:
             chosen = scaled(chosen, scale_of(self.trials, {}) if self._pooled else 1.0)
             return self._judged(self._certified(*self._solved(z, multipliers, chosen, progress)))
@@ -199,6 +212,33 @@ class Collocation(Fitted):
             return solution
         std = {**first_std(self.trials), **{n.group: n.std for n in noise if n.std > 0.0}}
         problem = self._on([trial.with_std(std) for trial in self.trials])
+        return self._judged(problem._certified(solution))
+
+    def _of_largest_likelihood(
+        self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
+    ) -> Solution:
+        """The solution with the parameters, intensities of noise and standard deviations of the
+        largest marginal likelihood."""
+        start = time.perf_counter()
+        self._check_finite(z)
+        std = first_std(self.trials)
+        if isinstance(guess, Solution):
+            std |= {group: s for group, s in guess.estimated_std.items() if s > 0.0}
+        with iteration_line(progress) as report:
+            found = self._marginal(std, chosen, report).estimated(z, list(std.values()))
+        problem = self._on(found.best.trials) if found.std else self
+        solution = problem._solution(found.best.found, time.perf_counter() - start)
+        counts = {group: len(y) for group, y in samples_of(self.trials).items()}
+        noise = [Noise(group, s, counts[group], np.inf) for group, s in found.std.items()]
+        solution = replace(
+            solution,
+            success=found.converged,
+            message=_MAXIMUM.format(found.steps) if found.converged else _NO_MAXIMUM,
+            noise=noise,
+            notes=[*solution.notes, *found.uncertainty.notes],
+            uncertainty=[found.uncertainty],
+            log_likelihood=found.log_likelihood,
+        )
         return self._judged(problem._certified(solution))
 
     def _until(
@@ -296,6 +336,8 @@ class Collocation(Fitted):
                 own = zip(about.names, map(float, about.deviations()), strict=True)
                 known = {name: sd for name, sd in own if not np.isnan(sd)}
                 error = replace(error, deviations={**error.deviations, **known})
+            if self._noisy:  # the shifts are those with the parameters held
+                error = replace(error, parameters={}, deviations={})
             solution = self._asked_again(solution, kkt, about)
             with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
                 if not self.symbolic.aimless and kkt.singular:

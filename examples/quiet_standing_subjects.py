@@ -3,9 +3,9 @@
 The controlled inverted pendulum of Barauskas and Krusinskiene 2005 is fitted to every record three
 ways. One draw: the method of the paper, which takes a random sequence as the noise that disturbed
 the person, here with ten sequences. Joint: the noise is an unknown trajectory with a prior, found
-together with stiffness and damping by direct collocation (see `quiet_standing`). Marginal: the
-noise is integrated out by a Kalman filter for the same model and steps, and its strength A is found
-too. The same three fits of simulated records, whose gains are known, say which to believe.
+together with stiffness and damping by direct collocation. Marginal: the noise is integrated out,
+and its strength A is found too (see `quiet_standing`). The same three fits of simulated records,
+whose gains are known, say which to believe.
 
 Records: Santos and Duarte 2016, PeerJ 4:e2648 (CC BY 4.0), reduced to 10 Hz; see data/README.md.
 """
@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.optimize import minimize
 
 import kinesym as ks
 from kinesym.examples.quiet_standing import NOISE_STEP, SIGMA, body, first_guess, problem
@@ -131,11 +130,43 @@ def at_bound(value, low, high):
 # -- the noise as an unknown trajectory ------------------------------------------------------------
 
 
+def joint_problem(time, pressure, values, gain):
+    """Unknown: KP > m g h, KD > 0, and the noise x, constant between samples, with a prior."""
+    model = ks.models.cip()
+    x = model.inputs[0]
+    tipping = values["m"] * values["g"] * values["h"]
+    trial = ks.Experiment(time, measurements={"u_COP": pressure}, std={"u_COP": SIGMA})
+    return ks.Collocation(
+        model,
+        trial,
+        unknown={"KP": (1.001 * tipping, 10.0 * tipping), "KD": (0.0, 5000.0)},
+        known={**values, "A": gain},
+        unknown_inputs={x: ks.held()},
+        objective=ks.LeastSquares() + ks.Integral(x**2 / NOISE_STEP),
+    )
+
+
+def with_fixed_gains(task, pressure, values, gain):
+    """The trajectories for fixed gains, stiffness half above the tipping limit.
+
+    That problem is convex; from the record alone the full one may end in poorer local minima.
+    """
+    gains = {"KP": 1.5 * values["m"] * values["g"] * values["h"], "KD": 100.0}
+    fixed = ks.Collocation(
+        task.model,
+        task.trials,
+        known={**values, **gains, "A": gain},
+        unknown_inputs={"x": None},
+        objective=task.symbolic.objective,
+    )
+    return fixed.solve({"u": pressure / values["h"]})
+
+
 def joint(record, gain=GAIN):
     """KP/mgh and KD with standard errors, VAF [%], names at a bound."""
     mgh = record.tipping
-    task = problem(record.time, record.pressure, record.body, gain=gain)
-    solution = task.solve(first_guess(task, record.time, record.pressure, record.body, gain))
+    task = joint_problem(record.time, record.pressure, record.body, gain)
+    solution = task.solve(with_fixed_gains(task, record.pressure, record.body, gain))
     errors = np.sqrt(np.diag(task.covariance(solution)))
     p = solution.parameters
     bounds = {"KP": (1.001 * mgh, 10.0 * mgh), "KD": (0.0, 5000.0)}
@@ -152,71 +183,13 @@ def joint(record, gain=GAIN):
 # -- the noise integrated out ----------------------------------------------------------------------
 
 
-def steps(functions, values):
-    """s_k+1 = P s_k + q x_k by the midpoint rule, u_COP = c s: P (n, n), q (n,), c (n,)."""
-    p, zero = [values[k] for k in functions.parameters], np.zeros(len(functions.states))
-    E, F, G, C = (
-        functions.jacobian(zero, zero, [0.0], p, of=of, wrt=wrt)
-        for of, wrt in (
-            ("residual", "derivatives"),
-            ("residual", "states"),
-            ("residual", "inputs"),
-            ("outputs", "states"),
-        )
-    )
-    left = E / NOISE_STEP + F / 2.0
-    return np.linalg.solve(left, E / NOISE_STEP - F / 2.0), np.linalg.solve(left, -G[:, 0]), C[0]
-
-
-def log_likelihood(functions, values, pressure):
-    """Of the record for given parameters, by a Kalman filter (up to a constant)."""
-    P, q, c = steps(functions, values)
-    state, S = np.zeros(len(q)), np.diag([0.1, 0.1, 3.0, 100.0]) ** 2  # u, v, z, Td: any
-    Q, total = np.outer(q, q), 0.0
-    for y in pressure:
-        Sc = S @ c
-        variance, error = c @ Sc + SIGMA**2, y - c @ state
-        total -= 0.5 * (error**2 / variance + np.log(variance))
-        state = P @ (state + Sc * (error / variance))
-        S = P @ (S - np.outer(Sc, Sc) / variance) @ P.T + Q
-    return total if np.isfinite(total) else -1e12
-
-
-def marginal(record, functions):
-    """KP/mgh, KD, A of greatest marginal likelihood, with standard errors from its curvature."""
-    fixed = {**functions.values, **record.body}
-
-    def loss(q):  # q: logarithms of KP/mgh - 1, KD, A
-        stiffness, KD, A = np.exp(np.clip(q, -20.0, 20.0))
-        values = {**fixed, "KP": record.tipping * (1.0 + stiffness), "KD": KD, "A": A}
-        return -log_likelihood(functions, values, record.pressure)
-
-    found = minimize(
-        loss,
-        np.log([0.5, 100.0, 300.0]),
-        method="Nelder-Mead",
-        options={"xatol": 1e-3, "fatol": 1e-3, "maxiter": 400},
-    )
-    stiffness, KD, A = np.exp(found.x)
-    errors = np.sqrt(np.diag(np.linalg.pinv(hessian(loss, found.x)))) * np.exp(found.x)
-    return {
-        "KP": 1.0 + stiffness,
-        "KD": KD,
-        "A": A,
-        **dict(zip(("KP_se", "KD_se", "A_se"), errors, strict=True)),
-    }
-
-
-def hessian(f, x, step=0.02):
-    """Second derivatives by central differences."""
-    n, unit = len(x), step * np.eye(len(x))
-    H = np.empty((n, n))
-    for i in range(n):
-        for j in range(i, n):
-            a, b = unit[i], unit[j]
-            H[i, j] = f(x + a + b) - f(x + a - b) - f(x - a + b) + f(x - a - b)
-            H[j, i] = H[i, j] = H[i, j] / (4.0 * step**2)
-    return H
+def marginal(record):
+    """KP/mgh, KD, A of the largest marginal likelihood, with standard errors."""
+    task = problem(record.time, record.pressure, record.body)
+    table = task.solve(first_guess(record.pressure, record.body)).parameters.table
+    unit = {"KP": record.tipping, "KD": 1.0, "A": 1.0}
+    found = {name: table[name].value / unit[name] for name in unit}
+    return found | {f"{name}_se": table[name].standard_error / unit[name] for name in unit}
 
 
 # -- all records -----------------------------------------------------------------------------------
@@ -224,13 +197,12 @@ def hessian(f, x, step=0.02):
 
 def study(records, seeds):
     """Per record what the three estimates find: {"draws": [...], "joint", "strengths", ...}."""
-    functions = ks.compile(ks.models.cip())
     return [
         {
             "draws": [one_draw(record, seed) for seed in seeds],
             "joint": joint(record),
             "strengths": [joint(record, gain)["KP"] for gain in (GAIN / 2, 2 * GAIN)],
-            "marginal": marginal(record, functions),
+            "marginal": marginal(record),
         }
         for record in records
     ]

@@ -27,6 +27,7 @@ from kinesym.internal.problem import (
     symbolic_problem,
     warn_of_degrees,
 )
+from kinesym.internal.process_noise import driven
 from kinesym.internal.sensors import with_sensors
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
@@ -73,8 +74,13 @@ class Discretised:
         unknown_inputs: Mapping[Any, Any] | None = None,
         threads: int | None = None,
         sensors: Mapping[str, Any] | None = None,
+        noise: Mapping[Any, Any] | None = None,
     ) -> None:
-        given = posed(with_sensors(system, sensors), trials, unknown_inputs, path, boundary)
+        self._noisy, system = bool(noise), with_sensors(system, sensors)
+        if noise:
+            arguments = (noise, unknown, known, unknown_inputs, objective)
+            system, unknown, known, unknown_inputs, objective = driven(system, *arguments)
+        given = posed(system, trials, unknown_inputs, path, boundary)
         self.model = model = given.model
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)

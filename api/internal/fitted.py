@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TypeVar
@@ -15,8 +15,10 @@ from kinesym.internal.bands import found_bands, slopes_library
 from kinesym.internal.discretised import Discretised
 from kinesym.internal.inference import CollocationInference
 from kinesym.internal.likelihood import log_likelihood
+from kinesym.internal.marginal import Marginal
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import IpoptProblem, Solved
+from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved
+from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
@@ -79,6 +81,8 @@ class Fitted(Discretised):
         converged, determines none of them, or nothing tells a `std` that is not given.
         """
         problem, known = self._converged(solution, "covariance")
+        if self._noisy:
+            return solution.uncertainty[0].covariance
         found = problem._covariance(known, problem._kkt(known))
         words = "; ".join(found.notes)
         if words and np.isnan(found.covariance).all():
@@ -123,7 +127,8 @@ class Fitted(Discretised):
         """
         problem, known = self._converged(solution, "likelihood")
         made = (problem.nlp, problem.trials, problem._kkt(known))
-        return log_likelihood(self.symbolic, *made, known)
+        values = [run.parameters for run in known.trials]
+        return log_likelihood(self.symbolic, *made, known.objective, values)
 
     @cached_property
     def _output_slopes(self) -> Built | None:
@@ -151,6 +156,8 @@ class Fitted(Discretised):
         """The solution of a fit with what is known of its errors, and the problem to ask more."""
         if about is None:
             return solution
+        if self._noisy:
+            return replace(solution, inference=_not_asked)
         z, multipliers = solution.free_vector, multipliers_of(solution)
         found = Solved(z, multipliers, solution.objective, solution.status, 0.0, "")
 
@@ -191,7 +198,7 @@ class Fitted(Discretised):
     @property
     def _reweighs(self) -> bool:
         """Whether estimates depend on standard deviations that are unknown."""
-        return self._unknown_std and not self._mixed and not self._pooled
+        return self._unknown_std and not self._pooled and (self._noisy or not self._mixed)
 
     @property
     def _loss(self) -> RobustLoss | None:
@@ -225,6 +232,23 @@ class Fitted(Discretised):
             upper_multipliers=upper,
         )
         return problem, known
+
+    def _marginal(
+        self, std: Mapping[str, float], chosen: SolverOptions, report: Callable[[Iteration], None]
+    ) -> Marginal:
+        """The likelihood with process noise as a function of parameters; std : a guess."""
+        trials = [trial.with_std(std) for trial in self.trials] if std else self.trials
+        return Marginal(
+            symbolic=self.symbolic,
+            nlp=self._nlp(self._built, trials) if std else self.nlp,
+            problem=self._ipopt(self.nlp),
+            trials=self.trials,
+            groups=list(std),
+            on=partial(self._nlp, self._built),
+            idle=[end.place for end in self._ends.values() if not end.determined],
+            chosen=chosen,
+            report=report,
+        )
 
     def _noise(
         self, solution: Solution, kkt: Kkt, used: Mapping[str, float], trials: Sequence[Experiment]
@@ -260,7 +284,7 @@ class Fitted(Discretised):
         if self._pooled:
             spread = solution.noise[0].std if solution.noise else np.nan
             return float(factor * spread**2)
-        if self._unknown_std and self._mixed:
+        if self._unknown_std and self._mixed and not self._noisy:
             return np.nan
         return factor if solution.noise else 1.0
 
@@ -270,7 +294,7 @@ class Fitted(Discretised):
         if not (solution.success and objective.least_squares):
             return solution
         notes = not_told(solution.noise)
-        if self._unknown_std and self._mixed:
+        if self._unknown_std and self._mixed and not self._noisy:
             names = listed(dict.fromkeys(groups_of(self.trials).values()))
             notes.append(GIVE_STD.format(names))
         if objective.loss is None and not self._mixed:
@@ -338,17 +362,30 @@ class Fitted(Discretised):
         return np.asarray(shape * covariance)
 
     def _kkt(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
-        """The KKT matrix at a solution."""
+        """The KKT matrix at a solution; with process noise that of the trajectories, with the
+        parameters held: what they minimise is no likelihood of parameters."""
+        bounds, r = self.variable_bounds, len(self.layout.parameters)
+        if self._noisy and r:
+            mine = self.layout.parameter_offset + np.arange(r)
+            bounds = low, high = bounds[0].copy(), bounds[1].copy()
+            low[mine] = high[mine] = solution.free_vector[mine]
         return kkt_at(
             self.nlp,
             solution.free_vector,
             multipliers_of(solution),
-            self.variable_bounds,
+            bounds,
             self.constraint_bounds,
             [end.place for end in self._ends.values() if not end.determined],
             bool(self.symbolic.objective.least_squares),
             workspace,
         )
+
+
+def _not_asked() -> CollocationInference:
+    raise ValueError(
+        "profiles, sandwiches and bootstraps are of trajectories without process noise; with "
+        "process noise use method='t', from the curvature of the likelihood"
+    )
 
 
 def multipliers_of(solution: Solution) -> tuple[Array, Array, Array]:

@@ -13,8 +13,6 @@ from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.kkt import Kkt
 from kinesym.runtime.results.likelihood import log_volume
-from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
@@ -27,15 +25,19 @@ def log_likelihood(
     nlp: NLP,
     trials: Sequence[Experiment],
     kkt: Kkt,
-    solution: Solution,
+    objective: float,
+    values: Sequence[Mapping[str, float]],
 ) -> float:
-    """Of the parameters of a solution; see `Collocation.log_likelihood`. kkt : the matrix there."""
+    """Of the parameters of a solution; see `Collocation.log_likelihood`.
+
+    kkt : the matrix there. objective : its value. values : of all parameters in each trial.
+    """
     _check_terms(problem)
-    heights = _of_samples(nlp, trials) + _of_prior(_prior(problem), trials, solution.trials)
+    heights = _of_samples(nlp, trials) + _of_prior(_prior(problem), trials, values)
     layout = nlp.layout
     parameters = np.arange(layout.parameter_offset, layout.n_variables)
     volume = log_volume(kkt, parameters, [_states(layout, True), _states(layout, False)])
-    return volume - 0.5 * (solution.objective + heights)
+    return volume - 0.5 * (objective + heights)
 
 
 def _check_terms(problem: Problem) -> None:
@@ -97,15 +99,16 @@ def _of_samples(nlp: NLP, trials: Sequence[Experiment]) -> float:
 
 
 def _of_prior(
-    prior: Mapping[str, sp.Expr], trials: Sequence[Experiment], found: Sequence[Trajectory]
+    prior: Mapping[str, sp.Expr],
+    trials: Sequence[Experiment],
+    values: Sequence[Mapping[str, float]],
 ) -> float:
     """-2 log of the heights of the densities of all values of inputs: with the weight 1/sigma^2,
-    one that is held for h has the variance sigma^2/h. found : trials with their parameters."""
+    one that is held for h has the variance sigma^2/h. values : of all parameters in each trial."""
     total = 0.0
     for name, weight in prior.items():
-        for trial, run in zip(trials, found, strict=True):
-            values = {s: run.parameters[name_of(s)] for s in weight.free_symbols}
-            number = float(weight.subs(values))
+        for trial, known in zip(trials, values, strict=True):
+            number = float(weight.subs({s: known[name_of(s)] for s in weight.free_symbols}))
             if not number > 0.0:
                 raise ValueError(f"the prior of the unknown input {name} has the weight {number:g}")
             total += float(np.log(_TAU / (number * np.diff(trial.grid))).sum())

@@ -52,7 +52,8 @@ class Uncertainty(Saved):
 class Noise:
     """The standard deviation of a group of measurements, estimated from so many samples, and the
     degrees of freedom of the residuals: the samples less what the unknowns take of them (the sum of
-    the leverages). NaN if nothing is left."""
+    the leverages). NaN if nothing is left; infinite freedom where it is of the largest
+    likelihood."""
 
     group: str
     std: float

@@ -27,8 +27,9 @@ def log_volume(kkt: Kkt, fixed: NDArray[np.intp], dependents: list[NDArray[np.in
     constraints do not tell the dependents, and if the curvature is not positive.
     """
     stiffness = kkt.stiffness.copy()
-    stiffness[fixed] = np.inf
-    kkt = replace(kkt, stiffness=stiffness)
+    if not np.isinf(stiffness[fixed]).all():  # else its factors serve
+        stiffness[fixed] = np.inf
+        kkt = replace(kkt, stiffness=stiffness)
     if (np.isfinite(stiffness) & (stiffness > 0.0)).any() or (
         np.isfinite(kkt.softness) & (kkt.softness > 0.0)
     ).any():

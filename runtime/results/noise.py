@@ -55,7 +55,7 @@ def pooled(trials: Sequence[Experiment]) -> bool:
     return len(set(groups_of(trials).values())) == 1 and not any(trial.std for trial in trials)
 
 
-def _samples_of(trials: Sequence[Experiment]) -> dict[str, Array]:
+def samples_of(trials: Sequence[Experiment]) -> dict[str, Array]:
     """All samples of each group that are there."""
     found: dict[str, list[Array]] = {}
     for (k, name), group in groups_of(trials).items():
@@ -123,7 +123,7 @@ def estimated_together(
 ) -> Noise:
     """Of the one group of all measurements, from the sum of squares of n residuals, of which the
     unknowns take so many."""
-    [(group, y)] = _samples_of(trials).items()
+    [(group, y)] = samples_of(trials).items()
     least = _LEAST * (float(np.sqrt(np.mean(y**2))) or 1.0)
     std = max(np.sqrt(squares / (n - taken)), least) if n - taken > _LEFT * n else np.nan
     return Noise(group, float(std), float(n), float(n - taken))

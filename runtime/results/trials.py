@@ -247,7 +247,8 @@ class Trials(ByName, Saved):
     def _rows(self) -> list[tuple[str, str]]:
         """What more there is to say."""
         scatter = [
-            f"{each.group} {each.std:.4g} ({each.freedom:.6g} degrees of freedom)"
+            f"{each.group} {each.std:.4g}"
+            + f" ({each.freedom:.6g} degrees of freedom)" * bool(np.isfinite(each.freedom))
             for each in self.noise
         ]
         found = [("std", ", ".join(scatter))] if scatter else []

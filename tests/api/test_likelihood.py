@@ -46,11 +46,11 @@ def record(time, seed, known_start=False):
     return samples, force
 
 
-def kalman(time, samples, force, values, start=None):
+def kalman(time, samples, force, values, start=None, std=STD):
     """log of the likelihood of the samples, with a known start, or given the first of them, before
     which all starts are equally likely (Särkkä 2013, Bayesian Filtering and Smoothing, section 4.3
     and equation 12.5)."""
-    std = np.array([*STD.values()])
+    std = np.array([*std.values()])
     mean = samples[:, 0] if start is None else np.array(start)
     cov = np.diag(std**2) if start is None else np.zeros((2, 2))
     total = 0.0
@@ -183,3 +183,156 @@ def test_schemes_agree():
         solution = task.solve({x: np.exp(-time), y: np.exp(-time), k: 1.0})
         found.append(task.log_likelihood(solution))
     assert found == pytest.approx([found[1]] * 3, abs=1e-4)
+
+
+# -- parameters of the largest likelihood ----------------------------------------------------------
+
+
+def newton(loss, x, steps):
+    """The step from x to the minimum of -2 log L, and the covariance, by central differences."""
+    unit, here = np.diag(steps), loss(x)
+    sides = [(loss(x + e), loss(x - e)) for e in unit]
+    slope = np.array([a - b for a, b in sides]) / (2.0 * steps)
+    curved = np.diag([(a - 2.0 * here + b) / h**2 for (a, b), h in zip(sides, steps, strict=True)])
+    for i, j in zip(*np.triu_indices(len(x), 1), strict=True):
+        p, q = unit[i], unit[j]
+        bent = loss(x + p + q) - loss(x + p - q) - loss(x - p + q) + loss(x - p - q)
+        curved[i, j] = curved[j, i] = bent / (4.0 * steps[i] * steps[j])
+    return -np.linalg.solve(curved, slope), 2.0 * np.linalg.inv(curved)
+
+
+def driven(records, unknown, std=STD, noise=None, **options):
+    """The mass on a spring with noise of an unknown intensity."""
+    model = ks.Model(
+        "noisy", [x, v], [u, w], [k, c], [x.diff(t) - v, v.diff(t) + k * x + c * v - u - w]
+    )
+    trials = [
+        ks.Experiment(
+            time, {w: ks.Signal(time, force, "held")}, dict(zip(STD, rows, strict=True)), std
+        )
+        for time, rows, force in records
+    ]
+    given = {u: None} if noise is None else noise
+    return ks.Collocation(model, trials, unknown, noise=given, scheme="gauss-6", **options)
+
+
+def test_estimates_of_the_largest_likelihood():
+    """Two records with gaps: parameters, intensity and their covariance are those of the largest
+    likelihood by a Kalman filter."""
+    rng = np.random.default_rng(5)
+    times = (np.linspace(0.0, 4.0, 81), np.append(0.0, np.cumsum(rng.uniform(0.01, 0.09, 80))))
+    records = [(time, *record(time, seed)) for seed, time in enumerate(times)]
+
+    def loss(q):
+        values = dict(zip((k, c, s), q, strict=True))
+        return -2.0 * sum(kalman(*given, values) for given in records)
+
+    task = driven(records, {k: (1, 50), c: (0.01, 5)})
+    solution = task.solve(guess={k: 5.0, c: 1.5})
+    assert solution.success
+    found = np.array([*solution.parameters.values()])
+    errors = np.sqrt(np.diag(task.covariance(solution)))
+    off, covariance = newton(loss, found, 0.03 * errors)
+    assert (np.abs(off) <= 1e-4 * errors).all()
+    assert task.covariance(solution) == pytest.approx(covariance, rel=1e-3, abs=1e-5)
+    assert solution.log_likelihood == pytest.approx(-0.5 * loss(found), abs=1e-7)
+    assert task.log_likelihood(solution) == pytest.approx(solution.log_likelihood, abs=1e-7)
+    white, sigma = solution["white_u"], solution.parameters["sigma_u"]
+    assert solution["u"][:-1] == pytest.approx(sigma * white[:-1])
+    assert "log L" in str(solution) and list(solution.parameters) == ["k", "c", "sigma_u"]
+
+
+def test_standard_deviations_in_the_same_likelihood():
+    """Those of the samples are found together with the intensity, on a logarithmic scale."""
+    time = np.linspace(0.0, 4.0, 81)
+    given = (time, *record(time, 7))
+
+    def loss(q):
+        values = dict(zip((k, c, s), np.exp(q[:3]), strict=True))
+        return -2.0 * kalman(*given, values, std=dict(zip(STD, np.exp(q[3:]), strict=True)))
+
+    unknown = {k: ks.log_scale(1, 50), c: ks.log_scale(0.01, 5)}
+    task = driven([given], unknown, {}, {u: (0.01, 100)})
+    solution = task.solve()
+    assert solution.success
+    found = np.log([*solution.parameters.values(), *solution.estimated_std.values()])
+    off, covariance = newton(loss, found, np.full(5, 3e-3))
+    assert (np.abs(off) <= 1e-4 * np.sqrt(np.diag(covariance))).all()
+    scale = np.array([*solution.parameters.values()])
+    assert task.covariance(solution) / np.outer(scale, scale) == pytest.approx(
+        covariance[:3, :3], rel=2e-3, abs=1e-5
+    )
+    assert solution.log_likelihood == pytest.approx(-0.5 * loss(found), abs=1e-7)
+
+
+def walks(count, seed, a=0.5, sigma=1.0, std=0.3):
+    """Samples of x' = -a x + noise with errors."""
+    rng, time = np.random.default_rng(seed), 0.1 * np.arange(301)
+    F = np.exp(-a * 0.1)
+    G = (1.0 - F) / a
+    for _ in range(count):
+        row = [sigma * rng.standard_normal() / np.sqrt(2.0 * a)]
+        for _ in time[1:]:
+            row.append(F * row[-1] + G * sigma * rng.standard_normal() / np.sqrt(0.1))
+        yield time, np.array(row) + std * rng.standard_normal(len(time))
+
+
+def walk(trials, noise, **options):
+    model = ks.Model("walk", [x], [u], [k], [x.diff(t) + k * x - u])
+    return ks.Collocation(model, trials, {k: ks.log_scale()}, noise=noise, **options)
+
+
+def test_intervals_hold():
+    """First-order noise of 30 s: the truth is in 95 % of the intervals (here in most of them)."""
+    inside = {"k": 0, "sigma_u": 0}
+    for time, row in walks(8, 0):
+        solution = walk(ks.Experiment(time, measurements={x: row}), {u: None}).solve({k: 1.0})
+        assert solution.success
+        for name, truth in (("k", 0.5), ("sigma_u", 1.0)):
+            low, high = solution.intervals().table[name].interval
+            inside[name] += low <= truth <= high
+    assert min(inside.values()) >= 6
+
+
+def test_intensities_by_owner():
+    """Two people who are pushed by noise of their own; one known intensity for all is the same
+    problem with a number."""
+    trials = [
+        ks.Experiment(time, measurements={x: row}, std={x: 0.3}, labels={"subject": who})
+        for who, sigma in (("a", 1.0), ("b", 4.0))
+        for time, row in walks(2, 3, sigma=sigma)
+    ]
+    solution = walk(trials, {u: ks.per("subject")}).solve({k: 1.0})
+    assert solution.parameters["sigma_u[a]"] == pytest.approx(1.0, rel=0.3)
+    assert solution.parameters["sigma_u[b]"] == pytest.approx(4.0, rel=0.3)
+    known = walk(trials[:2], {u: 1.5}).solve({k: 1.0})
+    assert known.known["sigma_u"] == 1.5 and list(known.parameters) == ["k"]
+    assert walk(trials[:2], {u: None}).solve({k: 1.0}).log_likelihood > known.log_likelihood
+
+
+def test_an_intensity_at_its_bound():
+    """It is held there, and said to be."""
+    time, row = next(walks(1, 4))
+    trial = ks.Experiment(time, measurements={x: row}, std={x: 0.3})
+    solution = walk(trial, {u: (2.0, 5.0)}).solve({k: 1.0})
+    row = solution.parameters.table["sigma_u"]
+    assert row.value == pytest.approx(2.0) and row.remark == "at a bound"
+    assert solution.parameters.table["k"].standard_error > 0.0
+
+
+def test_what_is_no_process_noise():
+    time, row = next(walks(1, 4))
+    trial = ks.Experiment(time, measurements={x: row}, std={x: 0.3})
+    for noise, options, words in (
+        ({u: None}, {"objective": ks.LeastSquares() + ks.Integral(x**2)}, "leave objective out"),
+        ({u: None}, {"objective": ks.LeastSquares("huber")}, "leave objective out"),
+        ({u: 0.0}, {}, "intensity of the noise u must be positive"),
+        ({u: (-2.0, -1.0)}, {}, "intensity of the noise u must be positive"),
+        ({u: None}, {"unknown_inputs": {u: None}}, "u is process noise and in unknown_inputs"),
+        ({"w": None}, {}, "w"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            walk(trial, noise, **options)
+    task = walk(trial, {u: 1.0})
+    with pytest.raises(ValueError, match="with process noise"):
+        task.solve({k: 1.0}).intervals(method="profile")

@@ -1,0 +1,279 @@
+"""Parameters of the largest marginal likelihood: all trajectories counted in, not the best ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.internal.likelihood import log_likelihood
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved, Start
+from kinesym.runtime.ipopt.solve import SolverOptions, solve
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.kkt import Kkt
+from kinesym.runtime.results.statistics import kkt_at
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.quasi_newton import Minimum, Value, held_by, minimise
+from kinesym.symbolic.problem import Problem
+
+#: Of -2 log L, at the end of the search.
+_TOLERANCE = 1e-9
+#: Steps of the differences of likelihoods, and of their gradients, in standard errors.
+_SHORT, _LONG = 1e-2, 3e-2
+#: Iterations after which a neighbouring problem counts as not solved.
+_ITERATIONS = 300
+
+
+class Best(NamedTuple):
+    """The best trajectories with given parameters and standard deviations.
+
+    ways : how z and the multipliers (n + m, k) follow the unknowns. curvature : second derivatives
+    of the objective in each of these, all else following, (k,).
+    """
+
+    found: Solved
+    nlp: NLP
+    trials: Sequence[Experiment]
+    ways: Array
+    curvature: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """Parameters of the largest likelihood, with the best trajectories. std : of groups of
+    measurements. converged : whether the search has ended at a maximum, after so many
+    steps."""
+
+    best: Best
+    log_likelihood: float
+    std: dict[str, float]
+    uncertainty: Uncertainty
+    converged: bool
+    steps: int
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """-2 log L of the entries of z that are parameters, then the logarithms of standard deviations
+    that are not known.
+
+    For each the trajectories are solved for with the parameters held by their bounds, so that one
+    library serves all. Its derivative is by differences between neighbours that are predicted, not
+    solved for: z and the multipliers follow to first order by the matrix of Karush, Kuhn and
+    Tucker, the Lagrange function is right to third order there, and the determinants to second.
+
+    problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
+    the nonlinear program of other trials. idle : see `kkt_at`. chosen : how IPOPT is to solve.
+    """
+
+    symbolic: Problem
+    nlp: NLP
+    problem: IpoptProblem
+    trials: Sequence[Experiment]
+    groups: Sequence[str]
+    on: Callable[[Sequence[Experiment]], NLP]
+    idle: Sequence[int]
+    chosen: SolverOptions
+    report: Callable[[Iteration], None]
+
+    def estimated(self, z: Array, std: Sequence[float]) -> Estimated:
+        """The maximum near a guess; std : of the groups. Raises `ValueError` if the trajectories of
+        the guess cannot be solved for, or have no likelihood."""
+        x = np.concatenate([z[self._mine], np.log(std)])
+        start = self._solved(x, Start(z), self.chosen)
+        if isinstance(start, str):
+            raise ValueError(f"with the parameters of the guess, {start}; change the guess")
+        bounds, reach = self._bounds, self._reach(x)
+        first = np.maximum(np.abs(start.state.curvature), 2.0 * reach**-2.0)
+        made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
+        found = minimise(*made)
+        return Estimated(
+            best=found.at.state,
+            log_likelihood=-0.5 * found.at.value,
+            std=self._std(found.at.x),
+            uncertainty=self._uncertainty(found),
+            converged=found.converged,
+            steps=found.steps,
+        )
+
+    def _uncertainty(self, found: Minimum) -> Uncertainty:
+        """From the curvature of the likelihood, that of standard deviations counted in."""
+        layout, r = self.nlp.layout, len(self._mine)
+        held = held_by(found.at.x, found.gradient, self._bounds)
+        slopes = layout.parameter_slopes(found.at.state.found.z)
+        covariance = self._covariance(found, held)[:r, :r] * np.outer(slopes, slopes)
+        lost = np.isnan(covariance).any()
+        return Uncertainty(
+            names=layout.parameters,
+            covariance=covariance,
+            held=[name for name, at in zip(layout.parameters, held[:r], strict=True) if at],
+            logarithmic=list(np.array(layout.parameters)[layout.owned.log]),
+            notes=["the likelihood has no maximum that tells all parameters"] if lost else [],
+        )
+
+    # -- values ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _mine(self) -> NDArray[np.intp]:
+        layout = self.nlp.layout
+        return layout.parameter_offset + np.arange(len(layout.parameters))
+
+    @property
+    def _bounds(self) -> tuple[Array, Array]:
+        low, high = (bound[self._mine] for bound in self.problem.bounds)
+        open_ = np.full(len(self.groups), np.inf)
+        return np.append(low, -open_), np.append(high, open_)
+
+    def _reach(self, x: Array) -> Array:
+        """The longest steps: in logarithms 1, of others half their value, or a share of what the
+        bounds leave."""
+        low, high = self._bounds
+        log = np.append(self.nlp.layout.owned.log, np.ones(len(self.groups), dtype=bool))
+        width = np.where(np.isfinite(high - low), 0.1 * (high - low), 1.0)
+        return np.where(log, 1.0, np.where(x != 0.0, np.minimum(0.5 * np.abs(x), width), width))
+
+    def _std(self, x: Array) -> dict[str, float]:
+        return dict(zip(self.groups, np.exp(x[len(self._mine) :]).tolist(), strict=True))
+
+    def _on(self, x: Array) -> tuple[Sequence[Experiment], NLP]:
+        """The trials with standard deviations, and their nonlinear program."""
+        if not self.groups:
+            return self.trials, self.nlp
+        trials = [trial.with_std(self._std(x)) for trial in self.trials]
+        return trials, self.on(trials)
+
+    def _held(self, x: Array) -> tuple[Array, Array]:
+        """Bounds of z that hold the parameters."""
+        low, high = (bound.copy() for bound in self.problem.bounds)
+        low[self._mine] = high[self._mine] = x[: len(self._mine)]
+        return low, high
+
+    def _near(self, x: Array, other: Value) -> Value | None:
+        """The value at x, from the best trajectories elsewhere."""
+        best: Best = other.state
+        z, multipliers = _ahead(best, best.ways @ (x - other.x))
+        chosen = replace(self.chosen, options={"max_iter": _ITERATIONS, **self.chosen.options})
+        found = self._solved(x, Start(z, multipliers), chosen)
+        return None if isinstance(found, str) else found
+
+    def _solved(self, x: Array, start: Start, chosen: SolverOptions) -> Value | str:
+        """The best trajectories, and the value; what is wrong if there is none."""
+        trials, nlp = self._on(x)
+        bounds = self._held(x)
+        problem = replace(self.problem, callbacks=nlp.plans, bounds=bounds)
+        begin = replace(start, z=np.clip(start.z, *bounds))
+        found = solve(problem, begin, chosen, self.report)
+        if not found.status.success:
+            return f"the trajectories cannot be solved for: {found.message}"
+        try:
+            value, kkt = self._value(x, trials, nlp, found.z, found.multipliers)
+        except ValueError as error:
+            return str(error)
+        ways, curvature = self._followed(x, nlp, found.z, kkt)
+        return Value(x, value, Best(found, nlp, trials, ways, curvature))
+
+    def _value(
+        self,
+        x: Array,
+        trials: Sequence[Experiment],
+        nlp: NLP,
+        z: Array,
+        multipliers: tuple[Array, Array, Array],
+    ) -> tuple[float, Kkt]:
+        """-2 log L with the Lagrange function for the objective: where the constraints hold to
+        first order only, it is that of the best trajectories to third order."""
+        low, high = self.problem.constraint_bounds
+        kkt = kkt_at(nlp, z, multipliers, self._held(x), (low, high), self.idle)
+        off = np.where(low == high, nlp.constraints(z) - np.where(low == high, low, 0.0), 0.0)
+        aim = nlp.cost(z) + float(multipliers[0] @ off)
+        known = [dict[str, float]() for _ in trials]
+        return -2.0 * log_likelihood(self.symbolic, nlp, trials, kkt, aim, known), kkt
+
+    # -- derivatives ----------------------------------------------------------------------------
+
+    def _slope(self, at: Value) -> Array:
+        """The gradient."""
+        best: Best = at.state
+        steps, slope = _SHORT * self._errors(at, best.curvature), np.zeros(len(at.x))
+        for k, step in enumerate(steps):
+            for side in (step, -step):
+                x = at.x.copy()
+                x[k] += side
+                trials, nlp = self._on(x)
+                ahead = _ahead(best, side * best.ways[:, k])
+                slope[k] += self._value(x, trials, nlp, *ahead)[0] / (2.0 * side)
+        return slope
+
+    def _errors(self, at: Value, curvature: Array) -> Array:
+        """Standard errors from a curvature (k,), or the longest steps where these are less."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.minimum(np.sqrt(2.0 / np.abs(curvature)), self._reach(at.x)))
+
+    def _covariance(self, found: Minimum, held: NDArray[np.bool_]) -> Array:
+        """Twice the inverse of the second derivatives, by differences of gradients."""
+        at, count = found.at, len(found.at.x)
+        spread = 2.0 / np.diag(np.linalg.inv(found.curvature)) if count else np.zeros(0)
+        steps, free = _LONG * self._errors(at, spread), np.flatnonzero(~held)
+        curvature, covariance = np.full((count, count), np.nan), np.zeros((count, count))
+        for k in free:
+            ahead, behind = np.zeros(count), np.zeros(count)
+            ahead[k], behind[k] = steps[k], -steps[k]
+            sides = [self._near(at.x + step, at) for step in (ahead, behind)]
+            if any(side is None for side in sides):
+                break
+            after, before = (self._slope(side) for side in sides if side is not None)
+            curvature[k] = (after - before) / (2.0 * steps[k])
+        mine = curvature[np.ix_(free, free)]
+        mine = 0.5 * (mine + mine.T)
+        inverse = np.full_like(mine, np.nan)
+        if np.isfinite(mine).all() and (np.linalg.eigvalsh(mine) > 0.0).all():
+            inverse = 2.0 * np.linalg.inv(mine)
+        covariance[np.ix_(free, free)] = inverse
+        return covariance
+
+    def _followed(self, x: Array, nlp: NLP, z: Array, kkt: Kkt) -> tuple[Array, Array]:
+        """How all follows the unknowns, and curvatures; see `Best`."""
+        r, parts = len(self._mine), [self._of_std(x, nlp, z, k) for k in range(len(self.groups))]
+        pad = np.zeros(kkt.order - len(z))
+        columns = [_column(kkt, p) for p in self._mine]
+        sides = np.array([*columns, *(np.append(side, pad) for side, _ in parts)])
+        own = np.array([*(column[p] for column, p in zip(columns, self._mine, strict=True))])
+        own = np.append(own, [curved for _, curved in parts])
+        if not len(sides):
+            return np.zeros((kkt.order, 0)), own
+        inner = np.where(kkt.gone[:, None], 0.0, sides.T)
+        ways = -kkt.factorised().factors.solve(inner)
+        curvature = own + np.einsum("ij,ij->j", inner, ways)
+        ways[self._mine, np.arange(r)] = 1.0
+        return ways, curvature
+
+    def _of_std(self, x: Array, nlp: NLP, z: Array, group: int) -> tuple[Array, float]:
+        """How the gradient changes with the logarithm of a standard deviation, and the second
+        derivative of the objective in it: a part of both is proportional to 1/std^2."""
+        double = x.copy()
+        double[len(self._mine) + group] += np.log(2.0)
+        other = self._on(double)[1]
+        part = (nlp.gradient(z) - other.gradient(z)) / 0.75
+        return -2.0 * part, 4.0 * (nlp.cost(z) - other.cost(z)) / 0.75
+
+
+def _ahead(best: Best, change: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+    """z and multipliers beside the best ones."""
+    z, (of_rows, lower, upper) = best.found.z, best.found.multipliers
+    return z + change[: len(z)], (of_rows + change[len(z) :], lower, upper)
+
+
+def _column(kkt: Kkt, p: int) -> Array:
+    """A column (n + m,) of the matrix, without what bounds add."""
+    (i, j, h), (row, column, a) = kkt.hessian, kkt.jacobian
+    side, mirrored = np.zeros(kkt.order), (i == p) & (j != p)
+    np.add.at(side, i[j == p], h[j == p])
+    np.add.at(side, j[mirrored], h[mirrored])
+    np.add.at(side, len(kkt.stiffness) + row[column == p], a[column == p])
+    return side
