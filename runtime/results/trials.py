@@ -213,10 +213,11 @@ class Trials(ByName, Saved):
 
     def _known_errors(self) -> Uncertainty:
         if self._about is None:
-            raise ValueError(
-                "there are no standard errors: they are known of fits of measurements that have "
-                f"converged; {self.message}"
-            )
+            why = self.message
+            if self.success:
+                told = (note for note in self.notes if "std" in note)
+                why = next(told, "this is no fit of measurements, or it is no minimum")
+            raise ValueError(f"there are no standard errors: {why}")
         return self._about
 
     def _asked(self) -> Inference:
