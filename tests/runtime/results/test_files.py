@@ -29,6 +29,8 @@ def digest(thing):
         return type(thing), [digest(getattr(thing, field.name)) for field in fields(thing)]
     if isinstance(thing, dict):
         return [(key, digest(value)) for key, value in thing.items()]
+    if isinstance(thing, float):  # NaN is as good as NaN
+        return type(thing), repr(thing)
     return list(map(digest, thing)) if isinstance(thing, (list, tuple)) else (type(thing), thing)
 
 
