@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from kinesym.internal.problem import linear as linear
     from kinesym.internal.sensors import sensor as sensor
     from kinesym.runtime.results.bands import Bands as Bands
+    from kinesym.runtime.results.bootstrap import Bootstrap as Bootstrap
     from kinesym.runtime.results.compare import nrmse as nrmse
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble
     from kinesym.runtime.results.fit import Fit as Fit
+    from kinesym.runtime.results.profile import Profile as Profile
     from kinesym.runtime.results.solution import Solution as Solution
     from kinesym.runtime.results.trajectory import Trajectory as Trajectory
     from kinesym.runtime.signals.experiment import Experiment as Experiment

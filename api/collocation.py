@@ -338,7 +338,7 @@ class Collocation(Fitted):
                 error = replace(error, deviations={**error.deviations, **known})
             if self._noisy:  # the shifts are those with the parameters held
                 error = replace(error, parameters={}, deviations={})
-            solution = self._asked_again(solution, kkt, about)
+            solution = self._asked_again(solution, about)
             with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
                 if not self.symbolic.aimless and kkt.singular:
                     more = undetermined(self.symbolic, self.layout, kkt)

@@ -33,7 +33,7 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials
 from kinesym.runtime.stepping.minimise import OPTIMIZERS
-from kinesym.runtime.stepping.shooting import Identification
+from kinesym.runtime.stepping.shooting import Chosen, Identification
 from kinesym.runtime.stepping.simulated import Simulated
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
@@ -267,7 +267,7 @@ class Shooting:
         if words:
             warnings.warn(words, stacklevel=2)
         found = self._identification(self._given, self._trials)
-        return found.fit(q, optimizer, scale, progress, tolerance, limit, settings)
+        return found.fit(q, Chosen(optimizer, scale, progress, tolerance, limit, settings))
 
     def _identification(self, given: ShootingArguments, trials: Simulated) -> Identification:
         """Of trials, and with other standard deviations of these."""

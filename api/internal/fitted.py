@@ -152,8 +152,10 @@ class Fitted(Discretised):
             self.layout.stages(),
         )
 
-    def _asked_again(self, solution: Solution, kkt: Kkt, about: Uncertainty | None) -> Solution:
-        """The solution of a fit with what is known of its errors, and the problem to ask more."""
+    def _asked_again(self, solution: Solution, about: Uncertainty | None) -> Solution:
+        """The solution of a fit with what is known of its errors, and the problem to ask more. The
+        matrix is made again when it is asked for: a solution must not keep its factors in memory.
+        """
         if about is None:
             return solution
         if self._noisy:
@@ -167,7 +169,7 @@ class Fitted(Discretised):
                 problem=self._ipopt(self.nlp),
                 trials=self.trials,
                 best=found,
-                kkt=kkt,
+                kkt=self._kkt(solution),
                 about=about,
                 on=partial(self._nlp, self._built),
                 residuals=self._residuals,

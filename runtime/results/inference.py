@@ -77,14 +77,13 @@ def bootstrapped(
     values: Mapping[str, float],
     of: Inference,
     series: Sequence[Series],
-    taken: float,
     records: int,
     rng: np.random.Generator,
     each: Callable[[Callable[[Record], Any], Iterable[Record]], Iterable[Any]],
 ) -> Bootstrap:
-    """Estimates of so many resampled records. taken : degrees of freedom that unknowns take. each :
-    `map`, or that of an executor. Raises `ValueError` if less than half of them converge."""
-    samples, block = sum(len(s.time) for s in series), block_of(series)
+    """Estimates of so many resampled records. each : `map`, or that of an executor. Raises
+    `ValueError` if less than half of them converge."""
+    (_, samples, taken), block = of.influences(), block_of(series)
     inflate = float(np.sqrt(samples / max(samples - taken, 1.0)))
     drawn = [new_record(series, block, inflate, rng) for _ in range(records)]
     found = [row for row in each(of.refit, drawn) if row is not None]

@@ -169,12 +169,11 @@ class Trials(ByName, Saved):
         seed : of the random numbers. executor : whose `map` solves them, by default one after the
         other. Raises `ValueError` as `intervals`, and if few of them converge.
         """
-        about, rng = self._known_errors(), np.random.default_rng(count(seed, "seed", least=0))
+        self._known_errors()
+        rng = np.random.default_rng(count(seed, "seed", least=0))
         each = map if executor is None else executor.map
         series, many = series_of(self.trials), count(records, "records", least=2)
-        taken = float(len(about.names))
-        values = dict(self.parameters)
-        return bootstrapped(values, self._asked(), series, taken, many, rng, each)
+        return bootstrapped(dict(self.parameters), self._asked(), series, many, rng, each)
 
     def diagnostics(self) -> Diagnostics:
         """What the residuals say of the assumptions: white, normal, of the size of std, unrelated

@@ -130,7 +130,8 @@ def _side(
         points.append(found)
         root, step = rising.root(found), rising.step(found, sign)
         if abs(root - goal) <= _NEAR * goal:
-            return _Side(found.value + sign * step, points)
+            last = sign * step if np.isfinite(step) else 0.0
+            return _Side(found.value + last, points)
         if root < goal:
             if distance >= reach:
                 words = f"is not limited {which}: the interval reaches the bound {bound:.6g}"

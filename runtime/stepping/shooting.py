@@ -46,6 +46,17 @@ from kinesym.runtime.stepping.simulated import Simulated
 from kinesym.runtime.summary import listed
 
 
+class Chosen(NamedTuple):
+    """How to minimise, see `ks.Shooting.solve`; limit : of iterations."""
+
+    optimizer: str
+    scale: bool
+    progress: bool | None
+    tolerance: float
+    limit: int
+    options: Mapping[str, Any]
+
+
 class _Minimised(NamedTuple):
     """A minimum of an identification, how it was found, typical sizes of the unknowns, seconds, and
     all iterates."""
@@ -77,25 +88,15 @@ class Identification:
     given: Sequence[Experiment]
     timings: Mapping[str, float] = field(default_factory=dict)
 
-    def fit(
-        self,
-        q: Array,
-        optimizer: str,
-        scale: bool,
-        progress: bool | None,
-        tolerance: float,
-        limit: int,
-        options: Mapping[str, Any],
-    ) -> Fit:
+    def fit(self, q: Array, chosen: Chosen) -> Fit:
         """From q, where J is finite; see `ks.Shooting.solve`. Raises `ValueError` for a J that does
         not suit the optimiser.
 
         Where estimates depend on standard deviations that are not known, fits with those that the
         residuals of the last one show are repeated until these stay.
         """
-        arguments = (optimizer, scale, progress, tolerance, limit, options)
         if not self._reweighs:
-            return self._fit(self._minimised(q, *arguments))
+            return self._fit(self._minimised(q, chosen))
         if self.trials.unknowns.inputs:
             raise ValueError(
                 "several standard deviations are estimated from derivatives of all residuals, "
@@ -108,7 +109,7 @@ class Identification:
         ) -> tuple[_Minimised, list[Noise] | None]:
             weighed = self.weighed(std)
             begin = q if before is None else before.found.q
-            made = weighed._minimised(begin, *arguments)
+            made = weighed._minimised(begin, chosen)
             if before is not None:
                 made = made._replace(
                     history=[*before.history, *made.history], seconds=before.seconds + made.seconds
@@ -139,18 +140,10 @@ class Identification:
         sure = self._confidence(q, made.problem, self.trials.cost(q), made)[0]
         return noise_of(self.trials, q, ~sure.held, used, trials)
 
-    def _minimised(
-        self,
-        q: Array,
-        optimizer: str,
-        scale: bool,
-        progress: bool | None,
-        tolerance: float,
-        limit: int,
-        options: Mapping[str, Any],
-    ) -> _Minimised:
+    def _minimised(self, q: Array, chosen: Chosen) -> _Minimised:
         """The minimum from q, and how it was found."""
         begin = time.perf_counter()
+        optimizer, scale, progress, tolerance, limit, options = chosen
         squares = self._squares(optimizer)
         if optimizer == "least-squares":
             self._check_room()

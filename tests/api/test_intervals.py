@@ -1,5 +1,7 @@
 """Intervals of fits by all methods, against closed forms, SciPy and each other."""
 
+import gc
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -8,6 +10,7 @@ from scipy.signal import lfilter
 from scipy.stats import t as student
 
 import kinesym as ks
+from kinesym.runtime.results.kkt import Kkt
 from kinesym.symbolic.names import dynamicsymbols, t
 
 X, V = dynamicsymbols("x v")
@@ -109,6 +112,23 @@ def test_profile_near_a_bound(oscillator):
     found = problem.solve({K: 20.0, B: 0.5}).profile(B)
     assert found.low == 0.3
     assert "b is not limited below: the interval reaches the bound 0.3" in found.notes
+
+
+def test_a_solution_keeps_no_factors(oscillator):
+    """Many solutions are kept in a study; the matrices of each would fill the memory."""
+    gc.collect()
+    before = sum(isinstance(thing, Kkt) for thing in gc.get_objects())
+    found = collocated(oscillator, record(0.05))
+    found.profile(K)
+    gc.collect()
+    assert sum(isinstance(thing, Kkt) for thing in gc.get_objects()) == before
+
+
+def test_profiles_and_resampled_estimates_come_back_from_files(fit, tmp_path):
+    made = fit.profile(K), fit.bootstrap(4)
+    for kind, result in zip((ks.Profile, ks.Bootstrap), made, strict=True):
+        result.save(tmp_path / "result.nc")
+        assert repr(kind.load(tmp_path / "result.nc")) == repr(result)
 
 
 def test_all_methods_agree_on_white_noise(fit):
