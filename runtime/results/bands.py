@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from scipy.special import ndtri
 
 from kinesym.runtime.arrays import Array, one_number
@@ -18,6 +17,7 @@ from kinesym.runtime.results.plot import chosen, chosen_trial, panels
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import ByName, OverTime, SampleTable
 from kinesym.runtime.signals.experiment import key_name
+from kinesym.runtime.statistics.quadratic import terms_of_squares
 from kinesym.runtime.summary import html_table
 
 #: Share by which a variance may change with what is added to the diagonal.
@@ -137,7 +137,7 @@ def variances(kkt: Kkt, slopes: Sequence[Any]) -> list[Array]:
     """
     width, wanted = len(kkt.stiffness), np.zeros(0, dtype=np.intp)
     for matrix in slopes:  # one after the other: outputs share most of their pairs
-        wanted = np.union1d(wanted, _quadratic(matrix)[1])
+        wanted = np.union1d(wanted, terms_of_squares(matrix)[1])
     places = np.divmod(wanted, width)
     entries = [factors.entries(*places) for factors in _levels(kkt)]
     return [_settled(*_sums(matrix, wanted, entries)) for matrix in slopes]
@@ -152,7 +152,7 @@ class _Sum(NamedTuple):
 
 def _sums(matrix: Any, wanted: NDArray[np.intp], entries: Sequence[Array]) -> list[_Sum]:
     """Of different Z with these entries at the places `wanted`."""
-    rows, keys, weights = _quadratic(matrix)
+    rows, keys, weights = terms_of_squares(matrix)
     which, count = np.searchsorted(wanted, keys), matrix.shape[0]
     terms = [2.0 * weights * found[which] for found in entries]
     return [
@@ -198,25 +198,6 @@ def _relaxed(kkt: Kkt, added: float) -> _Scaled | None:
         factors = KktFactors(n, kkt.gone, kkt.scaled.relaxed(added))
         return _Scaled(factors, kkt.scaled.scale[:n]) if factors.positive else None
     return None
-
-
-def _quadratic(slopes: Any) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
-    """The diagonal of S Z S', of symmetric Z, as a sum: rows of S, places in the upper triangle of
-    Z, row by row, and weights, (k,) each."""
-    matrix = csr_array(slopes)
-    matrix.sum_duplicates()  # sorted afterwards
-    counts, none = np.diff(matrix.indptr), np.zeros(0, dtype=np.intp)
-    parts = [(none, none, np.zeros(0))]
-    for count in np.unique(counts[counts > 0]):
-        here = np.flatnonzero(counts == count)
-        places = matrix.indptr[here][:, None] + np.arange(count)
-        index, values = matrix.indices[places].astype(np.intp), matrix.data[places]
-        i, j = np.triu_indices(count)
-        keys = index[:, i] * matrix.shape[1] + index[:, j]
-        weights = np.where(i == j, 1.0, 2.0) * values[:, i] * values[:, j]
-        parts.append((np.repeat(here, len(i)), keys.ravel(), weights.ravel()))
-    rows, keys, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return rows, keys, weights
 
 
 def _settled(first: _Sum, second: _Sum) -> Array:

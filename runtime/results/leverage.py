@@ -11,6 +11,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.kkt import Kkt
 from kinesym.runtime.results.statistics import at_bounds
 from kinesym.runtime.results.undetermined import solver
+from kinesym.runtime.statistics.quadratic import terms_of_squares
 
 #: Up to so many directions in which unknowns can move a basis of them is made.
 _FEW = 150
@@ -67,21 +68,10 @@ def _of_many(kkt: Kkt, slopes: csr_array, factor: float) -> Array:
 
 def _by_entries(entries: Callable[..., Array], slopes: csr_array) -> Array:
     """x' C x of each row x, from entries of C, which are asked for once each."""
-    counts, n = np.diff(slopes.indptr), slopes.shape[1]
-    groups = []
-    for count in np.unique(counts):
-        rows = np.flatnonzero(counts == count)
-        where = slopes.indptr[rows][:, None] + np.arange(count)
-        columns, values = slopes.indices[where].astype(np.int64), slopes.data[where]
-        a, b = np.triu_indices(count)
-        weight = np.where(a == b, 1.0, 2.0) * values[:, a] * values[:, b]
-        low, high = np.sort([columns[:, a], columns[:, b]], axis=0)
-        groups.append((rows, low * n + high, weight))
-    keys = np.unique(np.concatenate([key.ravel() for _, key, _ in groups]))
-    inverse, found = entries(keys % n, keys // n), np.zeros(len(counts))
-    for rows, key, weight in groups:
-        found[rows] = (weight * inverse[np.searchsorted(keys, key)]).sum(axis=1)
-    return found
+    rows, keys, weights = terms_of_squares(slopes)
+    wanted, which = np.unique(keys, return_inverse=True)
+    found = entries(*np.divmod(wanted, slopes.shape[1]))
+    return np.bincount(rows, weights * found[which], slopes.shape[0]).astype(np.float64)
 
 
 def _hat(kkt: Kkt, slopes: csr_array, factor: float, some: Array) -> Array:
