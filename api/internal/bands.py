@@ -9,9 +9,10 @@ from kinesym.internal.pipeline import realise
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
-from kinesym.runtime.results.bands import Band, Bands, variances
-from kinesym.runtime.results.kkt import Kkt
+from kinesym.runtime.results.bands import Band, Bands
 from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.statistics.kkt import Kkt
+from kinesym.runtime.statistics.variances import variances
 from kinesym.symbolic.problem import Problem
 
 

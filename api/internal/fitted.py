@@ -26,8 +26,6 @@ from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.estimates import Noise, Uncertainty
-from kinesym.runtime.results.kkt import Kkt
-from kinesym.runtime.results.leverage import free_directions, leverages
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -39,14 +37,16 @@ from kinesym.runtime.results.noise import (
     with_noise,
 )
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import (
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.covariance import (
     Confidence,
     clear_confidence,
     kkt_at,
     parameter_confidence,
 )
-from kinesym.runtime.results.undetermined import solver
-from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.kkt import Kkt
+from kinesym.runtime.statistics.leverage import free_directions, leverages
+from kinesym.runtime.statistics.undetermined import solver
 from kinesym.runtime.summary import listed
 
 _Same = TypeVar("_Same", bound="Fitted")
@@ -75,10 +75,10 @@ class Fitted(Discretised):
 
         Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
         their `std`, given or estimated, is; see
-        `kinesym.runtime.results.statistics.parameter_confidence`. With a loss that is no likelihood
-        it is A^-1 B A^-1. Rows of parameters that the record does not determine are NaN, and a
-        warning says which can be exchanged for which. Raises `ValueError` if the solution has not
-        converged, determines none of them, or nothing tells a `std` that is not given.
+        `kinesym.runtime.statistics.covariance.parameter_confidence`. With a loss that is no
+        likelihood it is A^-1 B A^-1. Rows of parameters that the record does not determine are NaN,
+        and a warning says which can be exchanged for which. Raises `ValueError` if the solution has
+        not converged, determines none of them, or nothing tells a `std` that is not given.
         """
         problem, known = self._converged(solution, "covariance")
         if self._noisy:

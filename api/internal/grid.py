@@ -13,13 +13,13 @@ from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.nlp.grid import GridDefects, grid_defects
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
-from kinesym.runtime.results.apart import apart, spreads_of_trials
 from kinesym.runtime.results.grid_error import GridError
-from kinesym.runtime.results.kkt import Entries, Kkt
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.statistics import blur_of_gradient
-from kinesym.runtime.results.undetermined import solver
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.apart import apart, spreads_of_trials
+from kinesym.runtime.statistics.covariance import blur_of_gradient
+from kinesym.runtime.statistics.kkt import Entries, Kkt
+from kinesym.runtime.statistics.undetermined import solver
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
 

@@ -17,14 +17,14 @@ from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
-from kinesym.runtime.results.kkt import Kkt, KktFactors
-from kinesym.runtime.results.leverage import free_directions
 from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.results.undetermined import Projected, solver
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.kkt import Kkt, KktFactors
+from kinesym.runtime.statistics.leverage import free_directions
 from kinesym.runtime.statistics.profile import Held
 from kinesym.runtime.statistics.sandwich import Influence
+from kinesym.runtime.statistics.undetermined import Projected, solver
 
 #: Iterations after which a neighbouring problem counts as not solved.
 _ITERATIONS = 200

@@ -11,9 +11,9 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.results.kkt import Kkt
-from kinesym.runtime.results.likelihood import log_volume
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.kkt import Kkt
+from kinesym.runtime.statistics.likelihood import log_volume
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 

@@ -16,9 +16,9 @@ from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.estimates import Uncertainty
-from kinesym.runtime.results.kkt import Kkt
-from kinesym.runtime.results.statistics import kkt_at
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.covariance import kkt_at
+from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.quasi_newton import Minimum, Value, held_by, minimise
 from kinesym.symbolic.problem import Problem
 

@@ -14,10 +14,10 @@ from kinesym.runtime.nlp.collocation import HeldEnd
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
-from kinesym.runtime.results.kkt import Kkt
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.timed import slots
+from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem, algebraic_states

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from kinesym.runtime.arrays import Array, one_number
-from kinesym.runtime.results.kkt import ADDED, Kkt, KktFactors
 from kinesym.runtime.results.plot import chosen, chosen_trial, panels
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import ByName, OverTime, SampleTable
 from kinesym.runtime.signals.experiment import key_name
-from kinesym.runtime.statistics.quadratic import terms_of_squares
 from kinesym.runtime.summary import html_table
-
-#: Share by which a variance may change with what is added to the diagonal.
-_SAME = 0.1
-#: Shares of the largest variance of a trajectory that count as zero: rounding, and what is added.
-_ZERO, _NEARLY_ZERO = 1e-13, 1e-6
-#: Share of its terms up to which a sum is rounding.
-_CANCELLED = 1e-11
-#: What is added, the first pair that leaves the curvature positive: variances are taken with the
-#: first number, the second one tells which depend on it. The smaller a number, the more rounding.
-_PAIRS = ((0.0, ADDED[2]), (ADDED[0], ADDED[1]), (ADDED[1], ADDED[2]))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -120,94 +106,3 @@ def _reach(level: float) -> float:
     if not 0.0 < share < 1.0:
         raise ValueError(f"level must be between 0 and 1, as 0.95, got {level!r}")
     return float(ndtri(0.5 + 0.5 * share))
-
-
-# -- variances ----------------------------------------------------------------------------------
-
-
-def variances(kkt: Kkt, slopes: Sequence[Any]) -> list[Array]:
-    """Variances of quantities g(z) at a solution, whose derivatives are the rows of each of
-    `slopes`, (k, n) sparse: the diagonal of 2 g_z Z g_z', where Z is the part of the variables in
-    the inverse of the Karush-Kuhn-Tucker matrix, as for parameters; see
-    `kinesym.runtime.results.statistics.parameter_confidence`.
-
-    Each row may have variables of the same or of neighbouring nodes, and parameters. NaN for what
-    nothing determines: where the matrix is singular up to rounding, a little on its diagonal
-    changes the variance. Raises `ValueError` if the curvature is not positive.
-    """
-    width, wanted = len(kkt.stiffness), np.zeros(0, dtype=np.intp)
-    for matrix in slopes:  # one after the other: outputs share most of their pairs
-        wanted = np.union1d(wanted, terms_of_squares(matrix)[1])
-    places = np.divmod(wanted, width)
-    entries = [factors.entries(*places) for factors in _levels(kkt)]
-    return [_settled(*_sums(matrix, wanted, entries)) for matrix in slopes]
-
-
-class _Sum(NamedTuple):
-    """The diagonal of 2 S Z S', (k,), and the sizes of its terms."""
-
-    value: Array
-    size: Array
-
-
-def _sums(matrix: Any, wanted: NDArray[np.intp], entries: Sequence[Array]) -> list[_Sum]:
-    """Of different Z with these entries at the places `wanted`."""
-    rows, keys, weights = terms_of_squares(matrix)
-    which, count = np.searchsorted(wanted, keys), matrix.shape[0]
-    terms = [2.0 * weights * found[which] for found in entries]
-    return [
-        _Sum(
-            np.bincount(rows, term, count).astype(np.float64),
-            np.bincount(rows, np.abs(term), count).astype(np.float64),
-        )
-        for term in terms
-    ]
-
-
-@dataclass(frozen=True)
-class _Scaled:
-    """Factors of a KKT matrix in other units: D K D."""
-
-    factors: KktFactors
-    scale: Array
-
-    def entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-        """Of K^-1."""
-        found = self.factors.inverse_entries(rows, columns)
-        return found * self.scale[rows] * self.scale[columns]
-
-
-def _levels(kkt: Kkt) -> tuple[_Scaled, _Scaled]:
-    """Factors with two small numbers on the diagonal, the first of them zero if the matrix is
-    regular. Raises `ValueError` if the curvature is not positive."""
-    for pair in _PAIRS:
-        first = _relaxed(kkt, pair[0])
-        second = _relaxed(kkt, pair[1]) if first else None
-        if first and second:
-            return first, second
-    raise ValueError("the curvature at the solution is not positive: this is no minimum")
-
-
-def _relaxed(kkt: Kkt, added: float) -> _Scaled | None:
-    """None if it is singular or not positive. Entries of the inverse have more digits by factors of
-    the matrix without units."""
-    if added == 0.0 and kkt.singular:
-        return None
-    n = len(kkt.stiffness)
-    with suppress(ValueError):
-        factors = KktFactors(n, kkt.gone, kkt.scaled.relaxed(added))
-        return _Scaled(factors, kkt.scaled.scale[:n]) if factors.positive else None
-    return None
-
-
-def _settled(first: _Sum, second: _Sum) -> Array:
-    """Variances of a trajectory where both agree, NaN elsewhere."""
-    value, size = first.value, first.size
-    larger = np.maximum(np.abs(value), np.abs(second.value))
-    same = np.abs(value - second.value) <= _SAME * np.abs(value)
-    most = np.max(value, where=same, initial=0.0)
-    zero = (~same | (np.abs(value) <= _ZERO * most)) & (larger <= _NEARLY_ZERO * most)
-    # terms that are known cancel, as in a force that is zero by the equations
-    known = np.abs(size - second.size) <= _SAME * size
-    zero |= known & (np.abs(value) <= _CANCELLED * size) & (larger <= _NEARLY_ZERO * size)
-    return np.where(zero, 0.0, np.where(same & (value > 0.0), value, np.nan))

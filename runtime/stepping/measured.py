@@ -14,9 +14,9 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.estimates import Noise
-from kinesym.runtime.results.leverage import leverages_of_columns
 from kinesym.runtime.results.noise import estimated, estimated_together
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.leverage import leverages_of_columns
 from kinesym.runtime.stepping.simulated import Simulated
 
 

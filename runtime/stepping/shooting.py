@@ -30,14 +30,14 @@ from kinesym.runtime.results.noise import (
     settled,
     with_noise,
 )
-from kinesym.runtime.results.statistics import (
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.covariance import (
     Confidence,
     Estimate,
     confidence_of_segments,
     confidence_of_squares,
 )
-from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials, Minimiser, estimate_error
 from kinesym.runtime.stepping.inference import ShootingInference
 from kinesym.runtime.stepping.measured import noise_of, noise_together, robust_covariance

@@ -10,7 +10,7 @@ from scipy.signal import lfilter
 from scipy.stats import t as student
 
 import kinesym as ks
-from kinesym.runtime.results.kkt import Kkt
+from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.symbolic.names import dynamicsymbols, t
 
 X, V = dynamicsymbols("x v")

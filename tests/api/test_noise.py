@@ -8,7 +8,7 @@ from scipy.optimize import curve_fit
 from scipy.stats import t as student
 
 import kinesym as ks
-from kinesym.runtime.results.leverage import _of_many, leverages
+from kinesym.runtime.statistics.leverage import _of_many, leverages
 
 x, v = ks.dynamicsymbols("x v")
 a = ks.dynamicsymbols("a")

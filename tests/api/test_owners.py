@@ -6,8 +6,8 @@ import sympy as sp
 from scipy.optimize import least_squares
 
 import kinesym as ks
-from kinesym.runtime.results.apart import apart, spreads_of_trials
-from kinesym.runtime.results.undetermined import spreads
+from kinesym.runtime.statistics.apart import apart, spreads_of_trials
+from kinesym.runtime.statistics.undetermined import spreads
 
 t = ks.t
 x, v = ks.dynamicsymbols("x v")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.kkt import ADDED, Kkt, KktFactors, Scaled
+from kinesym.runtime.statistics.kkt import ADDED, Kkt, KktFactors, Scaled
 
 #: Shares of sides that may be left, and of what is asked for that may be missing.
 _LEFT, _MISSING = 1e-8, 1e-6

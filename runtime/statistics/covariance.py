@@ -14,10 +14,10 @@ from scipy.sparse.linalg import splu
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.results.apart import apart, spreads_of_trials
-from kinesym.runtime.results.identifiability import exchanges, identifiability
-from kinesym.runtime.results.kkt import Entries, Kkt
-from kinesym.runtime.results.undetermined import Spreads, spreads
+from kinesym.runtime.statistics.apart import apart, spreads_of_trials
+from kinesym.runtime.statistics.identifiability import exchanges, identifiability
+from kinesym.runtime.statistics.kkt import Entries, Kkt
+from kinesym.runtime.statistics.undetermined import Spreads, spreads
 
 #: Share of the distance between two bounds up to which a value counts as near one of them.
 _NEAR = 1e-2

@@ -22,7 +22,7 @@ Entries: TypeAlias = tuple[NDArray[Any], NDArray[Any], Array]
 #: Share of the sides up to which the residual of a linear system needs no refinement.
 _REFINED = 1e-8
 #: What is added to the diagonal of the scaled matrix, the largest first; see
-#: `kinesym.runtime.results.undetermined`.
+#: `kinesym.runtime.statistics.undetermined`.
 ADDED = (1e-9, 1e-11, 1e-13)
 #: How many times more of it parameters get, the first that works.
 _MORE = (1.0, 1e3, 1e6)
@@ -376,7 +376,7 @@ class Scaled:
 
     def solve(self, b: Array, added: float) -> tuple[Array, Array]:
         """x for sides b (n, k) of D K D x = b, refined for as long as that helps, and what is left
-        of b; see `kinesym.runtime.results.undetermined`."""
+        of b; see `kinesym.runtime.statistics.undetermined`."""
         factors = self._first if added == ADDED[0] else self.relaxed(added)
         x, left = np.zeros_like(b), b
         for _ in range(_REFINEMENTS):

@@ -10,7 +10,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.kkt import Kkt
+from kinesym.runtime.statistics.kkt import Kkt
 
 
 def log_volume(kkt: Kkt, fixed: NDArray[np.intp], dependents: list[NDArray[np.intp]]) -> float:

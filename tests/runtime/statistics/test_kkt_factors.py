@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array
 
-from kinesym.runtime.results import kkt as module
-from kinesym.runtime.results.kkt import Kkt
+from kinesym.runtime.statistics import kkt as module
+from kinesym.runtime.statistics.kkt import Kkt
 
 NODES, STATES = 30, 2
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
-from kinesym.runtime.results.kkt import Kkt
-from kinesym.runtime.results.undetermined import Spreads, clear_signs, spreads
+from kinesym.runtime.statistics.kkt import Kkt
+from kinesym.runtime.statistics.undetermined import Spreads, clear_signs, spreads
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.kkt import Kkt
-from kinesym.runtime.results.statistics import at_bounds
-from kinesym.runtime.results.undetermined import solver
+from kinesym.runtime.statistics.covariance import at_bounds
+from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.quadratic import terms_of_squares
+from kinesym.runtime.statistics.undetermined import solver
 
 #: Up to so many directions in which unknowns can move a basis of them is made.
 _FEW = 150
