@@ -18,7 +18,7 @@ from kinesym.symbolic.declared import Declared, atoms_of, check_atoms, check_sig
 from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
 from kinesym.symbolic.index import Index, index_of
-from kinesym.symbolic.kane import kane_equations
+from kinesym.symbolic.mechanics import mechanical_equations
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
 
@@ -98,6 +98,7 @@ class Model(Declared):
         outputs: Mapping[str, sp.Expr] | None = None,
         name: str = "kane",
         values: Mapping[Any, float] | None = None,
+        frame: Any = None,
     ) -> Model:
         """The model of a `sympy.physics.mechanics.KanesMethod` after `kanes_equations`.
 
@@ -105,7 +106,7 @@ class Model(Declared):
         differential equations and Kane's dynamical equations Fr + Fr* = 0, which need no solution
         for u'. `parameters=None` takes every constant of the equations, sorted by name.
         """
-        states, equations = kane_equations(kane)
+        states, equations = mechanical_equations(kane, frame)
         mapping({} if outputs is None else outputs, f"model {name}: outputs", "{name: expression}")
         used = {*equations, *(outputs or {}).values()}
         if parameters is None:
