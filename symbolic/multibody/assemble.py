@@ -28,12 +28,15 @@ def assemble(
     steps = tree.recursion.steps
     rows = [q.diff(t) - rate for q, rate in coordinate_rates(tree, steps).items()]
     rows += dynamic_rows(tree, torques)
+    rows += [condition.expression for condition in tree.conditions]
     return settled(tree, steps, rows, outputs, values, explicit(tree, torques))
 
 
 def explicit(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Explicit | None:
     """x' of the states by articulated bodies; None if a mass matrix is singular: the torques of a
-    motion can still be computed."""
+    motion can still be computed. None of closed loops, either, whose forces are not known."""
+    if tree.closures:
+        return None
     steps = Steps()
     steps.definitions.update(tree.recursion.steps.definitions)
     found = speed_rates(tree, steps, torques)
@@ -71,6 +74,7 @@ def settled(
     program = tuple((s, e.xreplace(still)) for s, e in steps.needed(used))
     states = [q for q in tree.coordinates.values() if q not in constant]
     states += [u for name, u in tree.speeds.items() if name not in tree.locked]
+    states += [condition.force for condition in tree.conditions]
     everything = [*used, *(e for _, e in program)]
     inputs = set().union(*(e.atoms(AppliedUndef) for e in everything)) - set(states)
     symbols = set().union(*(e.free_symbols for e in everything)) - {t, *(s for s, _ in program)}

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy as sp
 
-from kinesym.symbolic.expression import real_expressions
+from kinesym.checks import check_choice
+from kinesym.symbolic.expression import real_expression, real_expressions
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import assemble
 from kinesym.symbolic.multibody.bodies import check_values
+from kinesym.symbolic.multibody.closures import KINDS, Closure
+from kinesym.symbolic.multibody.joints import unit
 from kinesym.symbolic.multibody.mechanism import Mechanism
 from kinesym.symbolic.multibody.outputs import named_outputs
+from kinesym.symbolic.multibody.vectors import vector
 from kinesym.symbolic.names import by_name, check_known
 
 
@@ -55,6 +59,46 @@ class Tree(Mechanism):
         numbers = {**self.values, **self.numbers(values)}
         check_values(self.bodies, numbers)
         return assemble(self, torques, named_outputs(self, torques, outputs), numbers)
+
+    def close(
+        self,
+        body: str,
+        other: str | None = None,
+        kind: str = "point",
+        *,
+        at: Sequence[Any] = (0, 0, 0),
+        to: Sequence[Any] = (0, 0, 0),
+        axis: str | Sequence[Any] = "y",
+        radius: Any = 0,
+        crown: Any = 0,
+    ) -> Tree:
+        """The tree with a loop closed: a body that is held by another one, or by the base.
+
+        kind : "point": the points `at` and `to`, in the axes of either body [m], coincide. "hinge":
+            so does an axis, the same in both bodies. "weld": the axes of both bodies are the same.
+            "rolling": the body is a wheel with this axis, centre `at` and radius [m], which rolls
+            without slip on the plane z = 0 of the world; crown : radius of the cross-section of its
+            tyre [m], 0 for a knife edge.
+
+        Forces of the loop on the body are states: `foot_pedal_fx`, ... along axes of the world [N]
+        and `foot_pedal_m1`, ... [N m]. The model is one of higher index; see
+        `Model.reduced_index`. Raises `ValueError` for what is no body.
+        """
+        for name in (body, *([other] if other is not None else [])):
+            check_known(name, [b.name for b in self.bodies], f"close: {name} is no body")
+        check_choice(kind, KINDS, "kind")
+        direction = unit(axis) if isinstance(axis, str) else vector(axis, "axis")
+        closure = Closure(
+            body,
+            other,
+            kind,
+            vector(at, "at"),
+            vector(to, "to"),
+            direction,
+            real_expression(radius, "radius"),
+            real_expression(crown, "crown"),
+        )
+        return replace(self, closures=(*self.closures, closure))
 
     def checked_torques(self, given: Mapping[Any, Any] | None) -> dict[str, sp.Expr]:
         """Generalised forces by the name of their speed; raises `ValueError` for another name."""

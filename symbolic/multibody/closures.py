@@ -1,0 +1,207 @@
+"""Closed loops: conditions between bodies of a tree, and the forces that keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.symbolic.declared import atoms_of
+from kinesym.symbolic.derivation import Program, jacobian_at, values_at
+from kinesym.symbolic.differentiated import independent
+from kinesym.symbolic.multibody.bodies import Load
+from kinesym.symbolic.multibody.joints import unit
+from kinesym.symbolic.multibody.vectors import AXES, ZERO, Vector
+from kinesym.symbolic.names import t
+
+if TYPE_CHECKING:
+    from kinesym.symbolic.multibody.mechanism import Mechanism
+
+#: Newton's method: places to begin, steps, the longest step, and gaps that count as none.
+_STARTS, _STEPS, _FARTHEST, _CLOSED = 20, 60, 0.5, 1e-11
+#: What a closure forbids.
+KINDS = ("point", "hinge", "weld", "rolling")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """An expression that is zero, the multiplier that keeps it so, and what this does to bodies.
+
+    expression : of coordinates, or of these and speeds. force : the multiplier, a function of time
+    [N, N m]. loads : that it means, in world axes.
+    """
+
+    expression: sp.Expr
+    force: AppliedUndef
+    loads: tuple[Load, ...]
+    holonomic: bool = True
+
+
+@dataclass(frozen=True)
+class Closure:
+    """A connection of a body with another one, or with the base, that closes a loop.
+
+    kind : "point", "hinge", "weld" or "rolling"; see `Tree.close`. at, to : the points that
+    coincide, in the axes of either body [m]. axis : of a hinge, in both bodies, or of a wheel.
+    radius : of a wheel, from its centre `at` to the middle of its tyre [m]; crown : radius of the
+    cross-section of the tyre [m].
+    """
+
+    body: str
+    other: str | None
+    kind: str
+    at: Vector = ZERO
+    to: Vector = ZERO
+    axis: Vector = ZERO
+    radius: sp.Expr = sp.S.Zero
+    crown: sp.Expr = sp.S.Zero
+
+    @property
+    def name(self) -> str:
+        """Of its forces: body and other body."""
+        return f"{self.body}_{self.other or 'base'}"
+
+    def conditions(self, tree: Mechanism) -> list[Condition]:
+        """In terms of the intermediates of the tree."""
+        if self.kind == "rolling":
+            return _rolling(tree, self)
+        turns = {"point": 0, "hinge": 2, "weld": 3}[self.kind]
+        return [*_coincidence(tree, self), *_alignment(tree, self)[:turns]]
+
+
+def _force(closure: Closure, suffix: str) -> AppliedUndef:
+    return sp.Function(f"{closure.name}_{suffix}")(t)
+
+
+def _coincidence(tree: Mechanism, closure: Closure) -> list[Condition]:
+    """Two points are one; forces act on the body along axes of the world, `_fx`, `_fy`, `_fz`."""
+    gap = tree.place(closure.body, closure.at) - tree.place(closure.other, closure.to)
+    found = []
+    for axis, distance in zip(AXES, gap, strict=True):
+        force = _force(closure, f"f{axis}")
+        push = force * unit(axis)
+        loads = _pair(closure, force=push)
+        found.append(Condition(distance, force, loads))
+    return found
+
+
+def _alignment(tree: Mechanism, closure: Closure) -> list[Condition]:
+    """Axes of two bodies stay perpendicular; moments `_m1`, `_m2`, `_m3` act on the body about
+    their common perpendicular."""
+    first, second, third = _triad(closure.axis)
+    ours, theirs = tree.attitude(closure.body), tree.attitude(closure.other)
+    pairs = [(third, first), (third, second), (first, second)]
+    found = []
+    for number, (a, b) in enumerate(pairs, 1):
+        moment, outer, inner = _force(closure, f"m{number}"), ours @ a, theirs @ b
+        loads = _pair(closure, torque=moment * outer.cross(inner))
+        found.append(Condition(outer @ inner, moment, loads))
+    return found
+
+
+def _rolling(tree: Mechanism, closure: Closure) -> list[Condition]:
+    """A wheel touches the plane z = 0 of the world and does not slip.
+
+    The contact is where the wheel is lowest: from its centre by the radius down in its plane, then
+    by that of the cross-section of the tyre straight down.
+    """
+    up, down = unit("z"), -unit("z")
+    axle = tree.attitude(closure.body) @ closure.axis
+    sine = axle[2]
+    in_plane = down + sine * axle
+    arm = (closure.radius / sp.sqrt(1 - sine**2)) * in_plane + closure.crown * down
+    centre = tree.place(closure.body, closure.at)
+    spin = tree.attitude(closure.body) @ tree.frame(closure.body).angular
+    slip = tree.velocity(closure.body, closure.at) + spin.cross(arm)
+    at = closure.at + tree.attitude(closure.body).T @ arm
+    found = []
+    for axis, expression in zip(AXES, (slip[0], slip[1], (centre + arm) @ up), strict=True):
+        force = _force(closure, f"f{axis}")
+        loads = (Load(closure.body, force * unit(axis), at=at),)
+        found.append(Condition(expression, force, loads, holonomic=axis == "z"))
+    return found
+
+
+def _pair(closure: Closure, force: Vector = ZERO, torque: Vector = ZERO) -> tuple[Load, ...]:
+    """Action on the body, reaction on the other."""
+    action = Load(closure.body, force, torque, closure.at)
+    if closure.other is None:
+        return (action,)
+    return action, Load(closure.other, -force, -torque, closure.to)
+
+
+def _triad(axis: Sequence[Any]) -> tuple[Vector, Vector, Vector]:
+    """Three perpendicular axes, the third one this."""
+    third = Vector(sp.Matrix(axis).normalized())
+    helper = unit(AXES[min(range(3), key=lambda k: abs(third[k]))])
+    first = Vector(sp.Matrix(third.cross(helper)).normalized())
+    return first, third.cross(first), third
+
+
+# -- redundant conditions -------------------------------------------------------------------------
+
+
+def independent_conditions(
+    tree: Mechanism, conditions: Sequence[Condition]
+) -> tuple[Condition, ...]:
+    """The first conditions that do not follow from those before them where the loops are closed.
+
+    There, what a force does to the speeds is a combination of what others do, if its condition
+    follows from theirs. Raises `ValueError` if no place is found where the loops are closed.
+    """
+    if not conditions:
+        return ()
+    loads = [load for condition in conditions for load in condition.loads]
+    loaded = replace(tree, loads=tuple(loads), closures=())
+    effects = [e for name, e in loaded.needed().items() if name not in tree.locked]
+    program = loaded.recursion.steps.needed([*effects, *(c.expression for c in conditions)])
+    forces = [condition.force for condition in conditions]
+    point = _closed(loaded, program, conditions, forces)
+    kept = independent(jacobian_at(effects, program, forces, point).T)
+    return tuple(conditions[k] for k in kept)
+
+
+def _closed(
+    tree: Mechanism, program: Program, conditions: Sequence[Condition], forces: Sequence[sp.Basic]
+) -> dict[sp.Basic, float]:
+    """Values of all symbols of a program with which the loops are closed: parameters by the values
+    of the tree, others at random. Coordinates, and parameters without values, follow by Newton's
+    method from several places."""
+    atoms = atoms_of(*(e for _, e in program), *(c.expression for c in conditions))
+    own = sorted((atoms | set(forces)) - {symbol for symbol, _ in program}, key=str)
+    q = {*tree.coordinates.values()} | {x for x in own if x.is_Symbol and x.name not in tree.values}
+    unknown = [x for x in own if x in q]
+    rows = [condition.expression for condition in conditions if condition.holonomic]
+    random = np.random.default_rng(20)
+    for _ in range(_STARTS):
+        numbers = random.uniform(0.5, 1.5, len(own)).tolist()
+        point = {x: tree.values.get(str(x), v) for x, v in zip(own, numbers, strict=True)}
+        if _converged(rows, program, unknown, point):
+            return point
+    raise ValueError(
+        f"{tree.name}: no place was found where its loops are closed; check lengths and points"
+    )
+
+
+def _converged(
+    rows: Sequence[sp.Expr],
+    program: Program,
+    unknown: Sequence[sp.Basic],
+    point: dict[sp.Basic, float],
+) -> bool:
+    """Whether Newton's method, with the shortest steps, ends; it changes the point."""
+    for _ in range(_STEPS):
+        gap = values_at(rows, program, point)
+        if np.abs(gap).max(initial=0.0) < _CLOSED:
+            return True
+        slopes = jacobian_at(rows, program, unknown, point)
+        if not np.isfinite(slopes).all():
+            return False
+        step = np.linalg.lstsq(slopes, -gap, rcond=1e-8)[0]
+        step *= min(1.0, _FARTHEST / max(np.abs(step).max(initial=0.0), 1e-300))
+        point.update({x: point[x] + d for x, d in zip(unknown, step.tolist(), strict=True)})
+    return False
