@@ -1,5 +1,6 @@
 """Ready-made models of the literature, one function each; values have units and a source."""
 
+from kinesym.models.bicycle import whipple_bicycle
 from kinesym.models.closed_chains import cartesian_pendulum, four_bar
 from kinesym.models.n_link import n_link_pendulum_on_cart
 from kinesym.models.pendulum import pendulum
@@ -20,4 +21,5 @@ __all__ = [
     "sim3d",
     "standing",
     "standing_plant",
+    "whipple_bicycle",
 ]
