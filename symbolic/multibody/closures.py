@@ -10,19 +10,22 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.checks import check_choice
 from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.derivation import Program, jacobian_at, values_at
-from kinesym.symbolic.differentiated import independent
 from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.joints import unit
 from kinesym.symbolic.multibody.vectors import AXES, ZERO, Vector
 from kinesym.symbolic.names import t
+from kinesym.symbolic.structure import Matrix
 
 if TYPE_CHECKING:
     from kinesym.symbolic.multibody.mechanism import Mechanism
 
 #: Newton's method: places to begin, steps, the longest step, and gaps that count as none.
-_STARTS, _STEPS, _FARTHEST, _CLOSED = 20, 60, 0.5, 1e-11
+_STARTS, _STEPS, _FARTHEST, _CLOSED = 20, 60, 0.5, 1e-9
+#: Places at which it is seen what is redundant, and lengths that count as zero there.
+_PLACES, _DEPENDENT = 3, 1e-7
 #: What a closure forbids.
 KINDS = ("point", "hinge", "weld", "rolling")
 
@@ -46,19 +49,39 @@ class Closure:
     """A connection of a body with another one, or with the base, that closes a loop.
 
     kind : "point", "hinge", "weld" or "rolling"; see `Tree.close`. at, to : the points that
-    coincide, in the axes of either body [m]. axis : of a hinge, in both bodies, or of a wheel.
-    radius : of a wheel, from its centre `at` to the middle of its tyre [m]; crown : radius of the
-    cross-section of the tyre [m].
+    coincide, in the axes of either body [m]. axis, to_axis : of a hinge in those of either body, or
+    of a wheel. radius : of a wheel, from its centre `at` to the middle of its tyre [m]; crown :
+    radius of the cross-section of the tyre [m].
+
+    Raises `ValueError` for what does not belong to its kind.
     """
 
     body: str
     other: str | None
     kind: str
-    at: Vector = ZERO
-    to: Vector = ZERO
-    axis: Vector = ZERO
+    at: Vector
+    to: Vector
+    axis: Vector
+    to_axis: Vector
     radius: sp.Expr = sp.S.Zero
     crown: sp.Expr = sp.S.Zero
+
+    def __post_init__(self) -> None:
+        check_choice(self.kind, KINDS, "the kind of a loop")
+        where = f"loop at {self.body}"
+        if self.body == self.other:
+            raise ValueError(f"{where}: a body cannot be held by itself")
+        if any(axis == ZERO for axis in (self.axis, self.to_axis)):
+            raise ValueError(f"{where}: the axis is zero")
+        wheel = self.kind == "rolling"
+        if wheel and self.other is not None:
+            raise ValueError(
+                f"{where}: a wheel rolls on the plane z = 0 of the world, not on a body"
+            )
+        if wheel and not (self.radius.is_number is False or self.radius > 0):
+            raise ValueError(f"{where}: a wheel has a radius > 0, got {self.radius}")
+        if not wheel and (self.radius, self.crown) != (0, 0):
+            raise ValueError(f"{where}: only a wheel, kind='rolling', has a radius")
 
     @property
     def name(self) -> str:
@@ -92,12 +115,12 @@ def _coincidence(tree: Mechanism, closure: Closure) -> list[Condition]:
 def _alignment(tree: Mechanism, closure: Closure) -> list[Condition]:
     """Axes of two bodies stay perpendicular; moments `_m1`, `_m2`, `_m3` act on the body about
     their common perpendicular."""
-    first, second, third = _triad(closure.axis)
+    outer_axes, inner_axes = _triad(closure.axis), _triad(closure.to_axis)
     ours, theirs = tree.attitude(closure.body), tree.attitude(closure.other)
-    pairs = [(third, first), (third, second), (first, second)]
     found = []
-    for number, (a, b) in enumerate(pairs, 1):
-        moment, outer, inner = _force(closure, f"m{number}"), ours @ a, theirs @ b
+    for number, (a, b) in enumerate(((2, 0), (2, 1), (0, 1)), 1):
+        moment = _force(closure, f"m{number}")
+        outer, inner = ours @ outer_axes[a], theirs @ inner_axes[b]
         loads = _pair(closure, torque=moment * outer.cross(inner))
         found.append(Condition(outer @ inner, moment, loads))
     return found
@@ -148,7 +171,8 @@ def _triad(axis: Sequence[Any]) -> tuple[Vector, Vector, Vector]:
 def independent_conditions(
     tree: Mechanism, conditions: Sequence[Condition]
 ) -> tuple[Condition, ...]:
-    """The first conditions that do not follow from those before them where the loops are closed.
+    """Conditions from which the others follow where the loops are closed, in their order: those
+    that are farthest from depending on one another at several places.
 
     There, what a force does to the speeds is a combination of what others do, if its condition
     follows from theirs. Raises `ValueError` if no place is found where the loops are closed.
@@ -160,28 +184,50 @@ def independent_conditions(
     effects = [e for name, e in loaded.needed().items() if name not in tree.locked]
     program = loaded.recursion.steps.needed([*effects, *(c.expression for c in conditions)])
     forces = [condition.force for condition in conditions]
-    point = _closed(loaded, program, conditions, forces)
-    kept = independent(jacobian_at(effects, program, forces, point).T)
-    return tuple(conditions[k] for k in kept)
+    places = _closed(loaded, program, conditions, forces)
+    found = _basis([jacobian_at(effects, program, forces, place).T for place in places])
+    return tuple(conditions[k] for k in sorted(found))
+
+
+def _basis(matrices: Sequence[Matrix]) -> list[int]:
+    """Numbers of rows that span those of each of several matrices, the ones that are farthest from
+    what is spanned by those before them, at the matrix where they are nearest."""
+    sizes = np.max([np.linalg.norm(m, axis=1) for m in matrices], axis=0)
+    left = [m / np.maximum(sizes, 1e-300)[:, None] for m in matrices]
+    found: list[int] = []
+    for _ in range(len(sizes)):
+        lengths = np.array([np.linalg.norm(m, axis=1) for m in left])
+        lengths[:, found] = 0.0
+        best = int(np.argmax(lengths.min(axis=0)))
+        if lengths.max() < _DEPENDENT:
+            break
+        found.append(best)
+        along = [m[best] / max(np.linalg.norm(m[best]), 1e-300) for m in left]
+        left = [m - np.outer(m @ d, d) for m, d in zip(left, along, strict=True)]
+    return found
 
 
 def _closed(
     tree: Mechanism, program: Program, conditions: Sequence[Condition], forces: Sequence[sp.Basic]
-) -> dict[sp.Basic, float]:
-    """Values of all symbols of a program with which the loops are closed: parameters by the values
-    of the tree, others at random. Coordinates, and parameters without values, follow by Newton's
-    method from several places."""
+) -> list[dict[sp.Basic, float]]:
+    """Some places where the loops are closed: values of all symbols of a program. Parameters are
+    those of the tree, others random; coordinates, and parameters without values, follow by Newton's
+    method."""
     atoms = atoms_of(*(e for _, e in program), *(c.expression for c in conditions))
     own = sorted((atoms | set(forces)) - {symbol for symbol, _ in program}, key=str)
     q = {*tree.coordinates.values()} | {x for x in own if x.is_Symbol and x.name not in tree.values}
     unknown = [x for x in own if x in q]
     rows = [condition.expression for condition in conditions if condition.holonomic]
-    random = np.random.default_rng(20)
+    random, places = np.random.default_rng(20), list[dict[sp.Basic, float]]()
     for _ in range(_STARTS):
         numbers = random.uniform(0.5, 1.5, len(own)).tolist()
         point = {x: tree.values.get(str(x), v) for x, v in zip(own, numbers, strict=True)}
         if _converged(rows, program, unknown, point):
-            return point
+            places.append(point)
+        if len(places) == _PLACES:
+            return places
+    if places:
+        return places
     raise ValueError(
         f"{tree.name}: no place was found where its loops are closed; check lengths and points"
     )
@@ -196,12 +242,13 @@ def _converged(
     """Whether Newton's method, with the shortest steps, ends; it changes the point."""
     for _ in range(_STEPS):
         gap = values_at(rows, program, point)
-        if np.abs(gap).max(initial=0.0) < _CLOSED:
-            return True
+        closed = np.abs(gap).max(initial=0.0) < _CLOSED  # and one step more, for all digits
         slopes = jacobian_at(rows, program, unknown, point)
         if not np.isfinite(slopes).all():
             return False
         step = np.linalg.lstsq(slopes, -gap, rcond=1e-8)[0]
         step *= min(1.0, _FARTHEST / max(np.abs(step).max(initial=0.0), 1e-300))
         point.update({x: point[x] + d for x, d in zip(unknown, step.tolist(), strict=True)})
+        if closed:
+            return True
     return False

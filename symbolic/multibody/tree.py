@@ -8,12 +8,11 @@ from typing import Any
 
 import sympy as sp
 
-from kinesym.checks import check_choice
 from kinesym.symbolic.expression import real_expression, real_expressions
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import assemble
 from kinesym.symbolic.multibody.bodies import check_values
-from kinesym.symbolic.multibody.closures import KINDS, Closure
+from kinesym.symbolic.multibody.closures import Closure
 from kinesym.symbolic.multibody.joints import unit
 from kinesym.symbolic.multibody.mechanism import Mechanism
 from kinesym.symbolic.multibody.outputs import named_outputs
@@ -69,13 +68,15 @@ class Tree(Mechanism):
         at: Sequence[Any] = (0, 0, 0),
         to: Sequence[Any] = (0, 0, 0),
         axis: str | Sequence[Any] = "y",
+        to_axis: str | Sequence[Any] | None = None,
         radius: Any = 0,
         crown: Any = 0,
     ) -> Tree:
         """The tree with a loop closed: a body that is held by another one, or by the base.
 
         kind : "point": the points `at` and `to`, in the axes of either body [m], coincide. "hinge":
-            so does an axis, the same in both bodies. "weld": the axes of both bodies are the same.
+            so do `axis` and `to_axis`, by default the same. "weld": the axes of both bodies are
+            the same.
             "rolling": the body is a wheel with this axis, centre `at` and radius [m], which rolls
             without slip on the plane z = 0 of the world; crown : radius of the cross-section of its
             tyre [m], 0 for a knife edge.
@@ -86,15 +87,18 @@ class Tree(Mechanism):
         """
         for name in (body, *([other] if other is not None else [])):
             check_known(name, [b.name for b in self.bodies], f"close: {name} is no body")
-        check_choice(kind, KINDS, "kind")
-        direction = unit(axis) if isinstance(axis, str) else vector(axis, "axis")
+        ours, theirs = (
+            unit(a) if isinstance(a, str) else vector(a, "the axis of a loop")
+            for a in (axis, axis if to_axis is None else to_axis)
+        )
         closure = Closure(
             body,
             other,
             kind,
             vector(at, "at"),
             vector(to, "to"),
-            direction,
+            ours,
+            theirs,
             real_expression(radius, "radius"),
             real_expression(crown, "crown"),
         )
