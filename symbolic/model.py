@@ -100,11 +100,23 @@ class Model(Declared):
         values: Mapping[Any, float] | None = None,
         frame: Any = None,
     ) -> Model:
-        """The model of a `sympy.physics.mechanics.KanesMethod` after `kanes_equations`.
+        """The model of a `KanesMethod` of `sympy.physics.mechanics` after `kanes_equations`, of a
+        `LagrangesMethod` after `form_lagranges_equations`, or of a `System` after `form_eoms`.
 
         States are the generalised coordinates q and speeds u; equations are the kinematic
         differential equations and Kane's dynamical equations Fr + Fr* = 0, which need no solution
-        for u'. `parameters=None` takes every constant of the equations, sorted by name.
+        for u'. Lagrange's equations have speeds `q_rate`. `parameters=None` takes every constant of
+        the equations, sorted by name.
+
+        frame : the inertial one, for a `KanesMethod` with constraints. With it their forces are
+            states `lam1`, ..., one for each velocity constraint, as in Lagrange's equations: M u' =
+            F + J' lam, where J is the derivative of the velocity constraints by u. Without it
+            dependent speeds are eliminated as SymPy does it, by symbolic solution, which may divide
+            by what is zero on the way. A `System` has a frame.
+
+        Constraints of the coordinates stand as they are given, and the velocity constraints that
+        are not their derivatives: the model is one of higher index, see `reduced_index`. Raises
+        `ValueError` for constraints that depend on one another.
         """
         states, equations = mechanical_equations(kane, frame)
         mapping({} if outputs is None else outputs, f"model {name}: outputs", "{name: expression}")

@@ -38,23 +38,6 @@ def kane(formed=True, **more):
     return method
 
 
-def rolling():
-    """A KanesMethod with a constraint between speeds."""
-    y, r = ks.dynamicsymbols("y r")
-    N, O = ReferenceFrame("N"), Point("O")  # noqa: E741
-    O.set_vel(N, v * N.x)
-    method = KanesMethod(
-        N,
-        [x, y],
-        [v],
-        kd_eqs=[x.diff(t) - v, y.diff(t) - r],
-        u_dependent=[r],
-        velocity_constraints=[r - 2 * v],
-    )
-    method.kanes_equations([Particle("P", O, sp.Symbol("m"))], [(O, -k * x * N.x)])
-    return method
-
-
 NAMES = [
     (lambda: model(name=""), "name of a model", "''"),
     (lambda: model(name=None), "name of a model", "None"),
@@ -302,7 +285,6 @@ MADE = [
     (lambda: ks.Model.from_kane("kane"), "KanesMethod"),
     (lambda: ks.Model.from_kane(model()), "KanesMethod", "got <model osc"),
     (lambda: ks.Model.from_kane(kane(formed=False)), "call kanes_equations"),
-    (lambda: ks.Model.from_kane(rolling()), "constraints is not supported", "independent speeds"),
     (lambda: ks.Model.from_kane(kane(), parameters=[k]), "m, which is not declared"),
     (lambda: ks.Model.from_kane(kane(), parameters="k"), "parameters must be a list"),
     (lambda: ks.Model.from_kane(kane(), inputs=u), "inputs must be a list"),
