@@ -57,6 +57,12 @@ if TYPE_CHECKING:
     from kinesym.symbolic.objective import Terminal as Terminal
     from kinesym.symbolic.objective import at_end as at_end
     from kinesym.symbolic.objective import at_start as at_start
+    from kinesym.symbolic.objective import integral as integral
+    from kinesym.symbolic.objective import periodic as periodic
+    from kinesym.symbolic.smooth import smooth_abs as smooth_abs
+    from kinesym.symbolic.smooth import smooth_max as smooth_max
+    from kinesym.symbolic.smooth import smooth_min as smooth_min
+    from kinesym.symbolic.smooth import smooth_step as smooth_step
 
 _load, __all__ = lazy_names(__name__, __file__)
 

@@ -13,7 +13,7 @@ from kinesym.symbolic.declared import atoms_of, check_atoms
 from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
-from kinesym.symbolic.objective import Objective, at_end, at_start
+from kinesym.symbolic.objective import Objective, at_end, at_start, integral
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 
 
@@ -75,10 +75,10 @@ class Problem:
         for number, condition in enumerate(self.path):
             terms[f"path condition {number}"] = condition
         for what, expression in terms.items():
-            if expression.atoms(at_start, at_end):
+            if expression.atoms(at_start, at_end, integral):
                 raise ValueError(
-                    f"{what} contains at_start or at_end, which belong in boundary conditions; "
-                    "Terminal(...) is taken at the end anyway"
+                    f"{what} contains at_start, at_end or integral, which "
+                    "belong in boundary conditions; Terminal(...) is taken at the end anyway"
                 )
             check_atoms(atoms_of(expression), known, rates, what)
         for what, conditions in (

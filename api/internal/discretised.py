@@ -16,6 +16,7 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
+from kinesym.internal.integrals import with_integrals
 from kinesym.internal.parameters import checked_unknowns, known_values, priors_of
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
@@ -80,6 +81,7 @@ class Discretised:
         if noise:
             arguments = (noise, unknown, known, unknown_inputs, objective)
             system, unknown, known, unknown_inputs, objective = driven(system, *arguments)
+        system, boundary = with_integrals(system, boundary)
         given = posed(system, trials, unknown_inputs, path, boundary)
         self.model = model = given.model
         self._threads = checks.threads(threads)
