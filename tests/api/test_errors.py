@@ -164,7 +164,7 @@ def test_problem(changes, words):
     ],
 )
 def test_integral_as_a_condition(make):
-    with pytest.raises((TypeError, ValueError), match="is one of ks.integral"):
+    with pytest.raises((TypeError, ValueError), match=r"is one of ks\.integral"):
         make()
 
 
