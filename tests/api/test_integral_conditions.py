@@ -71,3 +71,24 @@ def test_periodic_conditions():
     y = sp.Function("y")(ks.t)
     assert ks.periodic(x) == ks.at_start(x) - ks.at_end(x)
     assert ks.periodic(x, y, sign=-1) == ks.at_start(x) + ks.at_end(y)
+
+
+def test_parameters_and_inputs_that_only_the_task_has():
+    """A weight in the integrand, a limit in a path condition, an input that is only compared."""
+    weight, most, level = *sp.symbols("weight most"), ks.dynamicsymbols("level")
+    task = ks.Model("task", [x], [u, level], sp.Matrix([weight, most]), [x.diff(ks.t) - u])
+    problem = ks.Collocation(
+        task,
+        ks.Experiment(TIME),
+        objective=ks.Integral(weight * u**2 + level**2) + ks.Terminal(most**2),
+        boundary=[*ENDS, sp.Eq(ks.integral(x), 0.4)],
+        path=[x - most <= 0, level - x >= 0],
+        unknown={most: None},
+        unknown_inputs={u: None, level: None},
+        known={weight: 2.0},
+        scheme="radau-5",
+    )
+    solution = problem.solve()
+    assert solution.success
+    np.testing.assert_allclose(solution.parameters["most"], solution["x"].max(), rtol=1e-6)
+    np.testing.assert_allclose(solution["level"][:-1], solution["x"][:-1], atol=1e-4)
