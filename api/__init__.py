@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from kinesym.internal.phases import Phase as Phase
     from kinesym.internal.phases import Phases as Phases
     from kinesym.internal.pipeline import compile as compile
+    from kinesym.internal.problem import at as at
+    from kinesym.internal.problem import during as during
     from kinesym.internal.problem import held as held
     from kinesym.internal.problem import linear as linear
     from kinesym.internal.sensors import sensor as sensor

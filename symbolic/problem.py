@@ -218,6 +218,12 @@ class Problem:
             for place in (stages if self.on_interval(e) else inner)
         ]
 
+    def place_within(self, number: int, place: int) -> float:
+        """As a share of the interval, where a path condition of `path_within` holds."""
+        assert isinstance(self.scheme, CollocationScheme)
+        stages = self.on_interval(self.path[number])
+        return float((self.scheme.nodes if stages else self.scheme.inner)[place])
+
     @property
     def known_symbols(self) -> set[sp.Basic]:
         """Everything an objective or condition may contain."""

@@ -106,11 +106,12 @@ class Discretised:
         self._bounds = named_bounds(model, self._unknown, free, {} if bounds is None else bounds)
         warn_of_degrees(model, given.trials)
 
+        given.check_spans(self.symbolic)
         check_compiler()  # before any long work
         warn_if_missing()
         self.timings = {"derive": 0.0, "compile": 0.0}
         self.program, self._built = self._transcribed("exact")
-        self._condition_bounds = given.bounds(self.symbolic)
+        self._limits, self._instants = given.bounds(self.symbolic), given.instants
         self._place(given.trials)
 
     def _place(self, trials: Sequence[Experiment]) -> None:
@@ -122,7 +123,7 @@ class Discretised:
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
-        self.constraint_bounds = low, high = constraint_bounds(self.layout, self._condition_bounds)
+        self.constraint_bounds = low, high = constraint_bounds(self.layout, self._limits)
         self._ends = held_ends(self.nlp, low == high)
         ends = self._ends.values()
         self.variable_bounds = variable_bounds(self.layout, trials, self._bounds, ends)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
-from kinesym.checks import shown
+from kinesym.checks import finite, listed, shown
 from kinesym.internal.parameters import Unknown, check_prior, labels_of, logs_of, priors_of
-from kinesym.runtime.nlp.collocation import bound_pair
+from kinesym.runtime.nlp.collocation import ALWAYS, bound_pair
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.declared import atoms_of
@@ -147,12 +147,39 @@ def check_signals(trials: Sequence[Experiment]) -> None:
                 )
 
 
+class During(NamedTuple):
+    """A condition that holds between two times; see `during`."""
+
+    span: tuple[float, float]
+    condition: Any
+
+
+def during(span: Sequence[float], condition: Any) -> During:
+    """A path condition that holds from a time to another one only [s], as shares of a duration that
+    is unknown: `path=[ks.during((0.2, 0.4), theta <= 0.1)]`. It holds at the nodes and stages that
+    are between, which there must be in every trial. Raises `ValueError` for what is no span."""
+    rows = listed(span, "the span of ks.during")
+    if len(rows) != 2:
+        raise ValueError(f"the span of ks.during is (begin, end), got {shown(span)}")
+    begin, end = (finite(value, "a time of ks.during") for value in rows)
+    if not begin <= end:
+        raise ValueError(f"the span of ks.during ends before it begins: {begin:g} > {end:g}")
+    return During((begin, end), condition)
+
+
+def at(time: float, condition: Any) -> During:
+    """A path condition that holds at one time [s], which must be that of a node, or at a share of a
+    duration that is unknown: `path=[ks.at(0.3, x - 0.5)]`; see `during`."""
+    return During((finite(time, "the time of ks.at"),) * 2, condition)
+
+
 class Condition(NamedTuple):
-    """An expression and its bounds."""
+    """An expression and its bounds; span : of the times at which it holds."""
 
     expression: sp.Expr
     low: float = 0.0
     high: float = 0.0
+    span: tuple[float, float] = ALWAYS
 
 
 def symbolic_problem(
@@ -341,9 +368,9 @@ def check_times(expression: sp.Expr, what: str) -> None:
         of_state = isinstance(atom, AppliedUndef) and atom.args[0].atoms(AppliedUndef)  # f(x)
         if isinstance(atom, sp.Subs) or (atom.args != (t,) and not of_state):
             raise ValueError(
-                f"{what} contains {atom}: nothing can be asked at a time inside a trial. Conditions"
-                " are on at_start(...) and at_end(...), or hold at every node (path); to have one "
-                "inside, cut the trial there into two and join them by links"
+                f"{what} contains {atom}, a value at another time. Conditions are on at_start(...) "
+                "and at_end(...), or hold at every node (path), at some of them by path=[ks.at("
+                "time, condition)] or path=[ks.during((begin, end), condition)]"
             )
 
 
@@ -353,7 +380,11 @@ def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
         raise ValueError(f"{what}s must be a list, got {shown(given)}; a single one: [...]")
     found = []
     for number, condition in enumerate(given):
-        name = f"{what} {number}"
+        name, span = f"{what} {number}", ALWAYS
+        if isinstance(condition, During):
+            if what != "path condition":
+                raise ValueError(f"{name} is one at a time inside a trial; it belongs in path")
+            span, condition = condition
         expression, pair = condition, (0.0, 0.0)
         if isinstance(condition, (tuple, list)):
             if len(condition) != 3:
@@ -369,7 +400,7 @@ def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
                 f"{name}, {expression}, must be an expression that depends on something, or "
                 "(expression, low, high); a single one goes into a list"
             )
-        found.append(Condition(expression, *pair))
+        found.append(Condition(expression, *pair, span))
     return tuple(found)
 
 

@@ -190,6 +190,28 @@ def bound_pair(name: str, bound: object) -> tuple[float, float]:
     return low, high
 
 
+#: The times at which what always holds does.
+ALWAYS = (-np.inf, np.inf)
+#: Share of the duration by which times may differ by rounding.
+_ROUNDING = 1e-9
+
+
+class Limits(NamedTuple):
+    """Bounds of a condition. span : of the times at which it holds. place : of its points within
+    intervals, as a share; nodes with 0."""
+
+    low: float
+    high: float
+    span: tuple[float, float] = ALWAYS
+    place: float = 0.0
+
+    def holds(self, grid: Array) -> NDArray[np.bool_]:
+        """At which of the points it holds, (N,) or, within intervals, (N - 1,)."""
+        c, near = self.place, _ROUNDING * (grid[-1] - grid[0])
+        times = (1.0 - c) * grid[:-1] + c * grid[1:] if c else grid
+        return np.asarray((times >= self.span[0] - near) & (times <= self.span[1] + near))
+
+
 class HeldEnd(NamedTuple):
     """The last node of an input that is held between nodes: its place in z, whether a measurement
     or condition is about it there, and whether the objective or an equation determines it."""
@@ -255,18 +277,19 @@ def variable_bounds(
 
 
 def constraint_bounds(
-    layout: Layout, pairs: Mapping[str, Sequence[Sequence[tuple[float, float]]]]
+    layout: Layout, limits: Mapping[str, Sequence[Sequence[Limits]]]
 ) -> tuple[Array, Array]:
-    """Lower and upper bounds of the constraints, by family and trial: those of its last conditions;
-    zero for what comes before, such as the equations of motion."""
+    """Lower and upper bounds of the constraints, by family and trial: those of its last conditions,
+    infinite when they do not hold; zero for what comes before, such as the equations of motion."""
     low, high = np.zeros((2, layout.n_constraints))
     for (trial, family), begin in layout.constraint_offsets.items():
         n = layout.points(trial, family)
-        mine = pairs[family][trial] if family in pairs else ()
+        mine = limits[family][trial] if family in limits else ()
         first = len(layout.labels[family]) - len(mine)
-        for k, (below, above) in enumerate(mine, start=first):
-            low[begin + k * n : begin + (k + 1) * n] = below
-            high[begin + k * n : begin + (k + 1) * n] = above
+        for k, limit in enumerate(mine, start=first):
+            held: Any = limit.span == ALWAYS or limit.holds(layout.grids[trial])[:n]
+            low[begin + k * n : begin + (k + 1) * n] = np.where(held, limit.low, -np.inf)
+            high[begin + k * n : begin + (k + 1) * n] = np.where(held, limit.high, np.inf)
     return low, high
 
 
