@@ -25,7 +25,7 @@ from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.bands import Bands
-from kinesym.runtime.results.estimates import Noise, Uncertainty
+from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -152,12 +152,12 @@ class Fitted(Discretised):
             self.layout.stages(),
         )
 
-    def _asked_again(self, solution: Solution, about: Uncertainty | None) -> Solution:
-        """The solution of a fit with what is known of its errors, and the problem to ask more. The
-        matrix is made again when it is asked for: a solution must not keep its factors in memory.
-        """
-        if about is None:
-            return solution
+    def _asked_again(self, solution: Solution, about: Uncertainty | str) -> Solution:
+        """The solution of a fit with what is known of its errors, or why nothing is, and the
+        problem to ask more. The matrix is made again when it is asked for: a solution must not keep
+        its factors in memory."""
+        if isinstance(about, str):
+            return replace(solution, notes=[*solution.notes, *([about] if about else [])])
         if self._noisy:
             return replace(solution, inference=_not_asked)
         z, multipliers = solution.free_vector, multipliers_of(solution)
@@ -295,7 +295,7 @@ class Fitted(Discretised):
         objective = self.symbolic.objective
         if not (solution.success and objective.least_squares):
             return solution
-        notes = not_told(solution.noise)
+        notes = not_told(solution.noise, self.trials)
         if self._unknown_std and self._mixed and not self._noisy:
             names = listed(dict.fromkeys(groups_of(self.trials).values()))
             notes.append(GIVE_STD.format(names))
@@ -320,17 +320,17 @@ class Fitted(Discretised):
             covariance = self._sandwich(solution, kkt, found)
         return replace(found, covariance=covariance)
 
-    def _uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | None:
-        """What a solution of a fit tells of the errors of its parameters; nothing where standard
-        deviations are not known, or where it is no minimum."""
+    def _uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | str:
+        """What a solution of a fit tells of the errors of its parameters; "" where standard
+        deviations are not known, or a sentence on why it is no minimum."""
         names = self.layout.parameters
         variance = self._variance(solution)
         if not (self.symbolic.objective.least_squares and names) or np.isnan(variance):
-            return None
+            return ""
         try:
             found = self._covariance(solution, kkt)
-        except ValueError:
-            return None
+        except ValueError as error:
+            return f"{NO_ERRORS}: {error}"
         return Uncertainty(
             names=names,
             covariance=found.covariance,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.checks import between
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
@@ -36,6 +37,7 @@ class Bootstrap(Saved):
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """The quantiles of the estimates, (low, high) by name (Efron and Tibshirani 1993, An
         Introduction to the Bootstrap, section 13.3)."""
+        level = between(level, 0.0, 1.0, "level")
         shares = (0.5 - 0.5 * level, 0.5 + 0.5 * level)
         ends = np.quantile(self.estimates, shares, axis=0)
         return {
