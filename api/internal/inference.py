@@ -17,13 +17,13 @@ from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.inference import Influences
 from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import Kkt, KktFactors
 from kinesym.runtime.statistics.leverage import free_directions
 from kinesym.runtime.statistics.profile import Held
-from kinesym.runtime.statistics.sandwich import Influence
 from kinesym.runtime.statistics.undetermined import Projected, solver
 
 #: Iterations after which a neighbouring problem counts as not solved.
@@ -51,11 +51,12 @@ class CollocationInference:
     loss: RobustLoss | None
     factor: float
 
-    def influences(self) -> tuple[Sequence[Influence], float, float]:
+    def influences(self) -> Influences:
         """See `Inference`."""
         z, r = self.best.z, len(self.nlp.layout.parameters)
         unit = np.zeros((self.nlp.n_variables, r))
-        unit[self.nlp.layout.parameter_offset + np.arange(r), np.arange(r)] = 1.0
+        known = np.flatnonzero(~np.isnan(np.diag(self.about.covariance)))
+        unit[self.nlp.layout.parameter_offset + known, known] = 1.0
         columns = self._factors.solve(unit, np.zeros((self.nlp.n_constraints, r)))
         samples, e = self.residuals.samples, self.residuals.residuals(z)
         root = np.sqrt(samples.share)
@@ -64,7 +65,8 @@ class CollocationInference:
         pulls = 2.0 * self.factor * (self.residuals.residual_jacobian(z) @ columns)
         directions = free_directions(self.kkt)
         taken = float(r if directions is None else directions)
-        return samples.influences(slope, pulls), float(samples.counts.sum()), taken
+        series, priors = samples.influences(slope, pulls), pulls[np.isnan(samples.time)]
+        return Influences(series, float(samples.counts.sum()), taken, priors.T @ priors)
 
     def profile(self, name: str, level: float) -> Profile:
         """The profile likelihood of a parameter. The parameter is fixed by its bounds, so that
@@ -109,7 +111,10 @@ class CollocationInference:
                     raise ValueError(f"{name} has no value at nodes; take a state with a rate")
                 N, place = layout.nodes[trial], layout.at_nodes.index(name)
                 slopes[layout.offsets[trial] + place * N + k % N] += slope
-        spread = self._factors.solve(slopes, np.zeros((self.nlp.n_constraints, 1)))[:, 0]
+        try:
+            spread = self._factors.solve(slopes, np.zeros((self.nlp.n_constraints, 1)))[:, 0]
+        except ValueError:  # nothing determines it
+            return found.value, np.nan
         variance = 2.0 * self.about.variance * float(slopes[:, 0] @ spread)
         return found.value, float(np.sqrt(variance)) if variance >= 0.0 else np.nan
 
@@ -143,7 +148,9 @@ class CollocationInference:
         problem = replace(self.problem, callbacks=nlp.plans, bounds=(low, high))
         # tolerances are those of -2 log L, whatever the unit of the samples; Newton's steps pass
         # the acceptable ones but where rounding of large states keeps them there
-        options = {"obj_scaling_factor": 1.0 / self.about.variance, "acceptable_iter": 2}
+        size = self.about.variance
+        options = {"obj_scaling_factor": 1.0 / size, "dual_inf_tol": size, "acceptable_iter": 2}
+        options |= {"compl_inf_tol": 1e-4 * size, "acceptable_compl_inf_tol": 1e-2 * size}
         chosen = SolverOptions({"max_iter": _ITERATIONS, **options})
         start = Start(np.clip(z, low, high), multipliers)
         return solve(problem, start, chosen, lambda step: None)

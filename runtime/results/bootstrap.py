@@ -21,8 +21,9 @@ from kinesym.runtime.statistics.bootstrap import block_length, drawn
 class Bootstrap(Saved):
     """Estimates of resampled records.
 
-    names : of the parameters. estimates : (records, n), of those whose fit converged. failed :
-    number of the others. block : length of the blocks of residuals that stayed together [samples].
+    names : of the parameters. estimates : (records, n), of those whose fit converged, NaN of what
+    is not identifiable. failed : number of the others. block : length of the blocks of residuals
+    that stayed together [samples].
     """
 
     names: Sequence[str]
@@ -56,7 +57,7 @@ class Bootstrap(Saved):
         figure, axes = subplots(1, count, figsize=(3.2 * count, 2.6), squeeze=False)
         figure.set_layout_engine("constrained")
         for axis, name, values in zip(axes[0], self.names, self.estimates.T, strict=True):
-            axis.hist(values, bins="auto", color="C0", alpha=0.7)
+            axis.hist(values[~np.isnan(values)], bins="auto", color="C0", alpha=0.7)
             for end in self.intervals()[name]:
                 axis.axvline(end, color="C3", lw=0.8)
             axis.set_xlabel(name)

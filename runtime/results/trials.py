@@ -132,7 +132,7 @@ class Trials(ByName, Saved):
         if method == "profile":
             return by_profile(values, about, self._asked(), level)
         if method == "bootstrap":
-            return by_bootstrap(values, self.bootstrap(records, seed, executor), level)
+            return by_bootstrap(values, about, self.bootstrap(records, seed, executor), level)
         return estimates_of(values, about, level, self._shifts())
 
     def interval(self, expression: Any, level: float = 0.95, trial: int = 0) -> Estimate:
@@ -175,18 +175,18 @@ class Trials(ByName, Saved):
         seed : of the random numbers. executor : whose `map` solves them, by default one after the
         other. Raises `ValueError` as `intervals`, and if few of them converge.
         """
-        self._known_errors()
+        about, values = self._known_errors(), dict(self.parameters)
         if executor is not None and not callable(getattr(executor, "map", None)):
             raise ValueError(f"executor must have a method map, got {shown(executor)}")
         rng = np.random.default_rng(count(seed, "seed", least=0))
         each = map if executor is None else executor.map
         series, many = series_of(self.trials), count(records, "records", least=2)
-        return bootstrapped(dict(self.parameters), self._asked(), series, many, rng, each)
+        return bootstrapped(values, about, self._asked(), series, many, rng, each)
 
     def diagnostics(self) -> Diagnostics:
         """What the residuals say of the assumptions: white, normal, of the size of std, unrelated
         to the inputs, without outliers. Raises `ValueError` where nothing tells a `std`."""
-        if not self.success or any(np.isnan(each.std) for each in self.noise):
+        if self._lost:
             self._known_errors()
         measured = {name for run in self.trials for name in run.measurements}
         return diagnostics(self.trials, dict.fromkeys(measured, not self.noise), {})
@@ -220,8 +220,13 @@ class Trials(ByName, Saved):
         """A row per parameter: estimate, standard error, interval, shift by the grid, remark."""
         return self.parameters.to_pandas()
 
+    @property
+    def _lost(self) -> bool:
+        """Whether there is no minimum, or a `std` that nothing tells."""
+        return not self.success or any(np.isnan(each.std) for each in self.noise)
+
     def _known_errors(self) -> Uncertainty:
-        if self._about is None or not self.success:
+        if self._about is None or self._lost:
             why = self.message
             if self.success:
                 told = (note for note in self.notes if "std" in note or note.startswith(NO_ERRORS))
