@@ -276,7 +276,11 @@ class Trials(ByName, Saved):
 
     def _table(self) -> list[tuple[str, str]]:
         estimates = self._estimates()
-        fits = [f"{name} {share:.2f} %" for run in self.trials for name, share in run.vaf().items()]
+        shares: dict[str, list[float]] = {}
+        for run in self.trials:
+            for name, share in run.vaf().items():
+                shares.setdefault(name, []).append(share)
+        fits = [f"{name} {_range(own)} %" for name, own in shares.items()]
         rows = estimates[:12]
         if len(estimates) > 12:
             rows.append((f"... and {len(estimates) - 12} more unknowns", ""))
@@ -304,6 +308,12 @@ class Trials(ByName, Saved):
     ) -> Path:
         """A moving stick figure of a trial as a .gif or .html file; see `Trajectory.animate`."""
         return self.trials[trial].animate(path, fps, speed, up)
+
+
+def _range(shares: Sequence[float]) -> str:
+    """The smallest and the largest of one per trial."""
+    ends = (f"{np.nanmin(shares):.2f}", f"{np.nanmax(shares):.2f}")
+    return " ... ".join(dict.fromkeys(ends))
 
 
 def _told(value: str, error: str, interval: str, remark: str) -> tuple[str, ...]:
