@@ -314,8 +314,8 @@ draw KP changes by a factor of {factor:.0f} (median over the records), the fit e
 The joint estimate explains {span("joint_VAF")} % of a record, which says nothing for the
 model: a free disturbance explains whatever there is. It identifies stiffness,
 KP = {span("joint_KP")} m g h (moved by {100 * moved:.0f} % at most when the assumed A is halved or
-doubled), but not damping: KD ends at zero or next to it in {weak[0]} of {len(people)} records, and in
-{weak[1] - weak[0]} of {len(rows) - len(people)} simulated ones, whose KD is {TRUTH["KD"]:.0f}. \
+doubled), but not damping: KD ends at or next to zero in {weak[0]} of {len(people)} records, and
+in {weak[1] - weak[0]} of {len(rows) - len(people)} simulated ones, whose KD is {TRUTH["KD"]:.0f}. \
 Weak damping needs less noise, so the most
 probable noise has it. Nor does it identify A: the larger, the less the noise costs.
 
