@@ -21,7 +21,7 @@ from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import Kkt, KktFactors
-from kinesym.runtime.statistics.leverage import free_directions
+from kinesym.runtime.statistics.leverage import followed, free_directions
 from kinesym.runtime.statistics.profile import Held
 from kinesym.runtime.statistics.sandwich import Influence
 from kinesym.runtime.statistics.undetermined import Projected, solver
@@ -61,10 +61,12 @@ class CollocationInference:
         root = np.sqrt(samples.share)
         slope = e if self.loss is None else self.loss.slope(e / root) * root
         columns *= self.nlp.layout.parameter_slopes(z)
-        pulls = 2.0 * self.factor * (self.residuals.residual_jacobian(z) @ columns)
-        directions = free_directions(self.kkt)
-        taken = float(r if directions is None else directions)
-        return samples.influences(slope, pulls), float(samples.counts.sum()), taken
+        jacobian, directions = self.residuals.residual_jacobian(z), free_directions(self.kkt)
+        pulls, taken, basis = 2.0 * self.factor * (jacobian @ columns), float(r), None
+        if directions is not None:
+            taken = float(directions)
+            basis = followed(self.kkt, jacobian, self.factor, directions)
+        return samples.influences(slope, pulls, basis), float(samples.counts.sum()), taken
 
     def profile(self, name: str, level: float) -> Profile:
         """The profile likelihood of a parameter. The parameter is fixed by its bounds, so that

@@ -15,6 +15,7 @@ from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.statistics.profile import Held
 from kinesym.runtime.statistics.sandwich import Influence
 from kinesym.runtime.stepping.measured import measured
@@ -49,7 +50,9 @@ class ShootingInference:
         numbers = found.unknowns[which]
         mine = numbers < rows.shape[1]
         rows[:, numbers[mine]] = pulls[:, mine]
-        return found.samples.influences(slope, rows), float(len(e)), float(which.sum())
+        basis = basis_of_columns(np.sqrt(np.maximum(bend, 0.0))[:, None] * unit)
+        about = found.samples.influences(slope, rows, basis)
+        return about, float(len(e)), float(which.sum())
 
     def profile(self, name: str, level: float) -> Profile:
         """The profile likelihood of an unknown."""
