@@ -135,6 +135,24 @@ def test_closed_form_of_unequal_variances():
     assert found.covariance == pytest.approx(expected, rel=1e-12)
 
 
+def test_as_by_statsmodels():
+    """Parabola and noise of growing size, 60 samples. statsmodels 0.15.0: `OLS(y, X).fit()`, its
+    `get_robustcov_results("HC1").bse`; and `cov_hac_simple` with 15 lags and the weights of the
+    quadratic spectral kernel of bandwidth 1.9414855456601974 (where residuals are found white)."""
+    k = np.arange(60)
+    X = np.column_stack([np.ones(60), k / 10.0, 0.005 * k**2])
+    e = np.sin(12.9898 * k) * 43758.5453
+    y = X @ [0.3, 1.5, -0.4] + (e - np.floor(e) - 0.5) * (1.0 + k / 30.0)
+    inverse = np.linalg.inv(X.T @ X)
+    series = influences(X @ inverse, y - X @ (inverse @ (X.T @ y)))
+    white, long = (sandwich(series, 60, 3.0, correlated) for correlated in (False, True))
+    expected = [0.1515887008, 0.1486439871, 0.0522717986]
+    assert np.sqrt(np.diag(white.covariance)) == pytest.approx(expected, rel=1e-8)
+    expected = [0.1230598911, 0.1575001825, 0.0572639968]
+    assert (long.order, long.bandwidth) == (0, pytest.approx(1.9414855456601974, rel=1e-9))
+    assert np.sqrt(np.diag(long.covariance)) == pytest.approx(expected, rel=1e-8)
+
+
 def test_closed_form_of_two_means():
     """Their difference has variances of each that are divided by n - 1, as Welch has; if they are
     equal, both count: 2 n - 2 degrees of freedom, of which Satterthwaite's formula knows 2 n."""
