@@ -145,11 +145,14 @@ class Discretised:
         """The program with this Hessian, built."""
         start = time.perf_counter()
         program, built = _transcribed(self.symbolic, tuple(self.symbolic.measurements), hessian)
-        seconds = time.perf_counter() - start
+        self._count(time.perf_counter() - start, built)
+        return program, built
+
+    def _count(self, seconds: float, built: Built) -> None:
+        """Add the time that a library took."""
         compiling = built.compile if built.compile < seconds else 0.0  # it was kept
         self.timings["derive"] += seconds - compiling
         self.timings["compile"] += compiling
-        return program, built
 
     @cached_property
     def _residuals(self) -> NLP:
@@ -161,10 +164,8 @@ class Discretised:
     @cached_property
     def _residual_library(self) -> Built:
         start = time.perf_counter()
-        program = residual_program(self.symbolic)
-        derive, built = time.perf_counter() - start, realise(program)
-        self.timings["derive"] += derive + built.derive
-        self.timings["compile"] += built.compile
+        built = _with_residuals(self.symbolic, tuple(self.symbolic.measurements))
+        self._count(time.perf_counter() - start, built)
         return built
 
     @cached_property
@@ -353,6 +354,12 @@ def _transcribed(
     program = transcribe(problem, hessian)
     program = with_point(program, problem) if hessian == "exact" else program
     return program, realise(program)
+
+
+@lru_cache(maxsize=4)
+def _with_residuals(problem: Problem, measurements: tuple[str, ...]) -> Built:
+    """The library of the residuals of a problem, kept as `_transcribed` is."""
+    return realise(residual_program(problem))
 
 
 def _vector(values: ArrayLike, what: str, size: int) -> Array:

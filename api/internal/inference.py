@@ -22,7 +22,7 @@ from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import Kkt, KktFactors
-from kinesym.runtime.statistics.leverage import free_directions
+from kinesym.runtime.statistics.leverage import followed, free_directions
 from kinesym.runtime.statistics.profile import Held
 from kinesym.runtime.statistics.undetermined import Projected, solver
 
@@ -62,10 +62,12 @@ class CollocationInference:
         root = np.sqrt(samples.share)
         slope = e if self.loss is None else self.loss.slope(e / root) * root
         columns *= self.nlp.layout.parameter_slopes(z)
-        pulls = 2.0 * self.factor * (self.residuals.residual_jacobian(z) @ columns)
-        directions = free_directions(self.kkt)
-        taken = float(r if directions is None else directions)
-        series, priors = samples.influences(slope, pulls), pulls[np.isnan(samples.time)]
+        jacobian, directions = self.residuals.residual_jacobian(z), free_directions(self.kkt)
+        pulls, taken, basis = 2.0 * self.factor * (jacobian @ columns), float(r), None
+        if directions is not None:
+            taken = float(directions)
+            basis = followed(self.kkt, jacobian, self.factor, directions)
+        series, priors = samples.influences(slope, pulls, basis), pulls[np.isnan(samples.time)]
         return Influences(series, float(samples.counts.sum()), taken, priors.T @ priors)
 
     def profile(self, name: str, level: float) -> Profile:
