@@ -17,7 +17,7 @@ from kinesym.internal.discretised import Discretised
 from kinesym.internal.inference import CollocationInference
 from kinesym.internal.likelihood import log_likelihood
 from kinesym.internal.marginal import Marginal
-from kinesym.internal.pipeline import make_nlp
+from kinesym.internal.pipeline import with_data
 from kinesym.internal.population import Numbers
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved
@@ -265,9 +265,8 @@ class Fitted(Discretised):
         """The likelihood with process noise or random effects as a function of parameters; std : a
         guess. limits : of what is unknown of distributions."""
 
-        def on(trials: Sequence[Experiment], numbers: Numbers) -> NLP:
-            priors = {**self._priors, **numbers}
-            return make_nlp(self._built, trials, self._known, self._threads, priors)
+        def on(nlp: NLP, trials: Sequence[Experiment], numbers: Numbers) -> NLP:
+            return with_data(nlp, trials, self._known, {**self._priors, **numbers})
 
         trials = [trial.with_std(std) for trial in self.trials] if std else self.trials
         return Marginal(

@@ -71,8 +71,8 @@ class Marginal:
     Tucker, the Lagrange function is right to third order there, and the determinants to second.
 
     problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
-    the nonlinear program of other trials and distributions. population : the random effects, limits
-    : of h. idle : see `kkt_at`. chosen : how IPOPT is to solve.
+    the nonlinear program of other trials and distributions from a near one. population : the random
+    effects, limits : of h. idle : see `kkt_at`. chosen : how IPOPT is to solve.
     """
 
     symbolic: Problem
@@ -80,7 +80,7 @@ class Marginal:
     problem: IpoptProblem
     trials: Sequence[Experiment]
     groups: Sequence[str]
-    on: Callable[[Sequence[Experiment], Numbers], NLP]
+    on: Callable[[NLP, Sequence[Experiment], Numbers], NLP]
     population: Population
     limits: tuple[Array, Array]
     idle: Sequence[int]
@@ -92,7 +92,7 @@ class Marginal:
         `ValueError` if the trajectories of the guess cannot be solved for, or have no likelihood.
         """
         x = np.concatenate([z[self._mine], h, np.log(std)])
-        start = self._solved(x, Start(z), self.chosen)
+        start = self._solved(x, Start(z), self.chosen, self.nlp)
         if isinstance(start, str):
             raise ValueError(f"with the parameters of the guess, {start}; change the guess")
         bounds, reach = self._bounds, self._reach(x)
@@ -187,13 +187,14 @@ class Marginal:
         begin = len(self._mine)
         return x[begin : begin + len(self.population.names)]
 
-    def _on(self, x: Array) -> tuple[Sequence[Experiment], NLP]:
-        """The trials with standard deviations, and their nonlinear program."""
+    def _on(self, x: Array, near: NLP) -> tuple[Sequence[Experiment], NLP]:
+        """The trials with standard deviations, and their nonlinear program; near : that of another
+        x."""
         if not (self.groups or self.population):
             return self.trials, self.nlp
         trials, std = self.trials, self._std(x)
         trials = [trial.with_std(std) for trial in trials] if std else trials
-        return trials, self.on(trials, self.population.numbers(self._spread(x)))
+        return trials, self.on(near, trials, self.population.numbers(self._spread(x)))
 
     def _held(self, x: Array) -> tuple[Array, Array]:
         """Bounds of z that hold the parameters."""
@@ -206,12 +207,12 @@ class Marginal:
         best: Best = other.state
         z, multipliers = _ahead(best, best.ways @ (x - other.x))
         chosen = replace(self.chosen, options={"max_iter": _ITERATIONS, **self.chosen.options})
-        found = self._solved(x, Start(z, multipliers), chosen)
+        found = self._solved(x, Start(z, multipliers), chosen, best.nlp)
         return None if isinstance(found, str) else found
 
-    def _solved(self, x: Array, start: Start, chosen: SolverOptions) -> Value | str:
+    def _solved(self, x: Array, start: Start, chosen: SolverOptions, near: NLP) -> Value | str:
         """The best trajectories, and the value; what is wrong if there is none."""
-        trials, nlp = self._on(x)
+        trials, nlp = self._on(x, near)
         bounds = self._held(x)
         problem = replace(self.problem, callbacks=nlp.plans, bounds=bounds)
         begin = replace(start, z=np.clip(start.z, *bounds))
@@ -253,7 +254,7 @@ class Marginal:
             for side in (step, -step):
                 x = at.x.copy()
                 x[k] += side
-                trials, nlp = self._on(x)
+                trials, nlp = self._on(x, best.nlp)
                 ahead = _ahead(best, side * best.ways[:, k])
                 slope[k] += self._value(x, trials, nlp, *ahead)[0] / (2.0 * side)
         return slope
@@ -316,7 +317,7 @@ class Marginal:
         derivative of the objective in it: a part of both is proportional to 1/std^2."""
         double = x.copy()
         double[len(x) - len(self.groups) + group] += np.log(2.0)
-        other = self._on(double)[1]
+        other = self._on(double, nlp)[1]
         part = (nlp.gradient(z) - other.gradient(z)) / 0.75
         return -2.0 * part, 4.0 * (nlp.cost(z) - other.cost(z)) / 0.75
 
