@@ -16,9 +16,15 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
-from kinesym.internal.parameters import checked_unknowns, known_values, priors_of
+from kinesym.internal.parameters import (
+    checked_unknowns,
+    known_values,
+    priors_of,
+    without_distribution,
+)
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
+from kinesym.internal.population import Numbers, population
 from kinesym.internal.problem import (
     check_index,
     highest_index,
@@ -49,7 +55,7 @@ from kinesym.runtime.summary import listed
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, names_of
-from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
 
@@ -76,7 +82,7 @@ class Discretised:
         sensors: Mapping[str, Any] | None = None,
         noise: Mapping[Any, Any] | None = None,
     ) -> None:
-        self._noisy, system = bool(noise), with_sensors(system, sensors)
+        self._noisy, system, aim = bool(noise), with_sensors(system, sensors), objective
         if noise:
             arguments = (noise, unknown, known, unknown_inputs, objective)
             system, unknown, known, unknown_inputs, objective = driven(system, *arguments)
@@ -84,6 +90,7 @@ class Discretised:
         self.model = model = given.model
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)
+        self._priors: Numbers = priors_of(self._unknown)
         free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
         self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
@@ -110,6 +117,11 @@ class Discretised:
         self.program, self._built = self._transcribed("exact")
         self._condition_bounds = given.bounds(self.symbolic)
         self._place(given.trials)
+        if self._population and aim not in (None, LeastSquares()):
+            raise ValueError(
+                "with an unknown mean or sd the objective is the likelihood of the measurements; "
+                "leave objective out"
+            )
 
     def _place(self, trials: Sequence[Experiment]) -> None:
         """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""
@@ -117,6 +129,7 @@ class Discretised:
         self._start: Solution | None = None
         self.nlp = self._nlp(self._built, trials)
         self.layout = self.nlp.layout
+        self._population = population(self._unknown, self.layout.owned)
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
@@ -132,6 +145,20 @@ class Discretised:
             vars(made).pop(name, None)
         made._place(trials)
         return made
+
+    def _with_priors(self: _Same, numbers: Numbers) -> _Same:
+        """The same problem, and library, with means and standard deviations that were unknown."""
+        if not numbers:
+            return self
+        made = copy(self)
+        made._priors = {**self._priors, **numbers}
+        return made._on(self.trials)
+
+    def _without_population(self: _Same) -> _Same:
+        """The same, and library, with nothing known of the distributions that are unknown."""
+        made = copy(self)
+        made._unknown = {name: without_distribution(p) for name, p in self._unknown.items()}
+        return made._on(self.trials)
 
     def __repr__(self) -> str:
         count, nodes = len(self.trials), sum(self.layout.nodes)
@@ -179,7 +206,7 @@ class Discretised:
         return self._nlp(built, self.trials)
 
     def _nlp(self, built: Built, trials: Sequence[Experiment]) -> NLP:
-        return make_nlp(built, trials, self._known, self._threads, priors_of(self._unknown))
+        return make_nlp(built, trials, self._known, self._threads, self._priors)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
@@ -321,6 +348,21 @@ class Discretised:
         values = self.layout.owned.natural(self.layout.parameter_values(z))
         return dict(zip(self.layout.parameters, map(float, values), strict=True))
 
+    def _estimates(self, z: Array) -> dict[str, float]:
+        """The parameters, what is unknown of distributions before the random effects."""
+        found, some = self._parameters(z), self._population
+        h = some.natural(some.entries(self._priors)).tolist()
+        found |= dict(zip(some.names, h, strict=True))
+        return {name: found[name] for name in self._rows}
+
+    @property
+    def _rows(self) -> list[str]:
+        """Names of the estimates, in order."""
+        names, random = self.layout.parameters, self._population.random
+        fixed = [name for name, drawn in zip(names, random, strict=True) if not drawn]
+        drawn = [name for name in names if name not in fixed]
+        return [*fixed, *self._population.names, *drawn]
+
     def _parameters_of(self, z: Array, trial: int) -> dict[str, float]:
         """All parameters of a trial, known ones too, without the names of their owners."""
         values = map(float, self.layout.parameters_of(z, trial))
@@ -333,7 +375,7 @@ class Discretised:
         """Whether `solution` has the free vector and the constraints of this problem."""
         layout, other = self.layout, solution.problem
         return (
-            list(solution.parameters) == list(layout.parameters)
+            list(solution.parameters) == self._rows
             and other.get("nodes") == layout.nodes
             and other.get("arrays") == layout.arrays
             and other.get("scheme") == self.symbolic.scheme.name

@@ -21,6 +21,7 @@ from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.parameters import (
     Unknown,
     checked_unknowns,
+    is_random,
     known_values,
     labels_of,
     logs_of,
@@ -160,6 +161,11 @@ def shooting_arguments(
     more = new_names(model, signals)
     every = [*model.parameter_names, *more]
     asked = checked_unknowns(unknown, every)
+    for name in (name for name, p in asked.items() if is_random(p)):
+        raise ValueError(
+            f"the distribution of {name} is unknown, which Shooting does not estimate: give "
+            "numbers for its mean and sd, or use ks.Collocation"
+        )
     values = known_values(model, asked, {} if known is None else known, listed, more)
     starts, start_bounds = initial_values(system, initial, count)
     if not (asked or free or start_bounds):
