@@ -25,6 +25,7 @@ from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
+from kinesym.runtime.nlp.delays import placed
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.bands import Bands
@@ -62,7 +63,9 @@ class Fitted(Discretised):
         """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is
         the same. Raises `ValueError` for a solution of another problem."""
         if self._fits(solution):
-            return self
+            delays = solution.problem.get("delays", [])
+            same = not delays or delays == self._delays
+            return self if same else self._on(placed(self.trials, delays))
         grids = [run.time for run in solution.trials]
         if self.layout.free_duration:
             grids = [(t - t[0]) / (t[-1] - t[0]) for t in grids]
@@ -70,8 +73,17 @@ class Fitted(Discretised):
             pairs = zip(self.trials, grids, strict=True)
             made = self._on([trial.on_grid(grid) for trial, grid in pairs])
             if made._fits(solution):
-                return made
+                return made.on_grid_of(solution)
         raise ValueError("this is a solution of another problem, or by another scheme")
+
+    @property
+    def _delays(self) -> list[dict[str, float]]:
+        """Of each trial, at which unknown delays samples are placed; nothing if there are none."""
+        names = self.symbolic.delays
+        return [
+            {name: own.delay for name, own in trial.timed.items() if name in names}
+            for trial in (self.trials if names else ())
+        ]
 
     def covariance(self, solution: Solution) -> Array:
         """Covariance of the identified parameters, (r, r), from the curvature at a solution.

@@ -11,9 +11,10 @@ import numpy as np
 
 from kinesym.internal.combination import combination
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
+from kinesym.runtime.ipopt.driver import Bounds, IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.nlp.delays import settled
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
@@ -84,10 +85,10 @@ class CollocationInference:
         def held(value: float, near: Held) -> Held:
             z, multipliers = near.state
             guess = z + (value - near.value) * ahead
-            found = self._solved(self.nlp, guess, multipliers, place, value)
+            nlp, found = self._solved(self.trials, guess, multipliers, place, value)
             if not found.status.success:
                 return Held(value, np.inf, np.nan)
-            slope = self._slope(found, place)
+            slope = self._slope(nlp, found, place)
             return Held(value, found.objective, slope, (found.z, found.multipliers))
 
         z = self.best.z
@@ -126,7 +127,7 @@ class CollocationInference:
             trial.remeasured({name: y for (j, name), y in record.items() if j == k})
             for k, trial in enumerate(self.trials)
         ]
-        found = self._solved(self.on(trials), self.best.z, self.best.multipliers)
+        _, found = self._solved(trials, self.best.z, self.best.multipliers)
         if not found.status.success:
             return None
         return self.nlp.layout.parameter_values(self.nlp.layout.natural(found.z)).copy()
@@ -137,29 +138,38 @@ class CollocationInference:
 
     def _solved(
         self,
-        nlp: NLP,
+        trials: Sequence[Experiment],
         z: Array,
         multipliers: tuple[Array, Array, Array],
         place: int | None = None,
         value: float = 0.0,
-    ) -> Solved:
-        """The minimum near z, with the variable at a place held at a value if one is given."""
+    ) -> tuple[NLP, Solved]:
+        """The minimum near z, with the variable at a place held at a value if one is given, and
+        what it is the minimum of."""
         low, high = (bound.copy() for bound in self.problem.bounds)
         if place is not None:
             low[place] = high[place] = value
-        problem = replace(self.problem, callbacks=nlp.plans, bounds=(low, high))
         # tolerances are those of -2 log L, whatever the unit of the samples; Newton's steps pass
         # the acceptable ones but where rounding of large states keeps them there
         size = self.about.variance
         options = {"obj_scaling_factor": 1.0 / size, "dual_inf_tol": size, "acceptable_iter": 2}
         options |= {"compl_inf_tol": 1e-4 * size, "acceptable_compl_inf_tol": 1e-2 * size}
         chosen = SolverOptions({"max_iter": _ITERATIONS, **options})
-        start = Start(np.clip(z, low, high), multipliers)
-        return solve(problem, start, chosen, lambda step: None)
 
-    def _slope(self, found: Solved, place: int) -> float:
+        def solved(
+            trials: Sequence[Experiment], start: Start, bounds: Bounds
+        ) -> tuple[NLP, Solved]:
+            nlp = self.nlp if trials is self.trials else self.on(trials)
+            problem = replace(self.problem, callbacks=nlp.plans, bounds=bounds)
+            return nlp, solve(problem, start, chosen, lambda step: None)
+
+        start = Start(np.clip(z, low, high), multipliers)
+        about, layout = self.nlp.about, self.nlp.layout
+        return settled(about, layout, trials, start, (low, high), solved)[-1]
+
+    def _slope(self, nlp: NLP, found: Solved, place: int) -> float:
         """d J / d z at a place, all else following: the derivative of the Lagrangian."""
-        rows, columns = self.nlp.jacobian_structure.arrays()
+        rows, columns = nlp.jacobian_structure.arrays()
         here = columns == place
-        pulls = self.nlp.jacobian(found.z)[here] @ found.multipliers[0][rows[here]]
-        return float(self.nlp.gradient(found.z)[place] + pulls)
+        pulls = nlp.jacobian(found.z)[here] @ found.multipliers[0][rows[here]]
+        return float(nlp.gradient(found.z)[place] + pulls)
