@@ -241,7 +241,7 @@ class Marginal:
         """How all follows the unknowns, and curvatures; see `Best`."""
         r, parts = len(self._mine), [self._of_std(x, nlp, z, k) for k in range(len(self.groups))]
         pad = np.zeros(kkt.order - len(z))
-        columns = [_column(kkt, p) for p in self._mine]
+        columns = [kkt.column(int(p)) for p in self._mine]
         sides = np.array([*columns, *(np.append(side, pad) for side, _ in parts)])
         own = np.array([*(column[p] for column, p in zip(columns, self._mine, strict=True))])
         own = np.append(own, [curved for _, curved in parts])
@@ -267,13 +267,3 @@ def _ahead(best: Best, change: Array) -> tuple[Array, tuple[Array, Array, Array]
     """z and multipliers beside the best ones."""
     z, (of_rows, lower, upper) = best.found.z, best.found.multipliers
     return z + change[: len(z)], (of_rows + change[len(z) :], lower, upper)
-
-
-def _column(kkt: Kkt, p: int) -> Array:
-    """A column (n + m,) of the matrix, without what bounds add."""
-    (i, j, h), (row, column, a) = kkt.hessian, kkt.jacobian
-    side, mirrored = np.zeros(kkt.order), (i == p) & (j != p)
-    np.add.at(side, i[j == p], h[j == p])
-    np.add.at(side, j[mirrored], h[mirrored])
-    np.add.at(side, len(kkt.stiffness) + row[column == p], a[column == p])
-    return side

@@ -256,7 +256,7 @@ class Identification:
         trials = with_noise(trials, self.trials.trials, noise) if ended else []
         notes = [*sure.notes, *more, *(poor_fits(trials) if self.trials.measured else ())]
         if found.success and self.trials.measured:
-            notes += self._on_std(trials, noise, len(q) - int(sure.held.sum()))
+            notes += self._on_std(trials, noise, self._directions(sure))
         about = self._uncertainty(J, sure, noise)
 
         def inference() -> ShootingInference:
@@ -314,7 +314,12 @@ class Identification:
         trials = self.trials
         if not (trials.measured and trials.weighted and self._unknown_std):
             return []
-        return [noise_together(trials, J, int((~sure.held).sum()), trials.trials)]
+        return [noise_together(trials, J, self._directions(sure), trials.trials)]
+
+    def _directions(self, sure: Confidence) -> int:
+        """How many unknowns no bound and no equation holds."""
+        inner = self.trials.unknowns.inner
+        return int((~sure.held).sum()) - (inner.stop - inner.start)
 
     def _on_std(self, trials: Sequence[Trajectory], noise: Sequence[Noise], free: int) -> list[str]:
         """Sentences on standard deviations, given or not."""
@@ -355,9 +360,8 @@ class Identification:
             slopes.eliminate_zeros()
             samples, curvature = self._samples(slopes), 2.0 * (slopes.T @ slopes)
             if unknowns.several:
-                inner = slice(*(unknowns.offsets[group, 0] for group in ("segments", "inputs")))
                 gaps = self.trials.gap_jacobian(q)
-                sure = confidence_of_segments(found, slopes, gaps, inner, samples)
+                sure = confidence_of_segments(found, slopes, gaps, unknowns.inner, samples)
             else:
                 sure = confidence_of_squares(found, slopes.toarray(), samples)
             return self._with_loss(q, sure), curvature
