@@ -18,8 +18,8 @@ from kinesym.internal.inference import CollocationInference, MarginalInference
 from kinesym.internal.likelihood import log_likelihood
 from kinesym.internal.marginal import Marginal
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved
-from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved, Start
+from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
@@ -44,12 +44,16 @@ from kinesym.runtime.statistics.covariance import (
     kkt_at,
     parameter_confidence,
 )
+from kinesym.runtime.statistics.exchange import Exchange, KnownAs, known_as, unchanged
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.leverage import free_directions, leverages
 from kinesym.runtime.statistics.undetermined import solver
 from kinesym.runtime.summary import listed
 
 _Same = TypeVar("_Same", bound="Fitted")
+
+#: Iterations after which a problem with parameters held counts as not solved.
+_ITERATIONS = 200
 
 
 class Fitted(Discretised):
@@ -307,9 +311,20 @@ class Fitted(Discretised):
             notes.append(GIVE_STD.format(names))
         if objective.loss is None and not self._mixed:
             rows = [run.residuals() for run in solution.trials]
-            notes += contradictions(self.trials, rows, self._directions)
+            taken = partial(self._taken, solution)
+            notes += contradictions(self.trials, rows, self._directions, taken)
         runs = with_noise(solution.trials, self.trials, solution.noise)
         return replace(solution, trials=runs, notes=[*solution.notes, *notes])
+
+    def _taken(self, solution: Solution) -> dict[str, float]:
+        """Degrees of freedom that unknowns take of each channel; none where it is not known."""
+        residuals, factor = self._residuals, self.symbolic.objective.least_squares
+        slopes = residuals.residual_jacobian(solution.free_vector)
+        try:
+            found = leverages(self._kkt(solution), slopes, factor, self._directions)
+        except ValueError:
+            return {}
+        return residuals.samples.sums(found)
 
     @property
     def _robust(self) -> bool:
@@ -344,6 +359,7 @@ class Fitted(Discretised):
             found = self._covariance(solution, kkt)
         except ValueError:
             return None
+        known = self._known_as(solution, found, variance)
         return Uncertainty(
             names=names,
             covariance=found.covariance,
@@ -351,8 +367,46 @@ class Fitted(Discretised):
             logarithmic=list(np.array(names)[self.layout.owned.log]),
             freedom=min((each.freedom for each in solution.noise), default=np.inf),
             variance=variance,
-            notes=list(found.notes),
+            notes=[each.sentence for each in known] or list(found.notes),
+            instead={name: words for each in known for name, words in each.remarks.items()},
         )
+
+    def _known_as(
+        self, solution: Solution, found: Confidence, variance: float
+    ) -> Sequence[KnownAs]:
+        """What is known of parameters that a solution does not tell apart, from solutions with
+        these held elsewhere."""
+        layout, z, ways = self.layout, solution.free_vector, found.directions
+        if ways is None or not ways.shape[1]:
+            return []
+        mine = layout.parameter_offset + np.arange(len(layout.parameters))
+        low, high = (layout.owned.natural(bound[mine]) for bound in self.variable_bounds)
+        values = layout.owned.natural(z[mine])
+        every = Exchange(layout.parameters, values, ways, (low, high))
+        which = every.moving
+        squares = sum(
+            float(np.nansum((run.measurements[name] / run.std[name]) ** 2))
+            for run in with_noise(solution.trials, self.trials, solution.noise)
+            for name in run.measurements
+        )
+
+        def same(moved: Array) -> bool:
+            values[which] = moved
+            held = self._held_at(solution, mine[which], layout.owned.entries(values)[which])
+            rise = held.objective - solution.objective
+            return held.status.success and unchanged(rise, variance, squares)
+
+        return known_as(every.taken(which), same)
+
+    def _held_at(self, solution: Solution, places: NDArray[np.intp], values: Array) -> Solved:
+        """The minimum near a solution with entries of z held."""
+        bounds = low, high = self.variable_bounds[0].copy(), self.variable_bounds[1].copy()
+        low[places] = high[places] = values
+        start = Start(np.clip(solution.free_vector, *bounds), multipliers_of(solution))
+        scale = 1.0 / max(self._variance(solution), np.finfo(float).tiny)
+        chosen = SolverOptions({"max_iter": _ITERATIONS, "obj_scaling_factor": scale})
+        problem = replace(self._ipopt(self.nlp), bounds=bounds)
+        return solve(problem, start, chosen, lambda step: None)
 
     def _pulls(self, solution: Solution) -> tuple[Array, Array]:
         """psi and psi' of each residual."""

@@ -93,8 +93,10 @@ class Marginal:
         first = np.maximum(np.abs(start.state.curvature), 2.0 * reach**-2.0)
         made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
         found = minimise(*made)
+        best: Best = found.at.state
+        told = replace(best.found, linear_solver=start.state.found.linear_solver)
         return Estimated(
-            best=found.at.state,
+            best=best._replace(found=told),
             log_likelihood=-0.5 * found.at.value,
             std=self._std(found.at.x),
             uncertainty=self._uncertainty(found),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -27,7 +27,8 @@ class Uncertainty(Saved):
     logarithmic scale.
     freedom : degrees of freedom of the variance of the samples, infinite if that is given.
     variance : of the samples in units of the weights of J, 1 if J is -2 log L.
-    notes : sentences on what the record does not tell.
+    notes : sentences on what the record does not tell. instead : what is known of unknowns that it
+    does not tell, by name.
     """
 
     names: Sequence[str]
@@ -37,6 +38,7 @@ class Uncertainty(Saved):
     freedom: float = np.inf
     variance: float = 1.0
     notes: Sequence[str] = ()
+    instead: Mapping[str, str] = field(default_factory=dict)
 
     def quantile(self, level: float) -> float:
         """How many standard errors half an interval has, by Student's t."""
@@ -184,6 +186,7 @@ def estimates_of(
     table = {}
     for name, value in values.items():
         error = errors.get(name, np.nan)
+        error = error if np.isfinite(error) else np.nan
         low, high = value - wide * error, value + wide * error
         if name in about.logarithmic:
             factor = float(np.exp(wide * error / value))
@@ -191,6 +194,8 @@ def estimates_of(
         remark = "at a bound" if name in about.held else ""
         if name in about.held:
             error, low, high = 0.0, np.nan, np.nan
+        elif name in about.instead:
+            remark = about.instead[name]
         elif np.isnan(error):
             remark = "not identifiable" if about.notes else ""
         shift = float(moved.get(name, np.nan))

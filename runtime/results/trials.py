@@ -206,10 +206,10 @@ class Trials(ByName, Saved):
         return bootstrapped(dict(self.parameters), self._asked(), series, many, rng, each)
 
     def diagnostics(self) -> Diagnostics:
-        """What the residuals say of the assumptions: white, normal, of the size of std, unrelated
-        to the inputs, without outliers."""
-        measured = {name for run in self.trials for name in run.measurements}
-        return diagnostics(self.trials, dict.fromkeys(measured, not self.noise), {})
+        """What the residuals say of the assumptions: white, normal, unrelated to the inputs,
+        without outliers. Where they contradict a `std` that was given `notes` say so (chi-square
+        over all trials)."""
+        return diagnostics(self.trials)
 
     def report(
         self, path: str | Path, level: float = 0.95, profiles: Sequence[Profile] = ()

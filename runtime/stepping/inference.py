@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands, band_of
@@ -20,10 +19,8 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.profile import Held, Spring
 from kinesym.runtime.statistics.sandwich import Influence
 from kinesym.runtime.stepping.measured import measured, through_segments
+from kinesym.runtime.stepping.neighbour import Follows, near_minimum
 from kinesym.runtime.stepping.simulated import Simulated
-
-#: A quantity as a function of all unknowns: its value and its derivatives (n,).
-Follows = Callable[[Array], tuple[float, Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,44 +153,7 @@ class ShootingInference:
     ) -> tuple[Array, bool]:
         """The minimum near a guess, with a spring on a quantity if one is given, and whether it was
         found."""
-        if trials.unknowns.several:
-            raise ValueError(
-                "profiles and bootstraps are solved without inner boundaries; use segments=1 with "
-                "guess=fit"
-            )
-        free = self._free
-        low, high = (bound[free] for bound in self.bounds)
-        size = self.about.deviations()[free]
-
-        def at(y: Array) -> Array:
-            q = guess.copy()
-            q[free] = y
-            return q
-
-        def values(y: Array) -> Array:
-            r = trials.tried_residuals(at(y))
-            if not np.isfinite(r).all():
-                return np.full(count, 1e10)
-            if held is None:
-                return r
-            quantity, spring = held
-            off = quantity(at(y))[0] - spring.goal
-            return np.append(r, np.sqrt(spring.stiffness) * off)
-
-        def slopes(y: Array) -> Array:
-            rows = np.asarray(trials.jacobian(at(y)).toarray()[:, free])
-            if held is None:
-                return rows
-            quantity, spring = held
-            return np.vstack([rows, np.sqrt(spring.stiffness) * quantity(at(y))[1][free]])
-
-        if not np.isfinite(trials.cost(guess)):
-            return guess, False
-        count = len(trials.residuals(guess)) + (held is not None)
-        start = np.clip(guess[free], low, high)
-        options = {"xtol": 1e-10, "ftol": 1e-12, "gtol": 1e-10, "max_nfev": 100}
-        found = least_squares(values, start, slopes, (low, high), x_scale=size, **options)
-        return at(found.x), found.status > 0
+        return near_minimum(trials, guess, self._free, self.bounds, self.about.deviations(), held)
 
 
 def _entry(place: int, count: int) -> Follows:

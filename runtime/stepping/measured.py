@@ -72,9 +72,22 @@ def noise_of(
     """What the residuals at q show of standard deviations that `experiments` leave open, found with
     those `used`. free : which unknowns (n,) no bound holds."""
     found = measured(trials, q)
-    moved = np.vstack([found.slopes, found.others])[:, free[found.unknowns]]
-    taken = leverages_of_columns(moved)[: len(found.residuals)]
+    taken = _leverages(found, free)
     return estimated(found.residuals, found.samples, taken, experiments, used, trials.loss)
+
+
+def taken_of(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> dict[str, float]:
+    """Degrees of freedom that the unknowns that are free take of each channel."""
+    if trials.unknowns.inputs:
+        return {}  # there are no derivatives of all residuals
+    found = measured(trials, q)
+    return found.samples.sums(_leverages(found, free))
+
+
+def _leverages(found: Measured, free: NDArray[np.bool_]) -> Array:
+    """Of the residuals, (k,)."""
+    moved = np.vstack([found.slopes, found.others])[:, free[found.unknowns]]
+    return leverages_of_columns(moved)[: len(found.residuals)]
 
 
 def noise_together(

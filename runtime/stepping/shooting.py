@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,10 +39,17 @@ from kinesym.runtime.statistics.covariance import (
     confidence_of_segments,
     confidence_of_squares,
 )
+from kinesym.runtime.statistics.exchange import Exchange, KnownAs, known_as, unchanged
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials, Minimiser, estimate_error
 from kinesym.runtime.stepping.inference import ShootingInference
-from kinesym.runtime.stepping.measured import noise_of, noise_together, robust_covariance
+from kinesym.runtime.stepping.measured import (
+    noise_of,
+    noise_together,
+    robust_covariance,
+    taken_of,
+)
 from kinesym.runtime.stepping.minimise import Minimisation, Minimum, minimise
+from kinesym.runtime.stepping.neighbour import near_minimum
 from kinesym.runtime.stepping.simulated import Simulated
 from kinesym.runtime.summary import listed
 
@@ -256,8 +264,14 @@ class Identification:
         trials = with_noise(trials, self.trials.trials, noise) if ended else []
         notes = [*sure.notes, *more, *(poor_fits(trials) if self.trials.measured else ())]
         if found.success and self.trials.measured:
-            notes += self._on_std(trials, noise, self._directions(sure))
+            notes += self._on_std(trials, noise, q, sure)
         about = self._uncertainty(J, sure, noise)
+        known = self._known_as(made, sure, about, trials)
+        if known:
+            words = [each.sentence for each in known]
+            instead = {name: w for each in known for name, w in each.remarks.items()}
+            about = replace(about, notes=words, instead=instead)
+            notes = [*words, *(note for note in notes if note not in sure.notes)]
 
         def inference() -> ShootingInference:
             asked = (self.remeasured, self.combine)
@@ -301,6 +315,39 @@ class Identification:
             notes=list(sure.notes),
         )
 
+    def _known_as(
+        self,
+        made: _Minimised,
+        sure: Confidence,
+        about: Uncertainty,
+        runs: Sequence[Trajectory],
+    ) -> Sequence[KnownAs]:
+        """What is known of unknowns that the record does not tell apart, from minima with these
+        held elsewhere."""
+        q, trials, ways = made.found.q, self.trials, sure.directions
+        asked = made.found.success and made.problem.squares and not trials.unknowns.several
+        if not asked or ways is None or not ways.shape[1]:
+            return []
+        every = Exchange(trials.unknowns.names, q, ways, self.bounds)
+        which, errors = every.moving, about.deviations()
+        free = np.setdiff1d(np.flatnonzero(~sure.held), which)
+        squares = sum(
+            float(np.nansum((y / run.std[name]) ** 2))
+            for run in runs
+            for name, y in run.measurements.items()
+        )
+
+        def same(moved: Array) -> bool:
+            guess = q.copy()
+            guess[which] = moved
+            best, good = near_minimum(trials, guess, free, self.bounds, errors)
+            rise = trials.cost(best) - trials.cost(q)
+            return good and unchanged(rise, about.variance, squares)
+
+        found = known_as(every.taken(which), same)
+        lost = not np.isfinite(np.diag(sure.covariance)[which]).all()
+        return found if lost or all(each.exact for each in found) else []
+
     def _gradient(self, q: Array, J: float) -> Array:
         return self.trials.gradient(q) if np.isfinite(J) else np.full_like(q, np.nan)
 
@@ -321,14 +368,17 @@ class Identification:
         inner = self.trials.unknowns.inner
         return int((~sure.held).sum()) - (inner.stop - inner.start)
 
-    def _on_std(self, trials: Sequence[Trajectory], noise: Sequence[Noise], free: int) -> list[str]:
+    def _on_std(
+        self, trials: Sequence[Trajectory], noise: Sequence[Noise], q: Array, sure: Confidence
+    ) -> list[str]:
         """Sentences on standard deviations, given or not."""
         notes = not_told(noise)
         if self._unknown_std and not self.trials.weighted:
             notes.append(GIVE_STD.format(listed(self._unknown_std)))
         if self.trials.loss is None and self.trials.weighted:
             rows = [run.residuals() for run in trials]
-            notes += contradictions(self.given, rows, free)
+            taken = partial(taken_of, self.trials, q, ~sure.held)
+            notes += contradictions(self.given, rows, self._directions(sure), taken)
         return notes
 
     def _minimiser(
