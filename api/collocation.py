@@ -27,7 +27,7 @@ from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
-from kinesym.runtime.results.estimates import Estimates, Noise
+from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.noise import (
     first_std,
@@ -332,7 +332,7 @@ class Collocation(Fitted):
             about = self._uncertainty(solution, kkt)
             variance = self._variance(solution)
             error = grid_error(*made, solution, kkt, self.variable_bounds, variance)
-            if about and error.deviations:
+            if isinstance(about, Uncertainty) and error.deviations:
                 own = zip(about.names, map(float, about.deviations()), strict=True)
                 known = {name: sd for name, sd in own if not np.isnan(sd)}
                 error = replace(error, deviations={**error.deviations, **known})

@@ -24,7 +24,7 @@ from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
-from kinesym.runtime.results.estimates import Noise, Uncertainty
+from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty, nothing_known
 from kinesym.runtime.results.inference import Inference
 from kinesym.runtime.results.noise import (
     GIVE_STD,
@@ -134,14 +134,15 @@ class Fitted(Discretised):
             self.layout.stages(),
         )
 
-    def _asked_again(self, solution: Solution, about: Uncertainty | None) -> Solution:
-        """The solution of a fit with what is known of its errors, and the problem to ask more. The
-        matrix is made again when it is asked for: a solution must not keep its factors in memory.
-        """
+    def _asked_again(self, solution: Solution, about: Uncertainty | str) -> Solution:
+        """The solution of a fit with what is known of its errors, or why nothing is, and the
+        problem to ask more. The matrix is made again when it is asked for: a solution must not keep
+        its factors in memory."""
         if not self.symbolic.objective.least_squares:
             return replace(solution, inference=_no_fit)
         z, multipliers = solution.free_vector, multipliers_of(solution)
         found = Solved(z, multipliers, solution.objective, solution.status, 0.0, "")
+        known = about if isinstance(about, Uncertainty) else nothing_known()
 
         def inference() -> Inference:
             course = self._smoothed(solution)
@@ -152,7 +153,7 @@ class Fitted(Discretised):
                 problem=self._ipopt(self.nlp),
                 trials=self.trials,
                 best=found,
-                about=about or Uncertainty(names=(), covariance=np.zeros((0, 0))),
+                about=known,
                 on=partial(self._nlp, self._built),
                 residuals=self._residuals,
                 loss=self._loss,
@@ -160,8 +161,11 @@ class Fitted(Discretised):
                 spread=partial(self._sandwich, solution) if self._robust else None,
             )
 
-        known = solution.uncertainty if self._noisy or about is None else [about]
-        return replace(solution, uncertainty=known, inference=inference)
+        if isinstance(about, str):  # with process noise it is known already
+            more = [about] if about and not self._noisy else []
+            return replace(solution, notes=[*solution.notes, *more], inference=inference)
+        told = solution.uncertainty if self._noisy else [about]
+        return replace(solution, uncertainty=told, inference=inference)
 
     def _smoothed(self, solution: Solution) -> Smoothed:
         """The trajectories of a solution, to be asked how far they are known."""
@@ -305,7 +309,7 @@ class Fitted(Discretised):
         objective = self.symbolic.objective
         if not (solution.success and objective.least_squares):
             return solution
-        notes = not_told(solution.noise)
+        notes = not_told(solution.noise, self.trials)
         if self._unknown_std and self._mixed and not self._noisy:
             names = listed(dict.fromkeys(groups_of(self.trials).values()))
             notes.append(GIVE_STD.format(names))
@@ -348,17 +352,17 @@ class Fitted(Discretised):
             covariance = shape * self._sandwich(solution, columns)
         return replace(found, covariance=covariance)
 
-    def _uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | None:
-        """What a solution of a fit tells of the errors of its parameters; nothing where standard
-        deviations are not known, or where it is no minimum."""
+    def _uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | str:
+        """What a solution of a fit tells of the errors of its parameters; "" where standard
+        deviations are not known, or a sentence on why it is no minimum."""
         names = self.layout.parameters
         variance = self._variance(solution)
         if not (self.symbolic.objective.least_squares and names) or np.isnan(variance):
-            return None
+            return ""
         try:
             found = self._covariance(solution, kkt)
-        except ValueError:
-            return None
+        except ValueError as error:
+            return f"{NO_ERRORS}: {error}"
         known = self._known_as(solution, found, variance)
         return Uncertainty(
             names=names,

@@ -21,12 +21,12 @@ from kinesym.runtime.nlp.pulled import Pulled, PulledHessian
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.inference import Influences
 from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import KktFactors
 from kinesym.runtime.statistics.leverage import free_directions
 from kinesym.runtime.statistics.profile import Held, Quantity, Spring
-from kinesym.runtime.statistics.sandwich import Influence
 from kinesym.runtime.statistics.undetermined import Projected, solver
 
 #: Iterations after which a neighbouring problem counts as not solved.
@@ -63,11 +63,12 @@ class CollocationInference:
         """See `Inference`."""
         return self.course.bands(names)
 
-    def influences(self) -> tuple[Sequence[Influence], float, float]:
+    def influences(self) -> Influences:
         """See `Inference`."""
         z, r = self.best.z, len(self.nlp.layout.parameters)
         unit = np.zeros((self.nlp.n_variables, r))
-        unit[self.nlp.layout.parameter_offset + np.arange(r), np.arange(r)] = 1.0
+        known = np.flatnonzero(~np.isnan(np.diag(self.about.covariance)))
+        unit[self.nlp.layout.parameter_offset + known, known] = 1.0
         columns = self._factors.solve(unit, np.zeros((self.nlp.n_constraints, r)))
         samples, e = self.residuals.samples, self.residuals.residuals(z)
         root = np.sqrt(samples.share)
@@ -76,7 +77,8 @@ class CollocationInference:
         pulls = 2.0 * self.factor * (self.residuals.residual_jacobian(z) @ columns)
         directions = free_directions(self.course.kkt)
         taken = float(r if directions is None else directions)
-        return samples.influences(slope, pulls), float(samples.counts.sum()), taken
+        series, priors = samples.influences(slope, pulls), pulls[np.isnan(samples.time)]
+        return Influences(series, float(samples.counts.sum()), taken, priors.T @ priors)
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
         """See `Inference`. A spring holds the quantity, so that library and analysis of the
@@ -119,7 +121,10 @@ class CollocationInference:
         """See `Inference`."""
         quantity = self._quantity(expression, trial)
         value, slopes, _ = quantity.at(self.best.z[quantity.places])
-        way = self._toward(quantity, slopes)
+        try:
+            way = self._toward(quantity, slopes)
+        except ValueError:  # nothing determines it
+            return value, np.nan
         if self.spread is not None:
             variance = float(self.spread(way[:, None])[0, 0])
         else:
@@ -199,7 +204,9 @@ class CollocationInference:
         """The minimum near z."""
         # tolerances are those of -2 log L, whatever the unit of the samples; Newton's steps pass
         # the acceptable ones but where rounding of large states keeps them there
-        options = {"obj_scaling_factor": 1.0 / self.about.variance, "acceptable_iter": 2}
+        size = self.about.variance
+        options = {"obj_scaling_factor": 1.0 / size, "dual_inf_tol": size, "acceptable_iter": 2}
+        options |= {"compl_inf_tol": 1e-4 * size, "acceptable_compl_inf_tol": 1e-2 * size}
         chosen = SolverOptions({"max_iter": _ITERATIONS, **options})
         start = Start(np.clip(z, *self.problem.bounds), multipliers)
         return solve(problem, start, chosen, lambda step: None)

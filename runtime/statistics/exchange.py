@@ -143,7 +143,7 @@ def _groups(exchange: Exchange, rows: Array, words: Sequence[str]) -> list[Known
     silent = [name for name, here in zip(names, used, strict=True) if not here]
     for name in silent:
         sentence = f"{name} is not identifiable from this record; fix it"
-        found.append(KnownAs({name: "not identifiable"}, sentence))
+        found.append(KnownAs({name: "not identifiable"}, sentence, exact=False))
     while left:
         mine = [left.pop(0)]
         members = rows[mine[0]] != 0.0

@@ -3,7 +3,7 @@ measurements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +14,16 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands, band_of
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.inference import Influences
 from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.profile import Held, Spring
-from kinesym.runtime.statistics.sandwich import Influence
 from kinesym.runtime.stepping.measured import measured, through_segments
 from kinesym.runtime.stepping.neighbour import Follows, near_minimum
 from kinesym.runtime.stepping.simulated import Simulated
+
+#: Share of the largest singular value that counts as none, and of derivatives that may be outside.
+_NULL, _OUTSIDE = 1e-7, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,7 @@ class ShootingInference:
 
     on : makes the trials with other measurements. combine : an expression at a trajectory, with
     `arguments`, `values` and `partly` as `kinesym.internal.combination.Combination` has them.
+    scale : variance of the residuals whose squares are in the cost.
     """
 
     trials: Simulated
@@ -37,21 +41,26 @@ class ShootingInference:
     about: Uncertainty
     on: Callable[[Record], Simulated]
     combine: Callable[[Any, Trajectory], Any]
+    scale: float
 
-    def influences(self) -> tuple[Sequence[Influence], float, float]:
+    def influences(self) -> Influences:
         """See `Inference`."""
         found = measured(self.trials, self.q)
         which = np.isin(found.unknowns, self._free)
         x, e, loss = found.slopes[:, which], found.residuals, self.trials.loss
         bend, slope = (np.ones_like(e), e) if loss is None else (loss.bend(e), loss.slope(e))
         size = np.linalg.norm(x, axis=0)
-        unit = x / size
-        pulls = np.linalg.solve(unit.T @ (bend[:, None] * unit), unit.T).T / size
-        rows = np.zeros((len(e), len(self.trials.unknowns.parameters)))
+        size[size == 0.0] = 1.0
+        unit, others = x / size, found.others[:, which] / size
+        curvature = unit.T @ (bend[:, None] * unit) + others.T @ others
+        pulls = np.vstack([unit, others]) @ np.linalg.pinv(curvature, 1e-14, hermitian=True) / size
+        rows = np.zeros((len(pulls), len(self.trials.unknowns.parameters)))
         numbers = found.unknowns[which]
-        mine = numbers < rows.shape[1]
+        known = ~np.isnan(np.diag(self.about.covariance))
+        mine = (numbers < rows.shape[1]) & known[numbers]
         rows[:, numbers[mine]] = pulls[:, mine]
-        return found.samples.influences(slope, rows), float(len(e)), float(which.sum())
+        series, priors = found.samples.influences(slope, rows[: len(e)]), rows[len(e) :]
+        return Influences(series, float(len(e)), float(which.sum()), priors.T @ priors)
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """See `Inference`; to first order in the unknowns."""
@@ -77,7 +86,8 @@ class ShootingInference:
             quantity = self._quantity(wanted, trial)
             error = self.combination(wanted, trial)[1]
         value, slopes = quantity(self.q)
-        ahead = self._known @ slopes / (slopes @ self._known @ slopes)
+        way = self._known @ slopes
+        ahead = way / (slopes @ way) if slopes @ way > 0.0 else way  # none is known by itself
 
         def held(value: float, near: Held) -> Held:
             spring = Spring.to(value, best.value, error, self.about.variance)
@@ -102,7 +112,25 @@ class ShootingInference:
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`."""
         value, slopes = self._quantity(expression, trial)(self.q)
-        return value, float(_spread(slopes[None], self.about.covariance)[0])
+        error = float(_spread(slopes[None], self.about.covariance)[0])
+        return value, self._determined(slopes) if np.isnan(error) else error
+
+    def _determined(self, slopes: Array) -> float:
+        """The standard error of what unknowns tell together that have none by themselves: if its
+        derivatives (n,) are combinations of those of residuals; else NaN."""
+        free, [rows] = through_segments(self.trials, self.q, [self.trials.jacobian(self.q)])
+        here = np.isin(free, self._free)
+        x, g = rows[:, here], slopes[free[here]]
+        size = np.linalg.norm(x, axis=0)
+        size[size == 0.0] = 1.0
+        _, s, v = np.linalg.svd(x / size, full_matrices=False)
+        known, g = v[s > _NULL * s[0]], g / size
+        share = known @ g
+        if self.trials.loss is not None or not np.isfinite(self.scale):
+            return np.nan
+        if np.linalg.norm(g - known.T @ share) > _OUTSIDE * np.linalg.norm(g):
+            return np.nan
+        return float(np.sqrt(self.scale) * np.linalg.norm(share / s[s > _NULL * s[0]]))
 
     def refit(self, record: Record) -> Array | None:
         """Estimates from other measurements, from the minimum; None without convergence."""
@@ -112,7 +140,7 @@ class ShootingInference:
     @property
     def _free(self) -> NDArray[np.intp]:
         """What no bound holds."""
-        return np.flatnonzero(np.diag(self.about.covariance) > 0.0)
+        return np.flatnonzero(~np.isin(self.about.names, list(self.about.held)))
 
     @property
     def _known(self) -> Array:

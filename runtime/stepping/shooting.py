@@ -248,10 +248,10 @@ class Identification:
         ended = np.isfinite(J)
         gradient = self._gradient(q, J)
         sure, curvature = self._confidence(q, made.problem, J, made)
-        if noise and self.trials.loss is None:  # whatever the factor of the objective
-            sure = replace(sure, covariance=self.trials.factor * sure.covariance)
+        factor = self.trials.factor if noise and self.trials.loss is None else 1.0
+        sure = replace(sure, covariance=factor * sure.covariance)  # whatever that of the objective
         noise = noise or (self._noise_together(J, sure) if found.success else ())
-        if any(np.isnan(each.std) for each in noise):
+        if not found.success or any(np.isnan(each.std) for each in noise):
             sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))
         begin = time.perf_counter()
         grid: list[EstimateError] = []
@@ -274,7 +274,7 @@ class Identification:
             notes = [*words, *(note for note in notes if note not in sure.notes)]
 
         def inference() -> ShootingInference:
-            asked = (self.remeasured, self.combine)
+            asked = (self.remeasured, self.combine, about.variance * factor)
             return ShootingInference(self.trials, self.bounds, q, about, *asked)
 
         return Fit(
@@ -361,24 +361,19 @@ class Identification:
         trials = self.trials
         if not (trials.measured and trials.weighted and self._unknown_std):
             return []
-        return [noise_together(trials, J, self._directions(sure), trials.trials)]
-
-    def _directions(self, sure: Confidence) -> int:
-        """How many unknowns no bound and no equation holds."""
-        inner = self.trials.unknowns.inner
-        return int((~sure.held).sum()) - (inner.stop - inner.start)
+        return [noise_together(trials, J, sure.taken, trials.trials)]
 
     def _on_std(
         self, trials: Sequence[Trajectory], noise: Sequence[Noise], q: Array, sure: Confidence
     ) -> list[str]:
         """Sentences on standard deviations, given or not."""
-        notes = not_told(noise)
+        notes = not_told(noise, self.given)
         if self._unknown_std and not self.trials.weighted:
             notes.append(GIVE_STD.format(listed(self._unknown_std)))
         if self.trials.loss is None and self.trials.weighted:
             rows = [run.residuals() for run in trials]
             taken = partial(taken_of, self.trials, q, ~sure.held)
-            notes += contradictions(self.given, rows, self._directions(sure), taken)
+            notes += contradictions(self.given, rows, sure.taken, taken)
         return notes
 
     def _minimiser(

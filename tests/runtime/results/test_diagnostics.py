@@ -86,7 +86,7 @@ def test_missing_samples_and_short_records():
 
 
 def test_a_model_without_error():
-    [c] = check(trial(np.zeros(100)), given=False).checks
+    [c] = check(trial(np.zeros(100))).checks
     assert c.rms == 0.0 and np.isnan(c.white)
 
 
