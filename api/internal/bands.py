@@ -78,7 +78,7 @@ class Smoothed:
     def _of_estimates(self, slopes: Any) -> Array | float:
         """What the errors of held parameters add to variances, to first order (Hamilton 1986,
         Journal of Econometrics 33, 387)."""
-        if self.estimated is None:
+        if self.estimated is None or not len(self.estimated[0]):
             return 0.0
         moved = slopes @ self._follow
         return np.asarray(np.einsum("ij,jk,ik->i", moved, self.estimated[1], moved))

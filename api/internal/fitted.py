@@ -14,14 +14,18 @@ from numpy.typing import NDArray
 from kinesym import checks
 from kinesym.internal.bands import Smoothed, slopes_library
 from kinesym.internal.discretised import Discretised
+from kinesym.internal.exchanged import known_of_solution
 from kinesym.internal.inference import CollocationInference, MarginalInference
 from kinesym.internal.likelihood import log_likelihood
 from kinesym.internal.marginal import Marginal
+from kinesym.internal.pipeline import with_data
+from kinesym.internal.population import Numbers
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved, Start
-from kinesym.runtime.ipopt.solve import SolverOptions, solve
+from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved
+from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
+from kinesym.runtime.nlp.delays import placed
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty, nothing_known
@@ -44,16 +48,12 @@ from kinesym.runtime.statistics.covariance import (
     kkt_at,
     parameter_confidence,
 )
-from kinesym.runtime.statistics.exchange import Exchange, KnownAs, known_as, unchanged
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.leverage import free_directions, leverages
 from kinesym.runtime.statistics.undetermined import solver
 from kinesym.runtime.summary import listed
 
 _Same = TypeVar("_Same", bound="Fitted")
-
-#: Iterations after which a problem with parameters held counts as not solved.
-_ITERATIONS = 200
 
 
 class Fitted(Discretised):
@@ -63,7 +63,9 @@ class Fitted(Discretised):
         """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is
         the same. Raises `ValueError` for a solution of another problem."""
         if self._fits(solution):
-            return self
+            delays = solution.problem.get("delays", [])
+            same = not delays or delays == self._delays
+            return self if same else self._on(placed(self.trials, delays))
         grids = [run.time for run in solution.trials]
         if self.layout.free_duration:
             grids = [(t - t[0]) / (t[-1] - t[0]) for t in grids]
@@ -71,8 +73,17 @@ class Fitted(Discretised):
             pairs = zip(self.trials, grids, strict=True)
             made = self._on([trial.on_grid(grid) for trial, grid in pairs])
             if made._fits(solution):
-                return made
+                return made.on_grid_of(solution)
         raise ValueError("this is a solution of another problem, or by another scheme")
+
+    @property
+    def _delays(self) -> list[dict[str, float]]:
+        """Of each trial, at which unknown delays samples are placed; nothing if there are none."""
+        names = self.symbolic.delays
+        return [
+            {name: own.delay for name, own in trial.timed.items() if name in names}
+            for trial in (self.trials if names else ())
+        ]
 
     def covariance(self, solution: Solution) -> Array:
         """Covariance of the identified parameters, (r, r), from the curvature at a solution.
@@ -85,7 +96,7 @@ class Fitted(Discretised):
         not converged, determines none of them, or nothing tells a `std` that is not given.
         """
         problem, known = self._converged(solution, "covariance")
-        if self._noisy:
+        if self._integrated:
             return solution.uncertainty[0].covariance
         found = problem._covariance(known, problem._kkt(known))
         words = "; ".join(found.notes)
@@ -114,7 +125,7 @@ class Fitted(Discretised):
         problem, known = self._converged(solution, "likelihood")
         made = (problem.nlp, problem.trials, problem._kkt(known))
         values = [run.parameters for run in known.trials]
-        return log_likelihood(self.symbolic, *made, known.objective, values)
+        return log_likelihood(self.symbolic, *made, known.objective, values, problem._drawn)
 
     def _converged(self: _Same, solution: Solution, what: str) -> tuple[_Same, Solution]:
         """This problem on the grid, and with the standard deviations, of a solution, and that with
@@ -122,7 +133,12 @@ class Fitted(Discretised):
         checks.check_kind(solution, Solution, "kinesym")
         if not solution.success:
             raise ValueError(f"no {what} without convergence: {solution.message}")
-        return self.on_grid_of(solution)._with_std_of(solution, what)
+        problem = self.on_grid_of(solution)
+        some = problem._population
+        if some:
+            h = some.from_natural(solution.parameters)
+            problem = problem._with_priors(some.numbers(h))
+        return problem._with_std_of(solution, what)
 
     def _ipopt(self, nlp: NLP) -> IpoptProblem:
         """The nonlinear program for IPOPT."""
@@ -140,13 +156,12 @@ class Fitted(Discretised):
         its factors in memory."""
         if not self.symbolic.objective.least_squares:
             return replace(solution, inference=_no_fit)
-        z, multipliers = solution.free_vector, multipliers_of(solution)
-        found = Solved(z, multipliers, solution.objective, solution.status, 0.0, "")
+        found = _solved(solution)
         known = about if isinstance(about, Uncertainty) else nothing_known()
 
         def inference() -> Inference:
             course = self._smoothed(solution)
-            if self._noisy:
+            if self._integrated:
                 return MarginalInference(course)
             return CollocationInference(
                 course=course,
@@ -161,20 +176,20 @@ class Fitted(Discretised):
                 spread=partial(self._sandwich, solution) if self._robust else None,
             )
 
-        if isinstance(about, str):  # with process noise it is known already
-            more = [about] if about and not self._noisy else []
+        if isinstance(about, str):  # of the largest likelihood it is known already
+            more = [about] if about and not self._integrated else []
             return replace(solution, notes=[*solution.notes, *more], inference=inference)
-        told = solution.uncertainty if self._noisy else [about]
+        told = solution.uncertainty if self._integrated else [about]
         return replace(solution, uncertainty=told, inference=inference)
 
     def _smoothed(self, solution: Solution) -> Smoothed:
         """The trajectories of a solution, to be asked how far they are known."""
         layout, estimated = self.layout, None
-        if self._noisy and solution.uncertainty:
-            about = solution.uncertainty[0]
-            slopes = layout.parameter_slopes(solution.free_vector)
-            mine = layout.parameter_offset + np.arange(len(slopes))
-            estimated = (mine, about.covariance / np.outer(slopes, slopes))
+        if self._integrated and solution.uncertainty:
+            mine = np.flatnonzero(~self._population.random)
+            slopes, r = layout.parameter_slopes(solution.free_vector)[mine], len(mine)
+            covariance = solution.uncertainty[0].covariance[:r, :r]
+            estimated = (layout.parameter_offset + mine, covariance / np.outer(slopes, slopes))
         return Smoothed(
             nlp=self.nlp,
             kkt=self._kkt(solution),
@@ -214,7 +229,12 @@ class Fitted(Discretised):
     @property
     def _reweighs(self) -> bool:
         """Whether estimates depend on standard deviations that are unknown."""
-        return self._unknown_std and not self._pooled and (self._noisy or not self._mixed)
+        return self._unknown_std and not self._pooled and (self._integrated or not self._mixed)
+
+    @property
+    def _integrated(self) -> bool:
+        """Whether the parameters are those of the largest marginal likelihood."""
+        return self._noisy or bool(self._population)
 
     @property
     def _loss(self) -> RobustLoss | None:
@@ -249,10 +269,26 @@ class Fitted(Discretised):
         )
         return problem, known
 
+    @property
+    def _drawn(self) -> tuple[NDArray[np.bool_], float]:
+        """Which parameter values are random effects, and -2 log of the heights of their densities
+        with the distributions that this problem has."""
+        some = self._population
+        return some.random, some.heights(some.entries(self._priors))
+
     def _marginal(
-        self, std: Mapping[str, float], chosen: SolverOptions, report: Callable[[Iteration], None]
+        self,
+        std: Mapping[str, float],
+        limits: tuple[Array, Array],
+        chosen: SolverOptions,
+        report: Callable[[Iteration], None],
     ) -> Marginal:
-        """The likelihood with process noise as a function of parameters; std : a guess."""
+        """The likelihood with process noise or random effects as a function of parameters; std : a
+        guess. limits : of what is unknown of distributions."""
+
+        def on(nlp: NLP, trials: Sequence[Experiment], numbers: Numbers) -> NLP:
+            return with_data(nlp, trials, self._known, {**self._priors, **numbers})
+
         trials = [trial.with_std(std) for trial in self.trials] if std else self.trials
         return Marginal(
             symbolic=self.symbolic,
@@ -260,7 +296,9 @@ class Fitted(Discretised):
             problem=self._ipopt(self.nlp),
             trials=self.trials,
             groups=list(std),
-            on=partial(self._nlp, self._built),
+            on=on,
+            population=self._population,
+            limits=limits,
             idle=[end.place for end in self._ends.values() if not end.determined],
             chosen=chosen,
             report=report,
@@ -300,7 +338,7 @@ class Fitted(Discretised):
         if self._pooled:
             spread = solution.noise[0].std if solution.noise else np.nan
             return float(factor * spread**2)
-        if self._unknown_std and self._mixed and not self._noisy:
+        if self._unknown_std and self._mixed and not self._integrated:
             return np.nan
         return factor if solution.noise else 1.0
 
@@ -310,7 +348,7 @@ class Fitted(Discretised):
         if not (solution.success and objective.least_squares):
             return solution
         notes = not_told(solution.noise, self.trials)
-        if self._unknown_std and self._mixed and not self._noisy:
+        if self._unknown_std and self._mixed and not self._integrated:
             names = listed(dict.fromkeys(groups_of(self.trials).values()))
             notes.append(GIVE_STD.format(names))
         if objective.loss is None and not self._mixed:
@@ -363,7 +401,9 @@ class Fitted(Discretised):
             found = self._covariance(solution, kkt)
         except ValueError as error:
             return f"{NO_ERRORS}: {error}"
-        known = self._known_as(solution, found, variance)
+        runs = with_noise(solution.trials, self.trials, solution.noise)
+        made = (self.layout, self._ipopt(self.nlp), _solved(solution), runs)
+        known = known_of_solution(*made, found.directions, variance)
         return Uncertainty(
             names=names,
             covariance=found.covariance,
@@ -374,43 +414,6 @@ class Fitted(Discretised):
             notes=[each.sentence for each in known] or list(found.notes),
             instead={name: words for each in known for name, words in each.remarks.items()},
         )
-
-    def _known_as(
-        self, solution: Solution, found: Confidence, variance: float
-    ) -> Sequence[KnownAs]:
-        """What is known of parameters that a solution does not tell apart, from solutions with
-        these held elsewhere."""
-        layout, z, ways = self.layout, solution.free_vector, found.directions
-        if ways is None or not ways.shape[1]:
-            return []
-        mine = layout.parameter_offset + np.arange(len(layout.parameters))
-        low, high = (layout.owned.natural(bound[mine]) for bound in self.variable_bounds)
-        values = layout.owned.natural(z[mine])
-        every = Exchange(layout.parameters, values, ways, (low, high))
-        which = every.moving
-        squares = sum(
-            float(np.nansum((run.measurements[name] / run.std[name]) ** 2))
-            for run in with_noise(solution.trials, self.trials, solution.noise)
-            for name in run.measurements
-        )
-
-        def same(moved: Array) -> bool:
-            values[which] = moved
-            held = self._held_at(solution, mine[which], layout.owned.entries(values)[which])
-            rise = held.objective - solution.objective
-            return held.status.success and unchanged(rise, variance, squares)
-
-        return known_as(every.taken(which), same)
-
-    def _held_at(self, solution: Solution, places: NDArray[np.intp], values: Array) -> Solved:
-        """The minimum near a solution with entries of z held."""
-        bounds = low, high = self.variable_bounds[0].copy(), self.variable_bounds[1].copy()
-        low[places] = high[places] = values
-        start = Start(np.clip(solution.free_vector, *bounds), multipliers_of(solution))
-        scale = 1.0 / max(self._variance(solution), np.finfo(float).tiny)
-        chosen = SolverOptions({"max_iter": _ITERATIONS, "obj_scaling_factor": scale})
-        problem = replace(self._ipopt(self.nlp), bounds=bounds)
-        return solve(problem, start, chosen, lambda step: None)
 
     def _pulls(self, solution: Solution) -> tuple[Array, Array]:
         """psi and psi' of each residual."""
@@ -439,11 +442,12 @@ class Fitted(Discretised):
         return np.asarray(more * factor**2 * (pulls.T @ pulls))
 
     def _kkt(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
-        """The KKT matrix at a solution; with process noise that of the trajectories, with the
-        parameters held: what they minimise is no likelihood of parameters."""
-        bounds, r = self.variable_bounds, len(self.layout.parameters)
-        if self._noisy and r:
-            mine = self.layout.parameter_offset + np.arange(r)
+        """The KKT matrix at a solution; with process noise or random effects that of what is
+        integrated out, with the parameters held: what they minimise is no likelihood of
+        parameters."""
+        bounds = self.variable_bounds
+        if self._integrated:
+            mine = self.layout.parameter_offset + np.flatnonzero(~self._population.random)
             bounds = low, high = bounds[0].copy(), bounds[1].copy()
             low[mine] = high[mine] = solution.free_vector[mine]
         return kkt_at(
@@ -456,6 +460,12 @@ class Fitted(Discretised):
             bool(self.symbolic.objective.least_squares),
             workspace,
         )
+
+
+def _solved(solution: Solution) -> Solved:
+    """A solution as IPOPT has returned it."""
+    made = (solution.free_vector, multipliers_of(solution), solution.objective, solution.status)
+    return Solved(*made, 0.0, "")
 
 
 def _no_fit() -> Inference:

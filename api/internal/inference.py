@@ -13,9 +13,10 @@ import numpy as np
 from kinesym.internal.bands import Smoothed
 from kinesym.internal.combination import combination
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
+from kinesym.runtime.ipopt.driver import Bounds, IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.nlp.delays import settled
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.pulled import Pulled, PulledHessian
 from kinesym.runtime.results.bands import Bands
@@ -25,7 +26,7 @@ from kinesym.runtime.results.inference import Influences
 from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import KktFactors
-from kinesym.runtime.statistics.leverage import free_directions
+from kinesym.runtime.statistics.leverage import followed, free_directions
 from kinesym.runtime.statistics.profile import Held, Quantity, Spring
 from kinesym.runtime.statistics.undetermined import Projected, solver
 
@@ -74,10 +75,12 @@ class CollocationInference:
         root = np.sqrt(samples.share)
         slope = e if self.loss is None else self.loss.slope(e / root) * root
         columns *= self.nlp.layout.parameter_slopes(z)
-        pulls = 2.0 * self.factor * (self.residuals.residual_jacobian(z) @ columns)
-        directions = free_directions(self.course.kkt)
-        taken = float(r if directions is None else directions)
-        series, priors = samples.influences(slope, pulls), pulls[np.isnan(samples.time)]
+        jacobian, directions = self.residuals.residual_jacobian(z), free_directions(self.course.kkt)
+        pulls, taken, basis = 2.0 * self.factor * (jacobian @ columns), float(r), None
+        if directions is not None:
+            taken = float(directions)
+            basis = followed(self.course.kkt, jacobian, self.factor, directions)
+        series, priors = samples.influences(slope, pulls, basis), pulls[np.isnan(samples.time)]
         return Influences(series, float(samples.counts.sum()), taken, priors.T @ priors)
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
@@ -107,12 +110,11 @@ class CollocationInference:
             guess = np.clip(z + (value - near.value) * ahead, *self.problem.bounds)
             if not abs(quantity.at(guess[places])[0] - value) < abs(near.value - value):
                 guess = z  # the prediction leads away
-            found = self._solved(self._pulled(quantity, spring), guess, multipliers)
+            nlp, found = self._solved(self.trials, guess, multipliers, (quantity, spring))
             if not found.status.success:
                 return Held(value, np.inf, np.nan)
             g = quantity.at(found.z[places])[0]
-            objective = self.nlp.cost(found.z)
-            return Held(g, objective, spring.pull(g), (found.z, found.multipliers))
+            return Held(g, nlp.cost(found.z), spring.pull(g), (found.z, found.multipliers))
 
         start = Held(value, self.best.objective, 0.0, (z, self.best.multipliers))
         return profiled(str(wanted), start, error, self.about, limits, held, level, log)
@@ -137,8 +139,7 @@ class CollocationInference:
             trial.remeasured({name: y for (j, name), y in record.items() if j == k})
             for k, trial in enumerate(self.trials)
         ]
-        problem = replace(self.problem, callbacks=self.on(trials).plans)
-        found = self._solved(problem, self.best.z, self.best.multipliers)
+        _, found = self._solved(trials, self.best.z, self.best.multipliers)
         if not found.status.success:
             return None
         return self.nlp.layout.parameter_values(self.nlp.layout.natural(found.z)).copy()
@@ -189,32 +190,48 @@ class CollocationInference:
 
         return Quantity(np.array(places, dtype=np.intp), at)
 
-    def _pulled(self, quantity: Quantity, spring: Spring) -> IpoptProblem:
-        """The problem with a spring more."""
-        jacobian, hessian = self.problem.structures
-        return replace(
-            self.problem,
-            callbacks=Pulled(self.nlp.plans, quantity, spring),
-            structures=(jacobian, PulledHessian(hessian, quantity.places)),
-        )
-
     def _solved(
-        self, problem: IpoptProblem, z: Array, multipliers: tuple[Array, Array, Array]
-    ) -> Solved:
-        """The minimum near z."""
+        self,
+        trials: Sequence[Experiment],
+        z: Array,
+        multipliers: tuple[Array, Array, Array],
+        held: tuple[Quantity, Spring] | None = None,
+    ) -> tuple[NLP, Solved]:
+        """The minimum near z, with a spring on a quantity if one is given, and what it is the
+        minimum of without."""
         # tolerances are those of -2 log L, whatever the unit of the samples; Newton's steps pass
         # the acceptable ones but where rounding of large states keeps them there
         size = self.about.variance
         options = {"obj_scaling_factor": 1.0 / size, "dual_inf_tol": size, "acceptable_iter": 2}
         options |= {"compl_inf_tol": 1e-4 * size, "acceptable_compl_inf_tol": 1e-2 * size}
         chosen = SolverOptions({"max_iter": _ITERATIONS, **options})
+
+        def solved(
+            trials: Sequence[Experiment], start: Start, bounds: Bounds
+        ) -> tuple[NLP, Solved]:
+            nlp = self.nlp if trials is self.trials else self.on(trials)
+            problem = replace(self.problem, callbacks=nlp.plans, bounds=bounds)
+            problem = _pulled(problem, *held) if held else problem
+            return nlp, solve(problem, start, chosen, lambda step: None)
+
         start = Start(np.clip(z, *self.problem.bounds), multipliers)
-        return solve(problem, start, chosen, lambda step: None)
+        about, layout = self.nlp.about, self.nlp.layout
+        return settled(about, layout, trials, start, self.problem.bounds, solved)[-1]
+
+
+def _pulled(problem: IpoptProblem, quantity: Quantity, spring: Spring) -> IpoptProblem:
+    """A problem with a spring more."""
+    jacobian, hessian = problem.structures
+    return replace(
+        problem,
+        callbacks=Pulled(problem.callbacks, quantity, spring),
+        structures=(jacobian, PulledHessian(hessian, quantity.places)),
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class MarginalInference:
-    """Trajectories with process noise at parameters of the largest likelihood."""
+    """Trajectories at parameters of the largest likelihood."""
 
     course: Smoothed
 
@@ -224,8 +241,9 @@ class MarginalInference:
 
     def _none(self, *what: Any) -> NoReturn:
         raise ValueError(
-            "profiles, sandwiches and bootstraps are of trajectories without process noise; with "
-            "process noise use method='t', from the curvature of the likelihood"
+            "profiles, sandwiches and bootstraps are of parameters that the best trajectories "
+            "tell; with process noise or random effects use method='t', from the curvature of the "
+            "likelihood"
         )
 
     influences = profile = combination = refit = _none

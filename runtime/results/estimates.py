@@ -31,8 +31,10 @@ class Uncertainty(Saved):
     logarithmic scale.
     freedom : degrees of freedom of the variance of the samples, infinite if that is given.
     variance : of the samples in units of the weights of J, 1 if J is -2 log L.
-    notes : sentences on what the record does not tell. instead : what is known of unknowns that it
-    does not tell, by name.
+    factors, random : names of factors, with intervals of log log, and of random effects, whose
+    errors are those of their values given the estimates. freedoms : degrees of freedom of those
+    that have others. notes : sentences on what the record does not tell. instead : what is known of
+    unknowns that it does not tell, by name.
     """
 
     names: Sequence[str]
@@ -42,11 +44,14 @@ class Uncertainty(Saved):
     freedom: float = np.inf
     variance: float = 1.0
     notes: Sequence[str] = ()
+    factors: Sequence[str] = ()
+    random: Sequence[str] = ()
+    freedoms: Mapping[str, float] = field(default_factory=dict)
     instead: Mapping[str, str] = field(default_factory=dict)
 
-    def quantile(self, level: float) -> float:
+    def quantile(self, level: float, name: str = "") -> float:
         """How many standard errors half an interval has, by Student's t."""
-        return quantile(level, self.freedom)
+        return quantile(level, self.freedoms.get(name, self.freedom))
 
     def deviations(self) -> Array:
         """The root of the diagonal of the covariance, (n,); NaN where that is not positive."""
@@ -191,16 +196,18 @@ def estimates_of(
     if about is None:
         return Estimates(values)
     errors = dict(zip(about.names, about.deviations().tolist(), strict=True))
-    wide, moved = about.quantile(level), {} if shifts is None else shifts
-    table = {}
+    moved, table = {} if shifts is None else shifts, {}
     for name, value in values.items():
-        error = errors.get(name, np.nan)
-        error = error if np.isfinite(error) else np.nan
+        error, wide = errors.get(name, np.nan), about.quantile(level, name)
         low, high = value - wide * error, value + wide * error
         if name in about.logarithmic:
             factor = float(np.exp(wide * error / value))
             low, high = value / factor, value * factor
+        if name in about.factors:
+            power = float(np.exp(wide * error / (value * np.log(value))))
+            low, high = value ** (1.0 / power), value**power
         remark = "at a bound" if name in about.held else ""
+        remark = "random effect" if name in about.random else remark
         if name in about.held:
             error, low, high = 0.0, np.nan, np.nan
         elif name in about.instead:

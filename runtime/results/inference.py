@@ -61,9 +61,12 @@ def by_sandwich(
     covariance, n = about.covariance.copy(), len(values)
     free = np.ix_(np.diag(covariance)[:n] > 0.0, np.diag(covariance)[:n] > 0.0)
     covariance[:n, :n][free] = (found.covariance + told.of_priors)[free]
-    robust = replace(about, covariance=covariance, freedom=found.freedom)
+    table = {}
+    for (name, value), freedom in zip(values.items(), found.freedom.tolist(), strict=True):
+        robust = replace(about, covariance=covariance, freedom=freedom)
+        table[name] = estimates_of({name: value}, robust, level).table[name]
     words = f"sandwich, autoregression of order {found.order}, bandwidth {found.bandwidth:.2g}"
-    return estimates_of(values, robust, level, method=words)
+    return Estimates(values, table, level, words)
 
 
 def by_profile(

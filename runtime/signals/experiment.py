@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
@@ -218,7 +218,7 @@ class Experiment:
         """The same trial with further nodes, so that all that is measured is measured at nodes."""
         if not self.timed:
             return self
-        times = [own.times[own.present] for own in self.timed.values()]
+        times = [own.shown for own in self.timed.values()]
         grid = with_times(self.grid, np.concatenate(times))
         found = self.on_grid(grid)
         rows, std = dict(found.measurements), {**found.unknown_std, **found.std}
@@ -242,11 +242,19 @@ class Experiment:
             values = self.measured[name].copy()
             values[slice(None) if len(row) == len(values) else ~np.isnan(values)] = row
             if name in timed:
-                timed[name] = TimedSamples(timed[name].times, values)
+                timed[name] = replace(timed[name], values=values)
             else:
                 rows[name] = values
         object.__setattr__(made, "measurements", rows)
         object.__setattr__(made, "timed", timed)
+        return made
+
+    def with_samples(self, samples: Mapping[str, TimedSamples]) -> Experiment:
+        """The same trial with samples at times of their own in place of measurements, as many."""
+        made = copy(self)
+        rows = {n: y for n, y in self.measurements.items() if n not in samples}
+        object.__setattr__(made, "measurements", rows)
+        object.__setattr__(made, "timed", {**self.timed, **samples})
         return made
 
     def refined(self, parts: int) -> Experiment:

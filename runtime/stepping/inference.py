@@ -17,6 +17,7 @@ from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.inference import Influences
 from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.statistics.profile import Held, Spring
 from kinesym.runtime.stepping.measured import measured, through_segments
 from kinesym.runtime.stepping.neighbour import Follows, near_minimum
@@ -59,7 +60,8 @@ class ShootingInference:
         known = ~np.isnan(np.diag(self.about.covariance))
         mine = (numbers < rows.shape[1]) & known[numbers]
         rows[:, numbers[mine]] = pulls[:, mine]
-        series, priors = found.samples.influences(slope, rows[: len(e)]), rows[len(e) :]
+        basis = basis_of_columns(np.sqrt(np.maximum(bend, 0.0))[:, None] * unit)
+        series, priors = found.samples.influences(slope, rows[: len(e)], basis), rows[len(e) :]
         return Influences(series, float(len(e)), float(which.sum()), priors.T @ priors)
 
     def bands(self, names: Collection[str] | None = None) -> Bands:

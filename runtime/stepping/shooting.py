@@ -84,7 +84,7 @@ class Identification:
     of the steps. finer : makes the trials with finer steps; raises `ValueError` where it cannot.
     weighed : the same with standard deviations for those that are not known. remeasured : the
     trials with other samples. combine : see `ShootingInference`. given : the trials as they were
-    given.
+    given. gaps : sentences on samples that are left out.
     """
 
     trials: Simulated
@@ -94,6 +94,7 @@ class Identification:
     remeasured: Callable[[Record], Simulated]
     combine: Callable[[Any, Trajectory], Any]
     given: Sequence[Experiment]
+    gaps: Sequence[str]
     timings: Mapping[str, float] = field(default_factory=dict)
 
     def fit(self, q: Array, chosen: Chosen) -> Fit:
@@ -262,7 +263,12 @@ class Identification:
         timings = {**self.timings, **spent}
         trials = self.trials.trajectories(q) if ended else []
         trials = with_noise(trials, self.trials.trials, noise) if ended else []
-        notes = [*sure.notes, *more, *(poor_fits(trials) if self.trials.measured else ())]
+        notes = [
+            *sure.notes,
+            *more,
+            *self.gaps,
+            *(poor_fits(trials) if self.trials.measured else ()),
+        ]
         if found.success and self.trials.measured:
             notes += self._on_std(trials, noise, q, sure)
         about = self._uncertainty(J, sure, noise)
