@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from kinesym.runtime.results.bands import Bands as Bands
     from kinesym.runtime.results.bootstrap import Bootstrap as Bootstrap
     from kinesym.runtime.results.compare import nrmse as nrmse
+    from kinesym.runtime.results.comparison import Comparison as Comparison
+    from kinesym.runtime.results.comparison import compare as compare
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble
     from kinesym.runtime.results.fit import Fit as Fit
     from kinesym.runtime.results.profile import Profile as Profile
