@@ -25,10 +25,11 @@ from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
+from kinesym.runtime.nlp.delays import placed
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.bands import Bands
-from kinesym.runtime.results.estimates import Noise, Uncertainty
+from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty
 from kinesym.runtime.results.likelihood import MARGINAL, Likelihood, likelihood_of
 from kinesym.runtime.results.noise import (
     GIVE_STD,
@@ -64,7 +65,9 @@ class Fitted(Discretised):
         """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is
         the same. Raises `ValueError` for a solution of another problem."""
         if self._fits(solution):
-            return self
+            delays = solution.problem.get("delays", [])
+            same = not delays or delays == self._delays
+            return self if same else self._on(placed(self.trials, delays))
         grids = [run.time for run in solution.trials]
         if self.layout.free_duration:
             grids = [(t - t[0]) / (t[-1] - t[0]) for t in grids]
@@ -72,8 +75,17 @@ class Fitted(Discretised):
             pairs = zip(self.trials, grids, strict=True)
             made = self._on([trial.on_grid(grid) for trial, grid in pairs])
             if made._fits(solution):
-                return made
+                return made.on_grid_of(solution)
         raise ValueError("this is a solution of another problem, or by another scheme")
+
+    @property
+    def _delays(self) -> list[dict[str, float]]:
+        """Of each trial, at which unknown delays samples are placed; nothing if there are none."""
+        names = self.symbolic.delays
+        return [
+            {name: own.delay for name, own in trial.timed.items() if name in names}
+            for trial in (self.trials if names else ())
+        ]
 
     def covariance(self, solution: Solution) -> Array:
         """Covariance of the identified parameters, (r, r), from the curvature at a solution.
@@ -162,12 +174,12 @@ class Fitted(Discretised):
             self.layout.stages(),
         )
 
-    def _asked_again(self, solution: Solution, about: Uncertainty | None) -> Solution:
-        """The solution of a fit with what is known of its errors, and the problem to ask more. The
-        matrix is made again when it is asked for: a solution must not keep its factors in memory.
-        """
-        if about is None:
-            return solution
+    def _asked_again(self, solution: Solution, about: Uncertainty | str) -> Solution:
+        """The solution of a fit with what is known of its errors, or why nothing is, and the
+        problem to ask more. The matrix is made again when it is asked for: a solution must not keep
+        its factors in memory."""
+        if isinstance(about, str):
+            return replace(solution, notes=[*solution.notes, *([about] if about else [])])
         if self._integrated:
             return replace(solution, inference=_not_asked)
         z, multipliers = solution.free_vector, multipliers_of(solution)
@@ -333,7 +345,7 @@ class Fitted(Discretised):
         objective = self.symbolic.objective
         if not (solution.success and objective.least_squares):
             return solution
-        notes = not_told(solution.noise)
+        notes = not_told(solution.noise, self.trials)
         if self._unknown_std and self._mixed and not self._integrated:
             names = listed(dict.fromkeys(groups_of(self.trials).values()))
             notes.append(GIVE_STD.format(names))
@@ -394,17 +406,17 @@ class Fitted(Discretised):
             covariance = self._sandwich(solution, kkt, found)
         return replace(found, covariance=covariance)
 
-    def _uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | None:
-        """What a solution of a fit tells of the errors of its parameters; nothing where standard
-        deviations are not known, or where it is no minimum."""
+    def _uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | str:
+        """What a solution of a fit tells of the errors of its parameters; "" where standard
+        deviations are not known, or a sentence on why it is no minimum."""
         names = self.layout.parameters
         variance = self._variance(solution)
         if not (self.symbolic.objective.least_squares and names) or np.isnan(variance):
-            return None
+            return ""
         try:
             found = self._covariance(solution, kkt)
-        except ValueError:
-            return None
+        except ValueError as error:
+            return f"{NO_ERRORS}: {error}"
         return Uncertainty(
             names=names,
             covariance=found.covariance,

@@ -207,10 +207,15 @@ def known_values(
         if name in unknown:
             raise ValueError(f"parameter {name} is both known and unknown")
     for name in dict.fromkeys(name for row in own for name in row):
-        _check_in_all(name, [name in row for row in own])
+        there = [name in row for row in own]
         if name in given or name in unknown:
             other = "known for all trials" if name in given else "unknown"
-            raise ValueError(f"parameter {name} has a value in each trial and is {other}; choose")
+            where = "each trial" if all(there) else f"trial {there.index(True)}"
+            raise ValueError(
+                f"parameter {name} has a value in {where} and is {other}; it is either, in all "
+                "trials"
+            )
+        _check_in_all(name, there)
     shared = {**model.values, **given}
     found = [_row_of_values(names, {**shared, **row}, unknown) for row in own]
     for k, row in enumerate(found[: None if own[0] else 1]):

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+#: How a sentence begins on why there are none; the remark on an estimate that has none.
+NO_ERRORS, UNKNOWN = "there are no standard errors", "not identifiable"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Uncertainty(Saved):
     """What is known of the errors of estimates.
@@ -97,7 +101,7 @@ class Estimate:
         around = "" if np.isnan(self.low + self.high) else f"{self.low:.6g} ... {self.high:.6g}"
         error = f"{self.standard_error:.2g}" if sure else ""
         off = abs(self.shift) / self.standard_error if sure else 0.0
-        grid = f"the grid shifts it by {off:.1g} standard errors" if off > 0.5 else ""
+        grid = f"the grid shifts it by {_rough(off)} standard errors" if off > 0.5 else ""
         return f"{self.value:.6g}", error, around, "; ".join(filter(None, (self.remark, grid)))
 
 
@@ -200,10 +204,15 @@ def estimates_of(
         if name in about.held:
             error, low, high = 0.0, np.nan, np.nan
         elif np.isnan(error):
-            remark = "not identifiable" if about.notes else ""
+            remark = UNKNOWN if about.notes else ""
         shift = float(moved.get(name, np.nan))
         table[name] = Estimate(value, error, low, high, shift, remark)
     return Estimates(values, table, level, method)
+
+
+def _rough(number: float) -> str:
+    """With one digit, but no more zeros than can be read at once."""
+    return f"{float(f'{number:.1g}'):g}"
 
 
 def _aligned(cells: Sequence[str], left: bool) -> list[str]:

@@ -77,7 +77,7 @@ class Identification:
     of the steps. finer : makes the trials with finer steps; raises `ValueError` where it cannot.
     weighed : the same with standard deviations for those that are not known. remeasured : the
     trials with other samples. combine : see `ShootingInference`. given : the trials as they were
-    given.
+    given. gaps : sentences on samples that are left out.
     """
 
     trials: Simulated
@@ -87,6 +87,7 @@ class Identification:
     remeasured: Callable[[Record], Simulated]
     combine: Callable[[Any, Trajectory], Any]
     given: Sequence[Experiment]
+    gaps: Sequence[str]
     timings: Mapping[str, float] = field(default_factory=dict)
 
     def fit(self, q: Array, chosen: Chosen) -> Fit:
@@ -244,7 +245,7 @@ class Identification:
         if noise and self.trials.loss is None:  # whatever the factor of the objective
             sure = replace(sure, covariance=self.trials.factor * sure.covariance)
         noise = noise or (self._noise_together(J, sure) if found.success else ())
-        if any(np.isnan(each.std) for each in noise):
+        if not found.success or any(np.isnan(each.std) for each in noise):
             sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))
         begin = time.perf_counter()
         grid: list[EstimateError] = []
@@ -255,9 +256,14 @@ class Identification:
         timings = {**self.timings, **spent}
         trials = self.trials.trajectories(q) if ended else []
         trials = with_noise(trials, self.trials.trials, noise) if ended else []
-        notes = [*sure.notes, *more, *(poor_fits(trials) if self.trials.measured else ())]
+        notes = [
+            *sure.notes,
+            *more,
+            *self.gaps,
+            *(poor_fits(trials) if self.trials.measured else ()),
+        ]
         if found.success and self.trials.measured:
-            notes += self._on_std(trials, noise, len(q) - int(sure.held.sum()))
+            notes += self._on_std(trials, noise, sure.taken)
         about = self._uncertainty(J, sure, noise)
 
         def inference() -> ShootingInference:
@@ -289,14 +295,11 @@ class Identification:
         )
 
     def _likelihood(self, runs: Sequence[Trajectory], sure: Confidence) -> Sequence[Likelihood]:
-        """That of the samples, if the objective has nothing else; states between segments follow
-        from the other unknowns."""
-        trials, offsets = self.trials, self.trials.unknowns.offsets
+        """That of the samples, if the objective has nothing else."""
+        trials = self.trials
         if not (trials.measured and trials.weighted) or np.isnan(sure.covariance).all():
             return []
-        inner = offsets["inputs", 0] - offsets["segments", 0]
-        free = int((~sure.held).sum()) - inner
-        return likelihood_of(runs, self.given, free, trials.loss, bool(trials.priors))
+        return likelihood_of(runs, self.given, sure.taken, trials.loss, bool(trials.priors))
 
     def _uncertainty(self, J: float, sure: Confidence, noise: Sequence[Noise]) -> Uncertainty:
         """What is known of the errors of all unknowns."""
@@ -326,11 +329,11 @@ class Identification:
         trials = self.trials
         if not (trials.measured and trials.weighted and self._unknown_std):
             return []
-        return [noise_together(trials, J, int((~sure.held).sum()), trials.trials)]
+        return [noise_together(trials, J, sure.taken, trials.trials)]
 
     def _on_std(self, trials: Sequence[Trajectory], noise: Sequence[Noise], free: int) -> list[str]:
         """Sentences on standard deviations, given or not."""
-        notes = not_told(noise)
+        notes = not_told(noise, self.given)
         if self._unknown_std and not self.trials.weighted:
             notes.append(GIVE_STD.format(listed(self._unknown_std)))
         if self.trials.loss is None and self.trials.weighted:
