@@ -17,7 +17,7 @@ from kinesym.internal.discretised import Discretised
 from kinesym.internal.exchanged import known_of_solution
 from kinesym.internal.inference import CollocationInference, MarginalInference
 from kinesym.internal.likelihood import log_likelihood
-from kinesym.internal.marginal import Marginal
+from kinesym.internal.marginal import Estimated, Marginal
 from kinesym.internal.pipeline import with_data
 from kinesym.internal.population import Numbers
 from kinesym.runtime.arrays import Array
@@ -30,6 +30,7 @@ from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty, nothing_known
 from kinesym.runtime.results.inference import Inference
+from kinesym.runtime.results.likelihood import MARGINAL, Likelihood, likelihood_of
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -41,6 +42,7 @@ from kinesym.runtime.results.noise import (
     with_noise,
 )
 from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.covariance import (
     Confidence,
@@ -210,6 +212,11 @@ class Fitted(Discretised):
         return float(self.symbolic.objective.least_squares * (psi @ psi) / left / bend.mean())
 
     @property
+    def _white(self) -> list[str]:
+        """Inputs that are process noise of unit intensity."""
+        return [u for u in self.layout.inputs if self._noisy and u.startswith("white_")]
+
+    @property
     def _mixed(self) -> bool:
         """Whether the objective has more than measurements."""
         objective = self.symbolic.objective
@@ -356,7 +363,43 @@ class Fitted(Discretised):
             taken = partial(self._taken, solution)
             notes += contradictions(self.trials, rows, self._directions, taken)
         runs = with_noise(solution.trials, self.trials, solution.noise)
-        return replace(solution, trials=runs, notes=[*solution.notes, *notes])
+        return replace(
+            solution,
+            trials=runs,
+            notes=[*solution.notes, *notes],
+            likelihood=self._likelihood(solution, runs),
+        )
+
+    def _likelihood(self, solution: Solution, runs: Sequence[Trajectory]) -> Sequence[Likelihood]:
+        """That of a fit, as far as it is known. In marginal ones what the matrix leaves free is
+        integrated out: what is drawn, and what nothing was known of."""
+        directions = solution.problem.get("directions")
+        if directions is None or (self._mixed and not self._noisy):
+            return []
+        if self._integrated:
+            drawn = int(self._population.random.sum())
+            drawn += sum(u in self._white for u in self.layout.inputs) * sum(
+                nodes - 1 for nodes in self.layout.nodes
+            )
+            return [replace(each, integrated=directions - drawn) for each in solution.likelihood]
+        return likelihood_of(runs, self.trials, directions, self._loss, bool(self.symbolic.priors))
+
+    def _marginal_likelihood(self, found: Estimated) -> Likelihood:
+        """That of which the outer unknowns are the maximum."""
+        free = len(found.std) + int((~self._population.random).sum())
+        free += len(self._population.names) - len(found.uncertainty.held)
+        owned, spread = (
+            self.layout.owned,
+            [f"sigma_{u.removeprefix('white_')}" for u in self._white],
+        )
+        names = [n for n, p in zip(owned.names, owned.members, strict=True) if p in spread]
+        return Likelihood(
+            found.log_likelihood,
+            float(free),
+            float(number_of_samples(self._about, self.trials)),
+            MARGINAL,
+            edges=", ".join([*names, *self._population.edges]),
+        )
 
     def _taken(self, solution: Solution) -> dict[str, float]:
         """Degrees of freedom that unknowns take of each channel; none where it is not known."""

@@ -174,7 +174,7 @@ class Marginal:
         owned, some = self.nlp.layout.owned, self.population
         own = np.concatenate([owned.log[~some.random], np.zeros(len(some.names), dtype=bool)])
         log = np.append(own, np.ones(len(self.groups), dtype=bool))
-        width = np.where(np.isfinite(high - low), 0.1 * (high - low), 1.0)
+        width = np.where(np.isfinite(high - low) & (high > low), 0.1 * (high - low), 1.0)
         reach = np.where(log, 1.0, np.where(x != 0.0, np.minimum(0.5 * np.abs(x), width), width))
         begin = len(self._mine)
         reach[begin : begin + len(some.names)] = some.reach(self._spread(x))

@@ -32,6 +32,7 @@ from kinesym.runtime.results.inference import (
     by_profile,
     by_sandwich,
 )
+from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings
@@ -54,7 +55,8 @@ class Trials(ByName, Saved):
     given, the same in all trials. notes : sentences on what cannot be relied on. timings : seconds
     by what they were spent on. model : its name. uncertainty : what is known of the errors of
     estimates, if it is; `parameters` shows it as a table. noise : standard deviations of
-    measurements that were not given but estimated. inference : the problem, for what needs it.
+    measurements that were not given but estimated. likelihood : of the samples, if the objective is
+    one. inference : the problem, for what needs it.
     """
 
     success: bool
@@ -68,6 +70,7 @@ class Trials(ByName, Saved):
     model: str = ""
     uncertainty: Sequence[Uncertainty] = ()
     noise: Sequence[Noise] = ()
+    likelihood: Sequence[Likelihood] = ()
     inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
 
     def __post_init__(self) -> None:
@@ -91,6 +94,21 @@ class Trials(ByName, Saved):
     def estimated_std(self) -> dict[str, float]:
         """Standard deviations that were estimated, by measurement or group of measurements."""
         return {each.group: each.std for each in self.noise}
+
+    @property
+    def log_likelihood(self) -> float:
+        """log of the likelihood of the samples, see `Likelihood`; NaN if there is none."""
+        return self.likelihood[0].log_likelihood if self.likelihood else np.nan
+
+    @property
+    def aic(self) -> float:
+        """Akaike's information criterion, see `Likelihood`; NaN if there is none."""
+        return self.likelihood[0].aic if self.likelihood else np.nan
+
+    @property
+    def bic(self) -> float:
+        """The Bayesian information criterion, see `Likelihood`; NaN if there is none."""
+        return self.likelihood[0].bic if self.likelihood else np.nan
 
     def vaf(self) -> dict[str, float]:
         """Variance accounted for [%] of each measurement, of the first trial."""
@@ -297,6 +315,7 @@ class Trials(ByName, Saved):
             for each in self.noise
         ]
         found = [("std", ", ".join(scatter))] if scatter else []
+        found += [("likelihood", str(each)) for each in self.likelihood]
         more = self._about.notes if self._about else ()
         return [*found, *(("note", note) for note in dict.fromkeys([*self.notes, *more]))]
 
