@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -197,7 +198,7 @@ def _weights(bandwidth: float, longest: int) -> Array:
     return np.concatenate([[1.0], 3.0 / a**2 * (np.sin(a) / a - np.cos(a))])
 
 
-def _summed(x: Array, y: Array, weights: Array, product: Callable[[Array, Array], Array]) -> Array:
+def _summed(x: Array, y: Array, weights: Array, product: Callable[[Array, Array], Any]) -> Any:
     """The weighted sum over all lags of products of x (K, k) and y (K, k), of all instants."""
     total = product(x, y)
     for lag, weight in enumerate(weights[1 : len(x)], 1):
@@ -227,7 +228,7 @@ def _lost(
         pulls = [w.pull[:, j, None] for w in white]
         a = _by_instant(instants, [p * w.follows for p, w in zip(pulls, white, strict=True)])
         b = _by_instant(instants, [p * other for p, other in zip(pulls, others, strict=True)])
-        lost[j] = sum(_summed(x, y, weights, _dot).sum() for x, y in zip(a, b, strict=True))
+        lost[j] = sum(_summed(x, y, weights, np.vdot) for x, y in zip(a, b, strict=True))
     return lost
 
 

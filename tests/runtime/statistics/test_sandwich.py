@@ -54,7 +54,7 @@ class Found(NamedTuple):
     freedom: float
 
 
-def coverage(n, rho, trials=1, growing=False, correlated=True, records=200, of=regressors):
+def coverage(n, rho, trials=1, growing=False, correlated=True, records=150, of=regressors):
     rng, (t, X) = np.random.default_rng(1), of(n)
     whole = np.vstack([X] * trials)
     inverse, (basis, _) = np.linalg.inv(whole.T @ whole), np.linalg.qr(whole)
