@@ -18,6 +18,9 @@ from kinesym.runtime.statistics.sandwich import Influence, sandwich
 #: Ways to an interval.
 METHODS = ("t", "sandwich", "profile", "bootstrap")
 
+#: Where residuals tell nothing.
+_FOLLOWED = "the fit follows the samples that tell it, so that residuals show no error"
+
 
 class Inference(Protocol):
     """What can be asked of the problem that a fit solves."""
@@ -49,8 +52,12 @@ def by_sandwich(
     table = {}
     for (name, value), freedom in zip(values.items(), found.freedom.tolist(), strict=True):
         robust = replace(about, covariance=covariance, freedom=freedom)
-        table[name] = estimates_of({name: value}, robust, level).table[name]
+        row = estimates_of({name: value}, robust, level).table[name]
+        followed = np.isnan(freedom) and about.deviations()[about.names.index(name)] > 0.0
+        table[name] = replace(row, remark=_FOLLOWED) if followed else row
     words = f"sandwich, autoregression of order {found.order}, bandwidth {found.bandwidth:.2g}"
+    if np.isfinite(found.freedom).any():
+        words += f", at least {np.nanmin(found.freedom):.0f} degrees of freedom"
     return Estimates(values, table, level, words)
 
 

@@ -18,7 +18,7 @@ _MOST_GROWTH = 0.97
 _FEW = 20
 #: Lags that are looked at, in bandwidths.
 _LAGS = 8.0
-#: What is left of the variance of innovations is at least this share.
+#: Where the fit leaves less than this share of a variance, residuals tell nothing about it.
 _LEFT = 0.1
 
 
@@ -50,7 +50,8 @@ class Influence:
 @dataclass(frozen=True, eq=False)
 class Robust:
     """A covariance (r, r); the order of the autoregressions of residuals and over how many samples
-    what they leave was taken as correlated; and the degrees of freedom of each variance, (r,)."""
+    what they leave was taken as correlated; and the degrees of freedom of each variance, (r,). NaN
+    for what residuals do not tell, since the fit follows nearly all of it."""
 
     covariance: Array
     order: int
@@ -111,12 +112,14 @@ def sandwich(
     whole = np.sum([p.sum(axis=0) for p in power], axis=0)
     whole[whole == 0.0] = 1.0
     if any(one.basis is None for one in series):
-        kept = np.full(len(size), 1.0 - taken / samples if samples > taken else np.nan)
+        kept = np.full(len(size), 1.0 - taken / samples)
     else:
-        kept = np.maximum(1.0 - _lost(white, instants, weights) / whole, _LEFT)
+        kept = 1.0 - _lost(white, instants, weights) / whole
+    kept = np.where((kept > _LEFT) & (samples > taken), kept, np.nan)
     covariance = spread * np.outer(size, size) / np.sqrt(np.outer(kept, kept))
     doubt = _doubt_of_squares(power, weights) / whole**2 + _doubt_of_models(white, whole)
-    freedom = np.minimum(2.0 / np.where(doubt > 0.0, doubt, np.nan), max(samples - taken, 1.0))
+    freedom = 2.0 / np.where((doubt > 0.0) & np.isfinite(kept), doubt, np.nan)
+    freedom = np.minimum(freedom, samples - taken)
     order = max(len(w.model.coefficients) for w in white)
     return Robust(covariance, order, bandwidth, freedom)
 

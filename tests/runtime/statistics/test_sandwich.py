@@ -180,6 +180,20 @@ def test_closed_form_of_what_the_fit_takes():
     assert found.freedom == pytest.approx((pull**2).sum(axis=0) ** 2 / (pull**4).sum(axis=0))
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_what_residuals_do_not_tell(known):
+    """As many unknowns as samples; and one that follows a sample of its own."""
+    rng, X = np.random.default_rng(0), np.eye(30)[:, :2] + 0.0
+    X[:, 1] = 1.0
+    basis = np.linalg.qr(X).Q if known else None
+    series = influences(X @ np.linalg.inv(X.T @ X), rng.standard_normal(30), basis=basis)
+    found = sandwich(series, 30, 30.0)
+    assert np.isnan(found.covariance).all() and np.isnan(found.freedom).all()
+    found = sandwich(series, 30, 2.0, correlated=False)
+    assert np.isfinite(found.freedom[1])
+    assert np.isnan(found.covariance[0, 0]) == np.isnan(found.freedom[0]) == known
+
+
 @pytest.mark.parametrize("units", [1e-6, 1e6])
 def test_units_do_not_matter(units):
     rng, (t, X) = np.random.default_rng(2), regressors(200)
