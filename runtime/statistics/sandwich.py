@@ -27,9 +27,9 @@ class Influence:
     """What the samples of a channel in a trial do to estimates.
 
     channel, trial : their numbers. time : (n,), increasing. residual : (n,), of a robust loss its
-    slope. pull : d estimate / d residual, (n, r). basis : rows (n, m) of an orthonormal basis, over
-    all samples, of what the fit follows, so that the hat matrix is basis basis'; None where it has
-    too many directions.
+    slope. pull : d estimate / d residual, (n, r). basis : of what the fit follows, (n, m); those of
+    all series below each other, times their transpose, are the hat matrix. None where it has too
+    many directions.
     """
 
     channel: int
@@ -78,8 +78,8 @@ def sandwich(
 ) -> Robust:
     """The covariance of estimates from the residuals of all channels and trials.
 
-    samples, taken : the number of samples, and of degrees of freedom that unknowns take; residuals
-    are too small by these where no basis of what the fit follows is known. correlated : whether
+    samples, taken : the number of samples, and of degrees of freedom that unknowns take, by which
+    residuals are too small where no basis of what the fit follows is known. correlated : whether
     residuals may be correlated in time, else only of unequal variance (White 1980, Econometrica 48,
     817).
 
@@ -114,8 +114,9 @@ def sandwich(
     if any(one.basis is None for one in series):
         kept = np.full(len(size), 1.0 - taken / samples)
     else:
+        taken = float(np.sum([np.vdot(one.followed, one.followed) for one in series]))
         kept = 1.0 - _lost(white, instants, weights) / whole
-    kept = np.where((kept > _LEFT) & (samples > taken), kept, np.nan)
+    kept = np.where(kept > _LEFT, kept, np.nan)
     covariance = spread * np.outer(size, size) / np.sqrt(np.outer(kept, kept))
     doubt = _doubt_of_squares(power, weights) / whole**2 + _doubt_of_models(white, whole)
     freedom = 2.0 / np.where((doubt > 0.0) & np.isfinite(kept), doubt, np.nan)

@@ -182,12 +182,14 @@ def test_closed_form_of_what_the_fit_takes():
 
 @pytest.mark.parametrize("known", [False, True])
 def test_what_residuals_do_not_tell(known):
-    """As many unknowns as samples; and one that follows a sample of its own."""
+    """As many unknowns as samples; one that follows a sample of its own."""
     rng, X = np.random.default_rng(0), np.eye(30)[:, :2] + 0.0
     X[:, 1] = 1.0
     basis = np.linalg.qr(X).Q if known else None
     series = influences(X @ np.linalg.inv(X.T @ X), rng.standard_normal(30), basis=basis)
-    found = sandwich(series, 30, 30.0)
+    rounding = 1e-15 * rng.standard_normal(30)
+    every = influences(np.eye(30), rounding, basis=np.eye(30) if known else None)
+    found = sandwich(every, 30, 30.0)
     assert np.isnan(found.covariance).all() and np.isnan(found.freedom).all()
     found = sandwich(series, 30, 2.0, correlated=False)
     assert np.isfinite(found.freedom[1])
