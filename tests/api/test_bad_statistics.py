@@ -163,10 +163,14 @@ def test_what_only_a_combination_tells(solve):
         found = fit.intervals(method=method, records=3)
         for row in found.table.values():
             assert np.isnan([row.standard_error, row.low, row.high]).all()
-            assert row.remark == "not identifiable"
-    with pytest.raises(ValueError, match="k has no profile: it is not identifiable"):
+            assert row.remark == "known only as k/m and b/m"
+    with pytest.raises(ValueError, match="k has no profile: it is known only as"):
         fit.profile(K)
     assert fit.interval(K * M).remark == "not identifiable"
+    known, ratio = solve(trial()).parameters.table["k"], fit.interval(K / M)
+    assert [ratio.value, ratio.standard_error] == pytest.approx(
+        [known.value, known.standard_error], rel=1e-4
+    )
 
 
 @WAYS
