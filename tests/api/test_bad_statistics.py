@@ -79,6 +79,8 @@ ENTRIES = [
     ),
     ([trial(parameters={M: 1.0}), BEN], {}, "m has a value in trial 0 and none in trial 1"),
     (trial(), {"unknown": {**FREE, "k": (0, 1)}}, "k is given twice"),
+    ([ANNA, BEN], {"known": {M: {"anna": 1.0}}}, "goes into Experiment(parameters=...)"),
+    ([ANNA, BEN], {"unknown": {**FREE, B: {"anna": (0, 5)}}}, 'ks.per("subject", (low, high))'),
     (ks.Experiment(TIME), {}, "the experiment has none; give measurements"),
 ]
 
@@ -121,6 +123,7 @@ ASKED = [
     (lambda fit: fit.intervals(method="T"), "method is one of t, sandwich, profile, bootstrap"),
     (lambda fit: fit.intervals(method="bootstrap", records=1), "records must be at least 2"),
     (lambda fit: fit.bootstrap(3, executor=4), "executor must have a method map, got 4"),
+    (lambda fit: fit.report("a.html", profiles=["k"]), "profiles must be a list of Profile(...)"),
 ]
 
 
