@@ -69,7 +69,8 @@ class Marginal:
     Tucker, the Lagrange function is right to third order there, and the determinants to second.
 
     problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
-    the nonlinear program of other trials. idle : see `kkt_at`. chosen : how IPOPT is to solve.
+    the nonlinear program of other trials. seen : see `log_volume`, at any z. idle : see `kkt_at`.
+    chosen : how IPOPT is to solve.
     """
 
     symbolic: Problem
@@ -78,6 +79,7 @@ class Marginal:
     trials: Sequence[Experiment]
     groups: Sequence[str]
     on: Callable[[Sequence[Experiment]], NLP]
+    seen: Callable[[Array], Array]
     idle: Sequence[int]
     chosen: SolverOptions
     report: Callable[[Iteration], None]
@@ -88,7 +90,7 @@ class Marginal:
         x = np.concatenate([z[self._mine], np.log(std)])
         start = self._solved(x, Start(z), self.chosen)
         if isinstance(start, str):
-            raise ValueError(f"with the parameters of the guess, {start}; change the guess")
+            raise ValueError(f"with the parameters of the guess, {start}")
         bounds, reach = self._bounds, self._reach(x)
         first = np.maximum(np.abs(start.state.curvature), 2.0 * reach**-2.0)
         made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
@@ -170,7 +172,7 @@ class Marginal:
         begin = replace(start, z=np.clip(start.z, *bounds))
         found = solve(problem, begin, chosen, self.report)
         if not found.status.success:
-            return f"the trajectories cannot be solved for: {found.message}"
+            return f"the trajectories cannot be solved for: {found.message}; change the guess"
         try:
             value, kkt = self._value(x, trials, nlp, found.z, found.multipliers)
         except ValueError as error:
@@ -193,7 +195,8 @@ class Marginal:
         off = np.where(low == high, nlp.constraints(z) - np.where(low == high, low, 0.0), 0.0)
         aim = nlp.cost(z) + float(multipliers[0] @ off)
         known = [dict[str, float]() for _ in trials]
-        return -2.0 * log_likelihood(self.symbolic, nlp, trials, kkt, aim, known), kkt
+        made = (self.symbolic, nlp, trials, kkt, aim, known, self.seen(z))
+        return -2.0 * log_likelihood(*made), kkt
 
     # -- derivatives ----------------------------------------------------------------------------
 
