@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,17 @@ from kinesym.internal.grid import grid_error
 from kinesym.internal.refine import no_longer_falls, refined_trials, too_many_nodes
 from kinesym.internal.trajectories import Open, found_trajectory, idle, undetermined
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Solved, Start, check_driver
+from kinesym.runtime.ipopt.driver import Bounds, Solved, Start, check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.native import Workspace
+from kinesym.runtime.nlp.delays import NEVER, SOLVES
+from kinesym.runtime.nlp.delays import settled as settled_delays
 from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
-from kinesym.runtime.results.estimates import Estimates, Noise
+from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.noise import (
     first_std,
@@ -38,6 +41,7 @@ from kinesym.runtime.results.noise import (
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 from kinesym.verification import verified
@@ -159,14 +163,30 @@ class Collocation(Fitted):
         multipliers: tuple[Array, Array, Array] | None,
         chosen: SolverOptions,
         progress: bool | None,
-    ) -> tuple[Solution, Workspace | None]:
-        """One solution from a free vector, and what its solver has left."""
-        start = time.perf_counter()
-        self._check_finite(z)
-        nlp = self._gauss_newton if chosen.hessian == "gauss-newton" else self.nlp
+    ) -> tuple[Collocation, Solution, Workspace | None]:
+        """One solution from a free vector, and what its solver has left; and this problem, with
+        samples placed where they lie with delays that were found."""
+        self._placed_at(z)._check_finite(z)
+
+        def solved(
+            trials: Sequence[Experiment], start: Start, bounds: Bounds
+        ) -> tuple[tuple[Collocation, float], Solved]:
+            begin = time.perf_counter()
+            problem = self if trials is self.trials else self._on(trials)
+            nlp = problem._gauss_newton if chosen.hessian == "gauss-newton" else problem.nlp
+            asked = replace(problem._ipopt(nlp), bounds=bounds)
+            found = solve(asked, start, chosen, report)
+            return (problem, time.perf_counter() - begin), found
+
+        given = (self.trials, Start(z, multipliers), self.variable_bounds)
         with iteration_line(progress) as report:
-            result = solve(self._ipopt(nlp), Start(z, multipliers), chosen, report)
-        return self._solution(result, time.perf_counter() - start), result.workspace
+            made = settled_delays(self._about, self.layout, *given, solved)
+        solutions = [problem._solution(found, seconds) for (problem, seconds), found in made]
+        (problem, _), last = made[-1]
+        solution = reduce(after, solutions)
+        if len(made) == SOLVES and not last.status.success:
+            solution = replace(solution, message=NEVER)
+        return problem, solution, last.workspace
 
     def _fitted(
         self,
@@ -178,11 +198,12 @@ class Collocation(Fitted):
         """The solution from the free vector of a guess, with standard deviations that are not known
         and the error of its grid."""
         multipliers, known = self._multipliers(guess), dict[str, float]()
-        if self._noisy:
+        if self._integrated:
             return self._of_largest_likelihood(z, guess, chosen, progress)
         if not self._reweighs:
             chosen = scaled(chosen, scale_of(self.trials, {}) if self._pooled else 1.0)
-            return self._judged(self._certified(*self._solved(z, multipliers, chosen, progress)))
+            problem, solution, workspace = self._solved(z, multipliers, chosen, progress)
+            return problem._judged(problem._certified(solution, workspace))
         if isinstance(guess, Solution):
             known = {group: s for group, s in guess.estimated_std.items() if s > 0.0}
 
@@ -193,13 +214,13 @@ class Collocation(Fitted):
             mine = scaled(chosen, scale_of(self.trials, std))
             if last is None:
                 begin = (z, multipliers if known else None)
-                found, workspace = problem._solved(*begin, mine, progress)
+                problem, found, workspace = problem._solved(*begin, mine, progress)
             else:
                 before, used = last
                 ratio = float(np.exp(np.mean([2.0 * np.log(used[g] / std[g]) for g in std])))
                 y, low, high = (ratio * each for each in multipliers_of(before))
                 begin = (before.free_vector, (y, low, high))
-                later, workspace = problem._solved(*begin, mine, progress)
+                problem, later, workspace = problem._solved(*begin, mine, progress)
                 found = after(before, later)
             if not found.success:
                 return (found, std), None if found.status is Solve.INTERRUPTED else []
@@ -211,22 +232,31 @@ class Collocation(Fitted):
         if not noise:
             return solution
         std = {**first_std(self.trials), **{n.group: n.std for n in noise if n.std > 0.0}}
-        problem = self._on([trial.with_std(std) for trial in self.trials])
+        problem = self._on([trial.with_std(std) for trial in self.trials]).on_grid_of(solution)
         return self._judged(problem._certified(solution))
 
     def _of_largest_likelihood(
         self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
     ) -> Solution:
-        """The solution with the parameters, intensities of noise and standard deviations of the
-        largest marginal likelihood."""
+        """The solution with the parameters, distributions of random effects, intensities of noise
+        and standard deviations of the largest marginal likelihood."""
         start = time.perf_counter()
         self._check_finite(z)
-        std = first_std(self.trials)
-        if isinstance(guess, Solution):
-            std |= {group: s for group, s in guess.estimated_std.items() if s > 0.0}
+        std, some = first_std(self.trials), self._population
+        known = guess if isinstance(guess, Solution) else None
+        if some and (known is None or list(known.parameters) != self._rows):
+            known = self._of_each_owner(z, guess, chosen, progress)
+            z = z if known is None else known.free_vector
+        if known is not None:
+            std |= {group: s for group, s in known.estimated_std.items() if s > 0.0}
+        h, limits = some.start(self.layout.parameter_values(z), self._errors(z, known))
+        if known is not None and set(some.names) <= set(known.parameters):
+            h = np.clip(some.from_natural(known.parameters), *limits)
         with iteration_line(progress) as report:
-            found = self._marginal(std, chosen, report).estimated(z, list(std.values()))
-        problem = self._on(found.best.trials) if found.std else self
+            made = self._marginal(std, limits, chosen, report)
+            found = made.estimated(z, h, list(std.values()))
+        problem = self._with_priors(found.priors)
+        problem = problem._on(found.best.trials) if found.std else problem
         solution = problem._solution(found.best.found, time.perf_counter() - start)
         counts = {group: len(y) for group, y in samples_of(self.trials).items()}
         noise = [Noise(group, s, counts[group], np.inf) for group, s in found.std.items()]
@@ -240,6 +270,23 @@ class Collocation(Fitted):
             log_likelihood=found.log_likelihood,
         )
         return self._judged(problem._certified(solution))
+
+    def _of_each_owner(
+        self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
+    ) -> Solution | None:
+        """A fit in which each owner of a random effect is for itself, where that can be."""
+        if self._noisy:
+            return None
+        found = self._without_population()._fitted(z, guess, chosen, progress)
+        return found if found.success else None
+
+    def _errors(self, z: Array, known: Solution | None) -> Array:
+        """Standard errors of the parameters in z, (r,), NaN where not known."""
+        found = dict[str, float]()
+        for about in known.uncertainty if known is not None else ():
+            found |= zip(about.names, about.deviations().tolist(), strict=True)
+        names = self.layout.parameters
+        return np.array([found.get(n, np.nan) for n in names]) / self.layout.parameter_slopes(z)
 
     def _until(
         self,
@@ -332,11 +379,11 @@ class Collocation(Fitted):
             about = self._uncertainty(solution, kkt)
             variance = self._variance(solution)
             error = grid_error(*made, solution, kkt, self.variable_bounds, variance)
-            if about and error.deviations:
+            if isinstance(about, Uncertainty) and error.deviations:
                 own = zip(about.names, map(float, about.deviations()), strict=True)
                 known = {name: sd for name, sd in own if not np.isnan(sd)}
                 error = replace(error, deviations={**error.deviations, **known})
-            if self._noisy:  # the shifts are those with the parameters held
+            if self._integrated:  # the shifts are those with the parameters held
                 error = replace(error, parameters={}, deviations={})
             solution = self._asked_again(solution, about)
             with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
@@ -379,11 +426,12 @@ class Collocation(Fitted):
             message=message,
             status=found.status,
             objective=found.objective,
-            parameters=Estimates(self._parameters(found.z)),
+            parameters=Estimates(self._estimates(found.z)),
             known=shared_values(self._known),
             trials=trials,
             notes=[
                 *(poor_fits(trials) if self.symbolic.objective.least_squares else ()),
+                *self._gaps,
                 *shown.notes,
             ],
             free_vector=found.z,
@@ -402,6 +450,7 @@ class Collocation(Fitted):
                 "arrays": self.layout.arrays,
                 "held": sorted(self.layout.held),
                 "log_scale": sorted(self.symbolic.log_scale),
+                **({"delays": self._delays} if self.symbolic.delays else {}),
             },
             log=found.log,
         )

@@ -1,7 +1,7 @@
 """Multibody models of open trees: bodies, joints, bases, and the tree that makes the model."""
 
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
-from kinesym.symbolic.multibody.bodies import Body, Load
+from kinesym.symbolic.multibody.bodies import Body, Imu, Load
 from kinesym.symbolic.multibody.joints import (
     Fixed,
     Free,
@@ -20,6 +20,7 @@ __all__ = [
     "Fixed",
     "FixedBase",
     "Free",
+    "Imu",
     "Load",
     "Oriented",
     "Planar",

@@ -290,7 +290,7 @@ class Shooting:
             fine = [trial.refined(parts) for trial in known]
             return self._make(replace(given, trials=known, fine=fine))
 
-        about = (finer, weighed, remeasured, combination, self.trials)
+        about = (finer, weighed, remeasured, combination, self.trials, given.gaps)
         return Identification(trials, self.bounds, *about, dict(self.timings))
 
     @cached_property

@@ -215,6 +215,11 @@ class Points:
         on_scale = [p for p in symbols if name_of(p) in self.problem.log_scale]
         return {**found, **dict(zip(on_scale, self.scaled, strict=True))}
 
+    def entry(self, p: sp.Symbol) -> int:
+        """The value of an unknown parameter in terms of z."""
+        node = self._parameters()[p]
+        return self.scaled.get(node, node)
+
     def boundary(self, e: sp.Expr, first: Lowering, last: Lowering) -> int:
         """A condition in which `at_start` and `at_end` stand for values at the two ends."""
         table: dict[sp.Basic, int] = {}

@@ -19,7 +19,7 @@ from kinesym.codegen.family import (
 )
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.phases import contact_rows
-from kinesym.codegen.timed import Rates, slot_arguments, timed
+from kinesym.codegen.timed import Rates, moved_signals, signal_places, slot_arguments, timed
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
@@ -30,11 +30,6 @@ def collocation_family(problem: Problem, scheme: CollocationScheme) -> Family:
     belong there."""
     s = Interval(problem, scheme)
     return _at_knots(s) if scheme.explicit_start else _at_stages(s)
-
-
-def signal_places(scheme: CollocationScheme) -> Sequence[float]:
-    """Where in an interval signals are needed, besides nodes that are stages."""
-    return scheme.inner if scheme.explicit_start else scheme.nodes
 
 
 def measured_places(scheme: CollocationScheme) -> list[tuple[float, float]]:
@@ -70,7 +65,7 @@ class Interval(Points):
             for k, _ in enumerate(measured_places(scheme), start=1)
         ]
         step, begin = self.group("h", ["step"]), self.group("t", ["time"])
-        ends = self.s if scheme.explicit_start else ()
+        ends = self.s if scheme.explicit_start or moved_signals(problem) else ()
         samples = (argument for pair in self.measured for argument in pair)
         self.slots = [[self.group(*each) for each in row] for row in slot_arguments(problem)]
         slots = (argument for row in self.slots for argument in row)

@@ -5,6 +5,9 @@ passed, the sample, its weight, zero in an empty slot, and known signals are dat
 are on the polynomial of the scheme: through the knots, or, where the knots are the stages
 (Lobatto IIIA), with the rates there (Hairer, Norsett, Wanner, Solving Ordinary Differential
 Equations I, II.7.7). What is known at the stages is on the polynomial through these.
+
+With an unknown delay tau the share is s - tau/h, s that at which the sample was taken, and known
+signals are on the polynomial through the nodes and the stages.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from kinesym.codegen.lower import Lowering
 from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.schemes import CollocationScheme
 
 if TYPE_CHECKING:
     from kinesym.codegen.intervals import Interval
@@ -30,21 +34,35 @@ if TYPE_CHECKING:
 Rates = Sequence[Mapping[sp.Basic, int]]
 
 
+def signal_places(scheme: CollocationScheme) -> Sequence[float]:
+    """Where in an interval signals are needed, besides nodes that are stages."""
+    return scheme.inner if scheme.explicit_start else scheme.nodes
+
+
 def slot_arguments(problem: Problem) -> list[list[tuple[str, list[str]]]]:
     """Of each channel the arguments of its slots, each a name and what it holds: shares, samples,
-    weights, and signals, each of which has a number per slot."""
+    weights, signals, each of which has a number per slot, and by how much shares fall with a delay
+    that is unknown."""
     found = []
-    for c, (name, expression) in enumerate(problem.timed.items()):
+    for c, name in enumerate(problem.timed):
         slots = [str(k) for k in range(problem.slots[name])]
-        known = [f"{s}.{k}" for s in signals_needed(problem, expression) for k in slots]
-        found.append([(f"at{c}", slots), (f"ya{c}", slots), (f"wa{c}", slots), (f"sa{c}", known)])
+        known = [f"{s}.{k}" for s in signals_of_slots(problem, name) for k in slots]
+        row = [(f"at{c}", slots), (f"ya{c}", slots), (f"wa{c}", slots), (f"sa{c}", known)]
+        found.append([*row, (f"da{c}", slots if name in problem.delays else [])])
     return found
 
 
-def signals_needed(problem: Problem, expression: sp.Expr) -> list[str]:
-    """Known signals on which an expression depends."""
-    used = _needed(problem, expression)
-    return [name_of(s) for s in problem.signals if used is None or s in used]
+def signals_of_slots(problem: Problem, name: str) -> list[str]:
+    """Known signals that a channel needs at the times of its samples; none if these are unknown."""
+    used = _needed(problem, problem.timed[name])
+    known = () if name in problem.delays else problem.signals
+    return [name_of(s) for s in known if used is None or s in used]
+
+
+def moved_signals(problem: Problem) -> bool:
+    """Whether signals are needed at times that an unknown delay moves."""
+    used = [_needed(problem, problem.timed[name]) for name in problem.delays]
+    return bool(problem.signals) and any(u is None or u & {*problem.signals} for u in used)
 
 
 def _needed(problem: Problem, expression: sp.Expr) -> set[sp.Basic] | None:
@@ -59,9 +77,9 @@ def timed(s: Interval, rates: Rates = ()) -> tuple[list[Square], list[int]]:
     there."""
     problem, squares, values = s.problem, list[Square](), list[int]()
     for (name, expression), row in zip(problem.timed.items(), s.slots, strict=True):
-        at, y, w, known = (s.nodes(argument) for argument in row)
-        names, count = signals_needed(problem, expression), problem.slots[name]
-        for k, share in enumerate(at):
+        at, y, w, known, falls = (s.nodes(argument) for argument in row)
+        names, count = signals_of_slots(problem, name), problem.slots[name]
+        for k, share in enumerate(_moved(s, name, at, falls)):
             signals = dict(zip(names, known[k::count], strict=True))
             lower = _Slot(s, f"{name}.{k}", share, rates).lowering(expression, signals)
             squares += squares_of(s, lower, {name: expression}, [y[k]], [w[k]])
@@ -69,9 +87,19 @@ def timed(s: Interval, rates: Rates = ()) -> tuple[list[Square], list[int]]:
     return squares, values
 
 
+def _moved(s: Interval, name: str, shares: Sequence[int], falls: Sequence[int]) -> Sequence[int]:
+    """Shares in terms of z, with the delay of a channel if that is unknown."""
+    if name not in s.problem.delays:
+        return shares
+    g, T = s.graph, s.nodes(s.T)
+    delay = s.entry(s.problem.delays[name])
+    relative = g.mul(delay, g.inv(T[0])) if T else delay
+    return [g.sub(at, g.mul(relative, by)) for at, by in zip(shares, falls, strict=True)]
+
+
 class _Slot:
-    """A place in an interval, whose `share` is data; label : of the symbols that stand for what has
-    values there."""
+    """A place in an interval, whose `share` is data, or moves with a delay; label : of the symbols
+    that stand for what has values there."""
 
     def __init__(self, s: Interval, label: str, share: int, rates: Rates) -> None:
         self.s, self.label, self.share, self.rates = s, label, share, rates
@@ -80,7 +108,11 @@ class _Slot:
         """A translator of an expression at this place."""
         s, used = self.s, _needed(self.s.problem, expression)
         values = self._states(used) | self._inputs(used)
-        values |= {f: signals[name_of(f)] for f in s.problem.signals if name_of(f) in signals}
+        for f in s.problem.signals:
+            if name_of(f) in signals:
+                values[f] = signals[name_of(f)]
+            elif used is None or f in used:
+                values[f] = self._signal(s.problem.signals.index(f))
         at = At(values, self._time())
         return s.lowering(at, self._slopes(at) if used is None else ())
 
@@ -141,6 +173,18 @@ class _Slot:
             held = name_of(symbol) in problem.held
             found[symbol] = [begin] if held else [begin, *within, end]
         return found
+
+    def _signal(self, number: int) -> int:
+        """A known signal on the polynomial through the nodes and what is between; the left node if
+        it is held."""
+        s = self.s
+        begin, *within, end = (s.nodes(row)[number] for row in (s.s[0], *s.between, s.s[1]))
+        name = name_of(s.problem.signals[number])
+        if name in s.problem.held:
+            return begin
+        pairs = dict(zip((0.0, *signal_places(s.scheme), 1.0), (begin, *within, end), strict=True))
+        value = _mixed(s.graph, _basis(s.graph, [*pairs], self.share), [*pairs.values()])
+        return s.link(f"{name} at {self.label}", value)
 
     def _time(self) -> int:
         g, s = self.s.graph, self.s

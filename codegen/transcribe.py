@@ -25,11 +25,11 @@ from kinesym.codegen.derive import (
     pullback,
 )
 from kinesym.codegen.family import Ends, Family, Points, Square, integrates_on_intervals, squares_of
-from kinesym.codegen.intervals import collocation_family, measured_places, signal_places
+from kinesym.codegen.intervals import collocation_family, measured_places
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.phases import contact_rows, contacts_at, link_family
 from kinesym.codegen.steps import costs_of_steps
-from kinesym.codegen.timed import signals_needed
+from kinesym.codegen.timed import signal_places, signals_of_slots
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
@@ -115,8 +115,9 @@ def _description(problem: Problem) -> dict[str, object]:
 def _special(problem: Problem) -> dict[str, object]:
     """What is special about unknown parameters and measurements, if there is something."""
     timed = [
-        {"name": name, "slots": problem.slots[name], "signals": signals_needed(problem, e)}
-        for name, e in problem.timed.items()
+        {"name": name, "slots": problem.slots[name], "signals": signals_of_slots(problem, name)}
+        | ({"delay": name_of(problem.delays[name])} if name in problem.delays else {})
+        for name in problem.timed
     ]
     found = {
         "timed": timed,

@@ -13,6 +13,7 @@ from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import BooleanAtom
 
 from kinesym.checks import check_name, check_text, listed, mapping, shown
+from kinesym.symbolic.delayed import delayed, undelayed
 from kinesym.symbolic.expression import real_expression, real_expressions
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 
@@ -131,6 +132,12 @@ class Declared:
             **{f"the limit {sentence!r}": e for sentence, e in self.limits.items()},
         }
         atoms = {label: atoms_of(e) for label, e in labelled.items()}
+        for label, e in labelled.items():
+            if (undelayed(e) if label.startswith("output ") else e).has(delayed):
+                raise ValueError(
+                    f"{where}: {label} contains a sensor with a delay; it must be an output of its "
+                    "own, or stand in sensors={...}"
+                )
         for label, found in atoms.items():
             check_atoms(found, known, rates, f"{where}: {label}")
         in_equations = atoms_of(*self.through(self.equations))

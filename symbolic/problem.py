@@ -10,6 +10,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.declared import atoms_of, check_atoms
+from kinesym.symbolic.delayed import undelayed
 from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
@@ -28,7 +29,8 @@ class Problem:
     signals : trajectories that are known, by name: the other inputs of the model, and functions of
         time that appear only in the objective or in path conditions.
     measurements : measured states, inputs and outputs, by name. slots : of those that have times of
-        their own, how many samples an interval may hold.
+        their own, how many samples an interval may hold. delays : of those the unknown parameter
+        that says how long before a sample was what it shows [s].
     path : expressions that are bounded at every node and stage; boundary : expressions of
         `at_start(...)` and `at_end(...)`.
     held : inputs and signals that are constant between nodes (zero-order hold). linear : unknown
@@ -64,6 +66,7 @@ class Problem:
     log_scale: frozenset[str] = frozenset()
     priors: Sequence[str] = ()
     slots: Mapping[str, int] = field(default_factory=dict, hash=False)
+    delays: Mapping[str, sp.Symbol] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -320,7 +323,7 @@ def _check_boundary(
 def measured_expressions(model: Model, names: Sequence[str]) -> dict[str, sp.Expr]:
     """The expression behind each measured name: a state, an input or an output."""
     known: dict[str, sp.Expr] = {name_of(x): x for x in (*model.states, *model.inputs)}
-    known.update(model.outputs)
+    known.update({name: undelayed(e) for name, e in model.outputs.items()})
     for name in names:
         what = f"measurement {name} is neither a state, an input nor an output of"
         check_known(name, known, f"{what} model {model.name}")

@@ -16,9 +16,16 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
-from kinesym.internal.parameters import checked_unknowns, known_values, priors_of
+from kinesym.internal.delays import delayed
+from kinesym.internal.parameters import (
+    checked_unknowns,
+    known_values,
+    priors_of,
+    without_distribution,
+)
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
+from kinesym.internal.population import Numbers, population
 from kinesym.internal.problem import (
     check_index,
     highest_index,
@@ -41,15 +48,17 @@ from kinesym.runtime.nlp.collocation import (
     variable_bounds,
     within,
 )
+from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
+from kinesym.symbolic.delayed import delays_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, names_of
-from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
 
@@ -76,40 +85,51 @@ class Discretised:
         sensors: Mapping[str, Any] | None = None,
         noise: Mapping[Any, Any] | None = None,
     ) -> None:
-        self._noisy, system = bool(noise), with_sensors(system, sensors)
+        self._noisy, system, aim = bool(noise), with_sensors(system, sensors), objective
         if noise:
-            arguments = (noise, unknown, known, unknown_inputs, objective)
-            system, unknown, known, unknown_inputs, objective = driven(system, *arguments)
+            asked = (noise, unknown, known, unknown_inputs, objective)
+            system, unknown, known, unknown_inputs, objective = driven(system, *asked)
         given = posed(system, trials, unknown_inputs, path, boundary)
         self.model = model = given.model
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)
+        self._priors: Numbers = priors_of(self._unknown)
         free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
         self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
             most = highest_index(self._scheme.name)
             check_index(model, most, f"the scheme {self._scheme.title}")
+        values = {} if known is None else known
+        self._known = known_values(model, self._unknown, values, given.trials)
+        late = delayed(
+            given.trials, delays_of(model.outputs), self._unknown, self._known, self._noisy
+        )
+        self._gaps = late.gaps
         self.symbolic = symbolic_problem(
             model,
-            given.trials,
+            late.trials,
             self._unknown,
             free,
             self._scheme,
             given.objective if objective is None else objective,
             given.contacts,
+            late.unknown,
             **given.conditions,
         )
-        values = {} if known is None else known
-        self._known = known_values(model, self._unknown, values, given.trials)
         self._bounds = named_bounds(model, self._unknown, free, {} if bounds is None else bounds)
-        warn_of_degrees(model, given.trials)
+        warn_of_degrees(model, late.trials)
 
         check_compiler()  # before any long work
         warn_if_missing()
         self.timings = {"derive": 0.0, "compile": 0.0}
         self.program, self._built = self._transcribed("exact")
         self._condition_bounds = given.bounds(self.symbolic)
-        self._place(given.trials)
+        self._place(late.trials)
+        if self._population and aim not in (None, LeastSquares()):
+            raise ValueError(
+                "with an unknown mean or sd the objective is the likelihood of the measurements; "
+                "leave objective out"
+            )
 
     def _place(self, trials: Sequence[Experiment]) -> None:
         """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""
@@ -117,6 +137,7 @@ class Discretised:
         self._start: Solution | None = None
         self.nlp = self._nlp(self._built, trials)
         self.layout = self.nlp.layout
+        self._population = population(self._unknown, self.layout.owned)
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
@@ -147,6 +168,25 @@ class Discretised:
         made._place(trials)
         return made
 
+    def _with_priors(self: _Same, numbers: Numbers) -> _Same:
+        """The same problem, and library, with means and standard deviations that were unknown."""
+        if not numbers:
+            return self
+        made = copy(self)
+        made._priors = {**self._priors, **numbers}
+        return made._on(self.trials)
+
+    def _without_population(self: _Same) -> _Same:
+        """The same, and library, with nothing known of the distributions that are unknown."""
+        made = copy(self)
+        made._unknown = {name: without_distribution(p) for name, p in self._unknown.items()}
+        return made._on(self.trials)
+
+    def _placed_at(self: _Same, z: Array) -> _Same:
+        """This problem with all samples in the intervals where unknown delays place them at z."""
+        delays = delays_at(self._about, self.layout, z)
+        return self if fit(self.trials, delays) else self._on(placed(self.trials, delays))
+
     def __repr__(self) -> str:
         count, nodes = len(self.trials), sum(self.layout.nodes)
         return (
@@ -159,11 +199,14 @@ class Discretised:
         """The program with this Hessian, built."""
         start = time.perf_counter()
         program, built = _transcribed(self.symbolic, tuple(self.symbolic.measurements), hessian)
-        seconds = time.perf_counter() - start
+        self._count(time.perf_counter() - start, built)
+        return program, built
+
+    def _count(self, seconds: float, built: Built) -> None:
+        """Add the time that a library took."""
         compiling = built.compile if built.compile < seconds else 0.0  # it was kept
         self.timings["derive"] += seconds - compiling
         self.timings["compile"] += compiling
-        return program, built
 
     @cached_property
     def _residuals(self) -> NLP:
@@ -175,10 +218,8 @@ class Discretised:
     @cached_property
     def _residual_library(self) -> Built:
         start = time.perf_counter()
-        program = residual_program(self.symbolic)
-        derive, built = time.perf_counter() - start, realise(program)
-        self.timings["derive"] += derive + built.derive
-        self.timings["compile"] += built.compile
+        built = _with_residuals(self.symbolic, tuple(self.symbolic.measurements))
+        self._count(time.perf_counter() - start, built)
         return built
 
     @cached_property
@@ -192,7 +233,7 @@ class Discretised:
         return self._nlp(built, self.trials)
 
     def _nlp(self, built: Built, trials: Sequence[Experiment]) -> NLP:
-        return make_nlp(built, trials, self._known, self._threads, priors_of(self._unknown))
+        return make_nlp(built, trials, self._known, self._threads, self._priors)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
@@ -271,21 +312,25 @@ class Discretised:
 
     def cost(self, z: Array) -> float:
         """The objective at z."""
-        return self.nlp.cost(self._free(z))
+        z = self._free(z)
+        return self._placed_at(z).nlp.cost(z)
 
     def cost_gradient(self, z: Array) -> Array:
         """Its gradient, (n_variables,)."""
-        return self.nlp.gradient(self._free(z))
+        z = self._free(z)
+        return self._placed_at(z).nlp.gradient(z)
 
     def residuals(self, z: Array) -> Array:
         """(modelled - measured)/std of the samples that are not missing, (n_samples,), with std = 1
         where it is not known: by trial, then what is measured between nodes, at nodes, and at the
         ends; there by channel; there in time. Raises `ValueError` without `LeastSquares`."""
-        return self._residuals.residuals(self._free(z))
+        z = self._free(z)
+        return self._placed_at(z)._residuals.residuals(z)
 
     def residual_jacobian(self, z: Array) -> csr_array:
         """Their derivatives, (n_samples, n_variables)."""
-        return self._residuals.residual_jacobian(self._free(z))
+        z = self._free(z)
+        return self._placed_at(z)._residuals.residual_jacobian(z)
 
     def constraints(self, z: Array) -> Array:
         """The constraints at z, (n_constraints,): equations, path conditions, boundary conditions
@@ -302,8 +347,8 @@ class Discretised:
     ) -> csr_array:
         """Second derivatives of cost_factor * cost + multipliers . constraints, symmetric."""
         rows, columns = self.nlp.hessian_structure.arrays()
-        given = _vector(multipliers, "the multipliers", self.n_constraints)
-        values = self.nlp.hessian(self._free(z), given, cost_factor)
+        given, z = _vector(multipliers, "the multipliers", self.n_constraints), self._free(z)
+        values = self._placed_at(z).nlp.hessian(z, given, cost_factor)
         off = rows != columns
         entries = (
             np.concatenate([values, values[off]]),
@@ -334,6 +379,21 @@ class Discretised:
         values = self.layout.owned.natural(self.layout.parameter_values(z))
         return dict(zip(self.layout.parameters, map(float, values), strict=True))
 
+    def _estimates(self, z: Array) -> dict[str, float]:
+        """The parameters, what is unknown of distributions before the random effects."""
+        found, some = self._parameters(z), self._population
+        h = some.natural(some.entries(self._priors)).tolist()
+        found |= dict(zip(some.names, h, strict=True))
+        return {name: found[name] for name in self._rows}
+
+    @property
+    def _rows(self) -> list[str]:
+        """Names of the estimates, in order."""
+        names, random = self.layout.parameters, self._population.random
+        fixed = [name for name, drawn in zip(names, random, strict=True) if not drawn]
+        drawn = [name for name in names if name not in fixed]
+        return [*fixed, *self._population.names, *drawn]
+
     def _parameters_of(self, z: Array, trial: int) -> dict[str, float]:
         """All parameters of a trial, known ones too, without the names of their owners."""
         values = map(float, self.layout.parameters_of(z, trial))
@@ -346,7 +406,7 @@ class Discretised:
         """Whether `solution` has the free vector and the constraints of this problem."""
         layout, other = self.layout, solution.problem
         return (
-            list(solution.parameters) == list(layout.parameters)
+            list(solution.parameters) == self._rows
             and other.get("nodes") == layout.nodes
             and other.get("arrays") == layout.arrays
             and other.get("scheme") == self.symbolic.scheme.name
@@ -367,6 +427,12 @@ def _transcribed(
     program = transcribe(problem, hessian)
     program = with_point(program, problem) if hessian == "exact" else program
     return program, realise(program)
+
+
+@lru_cache(maxsize=4)
+def _with_residuals(problem: Problem, measurements: tuple[str, ...]) -> Built:
+    """The library of the residuals of a problem, kept as `_transcribed` is."""
+    return realise(residual_program(problem))
 
 
 def _vector(values: ArrayLike, what: str, size: int) -> Array:

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kinesym import checks
 from kinesym.internal.bands import found_bands, slopes_library
@@ -16,16 +17,19 @@ from kinesym.internal.discretised import Discretised
 from kinesym.internal.inference import CollocationInference
 from kinesym.internal.likelihood import log_likelihood, priors_of_inputs
 from kinesym.internal.marginal import Marginal
+from kinesym.internal.pipeline import with_data
+from kinesym.internal.population import Numbers
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
+from kinesym.runtime.nlp.delays import placed
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.bands import Bands
-from kinesym.runtime.results.estimates import Noise, Uncertainty
+from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -63,7 +67,9 @@ class Fitted(Discretised):
         """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is
         the same. Raises `ValueError` for a solution of another problem."""
         if self._fits(solution):
-            return self
+            delays = solution.problem.get("delays", [])
+            same = not delays or delays == self._delays
+            return self if same else self._on(placed(self.trials, delays))
         grids = [run.time for run in solution.trials]
         if self.layout.free_duration:
             grids = [(t - t[0]) / (t[-1] - t[0]) for t in grids]
@@ -71,8 +77,17 @@ class Fitted(Discretised):
             pairs = zip(self.trials, grids, strict=True)
             made = self._on([trial.on_grid(grid) for trial, grid in pairs])
             if made._fits(solution):
-                return made
+                return made.on_grid_of(solution)
         raise ValueError("this is a solution of another problem, or by another scheme")
+
+    @property
+    def _delays(self) -> list[dict[str, float]]:
+        """Of each trial, at which unknown delays samples are placed; nothing if there are none."""
+        names = self.symbolic.delays
+        return [
+            {name: own.delay for name, own in trial.timed.items() if name in names}
+            for trial in (self.trials if names else ())
+        ]
 
     def covariance(self, solution: Solution) -> Array:
         """Covariance of the identified parameters, (r, r), from the curvature at a solution.
@@ -85,7 +100,7 @@ class Fitted(Discretised):
         not converged, determines none of them, or nothing tells a `std` that is not given.
         """
         problem, known = self._converged(solution, "covariance")
-        if self._noisy:
+        if self._integrated:
             return solution.uncertainty[0].covariance
         found = problem._covariance(known, problem._kkt(known))
         words = "; ".join(found.notes)
@@ -137,7 +152,7 @@ class Fitted(Discretised):
         made = (problem.nlp, problem.trials, problem._kkt(known))
         values = [run.parameters for run in known.trials]
         seen = self.on_grid_of(solution)._seen(known.free_vector)
-        return log_likelihood(self.symbolic, *made, known.objective, values, seen)
+        return log_likelihood(self.symbolic, *made, known.objective, values, problem._drawn, seen)
 
     def _seen(self, z: Array) -> Array:
         """The Hessian of the first samples, by which the start is measured; see `log_volume`."""
@@ -147,11 +162,11 @@ class Fitted(Discretised):
     def _of_first_samples(self) -> NLP:
         """Standard deviations that are not known are those of the samples: the unit of volume must
         not depend on what is to be found. With noise only the first samples tell of the start;
-        later ones would make much of a start that lasts, and so favour little damping. Unknown
-        inputs without a prior are seen by all."""
+        later ones would make much of a start that lasts, and so favour little damping. Without it,
+        and of unknown inputs without a prior, all do."""
         std, least = first_std(self.trials), _PER_STATE * len(self.layout.states)
-        anywhere = len(self.symbolic.unknown_inputs) > len(priors_of_inputs(self.symbolic))
-        share = 1.0 if anywhere else _FIRST
+        priors = priors_of_inputs(self.symbolic)
+        share = _FIRST if 0 < len(self.symbolic.unknown_inputs) == len(priors) else 1.0
         first = [trial.with_std(std).begun(share, least) for trial in self.trials]
         return self._nlp(self._built, first)
 
@@ -165,7 +180,12 @@ class Fitted(Discretised):
         checks.check_kind(solution, Solution, "kinesym")
         if not solution.success:
             raise ValueError(f"no {what} without convergence: {solution.message}")
-        return self.on_grid_of(solution)._with_std_of(solution, what)
+        problem = self.on_grid_of(solution)
+        some = problem._population
+        if some:
+            h = some.from_natural(solution.parameters)
+            problem = problem._with_priors(some.numbers(h))
+        return problem._with_std_of(solution, what)
 
     def _ipopt(self, nlp: NLP) -> IpoptProblem:
         """The nonlinear program for IPOPT."""
@@ -177,13 +197,13 @@ class Fitted(Discretised):
             self.layout.stages(),
         )
 
-    def _asked_again(self, solution: Solution, about: Uncertainty | None) -> Solution:
-        """The solution of a fit with what is known of its errors, and the problem to ask more. The
-        matrix is made again when it is asked for: a solution must not keep its factors in memory.
-        """
-        if about is None:
-            return solution
-        if self._noisy:
+    def _asked_again(self, solution: Solution, about: Uncertainty | str) -> Solution:
+        """The solution of a fit with what is known of its errors, or why nothing is, and the
+        problem to ask more. The matrix is made again when it is asked for: a solution must not keep
+        its factors in memory."""
+        if isinstance(about, str):
+            return replace(solution, notes=[*solution.notes, *([about] if about else [])])
+        if self._integrated:
             return replace(solution, inference=_not_asked)
         z, multipliers = solution.free_vector, multipliers_of(solution)
         found = Solved(z, multipliers, solution.objective, solution.status, 0.0, "")
@@ -225,7 +245,12 @@ class Fitted(Discretised):
     @property
     def _reweighs(self) -> bool:
         """Whether estimates depend on standard deviations that are unknown."""
-        return self._unknown_std and not self._pooled and (self._noisy or not self._mixed)
+        return self._unknown_std and not self._pooled and (self._integrated or not self._mixed)
+
+    @property
+    def _integrated(self) -> bool:
+        """Whether the parameters are those of the largest marginal likelihood."""
+        return self._noisy or bool(self._population)
 
     @property
     def _loss(self) -> RobustLoss | None:
@@ -260,10 +285,26 @@ class Fitted(Discretised):
         )
         return problem, known
 
+    @property
+    def _drawn(self) -> tuple[NDArray[np.bool_], float]:
+        """Which parameter values are random effects, and -2 log of the heights of their densities
+        with the distributions that this problem has."""
+        some = self._population
+        return some.random, some.heights(some.entries(self._priors))
+
     def _marginal(
-        self, std: Mapping[str, float], chosen: SolverOptions, report: Callable[[Iteration], None]
+        self,
+        std: Mapping[str, float],
+        limits: tuple[Array, Array],
+        chosen: SolverOptions,
+        report: Callable[[Iteration], None],
     ) -> Marginal:
-        """The likelihood with process noise as a function of parameters; std : a guess."""
+        """The likelihood with process noise or random effects as a function of parameters; std : a
+        guess. limits : of what is unknown of distributions."""
+
+        def on(nlp: NLP, trials: Sequence[Experiment], numbers: Numbers) -> NLP:
+            return with_data(nlp, trials, self._known, {**self._priors, **numbers})
+
         trials = [trial.with_std(std) for trial in self.trials] if std else self.trials
         return Marginal(
             symbolic=self.symbolic,
@@ -271,7 +312,9 @@ class Fitted(Discretised):
             problem=self._ipopt(self.nlp),
             trials=self.trials,
             groups=list(std),
-            on=partial(self._nlp, self._built),
+            on=on,
+            population=self._population,
+            limits=limits,
             seen=self._seen,
             idle=[end.place for end in self._ends.values() if not end.determined],
             chosen=chosen,
@@ -312,7 +355,7 @@ class Fitted(Discretised):
         if self._pooled:
             spread = solution.noise[0].std if solution.noise else np.nan
             return float(factor * spread**2)
-        if self._unknown_std and self._mixed and not self._noisy:
+        if self._unknown_std and self._mixed and not self._integrated:
             return np.nan
         return factor if solution.noise else 1.0
 
@@ -321,8 +364,8 @@ class Fitted(Discretised):
         objective = self.symbolic.objective
         if not (solution.success and objective.least_squares):
             return solution
-        notes = not_told(solution.noise)
-        if self._unknown_std and self._mixed and not self._noisy:
+        notes = not_told(solution.noise, self.trials)
+        if self._unknown_std and self._mixed and not self._integrated:
             names = listed(dict.fromkeys(groups_of(self.trials).values()))
             notes.append(GIVE_STD.format(names))
         if objective.loss is None and not self._mixed:
@@ -346,17 +389,17 @@ class Fitted(Discretised):
             covariance = self._sandwich(solution, kkt, found)
         return replace(found, covariance=covariance)
 
-    def _uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | None:
-        """What a solution of a fit tells of the errors of its parameters; nothing where standard
-        deviations are not known, or where it is no minimum."""
+    def _uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | str:
+        """What a solution of a fit tells of the errors of its parameters; "" where standard
+        deviations are not known, or a sentence on why it is no minimum."""
         names = self.layout.parameters
         variance = self._variance(solution)
         if not (self.symbolic.objective.least_squares and names) or np.isnan(variance):
-            return None
+            return ""
         try:
             found = self._covariance(solution, kkt)
-        except ValueError:
-            return None
+        except ValueError as error:
+            return f"{NO_ERRORS}: {error}"
         return Uncertainty(
             names=names,
             covariance=found.covariance,
@@ -390,11 +433,12 @@ class Fitted(Discretised):
         return np.asarray(shape * covariance)
 
     def _kkt(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
-        """The KKT matrix at a solution; with process noise that of the trajectories, with the
-        parameters held: what they minimise is no likelihood of parameters."""
-        bounds, r = self.variable_bounds, len(self.layout.parameters)
-        if self._noisy and r:
-            mine = self.layout.parameter_offset + np.arange(r)
+        """The KKT matrix at a solution; with process noise or random effects that of what is
+        integrated out, with the parameters held: what they minimise is no likelihood of
+        parameters."""
+        bounds = self.variable_bounds
+        if self._integrated:
+            mine = self.layout.parameter_offset + np.flatnonzero(~self._population.random)
             bounds = low, high = bounds[0].copy(), bounds[1].copy()
             low[mine] = high[mine] = solution.free_vector[mine]
         return kkt_at(
@@ -411,8 +455,8 @@ class Fitted(Discretised):
 
 def _not_asked() -> CollocationInference:
     raise ValueError(
-        "profiles, sandwiches and bootstraps are of trajectories without process noise; with "
-        "process noise use method='t', from the curvature of the likelihood"
+        "profiles, sandwiches and bootstraps are of parameters that the best trajectories tell; "
+        "with process noise or random effects use method='t', from the curvature of the likelihood"
     )
 
 

@@ -11,19 +11,20 @@ import numpy as np
 
 from kinesym.internal.combination import combination
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
+from kinesym.runtime.ipopt.driver import Bounds, IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.nlp.delays import settled
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.inference import Influences
 from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import Kkt, KktFactors
-from kinesym.runtime.statistics.leverage import free_directions
+from kinesym.runtime.statistics.leverage import followed, free_directions
 from kinesym.runtime.statistics.profile import Held
-from kinesym.runtime.statistics.sandwich import Influence
 from kinesym.runtime.statistics.undetermined import Projected, solver
 
 #: Iterations after which a neighbouring problem counts as not solved.
@@ -51,20 +52,24 @@ class CollocationInference:
     loss: RobustLoss | None
     factor: float
 
-    def influences(self) -> tuple[Sequence[Influence], float, float]:
+    def influences(self) -> Influences:
         """See `Inference`."""
         z, r = self.best.z, len(self.nlp.layout.parameters)
         unit = np.zeros((self.nlp.n_variables, r))
-        unit[self.nlp.layout.parameter_offset + np.arange(r), np.arange(r)] = 1.0
+        known = np.flatnonzero(~np.isnan(np.diag(self.about.covariance)))
+        unit[self.nlp.layout.parameter_offset + known, known] = 1.0
         columns = self._factors.solve(unit, np.zeros((self.nlp.n_constraints, r)))
         samples, e = self.residuals.samples, self.residuals.residuals(z)
         root = np.sqrt(samples.share)
         slope = e if self.loss is None else self.loss.slope(e / root) * root
         columns *= self.nlp.layout.parameter_slopes(z)
-        pulls = 2.0 * self.factor * (self.residuals.residual_jacobian(z) @ columns)
-        directions = free_directions(self.kkt)
-        taken = float(r if directions is None else directions)
-        return samples.influences(slope, pulls), float(samples.counts.sum()), taken
+        jacobian, directions = self.residuals.residual_jacobian(z), free_directions(self.kkt)
+        pulls, taken, basis = 2.0 * self.factor * (jacobian @ columns), float(r), None
+        if directions is not None:
+            taken = float(directions)
+            basis = followed(self.kkt, jacobian, self.factor, directions)
+        series, priors = samples.influences(slope, pulls, basis), pulls[np.isnan(samples.time)]
+        return Influences(series, float(samples.counts.sum()), taken, priors.T @ priors)
 
     def profile(self, name: str, level: float) -> Profile:
         """The profile likelihood of a parameter. The parameter is fixed by its bounds, so that
@@ -80,10 +85,10 @@ class CollocationInference:
         def held(value: float, near: Held) -> Held:
             z, multipliers = near.state
             guess = z + (value - near.value) * ahead
-            found = self._solved(self.nlp, guess, multipliers, place, value)
+            nlp, found = self._solved(self.trials, guess, multipliers, place, value)
             if not found.status.success:
                 return Held(value, np.inf, np.nan)
-            slope = self._slope(found, place)
+            slope = self._slope(nlp, found, place)
             return Held(value, found.objective, slope, (found.z, found.multipliers))
 
         z = self.best.z
@@ -109,7 +114,10 @@ class CollocationInference:
                     raise ValueError(f"{name} has no value at nodes; take a state with a rate")
                 N, place = layout.nodes[trial], layout.at_nodes.index(name)
                 slopes[layout.offsets[trial] + place * N + k % N] += slope
-        spread = self._factors.solve(slopes, np.zeros((self.nlp.n_constraints, 1)))[:, 0]
+        try:
+            spread = self._factors.solve(slopes, np.zeros((self.nlp.n_constraints, 1)))[:, 0]
+        except ValueError:  # nothing determines it
+            return found.value, np.nan
         variance = 2.0 * self.about.variance * float(slopes[:, 0] @ spread)
         return found.value, float(np.sqrt(variance)) if variance >= 0.0 else np.nan
 
@@ -119,7 +127,7 @@ class CollocationInference:
             trial.remeasured({name: y for (j, name), y in record.items() if j == k})
             for k, trial in enumerate(self.trials)
         ]
-        found = self._solved(self.on(trials), self.best.z, self.best.multipliers)
+        _, found = self._solved(trials, self.best.z, self.best.multipliers)
         if not found.status.success:
             return None
         return self.nlp.layout.parameter_values(self.nlp.layout.natural(found.z)).copy()
@@ -130,27 +138,38 @@ class CollocationInference:
 
     def _solved(
         self,
-        nlp: NLP,
+        trials: Sequence[Experiment],
         z: Array,
         multipliers: tuple[Array, Array, Array],
         place: int | None = None,
         value: float = 0.0,
-    ) -> Solved:
-        """The minimum near z, with the variable at a place held at a value if one is given."""
+    ) -> tuple[NLP, Solved]:
+        """The minimum near z, with the variable at a place held at a value if one is given, and
+        what it is the minimum of."""
         low, high = (bound.copy() for bound in self.problem.bounds)
         if place is not None:
             low[place] = high[place] = value
-        problem = replace(self.problem, callbacks=nlp.plans, bounds=(low, high))
         # tolerances are those of -2 log L, whatever the unit of the samples; Newton's steps pass
         # the acceptable ones but where rounding of large states keeps them there
-        options = {"obj_scaling_factor": 1.0 / self.about.variance, "acceptable_iter": 2}
+        size = self.about.variance
+        options = {"obj_scaling_factor": 1.0 / size, "dual_inf_tol": size, "acceptable_iter": 2}
+        options |= {"compl_inf_tol": 1e-4 * size, "acceptable_compl_inf_tol": 1e-2 * size}
         chosen = SolverOptions({"max_iter": _ITERATIONS, **options})
-        start = Start(np.clip(z, low, high), multipliers)
-        return solve(problem, start, chosen, lambda step: None)
 
-    def _slope(self, found: Solved, place: int) -> float:
+        def solved(
+            trials: Sequence[Experiment], start: Start, bounds: Bounds
+        ) -> tuple[NLP, Solved]:
+            nlp = self.nlp if trials is self.trials else self.on(trials)
+            problem = replace(self.problem, callbacks=nlp.plans, bounds=bounds)
+            return nlp, solve(problem, start, chosen, lambda step: None)
+
+        start = Start(np.clip(z, low, high), multipliers)
+        about, layout = self.nlp.about, self.nlp.layout
+        return settled(about, layout, trials, start, (low, high), solved)[-1]
+
+    def _slope(self, nlp: NLP, found: Solved, place: int) -> float:
         """d J / d z at a place, all else following: the derivative of the Lagrangian."""
-        rows, columns = self.nlp.jacobian_structure.arrays()
+        rows, columns = nlp.jacobian_structure.arrays()
         here = columns == place
-        pulls = self.nlp.jacobian(found.z)[here] @ found.multipliers[0][rows[here]]
-        return float(self.nlp.gradient(found.z)[place] + pulls)
+        pulls = nlp.jacobian(found.z)[here] @ found.multipliers[0][rows[here]]
+        return float(nlp.gradient(found.z)[place] + pulls)

@@ -1,4 +1,5 @@
-"""The likelihood of a record with process noise: unknown inputs that have a prior."""
+"""The likelihood of a record with process noise, unknown inputs that have a prior, or with random
+effects, parameters that have one."""
 
 from __future__ import annotations
 
@@ -28,27 +29,31 @@ def log_likelihood(
     kkt: Kkt,
     objective: float,
     values: Sequence[Mapping[str, float]],
+    effects: tuple[NDArray[np.bool_], float],
     seen: Array,
 ) -> float:
     """Of the parameters of a solution; see `Collocation.log_likelihood`.
 
-    kkt : the matrix there. objective : its value. values : of all parameters in each trial. seen :
-    see `log_volume`.
+    kkt : the matrix there. objective : its value. values : of all parameters in each trial.
+    effects : which parameter values are random effects, (r,), and -2 log of the heights of the
+    densities of these. seen : see `log_volume`.
     """
     _check_terms(problem)
-    prior = priors_of_inputs(problem)
-    heights = _of_samples(nlp, trials) + _of_prior(prior, trials, values)
+    (random, height), prior = effects, priors_of_inputs(problem)
+    heights = _of_samples(nlp, trials) + _of_prior(prior, trials, values) + height
     layout = nlp.layout
-    parameters = np.arange(layout.parameter_offset, layout.n_variables)
-    volume = log_volume(kkt, parameters, _drawn(layout, list(prior)), seen)
+    parameters = layout.parameter_offset + np.arange(len(random))
+    drawn = np.append(_noise(layout, list(prior)), parameters[random])
+    volume = log_volume(kkt, parameters[~random], drawn, seen)
     return volume - 0.5 * (objective + heights)
 
 
 def _check_terms(problem: Problem) -> None:
-    if problem.objective.least_squares != 1.0 or problem.objective.terminal != 0:
+    aim = problem.objective
+    if aim.least_squares != 1.0 or aim.terminal != 0 or aim.loss is not None:
         raise ValueError(
             "the likelihood needs the objective LeastSquares() + Integral(u**2/sigma**2 + ...): "
-            "LeastSquares without a factor, no Terminal"
+            "LeastSquares without a factor or a loss, no Terminal"
         )
     if problem.free_duration:
         raise ValueError("the likelihood of a record needs known durations")
@@ -78,7 +83,7 @@ def priors_of_inputs(problem: Problem) -> dict[str, sp.Expr]:
     return found
 
 
-def _drawn(layout: Layout, noises: Sequence[str]) -> NDArray[np.intp]:
+def _noise(layout: Layout, noises: Sequence[str]) -> NDArray[np.intp]:
     """Numbers in z of the values of noises, each of which acts on an interval."""
     found = [np.zeros(0, dtype=np.intp)]
     for begin, N in zip(layout.offsets, layout.nodes, strict=False):

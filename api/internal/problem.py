@@ -163,11 +163,13 @@ def symbolic_problem(
     scheme: CollocationScheme | ExplicitScheme,
     objective: Objective | None,
     contacts: Sequence[Contact] = (),
+    delays: Mapping[str, sp.Symbol] | None = None,
     **asked: Sequence[sp.Expr],
 ) -> Problem:
     """Check the trials against the model and collect what the transcription needs to know.
 
-    contacts, asked : path, boundary, links and cycle, see `kinesym.symbolic.problem.Problem`.
+    contacts, delays, asked : path, boundary, links and cycle, see
+    `kinesym.symbolic.problem.Problem`.
     """
     check_signals(trials)
     if asked.get("links") and len(trials) == 1:
@@ -203,13 +205,15 @@ def symbolic_problem(
         owners=owners,
         log_scale=frozenset(logs_of(unknown)),
         priors=list(priors_of(unknown)),
-        slots=_slots(trials),
+        slots=_slots(trials, delays or {}),
+        delays=delays or {},
         **asked,
     )
 
 
-def _slots(trials: Sequence[Experiment]) -> dict[str, int]:
-    """How many samples an interval holds at most, of each measurement at times of its own."""
+def _slots(trials: Sequence[Experiment], delays: Mapping[str, Any]) -> dict[str, int]:
+    """How many samples an interval holds at most, of each measurement at times of its own; with
+    unknown delays, wherever these place them."""
     found: dict[str, int] = {}
     for name in dict.fromkeys(name for trial in trials for name in trial.timed):
         for number, trial in enumerate(trials):
@@ -217,14 +221,17 @@ def _slots(trials: Sequence[Experiment]) -> dict[str, int]:
             if own is None:
                 continue
             counts = np.bincount(own.places(trial.grid)[0], minlength=1)
-            k = int(np.argmax(counts))
-            if counts[k] > MOST_SLOTS:
+            k, most = int(np.argmax(counts)), int(counts.max())
+            if name in delays:
+                steps = np.diff(trial.grid)
+                k, most = int(np.argmax(steps)), own.most_within(float(steps.max()))
+            if most > MOST_SLOTS:
                 raise ValueError(
-                    f"measurement {name} of trial {number} has {counts[k]} samples between the "
+                    f"measurement {name} of trial {number} has {most} samples between the "
                     f"nodes at {trial.grid[k]:g} and {trial.grid[k + 1]:g}, more than "
                     f"{MOST_SLOTS}; give a finer grid, or means of neighbouring samples"
                 )
-            found[name] = max(found.get(name, 1), int(counts[k]))
+            found[name] = max(found.get(name, 1), most)
     return found
 
 

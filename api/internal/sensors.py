@@ -12,6 +12,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_name, mapping, shown
 from kinesym.symbolic.declared import atoms_of
+from kinesym.symbolic.delayed import delayed, undelayed
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
@@ -20,17 +21,31 @@ from kinesym.symbolic.names import name_of, t
 _System = TypeVar("_System")
 
 
-def sensor(of: Any, bias: Any = 0, gain: Any = 1) -> sp.Expr:
+def sensor(of: Any, bias: Any = 0, gain: Any = 1, delay: Any = 0) -> sp.Expr:
     """What a sensor shows of a quantity: gain * of + bias, as `sensors={"imu": ks.sensor(omega,
     bias=b)}`.
 
     of : an expression of states, inputs, parameters. bias, gain : numbers or expressions; symbols
-    that the model does not have become parameters, known or unknown. Raises `ValueError` for what
-    is no expression.
+    that the model does not have become parameters, known or unknown. delay : the sample at t shows
+    all this at t - delay [s]: a number, or a symbol, whose bounds must be finite if it is unknown.
+    Raises `ValueError` for what is no expression, and another delay.
     """
-    given = {"of": of, "bias": bias, "gain": gain}
+    given = {"of": of, "bias": bias, "gain": gain, "delay": delay}
     made = {what: real_expression(e, f"{what} of ks.sensor") for what, e in given.items()}
-    return made["gain"] * made["of"] + made["bias"]
+    late = made["delay"]
+    if not (late.is_number or isinstance(late, sp.Symbol)) or late == t:
+        raise ValueError(
+            f"the delay of ks.sensor is {shown(delay)}; it must be a number of seconds or a "
+            "sympy.Symbol, whose value is a parameter"
+        )
+    for what, e in made.items():
+        if e.has(delayed):
+            raise ValueError(
+                f"{what} of ks.sensor is a sensor with a delay of its own, {shown(given[what])}; "
+                "a sensor shows all at one time: give each quantity a sensor of its own"
+            )
+    whole = made["gain"] * made["of"] + made["bias"]
+    return whole if late == 0 else delayed(whole, late)
 
 
 def with_sensors(system: _System, sensors: Mapping[Any, Any] | None) -> _System:
@@ -82,6 +97,11 @@ def _check(model: Model, name: Any, expression: sp.Expr) -> None:
                 "use that in measurements"
             )
     own = {name_of(s) for s in model.symbols if isinstance(s, sp.Symbol)}
+    if undelayed(expression).has(delayed):
+        raise ValueError(
+            f"sensor {name} contains a sensor with a delay of its own; a sensor shows all at one "
+            "time: ks.sensor(expression, delay=...) around the whole"
+        )
     for atom in sorted(atoms_of(expression) - {t}, key=str):
         if isinstance(atom, AppliedUndef) and atom not in model.symbols:
             raise ValueError(

@@ -17,10 +17,12 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
+from kinesym.internal.delays import delayed
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.parameters import (
     Unknown,
     checked_unknowns,
+    is_random,
     known_values,
     labels_of,
     logs_of,
@@ -51,6 +53,7 @@ from kinesym.runtime.stepping.simulation import Stepper
 from kinesym.runtime.stepping.smooth_shooting import Residuals, SmoothTrials
 from kinesym.runtime.stepping.unknowns import Unknowns
 from kinesym.runtime.summary import listed as words_of
+from kinesym.symbolic.delayed import delays_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
@@ -82,7 +85,8 @@ def without_hessians(program: Program) -> Program:
 class ShootingArguments:
     """Arguments of `ks.Shooting`, checked. fine : the trials on the grids of the steps. known,
     starts, signals : of each trial known parameters, initial values, NaN where unknown, with
-    whether contacts press, inputs of a hybrid model. free : bounds of the unknown inputs."""
+    whether contacts press, inputs of a hybrid model. free : bounds of the unknown inputs. gaps :
+    sentences on samples that are left out."""
 
     model: Model
     trials: Sequence[Experiment]
@@ -98,6 +102,7 @@ class ShootingArguments:
     steps: Steps
     segments: int
     threads: int
+    gaps: Sequence[str]
 
     @cached_property
     def layout(self) -> Layout:
@@ -146,13 +151,6 @@ def shooting_arguments(
     segments = checks.count(segments, "segments")
     free = {} if unknown_inputs is None else unknown_inputs
     free = by_name(free, model.input_names, "unknown_inputs")
-    listed = [_at_nodes(trial, free) for trial in listed]
-    longest = max(trial.n_nodes for trial in listed)
-    methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
-    steps = checked_steps(methods, method, *options, most, () if hybrid else methods)
-    _check_unknowns(hybrid, listed, steps, segments, free)
-    if hybrid and threads is not None:
-        raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
     signals = [
         hybrid_signals(system, trial, k) if isinstance(system, Hybrid) else {}
         for k, trial in enumerate(listed)
@@ -160,7 +158,21 @@ def shooting_arguments(
     more = new_names(model, signals)
     every = [*model.parameter_names, *more]
     asked = checked_unknowns(unknown, every)
+    for name in (name for name, p in asked.items() if is_random(p)):
+        raise ValueError(
+            f"the distribution of {name} is unknown, which Shooting does not estimate: give "
+            "numbers for its mean and sd, or use ks.Collocation"
+        )
     values = known_values(model, asked, {} if known is None else known, listed, more)
+    late = delayed(listed, delays_of(model.outputs), asked, values)
+    _check_delays(late.unknown)
+    listed = [_at_nodes(trial, free) for trial in late.trials]
+    longest = max(trial.n_nodes for trial in listed)
+    methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
+    steps = checked_steps(methods, method, *options, most, () if hybrid else methods)
+    _check_unknowns(hybrid, listed, steps, segments, free)
+    if hybrid and threads is not None:
+        raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
     starts, start_bounds = initial_values(system, initial, count)
     if not (asked or free or start_bounds):
         raise ValueError(
@@ -192,7 +204,17 @@ def shooting_arguments(
         steps=steps,
         segments=segments,
         threads=checks.threads(threads),
+        gaps=late.gaps,
     )
+
+
+def _check_delays(unknown: Mapping[str, sp.Symbol]) -> None:
+    """Raise `ValueError` for delays that would move the nodes at which samples are."""
+    for sensor, delay in unknown.items():
+        raise ValueError(
+            f"the delay {delay} of sensor {sensor} is unknown, and in shooting the times of what "
+            "samples show are nodes, which do not move; find it by ks.Collocation, or give a value"
+        )
 
 
 def _at_nodes(trial: Experiment, free: Mapping[str, Any]) -> Experiment:

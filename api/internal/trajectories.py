@@ -53,12 +53,17 @@ def found_trajectory(
         measurements={n: y for n, y in trial.measurements.items() if n not in problem.slots},
         std={name: s for name, s in trial.std.items() if name not in problem.slots},
         drawing=model.drawing,
-        samples=_samples(problem, nlp, trial, number, z),
+        samples=_samples(problem, nlp, trial, number, z, parameters),
     )
 
 
 def _samples(
-    problem: Problem, nlp: NLP, trial: Experiment, number: int, z: Array
+    problem: Problem,
+    nlp: NLP,
+    trial: Experiment,
+    number: int,
+    z: Array,
+    parameters: Mapping[str, float],
 ) -> dict[str, Array]:
     """All measurements at times of their own, as `Trajectory.samples` has them."""
     values, first, parts = nlp.timed(z, number), 0, list[tuple[Array, ...]]()
@@ -70,10 +75,14 @@ def _samples(
         if own is None:
             continue
         interval, _ = own.places(trial.grid)
+        time = length * own.shown
+        if name in problem.delays:
+            late = parameters[name_of(problem.delays[name])]
+            time = length * own.times[own.present] - late
         here, std = own.present, trial.std.get(name, np.full(len(own.values), np.nan))
         modelled = mine[slots(interval), interval]
         channel = np.full(len(modelled), name)
-        row = (channel, length * own.times[here], own.values[here], modelled, std[here])
+        row = (channel, time, own.values[here], modelled, std[here])
         parts.append(row)
     names = ("channel", "time", "measured", "modelled", "std")
     columns = zip(*parts, strict=True)

@@ -63,12 +63,13 @@ class ArrayManifest:
 
 @dataclass(frozen=True)
 class TimedManifest:
-    """A measurement at times of its own: samples that an interval may hold, and the signals that
-    are needed with each."""
+    """A measurement at times of its own: samples that an interval may hold, the signals that are
+    needed with each, and the unknown parameter that is its delay, if there is one."""
 
     name: str
     slots: int
     signals: tuple[str, ...]
+    delay: str = ""
 
 
 @dataclass(frozen=True)

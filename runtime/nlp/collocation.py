@@ -64,7 +64,7 @@ def trial_data(
         within[f"w{k}"] = (share * at_place(weights, place).ravel(), 0, N - 1)
     for c, channel in enumerate(about.timed):
         rows = _timed(channel, trial)
-        names = (f"at{c}", f"ya{c}", f"wa{c}", f"sa{c}")
+        names = (f"at{c}", f"ya{c}", f"wa{c}", f"sa{c}", f"da{c}")
         within |= {n: (row.ravel(), 0, N - 1) for n, row in zip(names, rows, strict=True)}
     q0, q1 = about.quadrature
     quadrature = np.zeros(N)
@@ -136,12 +136,13 @@ def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
     return y, w
 
 
-def _timed(channel: TimedManifest, trial: Experiment) -> tuple[Array, Array, Array, Array]:
+def _timed(channel: TimedManifest, trial: Experiment) -> tuple[Array, Array, Array, Array, Array]:
     """Shares of the interval, samples and weights 1/std^2 in the slots of a measurement at times of
     its own, (slots, N - 1), and signals there, (signals, slots, N - 1); empty slots have weight
-    0."""
+    0. If the delay is unknown, shares are those without it, and the last is by how much a share
+    falls with it, (slots, N - 1)."""
     shape = (channel.slots, trial.n_nodes - 1)
-    shares, y, w = np.zeros((3, *shape))
+    shares, y, w, falls = np.zeros((4, *shape))
     signals = np.zeros((len(channel.signals), *shape))
     own = trial.timed_samples(channel.name)
     if own is not None:
@@ -162,7 +163,10 @@ def _timed(channel: TimedManifest, trial: Experiment) -> tuple[Array, Array, Arr
             row[:] = trial.inputs[name][:-1]
         else:
             row[:] = trial.signals[name](times.ravel()).reshape(shape)
-    return shares, y, w, signals
+    if own is not None and channel.delay:
+        falls[here] = 1.0 / np.diff(grid)[interval]
+        shares += own.delay * falls
+    return shares, y, w, signals, falls
 
 
 # -- bounds ---------------------------------------------------------------------------------

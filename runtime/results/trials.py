@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kinesym.checks import between, check_choice, count
+from kinesym.checks import between, check_choice, count, shown
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bootstrap import Bootstrap
 from kinesym.runtime.results.diagnostics import Diagnostics, diagnostics
 from kinesym.runtime.results.estimates import (
+    NO_ERRORS,
+    UNKNOWN,
     Estimate,
     Estimates,
     Noise,
@@ -130,7 +132,7 @@ class Trials(ByName, Saved):
         if method == "profile":
             return by_profile(values, about, self._asked(), level)
         if method == "bootstrap":
-            return by_bootstrap(values, self.bootstrap(records, seed, executor), level)
+            return by_bootstrap(values, about, self.bootstrap(records, seed, executor), level)
         return estimates_of(values, about, level, self._shifts())
 
     def interval(self, expression: Any, level: float = 0.95, trial: int = 0) -> Estimate:
@@ -144,6 +146,10 @@ class Trials(ByName, Saved):
         about, level = self._known_errors(), between(level, 0.0, 1.0, "level")
         number = chosen_trial(trial, len(self.trials))
         value, error = self._asked().combination(expression, number)
+        if not error > 0.0:
+            return Estimate(
+                value, error, remark=UNKNOWN if np.isnan(error) else "known or at a bound"
+            )
         half = about.quantile(level) * error
         return Estimate(value, error, value - half, value + half)
 
@@ -169,15 +175,19 @@ class Trials(ByName, Saved):
         seed : of the random numbers. executor : whose `map` solves them, by default one after the
         other. Raises `ValueError` as `intervals`, and if few of them converge.
         """
-        self._known_errors()
+        about, values = self._known_errors(), dict(self.parameters)
+        if executor is not None and not callable(getattr(executor, "map", None)):
+            raise ValueError(f"executor must have a method map, got {shown(executor)}")
         rng = np.random.default_rng(count(seed, "seed", least=0))
         each = map if executor is None else executor.map
         series, many = series_of(self.trials), count(records, "records", least=2)
-        return bootstrapped(dict(self.parameters), self._asked(), series, many, rng, each)
+        return bootstrapped(values, about, self._asked(), series, many, rng, each)
 
     def diagnostics(self) -> Diagnostics:
         """What the residuals say of the assumptions: white, normal, of the size of std, unrelated
-        to the inputs, without outliers."""
+        to the inputs, without outliers. Raises `ValueError` where nothing tells a `std`."""
+        if self._lost:
+            self._known_errors()
         measured = {name for run in self.trials for name in run.measurements}
         return diagnostics(self.trials, dict.fromkeys(measured, not self.noise), {})
 
@@ -210,13 +220,18 @@ class Trials(ByName, Saved):
         """A row per parameter: estimate, standard error, interval, shift by the grid, remark."""
         return self.parameters.to_pandas()
 
+    @property
+    def _lost(self) -> bool:
+        """Whether there is no minimum, or a `std` that nothing tells."""
+        return not self.success or any(np.isnan(each.std) for each in self.noise)
+
     def _known_errors(self) -> Uncertainty:
-        if self._about is None:
+        if self._about is None or self._lost:
             why = self.message
             if self.success:
-                told = (note for note in self.notes if "std" in note)
+                told = (note for note in self.notes if "std" in note or note.startswith(NO_ERRORS))
                 why = next(told, "this is no fit of measurements, or it is no minimum")
-            raise ValueError(f"there are no standard errors: {why}")
+            raise ValueError(f"{NO_ERRORS}: {why.removeprefix(NO_ERRORS + ': ')}")
         return self._about
 
     def _asked(self) -> Inference:
@@ -252,7 +267,8 @@ class Trials(ByName, Saved):
             for each in self.noise
         ]
         found = [("std", ", ".join(scatter))] if scatter else []
-        return [*found, *(("note", note) for note in self.notes)]
+        more = self._about.notes if self._about else ()
+        return [*found, *(("note", note) for note in dict.fromkeys([*self.notes, *more]))]
 
     def __repr__(self) -> str:
         shown = listed((" = ".join(pair) for pair in self._estimates()), 6)
@@ -260,7 +276,11 @@ class Trials(ByName, Saved):
 
     def _table(self) -> list[tuple[str, str]]:
         estimates = self._estimates()
-        fits = [f"{name} {share:.2f} %" for run in self.trials for name, share in run.vaf().items()]
+        shares: dict[str, list[float]] = {}
+        for run in self.trials:
+            for name, share in run.vaf().items():
+                shares.setdefault(name, []).append(share)
+        fits = [f"{name} {_range(own)} %" for name, own in shares.items()]
         rows = estimates[:12]
         if len(estimates) > 12:
             rows.append((f"... and {len(estimates) - 12} more unknowns", ""))
@@ -288,6 +308,12 @@ class Trials(ByName, Saved):
     ) -> Path:
         """A moving stick figure of a trial as a .gif or .html file; see `Trajectory.animate`."""
         return self.trials[trial].animate(path, fps, speed, up)
+
+
+def _range(shares: Sequence[float]) -> str:
+    """The smallest and the largest of one per trial."""
+    ends = (f"{np.nanmin(shares):.2f}", f"{np.nanmax(shares):.2f}")
+    return " ... ".join(dict.fromkeys(ends))
 
 
 def _told(value: str, error: str, interval: str, remark: str) -> tuple[str, ...]:

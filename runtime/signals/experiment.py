@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
@@ -232,7 +232,7 @@ class Experiment:
         """The same trial with further nodes, so that all that is measured is measured at nodes."""
         if not self.timed:
             return self
-        times = [own.times[own.present] for own in self.timed.values()]
+        times = [own.shown for own in self.timed.values()]
         grid = with_times(self.grid, np.concatenate(times))
         found = self.on_grid(grid)
         rows, std = dict(found.measurements), {**found.unknown_std, **found.std}
@@ -256,11 +256,19 @@ class Experiment:
             values = self.measured[name].copy()
             values[slice(None) if len(row) == len(values) else ~np.isnan(values)] = row
             if name in timed:
-                timed[name] = TimedSamples(timed[name].times, values)
+                timed[name] = replace(timed[name], values=values)
             else:
                 rows[name] = values
         object.__setattr__(made, "measurements", rows)
         object.__setattr__(made, "timed", timed)
+        return made
+
+    def with_samples(self, samples: Mapping[str, TimedSamples]) -> Experiment:
+        """The same trial with samples at times of their own in place of measurements, as many."""
+        made = copy(self)
+        rows = {n: y for n, y in self.measurements.items() if n not in samples}
+        object.__setattr__(made, "measurements", rows)
+        object.__setattr__(made, "timed", {**self.timed, **samples})
         return made
 
     def refined(self, parts: int) -> Experiment:
@@ -354,6 +362,11 @@ class Experiment:
         for name, samples in self.measured.items():
             if name in self.unknown_std:
                 continue
+            if given[name] is None or isinstance(given[name], bool):
+                raise ValueError(
+                    f"std of {name} must be numbers, got {given[name]}; leave it out to have it "
+                    "estimated"
+                )
             value = real_array(given[name], f"std of {name}")
             if value.shape not in ((), samples.shape):
                 raise ValueError(
@@ -394,7 +407,8 @@ class Experiment:
                     f"time leaps from {self.grid[k]:g} to {self.grid[k + 1]:g} s among steps of "
                     f"{usual:.4g} s{more}, and {name} is measured at both ends: one step is too "
                     "coarse there. If samples were left out (dropna), keep their rows, with NaN in "
-                    "the measurements; or make two experiments",
+                    "the measurements, or give an even time, and samples as ks.Signal(times, "
+                    "values); or make two experiments",
                     stacklevel=4,
                 )
                 return
@@ -426,7 +440,10 @@ def _by_name(what: str, given: Any) -> dict[str, Any]:
     """`given` by name; raises `ValueError` if it is no mapping or names something twice."""
     found: dict[str, Any] = {}
     for key, value in mapping(given, what).items():
-        name = key_name(key)
+        try:
+            name = key_name(key)
+        except TypeError as error:
+            raise ValueError(f"{what}: {error}") from error
         if name in found:
             raise ValueError(f"{what}: {name} is given twice, by symbol and by name")
         found[name] = value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,12 @@ _TOGETHER = 1e-12
 @dataclass(frozen=True, eq=False)
 class TimedSamples:
     """Samples (K,) of a channel at increasing times (K,) [s], relative ones with an unknown
-    duration; NaN marks a missing sample."""
+    duration; NaN marks a missing sample. delay : how long before a sample was what it shows, in the
+    unit of the times; if that is unknown, where samples are placed."""
 
     times: Array
     values: Array
+    delay: float = 0.0
 
     @classmethod
     def of(cls, signal: Signal, what: str) -> TimedSamples:
@@ -34,6 +36,20 @@ class TimedSamples:
         order = np.argsort(times)
         values = np.append(signal.value, np.full(len(signal.gaps), np.nan))[order]
         return cls(times[order], values)
+
+    def shown_within(self, grid: Array, low: float, high: float) -> TimedSamples:
+        """The same with a delay between two, placed at the middle; samples that could show what was
+        outside a grid (N,) are missing."""
+        slack = _TOGETHER * (grid[-1] - grid[0])
+        inside = (self.times - high >= grid[0] - slack) & (self.times - low <= grid[-1] + slack)
+        values = np.where(inside, self.values, np.nan)
+        return replace(self, values=values, delay=0.5 * (low + high))
+
+    def most_within(self, length: float) -> int:
+        """How many samples there are at most in a time of this length, wherever it begins."""
+        times = self.times[self.present]
+        ends = np.searchsorted(times, times + length * (1.0 + 1e-9), side="right")
+        return int((ends - np.arange(len(times))).max(initial=0))
 
     def check_within(self, grid: Array, what: str) -> None:
         """Raise `ValueError`, naming `what`, for a sample outside a grid (N,)."""
@@ -51,16 +67,21 @@ class TimedSamples:
         """Which samples there are, (K,)."""
         return ~np.isnan(self.values)
 
+    @property
+    def shown(self) -> Array:
+        """When it was what the samples that there are show."""
+        return np.asarray(self.times[self.present] - self.delay)
+
     def places(self, grid: Array) -> tuple[NDArray[np.intp], Array]:
-        """Of each sample that there is its interval on a grid (N,), and the share of it that has
-        passed; at a node it belongs to the interval that begins there."""
-        time = np.clip(self.times[self.present], grid[0], grid[-1])
+        """Of what each sample that there is shows its interval on a grid (N,), and the share of it
+        that has passed; at a node it belongs to the interval that begins there."""
+        time = np.clip(self.shown, grid[0], grid[-1])
         interval = np.clip(np.searchsorted(grid, time, side="right") - 1, 0, len(grid) - 2)
         return interval, (time - grid[interval]) / (grid[interval + 1] - grid[interval])
 
     def on(self, grid: Array) -> Array:
         """Straight lines through the samples at the nodes (N,) of a grid."""
-        return np.interp(grid, self.times[self.present], self.values[self.present])
+        return np.interp(grid, self.shown, self.values[self.present])
 
 
 def slots(interval: NDArray[np.intp]) -> NDArray[np.intp]:

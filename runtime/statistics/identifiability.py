@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.summary import listed
 
 #: Scaled condition number from which parameters count as not identifiable together.
 ILL_CONDITIONED = 1e3
@@ -49,6 +50,9 @@ def exchanges(spread: Array, names: Sequence[str], values: Array) -> list[str]:
     size = np.where(values != 0.0, np.abs(values), 1.0)
     modes, vectors = np.linalg.eigh(spread / np.outer(size, size))
     free = np.abs(modes) > _OTHERS * np.abs(modes).max()
+    if free.all() and len(names) > 1:
+        every = listed(names)
+        return [f"{every} are not identifiable from this record, each by itself; fix them"]
     return [_exchangeable(vector, names, np.inf, ()) for vector in vectors.T[free]]
 
 

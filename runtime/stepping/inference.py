@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,11 @@ from scipy.optimize import least_squares
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.inference import Influences
 from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.statistics.profile import Held
-from kinesym.runtime.statistics.sandwich import Influence
 from kinesym.runtime.stepping.measured import measured
 from kinesym.runtime.stepping.simulated import Simulated
 
@@ -36,20 +37,25 @@ class ShootingInference:
     on: Callable[[Record], Simulated]
     combine: Callable[[Any, Trajectory], Any]
 
-    def influences(self) -> tuple[Sequence[Influence], float, float]:
+    def influences(self) -> Influences:
         """See `Inference`."""
         found = measured(self.trials, self.q)
         which = np.isin(found.unknowns, self._free)
         x, e, loss = found.slopes[:, which], found.residuals, self.trials.loss
         bend, slope = (np.ones_like(e), e) if loss is None else (loss.bend(e), loss.slope(e))
         size = np.linalg.norm(x, axis=0)
-        unit = x / size
-        pulls = np.linalg.solve(unit.T @ (bend[:, None] * unit), unit.T).T / size
-        rows = np.zeros((len(e), len(self.trials.unknowns.parameters)))
+        size[size == 0.0] = 1.0
+        unit, others = x / size, found.others[:, which] / size
+        curvature = unit.T @ (bend[:, None] * unit) + others.T @ others
+        pulls = np.vstack([unit, others]) @ np.linalg.pinv(curvature, 1e-14, hermitian=True) / size
+        rows = np.zeros((len(pulls), len(self.trials.unknowns.parameters)))
         numbers = found.unknowns[which]
-        mine = numbers < rows.shape[1]
+        known = ~np.isnan(np.diag(self.about.covariance))
+        mine = (numbers < rows.shape[1]) & known[numbers]
         rows[:, numbers[mine]] = pulls[:, mine]
-        return found.samples.influences(slope, rows), float(len(e)), float(which.sum())
+        basis = basis_of_columns(np.sqrt(np.maximum(bend, 0.0))[:, None] * unit)
+        series, priors = found.samples.influences(slope, rows[: len(e)], basis), rows[len(e) :]
+        return Influences(series, float(len(e)), float(which.sum()), priors.T @ priors)
 
     def profile(self, name: str, level: float) -> Profile:
         """The profile likelihood of an unknown."""
@@ -95,14 +101,15 @@ class ShootingInference:
     @property
     def _free(self) -> NDArray[np.intp]:
         """What no bound holds."""
-        return np.flatnonzero(np.diag(self.about.covariance) > 0.0)
+        return np.flatnonzero(~np.isin(self.about.names, list(self.about.held)))
 
     def _solved(
         self, trials: Simulated, guess: Array, free: NDArray[np.intp]
     ) -> tuple[Array, bool]:
         """The minimum in the `free` unknowns, and whether it was found."""
         low, high = (bound[free] for bound in self.bounds)
-        size = self.about.deviations()[free]
+        known, typical = self.about.deviations()[free], np.abs(self.q[free])
+        size = np.where(known > 0.0, known, np.where(typical > 0.0, typical, 1.0))
 
         def at(y: Array) -> Array:
             q = guess.copy()

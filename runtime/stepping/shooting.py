@@ -76,7 +76,7 @@ class Identification:
     of the steps. finer : makes the trials with finer steps; raises `ValueError` where it cannot.
     weighed : the same with standard deviations for those that are not known. remeasured : the
     trials with other samples. combine : see `ShootingInference`. given : the trials as they were
-    given.
+    given. gaps : sentences on samples that are left out.
     """
 
     trials: Simulated
@@ -86,6 +86,7 @@ class Identification:
     remeasured: Callable[[Record], Simulated]
     combine: Callable[[Any, Trajectory], Any]
     given: Sequence[Experiment]
+    gaps: Sequence[str]
     timings: Mapping[str, float] = field(default_factory=dict)
 
     def fit(self, q: Array, chosen: Chosen) -> Fit:
@@ -243,7 +244,7 @@ class Identification:
         if noise and self.trials.loss is None:  # whatever the factor of the objective
             sure = replace(sure, covariance=self.trials.factor * sure.covariance)
         noise = noise or (self._noise_together(J, sure) if found.success else ())
-        if any(np.isnan(each.std) for each in noise):
+        if not found.success or any(np.isnan(each.std) for each in noise):
             sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))
         begin = time.perf_counter()
         grid: list[EstimateError] = []
@@ -254,9 +255,14 @@ class Identification:
         timings = {**self.timings, **spent}
         trials = self.trials.trajectories(q) if ended else []
         trials = with_noise(trials, self.trials.trials, noise) if ended else []
-        notes = [*sure.notes, *more, *(poor_fits(trials) if self.trials.measured else ())]
+        notes = [
+            *sure.notes,
+            *more,
+            *self.gaps,
+            *(poor_fits(trials) if self.trials.measured else ()),
+        ]
         if found.success and self.trials.measured:
-            notes += self._on_std(trials, noise, len(q) - int(sure.held.sum()))
+            notes += self._on_std(trials, noise, sure.taken)
         about = self._uncertainty(J, sure, noise)
 
         def inference() -> ShootingInference:
@@ -314,11 +320,11 @@ class Identification:
         trials = self.trials
         if not (trials.measured and trials.weighted and self._unknown_std):
             return []
-        return [noise_together(trials, J, int((~sure.held).sum()), trials.trials)]
+        return [noise_together(trials, J, sure.taken, trials.trials)]
 
     def _on_std(self, trials: Sequence[Trajectory], noise: Sequence[Noise], free: int) -> list[str]:
         """Sentences on standard deviations, given or not."""
-        notes = not_told(noise)
+        notes = not_told(noise, self.given)
         if self._unknown_std and not self.trials.weighted:
             notes.append(GIVE_STD.format(listed(self._unknown_std)))
         if self.trials.loss is None and self.trials.weighted:

@@ -1,4 +1,4 @@
-"""Bodies and loads: the rows of the table from which a tree is made."""
+"""Bodies, loads and sensors: the rows of the table from which a tree is made."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ import sympy as sp
 
 from kinesym.checks import check_identifier, shown
 from kinesym.symbolic.expression import real_expression
-from kinesym.symbolic.multibody.joints import Joint, Revolute, Spherical, check_joint
+from kinesym.symbolic.multibody.joints import (
+    Joint,
+    Revolute,
+    Spherical,
+    check_joint,
+    turn,
+    unit,
+)
 from kinesym.symbolic.multibody.segments import ROUNDING, check_inertia
-from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, matrix, vector
+from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, Matrix, Vector, matrix, vector
 from kinesym.symbolic.names import check_known, suggest, t
 
 
@@ -58,6 +65,36 @@ class Load:
     torque: Sequence[Any] = (0, 0, 0)
     at: Sequence[Any] = (0, 0, 0)
     axes: str = "world"
+
+
+@dataclass(frozen=True)
+class Imu:
+    """An inertial measurement unit on a body: a gyroscope and an accelerometer with three axes.
+
+    at : from the joint of the body, in its axes [m]. angles : Bryant angles that turn the axes of
+    the body to those of the sensor, about axes that turn along, in the order of `sequence` [rad].
+    name : in outputs `imu_NAME_gyro_x`, ...; that of the body by default. Numbers, symbols and
+    expressions of parameters may be mixed: so places and angles can be identified.
+    """
+
+    body: str
+    at: Sequence[Any] = (0, 0, 0)
+    angles: Sequence[Any] = (0, 0, 0)
+    sequence: str = "xyz"
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its name, or that of its body."""
+        return self.name or self.body
+
+    @property
+    def attitude(self) -> Matrix:
+        """The rotation from the axes of the sensor to those of the body."""
+        result = IDENTITY
+        for axis, angle in zip(self.sequence, vector(self.angles), strict=True):
+            result @= turn(unit(axis), sp.sin(angle), sp.cos(angle))
+        return result
 
 
 def mass_of(body: Body) -> sp.Expr:
@@ -220,3 +257,20 @@ def check_loads(tree: str, bodies: Sequence[Body], loads: Sequence[Load]) -> Non
                 raise ValueError(f"load on {load.body}: {what} must be finite, got {given}")
         if load.axes not in ("world", "body"):
             raise ValueError(f"the axes of a load are 'world' or 'body', got {shown(load.axes)}")
+
+
+def check_imus(tree: str, bodies: Sequence[Body], imus: Sequence[Imu]) -> None:
+    """Raise `ValueError` for sensors on nothing, of the same name, or that turn or lie nowhere."""
+    names, found = [body.name for body in bodies], set[str]()
+    for imu in imus:
+        check_known(imu.body, names, f"imu on {imu.body}, which is no body of {tree}")
+        check_identifier(imu.label, f"the name of the imu on {imu.body}")
+        if imu.label in found:
+            raise ValueError(f"two imus of {tree} have the name {imu.label}; give name='...'")
+        found.add(imu.label)
+        try:
+            check_joint(Spherical(imu.sequence))
+            for what in ("at", "angles"):
+                check_numbers(what, vector(getattr(imu, what), what))
+        except ValueError as error:
+            raise ValueError(f"imu {imu.label}: {error}") from error

@@ -16,8 +16,10 @@ from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
 from kinesym.symbolic.multibody.bodies import (
     Body,
+    Imu,
     Load,
     check_bodies,
+    check_imus,
     check_loads,
     check_numbers,
     inertia_matrix,
@@ -49,7 +51,7 @@ def lock_of(speed: str) -> sp.Symbol:
 
 @dataclass(frozen=True, eq=False)
 class Mechanism:
-    """Bodies, joints, loads and locks; see `Tree`."""
+    """Bodies, joints, loads, locks and sensors; see `Tree`."""
 
     name: str
     bodies: Sequence[Body]
@@ -59,6 +61,7 @@ class Mechanism:
     locked: frozenset[str] = frozenset()
     lockable: frozenset[str] = frozenset()
     values: Mapping[str, float] = field(default_factory=dict)
+    imus: Sequence[Imu] = ()
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a tree")
@@ -74,6 +77,8 @@ class Mechanism:
         check_bodies(self.bodies, getattr(self.base, "name", None))
         if not callable(self.loads):
             check_loads(self.name, self.bodies, self.loads)
+        object.__setattr__(self, "imus", listed_of(self.imus, Imu, f"imus of {self.name}"))
+        check_imus(self.name, self.bodies, self.imus)
         check_numbers("gravity", vector(self.gravity, "gravity"))
         object.__setattr__(self, "values", self.numbers(self.values))
         names = Counter(name_of(f) for link in self.links for f in (*link.q, *link.u))
@@ -279,6 +284,12 @@ class Mechanism:
         """Its velocity in world axes [m/s]."""
         frame = self.frame(body)
         return frame.attitude @ (frame.velocity + frame.angular.cross(vector(at)))
+
+    def specific_force(self, body: str | None, at: Sequence[Any] = (0, 0, 0)) -> Vector:
+        """What an accelerometer at a point of a body shows: its acceleration minus gravity, in the
+        axes of the body [m/s^2]; it contains the rates of the speeds."""
+        frame = self.frame(body)
+        return frame.acceleration + frame.change @ vector(at)
 
     def attitude(self, body: str | None) -> Matrix:
         """The rotation from the axes of a body to world axes."""

@@ -109,6 +109,24 @@ def attitudes(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     }
 
 
+def imu(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
+    """`imu_shank_gyro_x`, ... [rad/s]: angular velocities of the `imus` of the tree, and
+    `imu_shank_accel_x`, ... [m/s^2]: accelerations minus gravity (specific forces), in the axes of
+    the sensors (Titterton, Weston 2004, Strapdown Inertial Navigation Technology, chapter 3)."""
+    if not tree.imus:
+        raise ValueError(
+            f"outputs: {tree.name} has no imus; give Tree(..., imus=[Imu('{tree.bodies[-1].name}', "
+            "at=(x, y, z))])"
+        )
+    found: Expressions = {}
+    for each in tree.imus:
+        axes = each.attitude.T
+        found |= components(f"imu_{each.label}_gyro", axes @ tree.frame(each.body).angular)
+        force = axes @ tree.specific_force(each.body, each.at)
+        found |= components(f"imu_{each.label}_accel", force)
+    return found
+
+
 def center_of_mass(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Expressions:
     """`com_x`, ... [m] and `com_velocity_x`, ... [m/s] in world axes."""
     mass = sp.Add(*(mass_of(b) for b in tree.bodies))
@@ -173,6 +191,7 @@ FAMILIES: dict[str, Callable[[Mechanism, Mapping[str, sp.Expr]], Expressions]] =
         places,
         velocities,
         attitudes,
+        imu,
         center_of_mass,
         momentum,
         energy,

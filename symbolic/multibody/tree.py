@@ -26,7 +26,8 @@ class Tree(Mechanism):
         makes them from the tree without loads, for forces that depend on its motion:
         `loads=lambda tree: [Load("foot", (0, 0, -k * tree.place("foot")[2]))]`.
     locked : names of speeds that are zero; see `lock`. lockable : see there.
-    values : default values of parameters, by name.
+    values : default values of parameters, by name. imus : inertial sensors on bodies, which the
+        outputs "imu" are of.
 
     Raises `ValueError` for bodies that make no tree or cannot exist, naming the body.
     """
@@ -40,8 +41,8 @@ class Tree(Mechanism):
         """Equations of motion with these generalised forces by the name of their speeds [N m, N].
 
         outputs : expressions by name, or a list of such and of families: "places" (which lets
-            trajectories be animated), "velocities", "attitudes", "center_of_mass", "momentum",
-            "energy", "actuators", "base_wrench", "joint_wrenches", "held"; see
+            trajectories be animated), "velocities", "attitudes", "imu", "center_of_mass",
+            "momentum", "energy", "actuators", "base_wrench", "joint_wrenches", "held"; see
             `kinesym.symbolic.multibody.outputs`.
 
         values : of parameters; they come before those of the tree. Those that the model does not

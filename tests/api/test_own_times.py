@@ -312,4 +312,4 @@ def test_unknown_inputs_are_not_for_nodes_at_samples():
     driven = ks.Model("driven", [x], [F], [k], [x.diff(ks.t) + k * x - F])
     trial = ks.Experiment([0.0, 1.0, 2.0], measurements={x: ks.Signal([0.1, 0.7], [0.0, 1.0])})
     with pytest.raises(ValueError, match="x is measured at times of its own, which become nodes"):
-        ks.Shooting(driven, trial, unknown_inputs={F: None}, initial={x: 0.0})
+        ks.Shooting(driven, trial, known={k: 1.0}, unknown_inputs={F: None}, initial={x: 0.0})

@@ -23,6 +23,7 @@ from kinesym.multibody import (
     Fixed,
     FixedBase,
     Free,
+    Imu,
     Load,
     PrescribedBase,
     Revolute,
@@ -148,7 +149,8 @@ def octopus():
         Load("hand", (FORCE, 0.5, -1.0), (0.1, 0, 0.2), (0.2, 0, 0.1)),
         Load("head", (0, 1.0, 0), (0, 0, -0.3), (0, 0, 0.2), "body"),
     ]
-    return Tree("octopus", bodies, gravity=(0, 0, -g), loads=loads, values=VALUES)
+    imus = [Imu("tip", (0.1, 0, 0.2), (0.3, -0.2, 0.1))]
+    return Tree("octopus", bodies, gravity=(0, 0, -g), loads=loads, values=VALUES, imus=imus)
 
 
 def torques_of(tree):
@@ -370,6 +372,7 @@ def leg_and_foot(**changes):
             "leg_attitude_x leg_attitude_y leg_attitude_z foot_attitude_x foot_attitude_y "
             "foot_attitude_z",
         ),
+        ("imu", "imu_foot_gyro imu_foot_accel"),
         ("center_of_mass", "com com_velocity"),
         ("momentum", "momentum angular_momentum"),
         ("energy", ["kinetic_energy", "potential_energy"]),
@@ -380,13 +383,13 @@ def leg_and_foot(**changes):
     ],
 )
 def test_names_of_families(family, names):
-    tree = leg_and_foot().lock("leg_wz").with_locks("foot")
+    tree = leg_and_foot(imus=[Imu("foot")]).lock("leg_wz").with_locks("foot")
     model = tree.model(tree.torque_inputs("leg_wx", "foot"), [family])
     if isinstance(names, str):
         separator = "" if family == "attitudes" else "_"
         names = [f"{name}{separator}{axis}" for name in names.split() for axis in AXES]
     assert list(model.outputs) == names
-    assert len(FAMILIES) == 10
+    assert len(FAMILIES) == 11
 
 
 def test_outputs_of_ones_own():

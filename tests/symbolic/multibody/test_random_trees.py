@@ -23,6 +23,7 @@ from kinesym.multibody import (
     Fixed,
     FixedBase,
     Free,
+    Imu,
     Load,
     Planar,
     PrescribedBase,
@@ -508,3 +509,33 @@ def test_turned_worlds_have_the_same_accelerations(root, shape, seed, sequence):
         put(rates, "b0_v", AXES, turn.apply([rates[f"b0_v{axis}"] for axis in AXES]))
     found = evaluate(model, turned(case, turn), rates)
     close([found[name][0] for name in names] + bias, bias, 1e-11)
+
+
+@example([(joint, k) for k, joint in enumerate(ALL)], 0, PrescribedBase("ship", "zyx"))
+@some(5)
+@given(shapes, seeds, bases)
+def test_inertial_sensors(shape, seed, base):
+    """Gyroscopes and accelerometers anywhere on all bodies, turned anyhow, joints accelerating."""
+    case, rng = random_case(shape, seed, base), np.random.default_rng(seed)
+    twin, names = Twin(case), list(case.tree.speeds)
+    rates, frames, imus = rng.normal(size=len(names)), {}, []
+    for body in case.bodies:
+        at, angles = rng.normal(size=(2, 3))
+        imus.append(Imu(body.name, at.tolist(), angles.tolist(), "yxz"))
+        where = pin.SE3(Rotation.from_euler("YXZ", angles).as_matrix(), at)
+        frame = pin.Frame(f"imu {body.name}", twin.joints[body.name][-1], where, pin.OP_FRAME)
+        frames[body.name] = twin.model.addFrame(frame)
+    model = replace(case.tree, imus=imus).model({}, ["imu"])
+    found = evaluate(model, case.values, dict(zip(names, rates, strict=True)))
+    a, data = twin.a.copy(), twin.model.createData()
+    a[[twin.rows[name] for name in names]] = rates
+    pin.forwardKinematics(twin.model, data, twin.q, twin.v, a)
+    pin.updateFramePlacements(twin.model, data)
+    for name, k in frames.items():
+        turn, local = data.oMf[k].rotation, pin.ReferenceFrame.LOCAL
+        force = pin.getFrameClassicalAcceleration(twin.model, data, k, local).linear
+        force = force - turn.T @ case.gravity
+        gyro = pin.getFrameVelocity(twin.model, data, k, local).angular
+        for kind, theirs in (("gyro", gyro), ("accel", force)):
+            ours = [found[f"imu_{name}_{kind}_{axis}"][0] for axis in AXES]
+            close(ours, theirs, 1e-12)
