@@ -55,10 +55,17 @@ def naming(what: object) -> Iterator[None]:
 
 
 def mapping(value: Any, what: str, of: str = "{name: value}") -> Mapping[Any, Any]:
-    """`value` if it is a mapping. Raises `ValueError` naming `what` for anything else."""
-    if not isinstance(value, Mapping):
+    """`value` if it is a mapping, or the columns of a table (pandas). Raises `ValueError` naming
+    `what` for anything else, and for a table with a name twice."""
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, type) or not (hasattr(value, "keys") and hasattr(value, "__getitem__")):
         raise ValueError(f"{what} must be a mapping {of}, got {shown(value)}")
-    return value
+    names = list(value.keys())
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            raise ValueError(f"{what}: {name} is given twice")
+    return {name: value[name] for name in names}
 
 
 def listed(value: Any, what: str) -> tuple[Any, ...]:

@@ -30,7 +30,7 @@ from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.progress import iteration_line, say
-from kinesym.runtime.results.estimates import Estimates, Noise
+from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import poor_fits
 from kinesym.runtime.results.noise import (
     first_std,
@@ -42,6 +42,7 @@ from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.leverage import free_directions
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 from kinesym.verification import verified
@@ -198,7 +199,7 @@ class Collocation(Fitted):
         """The solution from the free vector of a guess, with standard deviations that are not known
         and the error of its grid."""
         multipliers, known = self._multipliers(guess), dict[str, float]()
-        if self._noisy:
+        if self._integrated:
             return self._of_largest_likelihood(z, guess, chosen, progress)
         if not self._reweighs:
             chosen = scaled(chosen, scale_of(self.trials, {}) if self._pooled else 1.0)
@@ -238,16 +239,25 @@ class Collocation(Fitted):
     def _of_largest_likelihood(
         self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
     ) -> Solution:
-        """The solution with the parameters, intensities of noise and standard deviations of the
-        largest marginal likelihood."""
+        """The solution with the parameters, distributions of random effects, intensities of noise
+        and standard deviations of the largest marginal likelihood."""
         start = time.perf_counter()
         self._check_finite(z)
-        std = first_std(self.trials)
-        if isinstance(guess, Solution):
-            std |= {group: s for group, s in guess.estimated_std.items() if s > 0.0}
+        std, some = first_std(self.trials), self._population
+        known = guess if isinstance(guess, Solution) else None
+        if some and (known is None or list(known.parameters) != self._rows):
+            known = self._of_each_owner(z, guess, chosen, progress)
+            z = z if known is None else known.free_vector
+        if known is not None:
+            std |= {group: s for group, s in known.estimated_std.items() if s > 0.0}
+        h, limits = some.start(self.layout.parameter_values(z), self._errors(z, known))
+        if known is not None and set(some.names) <= set(known.parameters):
+            h = np.clip(some.from_natural(known.parameters), *limits)
         with iteration_line(progress) as report:
-            found = self._marginal(std, chosen, report).estimated(z, list(std.values()))
-        problem = self._on(found.best.trials) if found.std else self
+            made = self._marginal(std, limits, chosen, report)
+            found = made.estimated(z, h, list(std.values()))
+        problem = self._with_priors(found.priors)
+        problem = problem._on(found.best.trials) if found.std else problem
         solution = problem._solution(found.best.found, time.perf_counter() - start)
         counts = {group: len(y) for group, y in samples_of(self.trials).items()}
         noise = [Noise(group, s, counts[group], np.inf) for group, s in found.std.items()]
@@ -258,9 +268,26 @@ class Collocation(Fitted):
             noise=noise,
             notes=[*solution.notes, *found.uncertainty.notes],
             uncertainty=[found.uncertainty],
-            log_likelihood=found.log_likelihood,
+            likelihood=[self._marginal_likelihood(found)],
         )
         return self._judged(problem._certified(solution))
+
+    def _of_each_owner(
+        self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
+    ) -> Solution | None:
+        """A fit in which each owner of a random effect is for itself, where that can be."""
+        if self._noisy:
+            return None
+        found = self._without_population()._fitted(z, guess, chosen, progress)
+        return found if found.success else None
+
+    def _errors(self, z: Array, known: Solution | None) -> Array:
+        """Standard errors of the parameters in z, (r,), NaN where not known."""
+        found = dict[str, float]()
+        for about in known.uncertainty if known is not None else ():
+            found |= zip(about.names, about.deviations().tolist(), strict=True)
+        names = self.layout.parameters
+        return np.array([found.get(n, np.nan) for n in names]) / self.layout.parameter_slopes(z)
 
     def _until(
         self,
@@ -350,14 +377,17 @@ class Collocation(Fitted):
         try:
             kkt = self._kkt(solution, workspace)
             solution = self._with_noise(solution, kkt)
+            free = free_directions(kkt) if self.symbolic.objective.least_squares else None
+            told = {} if free is None else {"directions": free}
+            solution = replace(solution, problem={**solution.problem, **told})
             about = self._uncertainty(solution, kkt)
             variance = self._variance(solution)
             error = grid_error(*made, solution, kkt, self.variable_bounds, variance)
-            if about and error.deviations:
+            if isinstance(about, Uncertainty) and error.deviations:
                 own = zip(about.names, map(float, about.deviations()), strict=True)
                 known = {name: sd for name, sd in own if not np.isnan(sd)}
                 error = replace(error, deviations={**error.deviations, **known})
-            if self._noisy:  # the shifts are those with the parameters held
+            if self._integrated:  # the shifts are those with the parameters held
                 error = replace(error, parameters={}, deviations={})
             solution = self._asked_again(solution, about)
             with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
@@ -400,7 +430,7 @@ class Collocation(Fitted):
             message=message,
             status=found.status,
             objective=found.objective,
-            parameters=Estimates(self._parameters(found.z)),
+            parameters=Estimates(self._estimates(found.z)),
             known=shared_values(self._known),
             trials=trials,
             notes=[

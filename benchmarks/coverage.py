@@ -31,6 +31,8 @@ import kinesym as ks
 LEVEL = 0.95
 #: Coefficient of the autoregression; share of outliers and how many times larger they are.
 RHO, SHARE, LARGER = 0.8, 0.02, 10.0
+#: So many records of one kind after each other: their libraries are kept.
+BLOCK = 20
 #: Guesses are off by at most this share of the true values.
 OFF = 0.1
 
@@ -319,17 +321,22 @@ def cases(models: Sequence[str]) -> Iterator[tuple[str, str]]:
 def collect(
     folder: Path, wanted: Sequence[tuple[str, str]], records: int, executor: Executor
 ) -> None:
-    """Fit the records that are not there yet; each is written when it is known."""
+    """Fit the records that are not there yet, the first ones of all first; each is written when it
+    is known."""
     folder.mkdir(parents=True, exist_ok=True)
-    waiting = []
-    for name, which in wanted:
-        there = {row["record"] for row in kept(folder, name, which)}
-        path = file_of(folder, name, which)
+    there = {}
+    for pair in wanted:
+        there[pair], path = {row["record"] for row in kept(folder, *pair)}, file_of(folder, *pair)
         if path.exists() and not path.read_text(encoding="utf-8").endswith("\n"):
             with open(path, "a", encoding="utf-8") as file:
                 file.write("\n")
-        numbers = [k for k in range(records) if k not in there]
-        waiting += [executor.submit(quietly, name, which, k) for k in numbers]
+    waiting = [
+        executor.submit(quietly, *pair, k)
+        for first in range(0, records, BLOCK)
+        for pair in wanted
+        for k in range(first, min(first + BLOCK, records))
+        if k not in there[pair]
+    ]
     for done in as_completed(waiting):
         name, which, row = done.result()
         with open(file_of(folder, name, which), "a", encoding="utf-8") as file:

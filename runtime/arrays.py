@@ -22,6 +22,9 @@ SHORTEST, LONGEST = 1e-100, 1e100
 #: How far beyond its span a quantity may be asked for, relative: the rounding of grids.
 _SLACK = 1e-9
 
+#: Types of what stands for a missing sample.
+_NOTHING = ("NoneType", "NAType")
+
 _KINDS = {
     "c": "complex numbers",
     "U": "text",
@@ -35,12 +38,16 @@ _KINDS = {
 def real_array(value: ArrayLike, what: str, missing: bool = False) -> Array:
     """A copy of `value` as float64, of its own shape.
 
-    missing : whether masked entries become NaN; else they are refused. Raises `ValueError` naming
-    `what` for these, complex numbers, text, dates and whatever else is no real number.
+    missing : whether masked entries, None and the NA of pandas become NaN; else they are refused.
+    Raises `ValueError` naming `what` for these, complex numbers, text, dates and whatever else is
+    no real number.
     """
     array, mask = _array(value, what)
     if mask is not None and not missing:
         raise ValueError(_masked(mask, what))
+    if missing and array.dtype == object:
+        gone = np.array([type(x).__name__ in _NOTHING for x in array.flat]).reshape(array.shape)
+        mask = gone if mask is None else mask | gone
     if array.dtype.kind in _KINDS:
         raise ValueError(
             f"{what} must be real numbers, got {_KINDS[array.dtype.kind]}, {_some(array)}"
@@ -57,7 +64,7 @@ def one_number(value: ArrayLike, what: str, remedy: str = "") -> float:
     """One finite number; raises `ValueError`, naming `what`, for anything else."""
     number = real_array(value, what)
     if number.ndim or not np.isfinite(number):
-        raise ValueError(f"{what} must be one finite number, got {value!r}{remedy}")
+        raise ValueError(f"{what} must be one finite number, got {shown(value)}{remedy}")
     return float(number)
 
 
@@ -99,7 +106,10 @@ def time_grid(time: ArrayLike) -> Array:
         steps = np.diff(grid)
     if (steps <= 0).any():
         k = np.argmax(steps <= 0)
-        raise ValueError(f"time must increase; step {k} goes from {grid[k]:g} to {grid[k + 1]:g}")
+        raise ValueError(
+            f"time must increase; step {k} goes from {grid[k]:.10g} to {grid[k + 1]:.10g}: sort "
+            "them, and keep one of equal ones"
+        )
     odd = (steps < SHORTEST) | (steps > LONGEST)
     if odd.any():
         k = np.argmax(odd)
@@ -138,7 +148,8 @@ def increasing(rows: Sequence[Any], names: Sequence[str], of: str) -> list[Array
     if (np.diff(time) <= 0.0).any():
         k = int(np.argmax(np.diff(time) <= 0.0))
         raise ValueError(
-            f"{names[0]} of {of} must increase; {time[k + 1]:g} s comes after {time[k]:g} s"
+            f"{names[0]} of {of} must increase; {time[k + 1]:.10g} s comes after {time[k]:.10g} s: "
+            "sort them, and keep one of equal ones"
         )
     return found
 

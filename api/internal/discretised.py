@@ -17,9 +17,16 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.delays import delayed
-from kinesym.internal.parameters import checked_unknowns, known_values, priors_of
+from kinesym.internal.parameters import (
+    checked_unknowns,
+    is_random,
+    known_values,
+    priors_of,
+    without_distribution,
+)
 from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
+from kinesym.internal.population import Numbers, population
 from kinesym.internal.problem import (
     check_index,
     highest_index,
@@ -52,7 +59,7 @@ from kinesym.symbolic.delayed import delays_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, names_of
-from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
 
@@ -79,7 +86,7 @@ class Discretised:
         sensors: Mapping[str, Any] | None = None,
         noise: Mapping[Any, Any] | None = None,
     ) -> None:
-        self._noisy, system = bool(noise), with_sensors(system, sensors)
+        self._noisy, system, aim = bool(noise), with_sensors(system, sensors), objective
         if noise:
             asked = (noise, unknown, known, unknown_inputs, objective)
             system, unknown, known, unknown_inputs, objective = driven(system, *asked)
@@ -87,6 +94,7 @@ class Discretised:
         self.model = model = given.model
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)
+        self._priors: Numbers = priors_of(self._unknown)
         free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
         self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
@@ -94,9 +102,9 @@ class Discretised:
             check_index(model, most, f"the scheme {self._scheme.title}")
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
-        late = delayed(
-            given.trials, delays_of(model.outputs), self._unknown, self._known, self._noisy
-        )
+        random = "a distribution to be found" if any(map(is_random, self._unknown.values())) else ""
+        about = (self._unknown, self._known, "process noise" if noise else random)
+        late = delayed(given.trials, delays_of(model.outputs), *about)
         self._gaps = late.gaps
         self.symbolic = symbolic_problem(
             model,
@@ -118,6 +126,11 @@ class Discretised:
         self.program, self._built = self._transcribed("exact")
         self._condition_bounds = given.bounds(self.symbolic)
         self._place(late.trials)
+        if self._population and aim not in (None, LeastSquares()):
+            raise ValueError(
+                "with an unknown mean or sd the objective is the likelihood of the measurements; "
+                "leave objective out"
+            )
 
     def _place(self, trials: Sequence[Experiment]) -> None:
         """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""
@@ -125,6 +138,7 @@ class Discretised:
         self._start: Solution | None = None
         self.nlp = self._nlp(self._built, trials)
         self.layout = self.nlp.layout
+        self._population = population(self._unknown, self.layout.owned)
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
@@ -140,6 +154,20 @@ class Discretised:
             vars(made).pop(name, None)
         made._place(trials)
         return made
+
+    def _with_priors(self: _Same, numbers: Numbers) -> _Same:
+        """The same problem, and library, with means and standard deviations that were unknown."""
+        if not numbers:
+            return self
+        made = copy(self)
+        made._priors = {**self._priors, **numbers}
+        return made._on(self.trials)
+
+    def _without_population(self: _Same) -> _Same:
+        """The same, and library, with nothing known of the distributions that are unknown."""
+        made = copy(self)
+        made._unknown = {name: without_distribution(p) for name, p in self._unknown.items()}
+        return made._on(self.trials)
 
     def _placed_at(self: _Same, z: Array) -> _Same:
         """This problem with all samples in the intervals where unknown delays place them at z."""
@@ -158,11 +186,14 @@ class Discretised:
         """The program with this Hessian, built."""
         start = time.perf_counter()
         program, built = _transcribed(self.symbolic, tuple(self.symbolic.measurements), hessian)
-        seconds = time.perf_counter() - start
+        self._count(time.perf_counter() - start, built)
+        return program, built
+
+    def _count(self, seconds: float, built: Built) -> None:
+        """Add the time that a library took."""
         compiling = built.compile if built.compile < seconds else 0.0  # it was kept
         self.timings["derive"] += seconds - compiling
         self.timings["compile"] += compiling
-        return program, built
 
     @cached_property
     def _residuals(self) -> NLP:
@@ -174,10 +205,8 @@ class Discretised:
     @cached_property
     def _residual_library(self) -> Built:
         start = time.perf_counter()
-        program = residual_program(self.symbolic)
-        derive, built = time.perf_counter() - start, realise(program)
-        self.timings["derive"] += derive + built.derive
-        self.timings["compile"] += built.compile
+        built = _with_residuals(self.symbolic, tuple(self.symbolic.measurements))
+        self._count(time.perf_counter() - start, built)
         return built
 
     @cached_property
@@ -191,7 +220,7 @@ class Discretised:
         return self._nlp(built, self.trials)
 
     def _nlp(self, built: Built, trials: Sequence[Experiment]) -> NLP:
-        return make_nlp(built, trials, self._known, self._threads, priors_of(self._unknown))
+        return make_nlp(built, trials, self._known, self._threads, self._priors)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
@@ -337,6 +366,21 @@ class Discretised:
         values = self.layout.owned.natural(self.layout.parameter_values(z))
         return dict(zip(self.layout.parameters, map(float, values), strict=True))
 
+    def _estimates(self, z: Array) -> dict[str, float]:
+        """The parameters, what is unknown of distributions before the random effects."""
+        found, some = self._parameters(z), self._population
+        h = some.natural(some.entries(self._priors)).tolist()
+        found |= dict(zip(some.names, h, strict=True))
+        return {name: found[name] for name in self._rows}
+
+    @property
+    def _rows(self) -> list[str]:
+        """Names of the estimates, in order."""
+        names, random = self.layout.parameters, self._population.random
+        fixed = [name for name, drawn in zip(names, random, strict=True) if not drawn]
+        drawn = [name for name in names if name not in fixed]
+        return [*fixed, *self._population.names, *drawn]
+
     def _parameters_of(self, z: Array, trial: int) -> dict[str, float]:
         """All parameters of a trial, known ones too, without the names of their owners."""
         values = map(float, self.layout.parameters_of(z, trial))
@@ -349,7 +393,7 @@ class Discretised:
         """Whether `solution` has the free vector and the constraints of this problem."""
         layout, other = self.layout, solution.problem
         return (
-            list(solution.parameters) == list(layout.parameters)
+            list(solution.parameters) == self._rows
             and other.get("nodes") == layout.nodes
             and other.get("arrays") == layout.arrays
             and other.get("scheme") == self.symbolic.scheme.name
@@ -370,6 +414,12 @@ def _transcribed(
     program = transcribe(problem, hessian)
     program = with_point(program, problem) if hessian == "exact" else program
     return program, realise(program)
+
+
+@lru_cache(maxsize=4)
+def _with_residuals(problem: Problem, measurements: tuple[str, ...]) -> Built:
+    """The library of the residuals of a problem, kept as `_transcribed` is."""
+    return realise(residual_program(problem))
 
 
 def _vector(values: ArrayLike, what: str, size: int) -> Array:

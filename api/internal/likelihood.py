@@ -1,4 +1,5 @@
-"""The likelihood of a record with process noise: unknown inputs that have a prior."""
+"""The likelihood of a record with process noise, unknown inputs that have a prior, or with random
+effects, parameters that have one."""
 
 from __future__ import annotations
 
@@ -27,24 +28,29 @@ def log_likelihood(
     kkt: Kkt,
     objective: float,
     values: Sequence[Mapping[str, float]],
+    effects: tuple[NDArray[np.bool_], float],
 ) -> float:
     """Of the parameters of a solution; see `Collocation.log_likelihood`.
 
     kkt : the matrix there. objective : its value. values : of all parameters in each trial.
+    effects : which parameter values are random effects, (r,), and -2 log of the heights of the
+    densities of these.
     """
     _check_terms(problem)
-    heights = _of_samples(nlp, trials) + _of_prior(_prior(problem), trials, values)
+    random, height = effects
+    heights = _of_samples(nlp, trials) + _of_prior(_prior(problem), trials, values) + height
     layout = nlp.layout
-    parameters = np.arange(layout.parameter_offset, layout.n_variables)
+    parameters = layout.parameter_offset + np.flatnonzero(~random)
     volume = log_volume(kkt, parameters, [_states(layout, True), _states(layout, False)])
     return volume - 0.5 * (objective + heights)
 
 
 def _check_terms(problem: Problem) -> None:
-    if problem.objective.least_squares != 1.0 or problem.objective.terminal != 0:
+    aim = problem.objective
+    if aim.least_squares != 1.0 or aim.terminal != 0 or aim.loss is not None:
         raise ValueError(
             "the likelihood needs the objective LeastSquares() + Integral(u**2/sigma**2 + ...): "
-            "LeastSquares without a factor, no Terminal"
+            "LeastSquares without a factor or a loss, no Terminal"
         )
     if problem.free_duration:
         raise ValueError("the likelihood of a record needs known durations")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.internal.likelihood import log_likelihood
+from kinesym.internal.population import Numbers, Population
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
@@ -47,12 +48,13 @@ class Best(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Estimated:
     """Parameters of the largest likelihood, with the best trajectories. std : of groups of
-    measurements. converged : whether the search has ended at a maximum, after so many
-    steps."""
+    measurements. priors : distributions of random effects. converged : whether the search has ended
+    at a maximum, after so many steps."""
 
     best: Best
     log_likelihood: float
     std: dict[str, float]
+    priors: Numbers
     uncertainty: Uncertainty
     converged: bool
     steps: int
@@ -60,8 +62,8 @@ class Estimated:
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """-2 log L of the entries of z that are parameters, then the logarithms of standard deviations
-    that are not known.
+    """-2 log L of the entries of z that are parameters but no random effects, then what is unknown
+    of the distributions of these, then the logarithms of standard deviations that are not known.
 
     For each the trajectories are solved for with the parameters held by their bounds, so that one
     library serves all. Its derivative is by differences between neighbours that are predicted, not
@@ -69,7 +71,8 @@ class Marginal:
     Tucker, the Lagrange function is right to third order there, and the determinants to second.
 
     problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
-    the nonlinear program of other trials. idle : see `kkt_at`. chosen : how IPOPT is to solve.
+    the nonlinear program of other trials and distributions from a near one. population : the random
+    effects, limits : of h. idle : see `kkt_at`. chosen : how IPOPT is to solve.
     """
 
     symbolic: Problem
@@ -77,76 +80,123 @@ class Marginal:
     problem: IpoptProblem
     trials: Sequence[Experiment]
     groups: Sequence[str]
-    on: Callable[[Sequence[Experiment]], NLP]
+    on: Callable[[NLP, Sequence[Experiment], Numbers], NLP]
+    population: Population
+    limits: tuple[Array, Array]
     idle: Sequence[int]
     chosen: SolverOptions
     report: Callable[[Iteration], None]
 
-    def estimated(self, z: Array, std: Sequence[float]) -> Estimated:
-        """The maximum near a guess; std : of the groups. Raises `ValueError` if the trajectories of
-        the guess cannot be solved for, or have no likelihood."""
-        x = np.concatenate([z[self._mine], np.log(std)])
-        start = self._solved(x, Start(z), self.chosen)
+    def estimated(self, z: Array, h: Array, std: Sequence[float]) -> Estimated:
+        """The maximum near a guess; h : of the distributions. std : of the groups. Raises
+        `ValueError` if the trajectories of the guess cannot be solved for, or have no likelihood.
+        """
+        x = np.concatenate([z[self._mine], h, np.log(std)])
+        start = self._solved(x, Start(z), self.chosen, self.nlp)
         if isinstance(start, str):
             raise ValueError(f"with the parameters of the guess, {start}; change the guess")
         bounds, reach = self._bounds, self._reach(x)
         first = np.maximum(np.abs(start.state.curvature), 2.0 * reach**-2.0)
         made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
         found = minimise(*made)
+        best: Best = found.at.state
+        told = replace(best.found, linear_solver=start.state.found.linear_solver)
         return Estimated(
-            best=found.at.state,
+            best=best._replace(found=told),
             log_likelihood=-0.5 * found.at.value,
             std=self._std(found.at.x),
+            priors=self.population.numbers(self._spread(found.at.x)),
             uncertainty=self._uncertainty(found),
             converged=found.converged,
             steps=found.steps,
         )
 
     def _uncertainty(self, found: Minimum) -> Uncertainty:
-        """From the curvature of the likelihood, that of standard deviations counted in."""
-        layout, r = self.nlp.layout, len(self._mine)
+        """From the curvature of the likelihood, that of standard deviations counted in; random
+        effects vary by what is left of them with given parameters, and follow these (Kass, Steffey
+        1989, Journal of the American Statistical Association 84, 717, equation 3.3)."""
+        layout, some, best = self.nlp.layout, self.population, found.at.state
+        names, random = np.array(layout.parameters, dtype=object), self._random
+        slopes, h = layout.parameter_slopes(best.found.z), self._spread(found.at.x)
         held = held_by(found.at.x, found.gradient, self._bounds)
-        slopes = layout.parameter_slopes(found.at.state.found.z)
-        covariance = self._covariance(found, held)[:r, :r] * np.outer(slopes, slopes)
-        lost = np.isnan(covariance).any()
+        outer = self._covariance(found, held)
+        count = len(self._mine) + len(h)
+        ways = np.vstack([np.eye(count, len(outer)), best.ways[random]])
+        covariance = ways @ outer @ ways.T
+        covariance[count:, count:] += 2.0 * self._left(found.at, random)
+        scale = [slopes[~some.random], some.slopes(h), slopes[some.random]]
+        size = np.concatenate(scale)
+        fixed, drawn = list(names[~some.random]), list(names[some.random])
+        rows, log = [*fixed, *some.names, *drawn], list(names[layout.owned.log])
+        notes = some.alike(h, self.limits[0])
+        if np.isnan(outer).any():
+            notes.append("the likelihood has no maximum that tells all parameters")
         return Uncertainty(
-            names=layout.parameters,
-            covariance=covariance,
-            held=[name for name, at in zip(layout.parameters, held[:r], strict=True) if at],
-            logarithmic=list(np.array(layout.parameters)[layout.owned.log]),
-            notes=["the likelihood has no maximum that tells all parameters"] if lost else [],
+            names=rows,
+            covariance=covariance * np.outer(size, size),
+            held=[name for name, at in zip(rows, held[:count], strict=False) if at],
+            logarithmic=[name for name in (*log, *some.logarithmic) if name not in some.factors],
+            factors=some.factors,
+            random=drawn,
+            freedoms=some.freedoms,
+            notes=notes,
         )
+
+    def _left(self, at: Value, which: NDArray[np.intp]) -> Array:
+        """The inverse of the curvature in some entries of z, all else following but x."""
+        best: Best = at.state
+        if not len(which):
+            return np.zeros((0, 0))
+        kkt = self._value(at.x, best.trials, best.nlp, best.found.z, best.found.multipliers)[1]
+        return kkt.factorised().inverse(which)
 
     # -- values ---------------------------------------------------------------------------------
 
     @cached_property
     def _mine(self) -> NDArray[np.intp]:
-        layout = self.nlp.layout
-        return layout.parameter_offset + np.arange(len(layout.parameters))
+        return self.nlp.layout.parameter_offset + np.flatnonzero(~self.population.random)
+
+    @cached_property
+    def _random(self) -> NDArray[np.intp]:
+        return self.nlp.layout.parameter_offset + np.flatnonzero(self.population.random)
 
     @property
     def _bounds(self) -> tuple[Array, Array]:
         low, high = (bound[self._mine] for bound in self.problem.bounds)
         open_ = np.full(len(self.groups), np.inf)
-        return np.append(low, -open_), np.append(high, open_)
+        (least, most) = self.limits
+        return np.concatenate([low, least, -open_]), np.concatenate([high, most, open_])
 
     def _reach(self, x: Array) -> Array:
         """The longest steps: in logarithms 1, of others half their value, or a share of what the
         bounds leave."""
         low, high = self._bounds
-        log = np.append(self.nlp.layout.owned.log, np.ones(len(self.groups), dtype=bool))
-        width = np.where(np.isfinite(high - low), 0.1 * (high - low), 1.0)
-        return np.where(log, 1.0, np.where(x != 0.0, np.minimum(0.5 * np.abs(x), width), width))
+        owned, some = self.nlp.layout.owned, self.population
+        own = np.concatenate([owned.log[~some.random], np.zeros(len(some.names), dtype=bool)])
+        log = np.append(own, np.ones(len(self.groups), dtype=bool))
+        width = np.where(np.isfinite(high - low) & (high > low), 0.1 * (high - low), 1.0)
+        reach = np.where(log, 1.0, np.where(x != 0.0, np.minimum(0.5 * np.abs(x), width), width))
+        begin = len(self._mine)
+        reach[begin : begin + len(some.names)] = some.reach(self._spread(x))
+        return reach
 
     def _std(self, x: Array) -> dict[str, float]:
-        return dict(zip(self.groups, np.exp(x[len(self._mine) :]).tolist(), strict=True))
+        begin = len(self._mine) + len(self.population.names)
+        return dict(zip(self.groups, np.exp(x[begin:]).tolist(), strict=True))
 
-    def _on(self, x: Array) -> tuple[Sequence[Experiment], NLP]:
-        """The trials with standard deviations, and their nonlinear program."""
-        if not self.groups:
+    def _spread(self, x: Array) -> Array:
+        """What is unknown of distributions."""
+        begin = len(self._mine)
+        return x[begin : begin + len(self.population.names)]
+
+    def _on(self, x: Array, near: NLP) -> tuple[Sequence[Experiment], NLP]:
+        """The trials with standard deviations, and their nonlinear program; near : that of another
+        x."""
+        if not (self.groups or self.population):
             return self.trials, self.nlp
-        trials = [trial.with_std(self._std(x)) for trial in self.trials]
-        return trials, self.on(trials)
+        trials, std = self.trials, self._std(x)
+        trials = [trial.with_std(std) for trial in trials] if std else trials
+        return trials, self.on(near, trials, self.population.numbers(self._spread(x)))
 
     def _held(self, x: Array) -> tuple[Array, Array]:
         """Bounds of z that hold the parameters."""
@@ -159,12 +209,12 @@ class Marginal:
         best: Best = other.state
         z, multipliers = _ahead(best, best.ways @ (x - other.x))
         chosen = replace(self.chosen, options={"max_iter": _ITERATIONS, **self.chosen.options})
-        found = self._solved(x, Start(z, multipliers), chosen)
+        found = self._solved(x, Start(z, multipliers), chosen, best.nlp)
         return None if isinstance(found, str) else found
 
-    def _solved(self, x: Array, start: Start, chosen: SolverOptions) -> Value | str:
+    def _solved(self, x: Array, start: Start, chosen: SolverOptions, near: NLP) -> Value | str:
         """The best trajectories, and the value; what is wrong if there is none."""
-        trials, nlp = self._on(x)
+        trials, nlp = self._on(x, near)
         bounds = self._held(x)
         problem = replace(self.problem, callbacks=nlp.plans, bounds=bounds)
         begin = replace(start, z=np.clip(start.z, *bounds))
@@ -193,7 +243,8 @@ class Marginal:
         off = np.where(low == high, nlp.constraints(z) - np.where(low == high, low, 0.0), 0.0)
         aim = nlp.cost(z) + float(multipliers[0] @ off)
         known = [dict[str, float]() for _ in trials]
-        return -2.0 * log_likelihood(self.symbolic, nlp, trials, kkt, aim, known), kkt
+        drawn = self.population.random, self.population.heights(self._spread(x))
+        return -2.0 * log_likelihood(self.symbolic, nlp, trials, kkt, aim, known, drawn), kkt
 
     # -- derivatives ----------------------------------------------------------------------------
 
@@ -205,7 +256,7 @@ class Marginal:
             for side in (step, -step):
                 x = at.x.copy()
                 x[k] += side
-                trials, nlp = self._on(x)
+                trials, nlp = self._on(x, best.nlp)
                 ahead = _ahead(best, side * best.ways[:, k])
                 slope[k] += self._value(x, trials, nlp, *ahead)[0] / (2.0 * side)
         return slope
@@ -239,9 +290,10 @@ class Marginal:
 
     def _followed(self, x: Array, nlp: NLP, z: Array, kkt: Kkt) -> tuple[Array, Array]:
         """How all follows the unknowns, and curvatures; see `Best`."""
-        r, parts = len(self._mine), [self._of_std(x, nlp, z, k) for k in range(len(self.groups))]
-        pad = np.zeros(kkt.order - len(z))
-        columns = [_column(kkt, p) for p in self._mine]
+        r, pad = len(self._mine), np.zeros(kkt.order - len(z))
+        parts = [*self._of_spread(x, z)]
+        parts += [self._of_std(x, nlp, z, k) for k in range(len(self.groups))]
+        columns = [kkt.column(int(p)) for p in self._mine]
         sides = np.array([*columns, *(np.append(side, pad) for side, _ in parts)])
         own = np.array([*(column[p] for column, p in zip(columns, self._mine, strict=True))])
         own = np.append(own, [curved for _, curved in parts])
@@ -253,12 +305,21 @@ class Marginal:
         ways[self._mine, np.arange(r)] = 1.0
         return ways, curvature
 
+    def _of_spread(self, x: Array, z: Array) -> Iterator[tuple[Array, float]]:
+        """How the gradient changes with what is unknown of distributions, and the second derivative
+        of the objective in each."""
+        values = self.nlp.layout.parameter_values(z)
+        for row, bent in self.population.pulls(self._spread(x), values):
+            side = np.zeros(len(z))
+            self.nlp.layout.parameter_values(side)[:] = row
+            yield side, bent
+
     def _of_std(self, x: Array, nlp: NLP, z: Array, group: int) -> tuple[Array, float]:
         """How the gradient changes with the logarithm of a standard deviation, and the second
         derivative of the objective in it: a part of both is proportional to 1/std^2."""
         double = x.copy()
-        double[len(self._mine) + group] += np.log(2.0)
-        other = self._on(double)[1]
+        double[len(x) - len(self.groups) + group] += np.log(2.0)
+        other = self._on(double, nlp)[1]
         part = (nlp.gradient(z) - other.gradient(z)) / 0.75
         return -2.0 * part, 4.0 * (nlp.cost(z) - other.cost(z)) / 0.75
 
@@ -267,13 +328,3 @@ def _ahead(best: Best, change: Array) -> tuple[Array, tuple[Array, Array, Array]
     """z and multipliers beside the best ones."""
     z, (of_rows, lower, upper) = best.found.z, best.found.multipliers
     return z + change[: len(z)], (of_rows + change[len(z) :], lower, upper)
-
-
-def _column(kkt: Kkt, p: int) -> Array:
-    """A column (n + m,) of the matrix, without what bounds add."""
-    (i, j, h), (row, column, a) = kkt.hessian, kkt.jacobian
-    side, mirrored = np.zeros(kkt.order), (i == p) & (j != p)
-    np.add.at(side, i[j == p], h[j == p])
-    np.add.at(side, j[mirrored], h[mirrored])
-    np.add.at(side, len(kkt.stiffness) + row[column == p], a[column == p])
-    return side

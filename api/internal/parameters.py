@@ -18,19 +18,39 @@ from kinesym.symbolic.names import by_name
 
 
 @dataclass(frozen=True)
+class Prior:
+    """A normal distribution of p, or of log p: bounds of its mean and of its standard deviation,
+    equal where they are known."""
+
+    mean: tuple[float, float]
+    sd: tuple[float, float]
+
+    @property
+    def unknown(self) -> list[str]:
+        """Which of the two are unknown."""
+        return [name for name in ("mean", "sd") if len({*getattr(self, name)}) > 1]
+
+    @property
+    def numbers(self) -> tuple[float, float]:
+        """Mean and standard deviation; infinite where one is unknown, so that it tells nothing."""
+        if not self.unknown:
+            return self.mean[0], self.sd[0]
+        return (0.0 if "mean" in self.unknown else self.mean[0]), np.inf
+
+
+@dataclass(frozen=True)
 class Unknown:
     """An unknown parameter p, whatever way it was given.
 
     low, high : bounds of p, infinite where there are none. log : whether log p is estimated. prior
-    : mean and standard deviation of p, or if `log` of log p, normally distributed; None if nothing
-    is known beforehand. label : trials with the same name for it share a value, see `per`; "" for
-    all.
+    : of p, or if `log` of log p; None if nothing is known beforehand. label : trials with the same
+    name for it share a value, see `per`; "" for all.
     """
 
     low: float = -np.inf
     high: float = np.inf
     log: bool = False
-    prior: tuple[float, float] | None = None
+    prior: Prior | None = None
     label: str = ""
 
     @property
@@ -39,33 +59,36 @@ class Unknown:
         return replace(self, log=False, prior=None)
 
 
-def normal(mean: float, sd: float, low: Any = None, high: Any = None) -> Unknown:
+def normal(mean: Any, sd: Any, low: Any = None, high: Any = None) -> Unknown:
     """An unknown parameter of which something is known beforehand: `unknown={m: ks.normal(70, 5,
     low=40, high=120)}`. The objective gets ((m - mean)/sd)^2, as if m had been measured once with
     that standard deviation; low, high : bounds.
 
     So estimates are those of the highest posterior density (maximum a posteriori), as long as the
     objective is -2 log(likelihood), as `LeastSquares` with true `std` is; with a factor before
-    `LeastSquares` priors have it, too. Raises `ValueError` for what is no density, or a mean
-    outside the bounds.
+    `LeastSquares` priors have it, too.
+
+    Within `per`, mean and sd may be unknown: bounds (low, high), or None, as in `unknown={b:
+    ks.per("subject", ks.normal(None, None))}`. Then b is a random effect: mean(b), sd(b) and what
+    else is shared have the largest likelihood with the values of all subjects integrated out by
+    Laplace's method (Pinheiro, Bates 2000, Mixed-Effects Models in S and S-PLUS, section 7.2), and
+    those of the subjects are the best ones with these (empirical Bayes).
+
+    Raises `ValueError` for what is no density, or a mean outside the bounds.
     """
-    prior = finite(mean, "the mean of ks.normal"), _sd(sd, "ks.normal")
+    prior = Prior(_mean(mean, "the mean of ks.normal"), _sd(sd))
     return _within_bounds(Unknown(*bound_pair("ks.normal", (low, high)), prior=prior))
 
 
-def lognormal(median: float, factor: float, low: Any = None, high: Any = None) -> Unknown:
+def lognormal(median: Any, factor: Any, low: Any = None, high: Any = None) -> Unknown:
     """An unknown positive parameter with a prior, on a logarithmic scale: two thirds of all values
     are between median / factor and median * factor, as `unknown={k: ks.lognormal(1000, 1.5)}`.
 
     The objective gets (log(k / median) / log(factor))^2: the density is that of log k, which is
-    what is estimated, see `log_scale`. low, high : bounds. Raises as `normal`, and for what is not
-    positive.
+    what is estimated, see `log_scale`. low, high : bounds. Within `per`, median and factor may be
+    unknown, as mean and sd of `normal`. Raises as `normal`, and for what is not positive.
     """
-    middle = positive(median, "the median of ks.lognormal")
-    spread = positive(factor, "the factor of ks.lognormal")
-    if spread <= 1.0:
-        raise ValueError(f"the factor of ks.lognormal must be more than 1, got {factor!r}")
-    prior = float(np.log(middle)), float(np.log(spread))
+    prior = Prior(_log_median(median), _log_factor(factor))
     bounds = _positive_bounds("ks.lognormal", low, high)
     return _within_bounds(Unknown(*bounds, log=True, prior=prior))
 
@@ -111,7 +134,27 @@ def checked_unknowns(given: Mapping[Any, Any] | None, known: Sequence[str]) -> d
     """Records of parameters by name, in the order of the `known` ones; raises `ValueError` for what
     is none of these."""
     found = by_name({} if given is None else given, known, "unknown")
-    return {name: _record(name, found[name]) for name in known if name in found}
+    made = {name: _record(name, found[name]) for name in known if name in found}
+    for name, p in made.items():
+        if is_random(p) and not p.label:
+            raise ValueError(
+                f"parameter {name} has one value, whose distribution nothing tells: give numbers "
+                f'for its mean and sd, or write ks.per("subject", ...) for a value per subject'
+            )
+    return made
+
+
+def is_random(given: Unknown) -> bool:
+    """Whether the distribution of a parameter is unknown."""
+    return given.prior is not None and bool(given.prior.unknown)
+
+
+def without_distribution(given: Unknown) -> Unknown:
+    """The same if its distribution is known; else with one that tells nothing."""
+    if given.prior is None or not is_random(given):
+        return given
+    mean, sd = given.prior.numbers
+    return replace(given, prior=Prior((mean, mean), (sd, sd)))
 
 
 def labels_of(unknown: Mapping[str, Unknown]) -> dict[str, str]:
@@ -125,16 +168,17 @@ def logs_of(unknown: Mapping[str, Unknown]) -> list[str]:
 
 
 def priors_of(unknown: Mapping[str, Unknown]) -> dict[str, tuple[float, float]]:
-    """Means and standard deviations of the parameters that have a prior."""
-    return {name: p.prior for name, p in unknown.items() if p.prior}
+    """Means and standard deviations of the parameters that have a prior, see `Prior.numbers`."""
+    return {name: p.prior.numbers for name, p in unknown.items() if p.prior}
 
 
 def check_prior(what: str, given: Unknown, bounds: tuple[float, float]) -> None:
     """Raise `ValueError` if the prior of a parameter has its highest density outside the bounds."""
-    if given.prior is None:
+    if given.prior is None or "mean" in given.prior.unknown:
         return
     low, high = bounds
-    middle = float(np.exp(given.prior[0])) if given.log else given.prior[0]
+    mean = given.prior.mean[0]
+    middle = float(np.exp(mean)) if given.log else mean
     if not low <= middle <= high:
         name = "median" if given.log else "mean"
         raise ValueError(
@@ -163,10 +207,15 @@ def known_values(
         if name in unknown:
             raise ValueError(f"parameter {name} is both known and unknown")
     for name in dict.fromkeys(name for row in own for name in row):
-        _check_in_all(name, [name in row for row in own])
+        there = [name in row for row in own]
         if name in given or name in unknown:
             other = "known for all trials" if name in given else "unknown"
-            raise ValueError(f"parameter {name} has a value in each trial and is {other}; choose")
+            where = "each trial" if all(there) else f"trial {there.index(True)}"
+            raise ValueError(
+                f"parameter {name} has a value in {where} and is {other}; it is either, in all "
+                "trials"
+            )
+        _check_in_all(name, there)
     shared = {**model.values, **given}
     found = [_row_of_values(names, {**shared, **row}, unknown) for row in own]
     for k, row in enumerate(found[: None if own[0] else 1]):
@@ -212,8 +261,50 @@ def _within_bounds(made: Unknown) -> Unknown:
     return made
 
 
-def _sd(value: Any, what: str) -> float:
-    return positive(value, f"the standard deviation of {what}")
+def _is_open(given: Any) -> bool:
+    """Whether something is unknown, with bounds or None."""
+    return given is None or isinstance(given, (tuple, list))
+
+
+def _mean(given: Any, what: str) -> tuple[float, float]:
+    """Bounds of a mean."""
+    if _is_open(given):
+        return bound_pair(what, given)
+    return (finite(given, what),) * 2
+
+
+def _sd(given: Any) -> tuple[float, float]:
+    """Bounds of a standard deviation."""
+    what = "the standard deviation of ks.normal"
+    if not _is_open(given):
+        return (positive(given, what),) * 2
+    low, high = bound_pair(what, given)
+    if high <= 0.0:
+        raise ValueError(f"{what} must be positive: widen its bounds ({low:g}, {high:g})")
+    return max(low, 0.0), high
+
+
+def _log_median(given: Any) -> tuple[float, float]:
+    """Bounds of the logarithm of a median."""
+    what = "the median of ks.lognormal"
+    if not _is_open(given):
+        return (float(np.log(positive(given, what))),) * 2
+    low, high = _positive_bounds(what, *((None, None) if given is None else given))
+    return float(np.log(low)) if low > 0.0 else -np.inf, float(np.log(high))
+
+
+def _log_factor(given: Any) -> tuple[float, float]:
+    """Bounds of the logarithm of a factor."""
+    what = "the factor of ks.lognormal"
+    if not _is_open(given):
+        spread = float(np.log(positive(given, what)))
+        if spread <= 0.0:
+            raise ValueError(f"{what} must be more than 1, got {given!r}")
+        return spread, spread
+    low, high = bound_pair(what, given)
+    if high <= 1.0:
+        raise ValueError(f"{what} must be more than 1: widen its bounds ({low:g}, {high:g})")
+    return float(np.log(max(low, 1.0))), float(np.log(high))
 
 
 def _positive_bounds(what: str, low: Any, high: Any) -> tuple[float, float]:

@@ -21,7 +21,8 @@ from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import build
 from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
 from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
-from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.layout import Layout
+from kinesym.runtime.nlp.nlp import NLP, TrialData
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.model import Model
 
@@ -50,16 +51,38 @@ def make_nlp(
     known : of each trial, values of the known parameters. Each trial is linked to the next, the
     last to the first. priors : means and standard deviations of parameters, see `prior_data`.
     """
-    about, after = built.manifest.of(CollocationManifest), [*trials[1:], trials[0]]
-    layout, given = make_layout(about, trials), priors or {}
-    data = [
+    about = built.manifest.of(CollocationManifest)
+    layout = make_layout(about, trials)
+    return NLP(built, layout, _data(about, layout, trials, known, priors), threads)
+
+
+def with_data(
+    nlp: NLP,
+    trials: Sequence[Experiment],
+    known: Sequence[Mapping[str, float]],
+    priors: Mapping[str, tuple[float, float]],
+) -> NLP:
+    """The same functions of trials on the same grids that differ in numbers only; arguments as of
+    `make_nlp`."""
+    return nlp.with_data(_data(nlp.about, nlp.layout, trials, known, priors))
+
+
+def _data(
+    about: CollocationManifest,
+    layout: Layout,
+    trials: Sequence[Experiment],
+    known: Sequence[Mapping[str, float]],
+    priors: Mapping[str, tuple[float, float]] | None,
+) -> list[TrialData]:
+    """What the kernels read of each trial, linked to the next, the last to the first."""
+    after, given = [*trials[1:], trials[0]], priors or {}
+    return [
         {
             **trial_data(about, trial, values, following),
             **prior_data(about, layout.owned, k, given),
         }
         for k, (trial, values, following) in enumerate(zip(trials, known, after, strict=True))
     ]
-    return NLP(built, layout, data, threads)
 
 
 def compile(model: Model) -> Functions:

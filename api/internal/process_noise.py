@@ -11,7 +11,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import shown
-from kinesym.internal.parameters import Unknown, checked_unknowns, log_scale
+from kinesym.internal.parameters import Unknown, checked_unknowns, is_random, log_scale
 from kinesym.internal.problem import check_system, held
 from kinesym.runtime.arrays import one_number
 from kinesym.symbolic.model import Model
@@ -118,6 +118,8 @@ def _intensity(name: str, given: Any) -> Unknown:
     [made] = checked_unknowns({name: given}, [name]).values()
     if made.high <= 0.0:
         raise ValueError(f"the intensity of the noise {name} must be positive: widen its bounds")
+    if is_random(made):
+        raise ValueError(f"the intensity of the noise {name} needs a known mean and sd")
     if made.prior and not made.log:
         return replace(made, low=max(made.low, 0.0))
     scaled = log_scale(made.low if made.low > 0.0 else None, made.high)

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,13 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import residual_program, transcribe
+from kinesym.internal.bands import slopes_library
 from kinesym.internal.delays import delayed
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.parameters import (
     Unknown,
     checked_unknowns,
+    is_random,
     known_values,
     labels_of,
     logs_of,
@@ -158,6 +160,11 @@ def shooting_arguments(
     more = new_names(model, signals)
     every = [*model.parameter_names, *more]
     asked = checked_unknowns(unknown, every)
+    for name in (name for name, p in asked.items() if is_random(p)):
+        raise ValueError(
+            f"the distribution of {name} is unknown, which Shooting does not estimate: give "
+            "numbers for its mean and sd, or use ks.Collocation"
+        )
     values = known_values(model, asked, {} if known is None else known, listed, more)
     late = delayed(listed, delays_of(model.outputs), asked, values)
     listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
@@ -264,6 +271,7 @@ class SmoothProgram:
             weighted=objective.integrand == 0 and objective.terminal == 0,
             factor=factor,
             loss=loss,
+            outputs=partial(slopes_library, problem),
         )
 
 

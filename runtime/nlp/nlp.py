@@ -10,9 +10,10 @@ them) are summed by the kernels' driver, so that each entry exists once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,17 @@ class Plans:
     hessian: Plan
 
 
+class Calls(NamedTuple):
+    """The kernel calls of a callback by trial and family, the places of their outputs, outputs that
+    none sets, how many there are, and the plan of these calls."""
+
+    calls: Mapping[tuple[int, str], Call]
+    places: Mapping[tuple[int, str], Places]
+    zero: Sequence[int] | NDArray[np.intp]
+    size: int
+    plan: Plan
+
+
 class NLP:
     """Callbacks of the nonlinear program, from kernels, the places of variables and constraints and
     the known numbers of each trial, with at most so many threads.
@@ -66,15 +78,33 @@ class NLP:
         self._no_multipliers, self._one = np.zeros(m), np.ones(1)
         self.jacobian_structure, jacobian = self._assembled("jacobian", self._jacobian_runs)
         self.hessian_structure, hessian = self._assembled("hessian", self._hessian_runs)
-        self.plans = Plans(
-            cost=self._plan(
+        self._callbacks = {
+            "cost": self._calls(
                 "cost", {key: places(1, mode=SUM) for key in self._with_kernel("cost")}, [0], 1
             ),
-            gradient=self._plan("gradient", *self._gradient_places(), n),
-            constraints=self._plan("constraints", self._constraint_places(), [], m),
-            jacobian=jacobian,
-            hessian=hessian,
-        )
+            "gradient": self._calls("gradient", *self._gradient_places(), n),
+            "constraints": self._calls("constraints", self._constraint_places(), [], m),
+            "jacobian": jacobian,
+            "hessian": hessian,
+        }
+        self.plans = Plans(**{what: calls.plan for what, calls in self._callbacks.items()})
+
+    def with_data(self, data: Sequence[TrialData]) -> NLP:
+        """The same with other known numbers: structures stay, and calls that read none of them."""
+        made = copy(self)
+        for name, value in vars(NLP).items():
+            if isinstance(value, cached_property):
+                vars(made).pop(name, None)
+        made._data = [
+            {key: old[key] if _same(old[key], row) else row for key, row in new.items()}
+            for old, new in zip(self._data, data, strict=True)
+        ]
+        made._callbacks = {
+            what: made._calls(what, calls.places, calls.zero, calls.size, self)
+            for what, calls in self._callbacks.items()
+        }
+        made.plans = Plans(**{what: calls.plan for what, calls in made._callbacks.items()})
+        return made
 
     # -- values -----------------------------------------------------------------------------
 
@@ -186,7 +216,8 @@ class NLP:
 
     @cached_property
     def _residual_slopes(self) -> tuple[Structure, Plan]:
-        return self._assembled("residual_jacobian", self._residual_runs)
+        structure, calls = self._assembled("residual_jacobian", self._residual_runs)
+        return structure, calls.plan
 
     def _residual_runs(self, trial: int, family: str) -> list[Run]:
         entries, n = self._entries(trial, family), self.layout.points(trial, family)
@@ -268,27 +299,45 @@ class NLP:
         zero: Sequence[int] | NDArray[np.intp],
         size: int,
     ) -> Plan:
+        return self._calls(what, places, zero, size).plan
+
+    def _calls(
+        self,
+        what: str,
+        places: Mapping[tuple[int, str], Places],
+        zero: Sequence[int] | NDArray[np.intp],
+        size: int,
+        other: NLP | None = None,
+    ) -> Calls:
         """The kernel calls of one callback; `places` are those of the outputs per trial and
-        family, `zero` the outputs that no call sets."""
-        calls = []
+        family, `zero` the outputs that no call sets. other : has calls of the same kernels, which
+        are taken where their numbers are the same."""
+        calls = dict[tuple[int, str], Call]()
         for (trial, family), place in places.items():
             name, n = f"{family}_{what}", self.layout.points(trial, family)
             about = self._kernels[name]
+            if other is not None and all(
+                self._data[trial].get((family, a)) is other._data[trial].get((family, a))
+                for a in about.arguments
+            ):
+                calls[trial, family] = other._callbacks[what].calls[trial, family]
+                continue
             arguments = [self._argument(trial, family, a) for a in about.arguments]
             work = n * (about.operations + len(about.outputs))
             threads = max(1, min(self._threads, work // _PER_THREAD))
-            calls.append(Call(self.library, name, n, arguments, self._sizes, place, size, threads))
-        return Plan(calls, zero, size)
+            made = Call(self.library, name, n, arguments, self._sizes, place, size, threads)
+            calls[trial, family] = made
+        return Calls(calls, places, zero, size, Plan([*calls.values()], zero, size))
 
     def _assembled(
         self, what: str, runs: Callable[[int, str], list[Run]]
-    ) -> tuple[Structure, Plan]:
+    ) -> tuple[Structure, Calls]:
         """A matrix of the runs of each trial and family; entries that they share, such as those of
         a node from its two intervals and from node terms in the Hessian, are merged."""
         keys = self._with_kernel(what)
         structure, made, zero = assemble([runs(*key) for key in keys], self.library.lanes)
         found = {key: place for key, place in zip(keys, made, strict=True) if len(place)}
-        return structure, self._plan(what, found, zero, structure.size)
+        return structure, self._calls(what, found, zero, structure.size)
 
     def _argument(self, trial: int, family: str, name: str) -> tuple[Any, int, int]:
         """(source, offset, ld) of a kernel argument: part of z, multipliers, factor, or data."""
@@ -372,6 +421,11 @@ class NLP:
             low, high = sorted(entries[k] for k in pair)
             runs.append(Run(high[0], low[0], high[1], low[1], n, _mode(family, high[2], low[2])))
         return runs
+
+
+def _same(old: tuple[Array, int, int], new: tuple[Array, int, int]) -> bool:
+    """Whether known numbers are the same."""
+    return old[1:] == new[1:] and np.array_equal(old[0], new[0])
 
 
 #: The side of a variable that all points share.

@@ -184,7 +184,8 @@ def _of_owners(group: Group, p: str, value: Any) -> dict[str, float]:
     if isinstance(value, Mapping) and not group.label:
         raise ValueError(f"{what} has one value for all trials, not one per owner: give a number")
     if not isinstance(value, Mapping):
-        number = one_number(value, what)
+        first = f"{{{group.owners[0]!r}: ...}}"
+        number = one_number(value, what, f"; one per {group.label}: {first}" if group.label else "")
         return {name: number for name, member in _named(group) if member == p}
     found: dict[str, float] = {}
     for key, number in value.items():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import CollocationManifest
@@ -48,22 +49,31 @@ class Samples:
             self.counts[which],
         )
 
-    def influences(self, residuals: Array, pulls: Array) -> list[Influence]:
-        """What they do to estimates, by trial and channel, from residuals (n,) and the derivatives
-        of the estimates, (n, r); of means of neighbours, and of one sample in two rows, the
-        residual of one sample. Priors, which have no time, are left out."""
+    def influences(self, residuals: Array, pulls: Array, basis: Array | None) -> list[Influence]:
+        """What they do to estimates, by trial and channel, from residuals (n,), the derivatives of
+        the estimates, (n, r), and a basis of what the fit follows, (n, m); of means of neighbours,
+        and of one sample in two rows, the residual of one sample. Priors, which have no time, are
+        left out."""
         found, root = [], np.sqrt(self.share)
         timed = np.isfinite(self.time)
         for trial, channel in np.unique(np.array([self.trial, self.channel]).T[timed], axis=0):
             mine = timed & (self.trial == trial) & (self.channel == channel)
             times, place = np.unique(self.time[mine], return_inverse=True)
-            one, total = np.zeros((2, len(times)))
-            pull = np.zeros((len(times), pulls.shape[1]))
-            np.add.at(one, place, root[mine] * residuals[mine])
-            np.add.at(total, place, self.share[mine])
-            np.add.at(pull, place, root[mine, None] * pulls[mine])
-            found.append(Influence(int(channel), int(trial), times, one / total, pull))
+            n = len(place)
+            add = csr_array((root[mine], (place, np.arange(n))), (len(times), n))
+            total = add @ root[mine]
+            follows = None
+            if basis is not None:
+                follows = (add @ basis[mine]) / np.sqrt(total)[:, None]
+            one, pull = (add @ residuals[mine]) / total, add @ pulls[mine]
+            found.append(Influence(int(channel), int(trial), times, one, pull, follows))
         return found
+
+    def sums(self, values: Array) -> dict[str, float]:
+        """Sums of values (n,) by channel."""
+        here = self.channel >= 0
+        found = np.bincount(self.channel[here], values[here], len(self.channels))
+        return dict(zip(self.channels, found.tolist(), strict=True))
 
     def groups(self, of: dict[tuple[int, str], int]) -> NDArray[np.intp]:
         """A number of each, (n,), by trial and channel; -1 for what has none."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.checks import between
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
@@ -20,8 +21,9 @@ from kinesym.runtime.statistics.bootstrap import block_length, drawn
 class Bootstrap(Saved):
     """Estimates of resampled records.
 
-    names : of the parameters. estimates : (records, n), of those whose fit converged. failed :
-    number of the others. block : length of the blocks of residuals that stayed together [samples].
+    names : of the parameters. estimates : (records, n), of those whose fit converged, NaN of what
+    is not identifiable. failed : number of the others. block : length of the blocks of residuals
+    that stayed together [samples].
     """
 
     names: Sequence[str]
@@ -36,6 +38,7 @@ class Bootstrap(Saved):
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """The quantiles of the estimates, (low, high) by name (Efron and Tibshirani 1993, An
         Introduction to the Bootstrap, section 13.3)."""
+        level = between(level, 0.0, 1.0, "level")
         shares = (0.5 - 0.5 * level, 0.5 + 0.5 * level)
         ends = np.quantile(self.estimates, shares, axis=0)
         return {
@@ -54,7 +57,7 @@ class Bootstrap(Saved):
         figure, axes = subplots(1, count, figsize=(3.2 * count, 2.6), squeeze=False)
         figure.set_layout_engine("constrained")
         for axis, name, values in zip(axes[0], self.names, self.estimates.T, strict=True):
-            axis.hist(values, bins="auto", color="C0", alpha=0.7)
+            axis.hist(values[~np.isnan(values)], bins="auto", color="C0", alpha=0.7)
             for end in self.intervals()[name]:
                 axis.axvline(end, color="C3", lw=0.8)
             axis.set_xlabel(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+#: How a sentence begins on why there are none; the remark on an estimate that has none.
+NO_ERRORS, UNKNOWN = "there are no standard errors", "not identifiable"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Uncertainty(Saved):
     """What is known of the errors of estimates.
@@ -27,7 +31,10 @@ class Uncertainty(Saved):
     logarithmic scale.
     freedom : degrees of freedom of the variance of the samples, infinite if that is given.
     variance : of the samples in units of the weights of J, 1 if J is -2 log L.
-    notes : sentences on what the record does not tell.
+    factors, random : names of factors, with intervals of log log, and of random effects, whose
+    errors are those of their values given the estimates. freedoms : degrees of freedom of those
+    that have others. notes : sentences on what the record does not tell. instead : what is known of
+    unknowns that it does not tell, by name.
     """
 
     names: Sequence[str]
@@ -37,15 +44,24 @@ class Uncertainty(Saved):
     freedom: float = np.inf
     variance: float = 1.0
     notes: Sequence[str] = ()
+    factors: Sequence[str] = ()
+    random: Sequence[str] = ()
+    freedoms: Mapping[str, float] = field(default_factory=dict)
+    instead: Mapping[str, str] = field(default_factory=dict)
 
-    def quantile(self, level: float) -> float:
+    def quantile(self, level: float, name: str = "") -> float:
         """How many standard errors half an interval has, by Student's t."""
-        return quantile(level, self.freedom)
+        return quantile(level, self.freedoms.get(name, self.freedom))
 
     def deviations(self) -> Array:
         """The root of the diagonal of the covariance, (n,); NaN where that is not positive."""
         with np.errstate(invalid="ignore"):
             return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+
+def nothing_known() -> Uncertainty:
+    """Of no unknowns."""
+    return Uncertainty(names=(), covariance=np.zeros((0, 0)))
 
 
 @dataclass(frozen=True)
@@ -92,7 +108,7 @@ class Estimate:
         around = "" if np.isnan(self.low + self.high) else f"{self.low:.6g} ... {self.high:.6g}"
         error = f"{self.standard_error:.2g}" if sure else ""
         off = abs(self.shift) / self.standard_error if sure else 0.0
-        grid = f"the grid shifts it by {off:.1g} standard errors" if off > 0.5 else ""
+        grid = f"the grid shifts it by {_rough(off)} standard errors" if off > 0.5 else ""
         return f"{self.value:.6g}", error, around, "; ".join(filter(None, (self.remark, grid)))
 
 
@@ -180,22 +196,32 @@ def estimates_of(
     if about is None:
         return Estimates(values)
     errors = dict(zip(about.names, about.deviations().tolist(), strict=True))
-    wide, moved = about.quantile(level), {} if shifts is None else shifts
-    table = {}
+    moved, table = {} if shifts is None else shifts, {}
     for name, value in values.items():
-        error = errors.get(name, np.nan)
+        error, wide = errors.get(name, np.nan), about.quantile(level, name)
         low, high = value - wide * error, value + wide * error
         if name in about.logarithmic:
             factor = float(np.exp(wide * error / value))
             low, high = value / factor, value * factor
+        if name in about.factors:
+            power = float(np.exp(wide * error / (value * np.log(value))))
+            low, high = value ** (1.0 / power), value**power
         remark = "at a bound" if name in about.held else ""
+        remark = "random effect" if name in about.random else remark
         if name in about.held:
             error, low, high = 0.0, np.nan, np.nan
+        elif name in about.instead:
+            remark = about.instead[name]
         elif np.isnan(error):
-            remark = "not identifiable" if about.notes else ""
+            remark = UNKNOWN if about.notes else ""
         shift = float(moved.get(name, np.nan))
         table[name] = Estimate(value, error, low, high, shift, remark)
     return Estimates(values, table, level, method)
+
+
+def _rough(number: float) -> str:
+    """With one digit, but no more zeros than can be read at once."""
+    return f"{float(f'{number:.1g}'):g}"
 
 
 def _aligned(cells: Sequence[str], left: bool) -> list[str]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap, Record, block_of, new_record
-from kinesym.runtime.results.estimates import Estimate, Estimates, Uncertainty, estimates_of
+from kinesym.runtime.results.estimates import Estimates, Uncertainty, estimates_of
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.series import Series
 from kinesym.runtime.statistics.sandwich import Influence, sandwich
@@ -18,16 +19,32 @@ from kinesym.runtime.statistics.sandwich import Influence, sandwich
 #: Ways to an interval.
 METHODS = ("t", "sandwich", "profile", "bootstrap")
 
+#: Where residuals tell nothing.
+_FOLLOWED = "the fit follows the samples that tell it, so that residuals show no error"
+
+
+class Influences(NamedTuple):
+    """What samples do to the estimates, by channel and trial; the number of samples, and of degrees
+    of freedom that unknowns take; the covariance (r, r) by what priors may be off."""
+
+    series: Sequence[Influence]
+    samples: float
+    taken: float
+    of_priors: Array
+
 
 class Inference(Protocol):
     """What can be asked of the problem that a fit solves."""
 
-    def influences(self) -> tuple[Sequence[Influence], float, float]:
-        """What samples do to the estimates, the number of samples, and of degrees of freedom that
-        unknowns take."""
+    def influences(self) -> Influences:
+        """What tells the estimates."""
 
-    def profile(self, name: str, level: float) -> Profile:
-        """The profile likelihood of a parameter."""
+    def bands(self, names: Collection[str] | None = None) -> Bands:
+        """How far trajectories of all trials are known, those of these names or all."""
+
+    def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
+        """The profile likelihood of a parameter by name, or of an expression as in
+        `combination`."""
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """The value of an expression in parameters and states at the ends of a trial, and its
@@ -42,13 +59,24 @@ def by_sandwich(
 ) -> Estimates:
     """Intervals that hold for residuals of unequal variance that are correlated in time; see
     `kinesym.runtime.statistics.sandwich`."""
-    found = sandwich(*of.influences())
+    told = of.influences()
+    found = sandwich(told.series, told.samples, told.taken)
     covariance, n = about.covariance.copy(), len(values)
     free = np.ix_(np.diag(covariance)[:n] > 0.0, np.diag(covariance)[:n] > 0.0)
-    covariance[:n, :n][free] = found.covariance[free]
-    robust = replace(about, covariance=covariance, freedom=found.freedom)
+    whole = found.covariance + told.of_priors
+    covariance[:n, :n][free] = whole[free]
+    with np.errstate(divide="ignore", invalid="ignore"):  # what priors may be off is known
+        freedoms = found.freedom * np.diag(whole) ** 2 / np.diag(found.covariance) ** 2
+    table = {}
+    for (name, value), freedom in zip(values.items(), freedoms.tolist(), strict=True):
+        robust = replace(about, covariance=covariance, freedom=freedom)
+        row = estimates_of({name: value}, robust, level).table[name]
+        followed = np.isnan(freedom) and about.deviations()[about.names.index(name)] > 0.0
+        table[name] = replace(row, remark=_FOLLOWED) if followed else row
     words = f"sandwich, autoregression of order {found.order}, bandwidth {found.bandwidth:.2g}"
-    return estimates_of(values, robust, level, method=words)
+    if np.isfinite(freedoms).any():
+        words += f", at least {np.nanmin(freedoms):.0f} degrees of freedom"
+    return Estimates(values, table, level, words)
 
 
 def by_profile(
@@ -65,32 +93,46 @@ def by_profile(
     return Estimates(values, table, level, "profile likelihood")
 
 
-def by_bootstrap(values: Mapping[str, float], found: Bootstrap, level: float) -> Estimates:
+def by_bootstrap(
+    values: Mapping[str, float], about: Uncertainty, found: Bootstrap, level: float
+) -> Estimates:
     """Intervals between quantiles of the estimates of resampled records."""
     errors, ends = found.standard_errors(), found.intervals(level)
-    table = {name: Estimate(value, errors[name], *ends[name]) for name, value in values.items()}
+    table = {
+        name: replace(row, standard_error=errors[name], low=ends[name][0], high=ends[name][1])
+        for name, row in estimates_of(values, about).table.items()
+    }
     words = f"bootstrap of {len(found.estimates)} records, blocks of {found.block}"
     return Estimates(values, table, level, words)
 
 
 def bootstrapped(
     values: Mapping[str, float],
+    about: Uncertainty,
     of: Inference,
     series: Sequence[Series],
     records: int,
     rng: np.random.Generator,
     each: Callable[[Callable[[Record], Any], Iterable[Record]], Iterable[Any]],
 ) -> Bootstrap:
-    """Estimates of so many resampled records. each : `map`, or that of an executor. Raises
-    `ValueError` if less than half of them converge."""
-    (_, samples, taken), block = of.influences(), block_of(series)
-    inflate = float(np.sqrt(samples / max(samples - taken, 1.0)))
+    """Estimates of so many resampled records, NaN of what is not identifiable. each : `map`, or
+    that of an executor. Raises `ValueError` if less than half of them converge, and with priors,
+    which no record shows."""
+    told, block = of.influences(), block_of(series)
+    if told.of_priors.any():
+        raise ValueError(
+            "a bootstrap draws measurements, but not what priors say, and so takes that as exact; "
+            "use method='t' or 'profile'"
+        )
+    inflate = float(np.sqrt(told.samples / max(told.samples - told.taken, 1.0)))
     drawn = [new_record(series, block, inflate, rng) for _ in range(records)]
     found = [row for row in each(of.refit, drawn) if row is not None]
     if 2 * len(found) < records:
         raise ValueError(
             f"only {len(found)} of {records} resampled records have a fit that converges"
         )
+    lost = [np.isnan(row.standard_error) for row in estimates_of(values, about).table.values()]
+    estimates = np.where(lost, np.nan, np.array(found))
     return Bootstrap(
-        names=list(values), estimates=np.array(found), failed=records - len(found), block=block
+        names=list(values), estimates=estimates, failed=records - len(found), block=block
     )

@@ -24,8 +24,9 @@ _MEDIAN = 0.6744897501960817
 #: A standard deviation is at least this share of the rms of what is measured; where estimates
 #: depend on it, of the rms of its changes: with much larger weights rounding decides.
 _LEAST, _WEIGHED = 1e-9, 1e-6
-#: Share of its size by which what is measured varies if it is constant.
-_CONSTANT = 1e-12
+#: Share of its size by which what is measured varies if it is constant, and up to which residuals
+#: are rounding.
+_CONSTANT, _MET = 1e-12, 1e-8
 #: Share of the samples that must be left when the unknowns have taken theirs.
 _LEFT = 1e-6
 #: Probability below which given standard deviations contradict the residuals.
@@ -70,8 +71,8 @@ def first_std(trials: Sequence[Experiment]) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for (k, name), group in groups_of(trials).items():
         row = trials[k].measured[name]
-        spread, largest = float(np.nanstd(row)), float(np.nanmax(np.abs(row)))
-        found.setdefault(group, []).append(spread if spread > _CONSTANT * largest else largest)
+        size = np.nanmax(np.abs(row)) if _is_constant(row) else np.nanstd(row)
+        found.setdefault(group, []).append(float(size))
     return {group: float(np.sqrt(np.mean(np.square(s)))) or 1.0 for group, s in found.items()}
 
 
@@ -156,22 +157,25 @@ def _ratio(
 
 
 def contradictions(
-    trials: Sequence[Experiment], residuals: Sequence[Mapping[str, Array]], directions: float
+    trials: Sequence[Experiment],
+    residuals: Sequence[Mapping[str, Array]],
+    directions: float,
+    taken: Callable[[], Mapping[str, float]],
 ) -> list[str]:
     """Sentences on given standard deviations that the residuals contradict, chi-square over all
     trials. residuals : (modelled - measured)/std by trial and channel, NaN where missing.
-    directions : how many unknowns take a part of the residuals, at most; any channel may lose so
-    many degrees of freedom."""
+    directions : how many unknowns take a part of the residuals. taken : degrees of freedom that
+    they take of each channel, the sum of its leverages, asked for where it matters how many of
+    `directions` these are."""
     found = []
     for name in dict.fromkeys(n for trial in trials for n in trial.std):
         rows = [
             own[name] for trial, own in zip(trials, residuals, strict=True) if name in trial.std
         ]
         e = np.concatenate([row[np.isfinite(row)] for row in rows])
-        total, n, fewest = float(e @ e), len(e), len(e) - directions
-        large = n > 0 and chi2.sf(total, n) < 0.5 * _ODD
-        small = fewest > 0 and chi2.cdf(total, fewest) < 0.5 * _ODD
-        if large or small:
+        total, n = float(e @ e), len(e)
+        most, least = (_odd(total, n), _odd(total, n - directions))
+        if most if most == least else _odd(total, n - taken().get(name, 0.0)):
             times = np.sqrt(total / n)
             found.append(
                 f"the residuals of {name} are {times:.3g} times its std (chi-square {total:.4g} of "
@@ -181,20 +185,51 @@ def contradictions(
     return found
 
 
-def not_told(noise: Sequence[Noise]) -> list[str]:
-    """Sentences on groups whose standard deviation nothing tells."""
-    why = "the curvature at the solution is singular"
-    return [
-        f"std of {each.group} is not given and cannot be estimated: "
-        + (
-            f"its {each.samples:g} samples leave no degrees of freedom"
-            if each.freedom <= 0.5
-            else why
-        )
-        + "; give std"
-        for each in noise
-        if np.isnan(each.std)
-    ]
+def _odd(total: float, freedom: float) -> bool:
+    """Whether a sum of squares is too small or too large for so many degrees of freedom."""
+    if freedom <= 0.0:
+        return False
+    return bool(min(chi2.sf(total, freedom), chi2.cdf(total, freedom)) < 0.5 * _ODD)
+
+
+def not_told(noise: Sequence[Noise], trials: Sequence[Experiment]) -> list[str]:
+    """Sentences on groups whose standard deviation nothing tells: samples are too few, do not
+    change, or are met exactly."""
+    found, groups = list[str](), groups_of(trials)
+    for each in noise:
+        rows = [
+            trials[k].measured[name] for (k, name), group in groups.items() if group == each.group
+        ]
+        if np.isnan(each.std):
+            found.append(
+                f"std of {each.group} is not given and cannot be estimated: {_why_not(each)}"
+            )
+        elif all(map(_is_constant, rows)):
+            found.append(
+                f"the samples of {each.group} do not change: they tell no std, and intervals mean "
+                f"little; leave {each.group} out, or give std"
+            )
+        elif each.std <= _MET * float(np.sqrt(np.nanmean(np.concatenate(rows) ** 2))):
+            found.append(
+                f"the samples of {each.group} are met but for rounding: its std {each.std:.2g} and "
+                "what follows from it are no errors of measurements"
+            )
+    return found
+
+
+def _why_not(noise: Noise) -> str:
+    """Why nothing tells a standard deviation, and what helps."""
+    one = noise.samples == 1.0
+    some = "its only sample leaves" if one else f"its {noise.samples:g} samples leave"
+    if noise.freedom <= 0.5:
+        more = "; they are fewer than the unknowns" * (noise.freedom < -0.5)
+        return f"{some} no degrees of freedom{more}; give {'more of them' if more else 'std'}"
+    return "the curvature at the solution is singular; give std"
+
+
+def _is_constant(row: Array) -> bool:
+    """Whether samples are all the same but for rounding."""
+    return not float(np.nanstd(row)) > _CONSTANT * float(np.nanmax(np.abs(row)))
 
 
 def with_noise(

@@ -352,6 +352,11 @@ class Experiment:
         for name, samples in self.measured.items():
             if name in self.unknown_std:
                 continue
+            if given[name] is None or isinstance(given[name], bool):
+                raise ValueError(
+                    f"std of {name} must be numbers, got {given[name]}; leave it out to have it "
+                    "estimated"
+                )
             value = real_array(given[name], f"std of {name}")
             if value.shape not in ((), samples.shape):
                 raise ValueError(
@@ -392,7 +397,8 @@ class Experiment:
                     f"time leaps from {self.grid[k]:g} to {self.grid[k + 1]:g} s among steps of "
                     f"{usual:.4g} s{more}, and {name} is measured at both ends: one step is too "
                     "coarse there. If samples were left out (dropna), keep their rows, with NaN in "
-                    "the measurements; or make two experiments",
+                    "the measurements, or give an even time, and samples as ks.Signal(times, "
+                    "values); or make two experiments",
                     stacklevel=4,
                 )
                 return
@@ -424,7 +430,10 @@ def _by_name(what: str, given: Any) -> dict[str, Any]:
     """`given` by name; raises `ValueError` if it is no mapping or names something twice."""
     found: dict[str, Any] = {}
     for key, value in mapping(given, what).items():
-        name = key_name(key)
+        try:
+            name = key_name(key)
+        except TypeError as error:
+            raise ValueError(f"{what}: {error}") from error
         if name in found:
             raise ValueError(f"{what}: {name} is given twice, by symbol and by name")
         found[name] = value

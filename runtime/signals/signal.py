@@ -469,14 +469,12 @@ def segments(inputs: Mapping[str, Signal], begin: float, end: float) -> Segments
 
 def _without_gaps(times: Any, values: Any) -> tuple[Any, Any, Array]:
     """Times and values (B,) without missing samples, and the times of these."""
-    if np.ma.isMaskedArray(values):
-        values = real_array(values, "the values of a signal", missing=True)
-    row = np.asarray(values)
-    if row.ndim != 1 or row.dtype.kind != "f" or not np.isnan(row).any() or np.isnan(row).all():
-        return times, values, np.empty(0)
+    row, at = real_array(values, "the values of a signal", missing=True), np.asarray(times)
+    if row.ndim != 1 or not np.isnan(row).any() or at.shape != row.shape:
+        return times, row, np.empty(0)
+    if np.isnan(row).all():
+        raise ValueError("a signal has no sample at all; leave it out")
     at = real_array(times, "the times of a signal")
-    if at.shape != row.shape:
-        return times, values, np.empty(0)
     increasing([at], ["times"], "a signal")
     gone = np.isnan(row)
     return at[~gone], row[~gone], at[gone]

@@ -18,6 +18,7 @@ from kinesym.runtime.statistics.apart import apart, spreads_of_trials
 from kinesym.runtime.statistics.identifiability import exchanges, identifiability
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 from kinesym.runtime.statistics.undetermined import Spreads, spreads
+from kinesym.runtime.summary import listed
 
 #: Share of the distance between two bounds up to which a value counts as near one of them.
 _NEAR = 1e-2
@@ -130,7 +131,9 @@ def parameter_confidence(
     known = spreads_of_trials(kkt, mine, blur, apart(layout))
     found = confidence_of_spreads(known, kkt.stiffness[mine], layout.parameters, sizes)
     slopes = layout.parameter_slopes(z)
-    return replace(found, covariance=found.covariance * np.outer(slopes, slopes))
+    covariance = found.covariance * np.outer(slopes, slopes)
+    assert found.directions is not None
+    return replace(found, covariance=covariance, directions=slopes[:, None] * found.directions)
 
 
 def clear_confidence(nlp: NLP, kkt: Kkt, z: Array, variance: float) -> Confidence | None:
@@ -168,15 +171,20 @@ def confidence_of_spreads(
 ) -> Confidence:
     """The same for some variables with names and values; stiffness : of their bounds, (r,)."""
     inverse, signs = found
-    if not (signs >= 0.0).all():
-        why = "lost in rounding" if np.isnan(signs).any() else "not positive: this is no minimum"
-        raise ValueError(f"the curvature at the solution is {why}")
+    lost, down = np.isnan(signs), signs < 0.0
+    if lost.any() or down.any():
+        what, why = (lost, "lost in rounding") if lost.any() else (down, "not positive")
+        along = listed(np.array(names)[what])
+        end = "" if lost.any() else ": this is no minimum"
+        raise ValueError(f"the curvature at the solution is {why} along {along}{end}")
     which = np.flatnonzero(signs == 0.0)
     mine = [names[int(k)] for k in which]
-    notes = exchanges(inverse[np.ix_(which, which)], mine, values[which])
+    notes, ways = exchanges(inverse[np.ix_(which, which)], mine, values[which])
+    directions = np.zeros((len(names), ways.shape[1]))
+    directions[which] = ways
     inverse[which] = inverse[:, which] = np.nan
     inverse, held = without_held(inverse, stiffness)
-    return Confidence(held, 2.0 * inverse, np.inf if notes else np.nan, notes)
+    return Confidence(held, 2.0 * inverse, np.inf if notes else np.nan, notes, directions)
 
 
 def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -190,36 +198,48 @@ def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bo
     return inverse, held
 
 
-def least_squares_covariance(jacobian: Array, objective: float, samples: int | None) -> Array:
-    """Covariance (n, n) of the unknowns of J = sum r^2 from d r/d q (k, n): (J^T J)^-1.
+def least_squares_covariance(
+    jacobian: Array, objective: float, samples: int | None
+) -> tuple[Array, int]:
+    """Covariance (n, n) of the unknowns of J = sum r^2 from d r/d q (k, n): (J^T J)^-1; and in how
+    many directions the record tells them, the rank of the derivatives.
 
     samples : None if the residuals are divided by their standard deviations; else their number, and
-    their variance is estimated as J / (samples - n). Infinite for what the record says nothing of.
+    their variance is estimated as J / (samples - rank). NaN for what the record does not tell.
     """
     n = jacobian.shape[1]
     if n == 0:
-        return np.zeros((0, 0))
+        return np.zeros((0, 0)), 0
     size = np.linalg.norm(jacobian, axis=0)
     unit = np.where(size > 0.0, size, 1.0)
-    _, s, v = np.linalg.svd(jacobian / unit, full_matrices=False)
-    known = s > 1e-14 * s[0]
-    inverse = (v[known].T / s[known] ** 2) @ v[known]
-    silent = (np.abs(v[~known]) > 1e-8).any(axis=0)  # part of a direction without effect
-    inverse[silent, silent] = np.inf
-    variance = _variance(objective, samples, n)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(variance * inverse / np.outer(unit, unit))
+    rows = np.vstack([jacobian / unit, np.zeros((max(n - len(jacobian), 0), n))])
+    _, s, v = np.linalg.svd(rows, full_matrices=False)
+    rank = int((s > 1e-14 * s[0]).sum())
+    inverse = (v[:rank].T / s[:rank] ** 2) @ v[:rank]
+    silent = (np.abs(v[rank:]) > 1e-8).any(axis=0)  # part of a direction without effect
+    inverse[silent] = inverse[:, silent] = np.nan
+    return _variance(objective, samples, rank) * inverse / np.outer(unit, unit), rank
 
 
 @dataclass(frozen=True)
 class Confidence:
     """How far a record tells unknowns (n,): which are held by a bound, the covariance (n, n), zero
-    for these and NaN if there is none, the condition number, and sentences on what it does not."""
+    for these and NaN if there is none, the condition number, and sentences on what it does not;
+    directions (n, m) in which it leaves them free; along how many directions it tells nothing, or
+    equations do.
+    """
 
     held: NDArray[np.bool_]
     covariance: Array
     condition: float = np.nan
     notes: Sequence[str] = ()
+    directions: Array | None = None
+    idle: int = 0
+
+    @property
+    def taken(self) -> int:
+        """How many degrees of freedom of the residuals the unknowns take."""
+        return int((~self.held).sum()) - self.idle
 
 
 @dataclass(frozen=True)
@@ -243,8 +263,8 @@ class Estimate:
 
     def judged(
         self, free: NDArray[np.intp], curvature: Array, variance: float
-    ) -> tuple[float, list[str]]:
-        """Condition and notes from the curvature J^T J of the `free` unknowns.
+    ) -> tuple[float, list[str], Array]:
+        """Condition, notes and directions (n, m) from the curvature J^T J of the `free` unknowns.
 
         They are scaled by their natural sizes or else by their values, which are at least their
         standard errors if all others were known; variance : of residuals, for these.
@@ -258,7 +278,11 @@ class Estimate:
         names = [self.names[k] for k in free]
         small = (values < error) & ~(natural > 0.0)
         near_zero = [name for name, is_small in zip(names, small, strict=True) if is_small]
-        return identifiability(curvature * np.outer(size, size), names, near_zero)
+        scaled = curvature * np.outer(size, size)
+        condition, notes, ways = identifiability(scaled, names, near_zero)
+        directions = np.zeros((len(self.values), ways.shape[1]))
+        directions[free] = size[:, None] * ways
+        return condition, notes, directions
 
 
 def confidence_of_squares(found: Estimate, slopes: Array, samples: int | None = None) -> Confidence:
@@ -266,11 +290,11 @@ def confidence_of_squares(found: Estimate, slopes: Array, samples: int | None = 
     held = found.held(2.0 * (slopes**2).sum(axis=0))
     free = np.flatnonzero(~held)
     covariance = np.zeros((held.size, held.size))
-    part = least_squares_covariance(slopes[:, free], found.objective, samples)
+    part, rank = least_squares_covariance(slopes[:, free], found.objective, samples)
     covariance[np.ix_(free, free)] = part
-    variance = _variance(found.objective, samples, len(free))
+    variance = _variance(found.objective, samples, rank)
     about = found.judged(free, slopes[:, free].T @ slopes[:, free], variance)
-    return Confidence(held, covariance, *about)
+    return Confidence(held, covariance, *about, len(free) - rank)
 
 
 def confidence_of_segments(
@@ -291,15 +315,19 @@ def confidence_of_segments(
         spread = spreads(kkt, first, np.zeros(n))
         known = confidence_of_spreads(spread, stiff[first], names, found.values[first])
     except ValueError as error:
-        return Confidence(held, covariance, np.inf, [str(error)])
+        return Confidence(held, covariance, np.inf, [str(error)], None, gaps.shape[0])
     held[first] = known.held
     left = ~known.held
     variance = _variance(found.objective, samples, int(left.sum()))
     covariance[np.ix_(first, first)] = variance * known.covariance
-    if known.notes:
-        return Confidence(held, covariance, known.condition, known.notes)
+    if known.notes and known.directions is not None:
+        ways = np.zeros((n, known.directions.shape[1]))
+        ways[first] = known.directions
+        idle = gaps.shape[0] + ways.shape[1]
+        return Confidence(held, covariance, known.condition, known.notes, ways, idle)
     curvature = _inverse(known.covariance[np.ix_(left, left)])
-    return Confidence(held, covariance, *found.judged(first[left], curvature, variance))
+    about = found.judged(first[left], curvature, variance)
+    return Confidence(held, covariance, *about, gaps.shape[0])
 
 
 def _entries(matrix: Any) -> Entries:

@@ -17,6 +17,8 @@ from kinesym.runtime.statistics.undetermined import solver
 _FEW = 150
 #: More random combinations than directions, sides that are solved for at once, numbers in these.
 _MORE, _BLOCK, _NUMBERS = 8, 256, 20_000_000
+#: Numbers in a basis that is asked for; of longer records the fit takes little.
+_SMALL = 5_000_000
 #: Of so many variables near a bound it is asked whether it holds them.
 _NEAR = 20
 #: Eigenvalues of the hat matrix below it belong to what a bound holds; see `at_bounds`.
@@ -33,11 +35,20 @@ def leverages(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Ar
     has no solutions.
     """
     if directions <= _FEW:
-        return _of_few(kkt, slopes, factor, directions)
+        return np.asarray((_hat_basis(kkt, slopes, factor, directions)[0] ** 2).sum(axis=1))
     return _of_many(kkt, slopes, factor)
 
 
-def _of_few(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Array:
+def followed(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Array | None:
+    """B (k, m) with H = B B' if that is not too large, else None; see `leverages`."""
+    if not (directions <= _FEW and directions * slopes.shape[0] <= _SMALL):
+        return None
+    basis, values = _hat_basis(kkt, slopes, factor, directions)
+    return basis * np.sqrt(np.minimum(values, 1.0))
+
+
+def _hat_basis(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> tuple[Array, Array]:
+    """Eigenvectors (k, m) of H and their eigenvalues: 1 but for what else is in the objective."""
     k = slopes.shape[0]
     count = min(directions + _MORE, k)
     some = np.random.default_rng(0).standard_normal((k, count))
@@ -49,7 +60,8 @@ def _of_few(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Arra
     left = basis @ sizes.U[:, 1e-9 * sizes.S.max(initial=0.0) < sizes.S]
     inner = left.T @ _hat(kkt, slopes, factor, left)
     values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
-    return np.asarray(((left @ vectors[:, values > _HELD]) ** 2).sum(axis=1))
+    free = values > _HELD
+    return np.asarray(left @ vectors[:, free]), np.asarray(values[free])
 
 
 def _of_many(kkt: Kkt, slopes: csr_array, factor: float) -> Array:
@@ -109,6 +121,11 @@ def free_directions(kkt: Kkt) -> int | None:
 
 def leverages_of_columns(slopes: Array) -> Array:
     """The same of residuals whose derivatives (k, n) are known with all else that follows."""
+    return np.asarray((basis_of_columns(slopes) ** 2).sum(axis=1))
+
+
+def basis_of_columns(slopes: Array) -> Array:
+    """An orthonormal basis (k, m) of columns (k, n)."""
     size = np.linalg.norm(slopes, axis=0)
     left, values, _ = np.linalg.svd(slopes[:, size > 0.0] / size[size > 0.0], full_matrices=False)
-    return np.asarray((left[:, values > 1e-10 * values.max(initial=0.0)] ** 2).sum(axis=1))
+    return np.asarray(left[:, values > 1e-10 * values.max(initial=0.0)])

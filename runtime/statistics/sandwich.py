@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.signal import lfilter
+from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.statistics.autoregression import Autoregression, autoregressions
 
-#: The largest sum of the coefficients of an autoregression that is taken out before the spectrum is
-#: estimated (Andrews and Monahan 1992).
+#: The largest autocorrelation of products, for the bandwidth (Andrews 1991).
 _MOST_GROWTH = 0.97
 #: Fewer instants than this say nothing about correlation in time.
 _FEW = 20
+#: Lags that are looked at, in bandwidths.
+_LAGS = 8.0
+#: Where the fit leaves less than this share of a variance, residuals tell nothing about it.
+_LEFT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +27,9 @@ class Influence:
     """What the samples of a channel in a trial do to estimates.
 
     channel, trial : their numbers. time : (n,), increasing. residual : (n,), of a robust loss its
-    slope. pull : d estimate / d residual, (n, r).
+    slope. pull : d estimate / d residual, (n, r). basis : of what the fit follows, (n, m); those of
+    all series below each other, times their transpose, are the hat matrix. None where it has too
+    many directions.
     """
 
     channel: int
@@ -30,18 +37,40 @@ class Influence:
     time: Array
     residual: Array
     pull: Array
+    basis: Array | None = None
+
+    @property
+    def followed(self) -> Array:
+        """The basis, zero if it is not known."""
+        if self.basis is None or not self.basis.shape[1]:
+            return np.zeros((len(self.time), 1))
+        return self.basis
 
 
 @dataclass(frozen=True, eq=False)
 class Robust:
     """A covariance (r, r); the order of the autoregressions of residuals and over how many samples
-    what they leave was taken as correlated; and as how many independent samples they count, less
-    the unknowns."""
+    what they leave was taken as correlated; and the degrees of freedom of each variance, (r,). NaN
+    for what residuals do not tell, since the fit follows nearly all of it."""
 
     covariance: Array
     order: int
     bandwidth: float
-    freedom: float
+    freedom: Array
+
+
+@dataclass(frozen=True, eq=False)
+class _White:
+    """Samples of a channel in a trial as innovations: these, what they do to estimates, and their
+    autoregression. follows, covaried : F Q and F V Q with the filter F, the covariance V of
+    the samples, and Q of `Influence.basis`."""
+
+    channel: int
+    model: Autoregression
+    innovation: Array
+    pull: Array
+    follows: Array
+    covaried: Array
 
 
 def sandwich(
@@ -50,92 +79,104 @@ def sandwich(
     """The covariance of estimates from the residuals of all channels and trials.
 
     samples, taken : the number of samples, and of degrees of freedom that unknowns take, by which
-    residuals are too small. correlated : whether residuals may be correlated in time, else only of
-    unequal variance (White 1980, Econometrica 48, 817).
+    residuals are too small where no basis of what the fit follows is known. correlated : whether
+    residuals may be correlated in time, else only of unequal variance (White 1980, Econometrica 48,
+    817).
 
     With correlation, an autoregression of the residuals of each channel turns them into
     innovations, and its inverse, backwards in time, the pull of samples into that of innovations.
-    Its order is that of the least BIC. The products of both, summed over channels, are what an
-    instant contributes; their long-run variance is taken by the quadratic spectral kernel with the
-    bandwidth that they ask for, for what the autoregression leaves (prewhitening: Andrews and
-    Monahan 1992, Econometrica 60, 953; Andrews 1991, Econometrica 59, 817). Autoregressions of the
-    products themselves, as there, would depend on how pulls change in time: the error is then
-    larger, and with few swings in a record much too small a covariance is found.
+    The products of both, summed over channels, are what an instant contributes; their long-run
+    variance is taken by the quadratic spectral kernel with the bandwidth that they ask for, for
+    what the autoregression leaves (prewhitening: Andrews and Monahan 1992, Econometrica 60, 953;
+    Andrews 1991, Econometrica 59, 817). Autoregressions of the products themselves, as there, would
+    depend on how pulls change in time: the error is then larger, and with few swings in a record
+    much too small a covariance is found.
+
+    The variance that is found is a sum of squares of few innovations where few samples tell a
+    parameter, and depends on few coefficients that are estimated too. If the autoregression is
+    right and innovations are normal, its mean and its variance are known: by the first it is
+    corrected, the second gives its degrees of freedom (Bell and McCaffrey 2002, Survey Methodology
+    28, 169; Imbens and Kolesar 2016, Review of Economics and Statistics 98, 701).
     """
     correlated = correlated and max(len(one.time) for one in series) >= _FEW
-    share, order, coloured = 1.0, 0, list(series)
-    if correlated:
-        share, order, coloured = _whitened(series)
-    scores = _scores(coloured)
+    white = _whitened(series, correlated)
+    instants = _instants(series)
+    scores = _by_instant(instants, [w.innovation[:, None] * w.pull for w in white])
     size = np.sqrt(np.sum([np.sum(s**2, axis=0) for s in scores], axis=0))
     size[size == 0.0] = 1.0
     unit = [s / size for s in scores]
     bandwidth = _bandwidth(unit) if correlated else 0.0
-    spread = _long_run(unit, bandwidth)
-    freedom = max(share * samples - taken, 1.0)
-    whole = share * samples / freedom * 0.5 * (spread + spread.T) * np.outer(size, size)
-    return Robust(whole, order, bandwidth, freedom)
+    weights = _weights(bandwidth, max(map(len, unit)))
+    spread = np.sum([_summed(s, s, weights, lambda a, b: a.T @ b) for s in unit], axis=0)
+    power = _by_instant(instants, [w.model.variance * w.pull**2 for w in white])
+    whole = np.sum([p.sum(axis=0) for p in power], axis=0)
+    whole[whole == 0.0] = 1.0
+    if any(one.basis is None for one in series):
+        kept = np.full(len(size), 1.0 - taken / samples)
+    else:
+        taken = float(np.sum([np.vdot(one.followed, one.followed) for one in series]))
+        kept = 1.0 - _lost(white, instants, weights) / whole
+    kept = np.where(kept > _LEFT, kept, np.nan)
+    covariance = spread * np.outer(size, size) / np.sqrt(np.outer(kept, kept))
+    doubt = _doubt_of_squares(power, weights) / whole**2 + _doubt_of_models(white, whole)
+    freedom = 2.0 / np.where((doubt > 0.0) & np.isfinite(kept), doubt, np.nan)
+    freedom = np.minimum(freedom, samples - taken)
+    order = max(len(w.model.coefficients) for w in white)
+    return Robust(covariance, order, bandwidth, freedom)
 
 
-def _whitened(series: Sequence[Influence]) -> tuple[float, int, list[Influence]]:
-    """As what share of their number correlated samples count; the largest order of the
-    autoregressions, one per channel; innovations and their pulls."""
-    found, order, counted = list[Influence](), 0, 0.0
-    for channel in dict.fromkeys(one.channel for one in series):
-        mine = [one for one in series if one.channel == channel]
-        count, longest = sum(len(s.time) for s in mine), max(len(s.time) for s in mine)
-        most = int(6.0 * (longest / 100.0) ** 0.25)
-        products = [sum(_product(s.residual, lag) for s in mine) for lag in range(most + 1)]
-        own = _autoregression(np.array(products), count)
-        filtered = np.concatenate([[1.0], -own])
-        white = [_innovations(one, filtered) for one in mine]
-        power = sum(_product(s.residual, 0) for s in white) / float(np.sum(filtered)) ** 2
-        counted += count * (min(1.0, products[0] / power) if power > 0.0 else 1.0)
-        found, order = [*found, *white], max(order, len(own))
-    return counted / sum(len(one.time) for one in series), order, found
+def _whitened(series: Sequence[Influence], correlated: bool) -> list[_White]:
+    """Innovations of all samples."""
+    bases = [one.followed for one in series]
+    channels = dict.fromkeys(one.channel for one in series)
+
+    def of(rows: Sequence[Array]) -> dict[int, list[Array]]:
+        return {
+            c: [row for row, one in zip(rows, series, strict=True) if one.channel == c]
+            for c in channels
+        }
+
+    residuals = of([one.residual for one in series])
+    if correlated:
+        models = autoregressions(residuals, of(bases))
+    else:
+        none, rows = np.zeros(0), residuals.items()
+        models = {c: Autoregression(none, float(np.mean(np.concatenate(e) ** 2))) for c, e in rows}
+    found = []
+    for one, basis in zip(series, bases, strict=True):
+        model = models[one.channel]
+        found.append(
+            _White(
+                one.channel,
+                model,
+                model.innovations(one.residual),
+                model.gathered(one.pull),
+                model.innovations(basis),
+                model.variance * model.gathered(basis),
+            )
+        )
+    return found
 
 
-def _product(row: Array, lag: int) -> float:
-    """The sum of the products of samples that are so far apart."""
-    return float(row[lag:] @ row[: len(row) - lag]) if lag < len(row) else 0.0
-
-
-def _innovations(of: Influence, filtered: Array) -> Influence:
-    """Of residuals by a filter; an innovation pulls by all samples that it comes to."""
-    white = np.asarray(lfilter(filtered, [1.0], of.residual))
-    pull = np.asarray(lfilter([1.0], filtered, of.pull[::-1], axis=0))[::-1]
-    return Influence(of.channel, of.trial, of.time, white, pull)
-
-
-def _autoregression(products: Array, count: int) -> Array:
-    """Coefficients, from sums of products over `count` instants at lags 0, 1, ..., of the order
-    with the least BIC, by Levinson's recursion; with a sum that is not too large."""
-    found, variance = np.zeros(0), float(products[0])
-    best, least = found, 0.0
-    for lag in range(1, len(products)):
-        if not variance > 1e-12 * products[0]:
-            break
-        last = (products[lag] - found @ products[1:lag][::-1]) / variance
-        found = np.append(found - last * found[::-1], last)
-        variance *= max(1.0 - last**2, 1e-12)
-        score = count * np.log(variance / products[0]) + lag * np.log(count)
-        if score < least:
-            best, least = found, score
-    total = float(np.sum(best))
-    return best if total <= _MOST_GROWTH else best * (_MOST_GROWTH / total)
-
-
-def _scores(series: Sequence[Influence]) -> list[Array]:
-    """Residuals times pulls, summed over channels, in order of time, (K, r) for each trial."""
+def _instants(series: Sequence[Influence]) -> list[tuple[list[int], csr_array]]:
+    """Of each trial the numbers of its series, and the matrix (K, n) that sums what belongs to
+    their samples over channels, in order of time."""
     found = []
     for trial in dict.fromkeys(one.trial for one in series):
-        mine = [one for one in series if one.trial == trial]
-        every = np.concatenate([one.time for one in mine])
-        times, place = np.unique(every, return_inverse=True)
-        total = np.zeros((len(times), mine[0].pull.shape[1]))
-        np.add.at(total, place, np.vstack([one.residual[:, None] * one.pull for one in mine]))
-        found.append(total)
+        mine = [k for k, one in enumerate(series) if one.trial == trial]
+        times, place = np.unique(
+            np.concatenate([series[k].time for k in mine]), return_inverse=True
+        )
+        n = len(place)
+        found.append((mine, csr_array((np.ones(n), (place, np.arange(n))), (len(times), n))))
     return found
+
+
+def _by_instant(
+    instants: Sequence[tuple[list[int], csr_array]], values: Sequence[Array]
+) -> list[Array]:
+    """Values (n, k) of each series summed over channels, (K, k) for each trial."""
+    return [np.asarray(add @ np.vstack([values[k] for k in mine])) for mine, add in instants]
 
 
 def _bandwidth(scores: Sequence[Array]) -> float:
@@ -151,20 +192,69 @@ def _bandwidth(scores: Sequence[Array]) -> float:
     return float(1.3221 * (above / below * len(after)) ** 0.2)
 
 
-def _long_run(scores: Sequence[Array], bandwidth: float) -> Array:
-    """Sum over all lags of their products, weighted by the quadratic spectral kernel, (r, r)."""
-    total = np.sum([s.T @ s for s in scores], axis=0)
-    longest = max(map(len, scores))
-    for lag in range(1, longest):
-        weight = _quadratic_spectral(lag / bandwidth) if bandwidth > 0.0 else 0.0
-        if lag > 8.0 * max(bandwidth, 1.0):
-            break
-        part = np.sum([s[lag:].T @ s[:-lag] for s in scores if len(s) > lag], axis=0)
-        total = total + weight * (part + part.T)
-    return np.asarray(total)
+def _weights(bandwidth: float, longest: int) -> Array:
+    """Of lags 0, 1, ... by the quadratic spectral kernel, k(x) = 25/(12 pi^2 x^2)
+    (sin(6 pi x/5)/(6 pi x/5) - cos(6 pi x/5)) with x = lag/bandwidth (Andrews 1991)."""
+    if not bandwidth > 0.0:
+        return np.ones(1)
+    most = min(int(_LAGS * max(bandwidth, 1.0)), longest - 1)
+    a = 1.2 * np.pi * np.arange(1, most + 1) / bandwidth
+    return np.concatenate([[1.0], 3.0 / a**2 * (np.sin(a) / a - np.cos(a))])
 
 
-def _quadratic_spectral(x: float) -> float:
-    """k(x) = 25/(12 pi^2 x^2) (sin(6 pi x/5)/(6 pi x/5) - cos(6 pi x/5)) (Andrews 1991)."""
-    a = 1.2 * np.pi * x
-    return float(3.0 / a**2 * (np.sin(a) / a - np.cos(a)))
+def _summed(x: Array, y: Array, weights: Array, product: Callable[[Array, Array], Any]) -> Any:
+    """The weighted sum over all lags of products of x (K, k) and y (K, k), of all instants."""
+    total = product(x, y)
+    for lag, weight in enumerate(weights[1 : len(x)], 1):
+        total = total + weight * (product(x[lag:], y[:-lag]) + product(x[:-lag], y[lag:]))
+    return total
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return np.asarray(np.sum(a * b, axis=0))
+
+
+def _lost(
+    white: Sequence[_White], instants: Sequence[tuple[list[int], csr_array]], weights: Array
+) -> Array:
+    """What the fit takes of each variance, (r,), in the mean.
+
+    Innovations of residuals e^ = R e, R = 1 - Q Q', have the covariance F R V R F' instead of
+    F V F': less by F Q Q' V F' and its transpose, more by F Q Q' V Q Q' F'.
+    """
+    whole = np.zeros((white[0].follows.shape[1],) * 2)  # Q' V Q
+    for w in white:
+        if w.model.variance > 0.0:
+            whole += w.covaried.T @ w.covaried / w.model.variance
+    others = [2.0 * w.covaried - w.follows @ whole for w in white]
+    lost = np.zeros(white[0].pull.shape[1])
+    for j in range(len(lost)):
+        pulls = [w.pull[:, j, None] for w in white]
+        a = _by_instant(instants, [p * w.follows for p, w in zip(pulls, white, strict=True)])
+        b = _by_instant(instants, [p * other for p, other in zip(pulls, others, strict=True)])
+        lost[j] = sum(_summed(x, y, weights, np.vdot) for x, y in zip(a, b, strict=True))
+    return lost
+
+
+def _doubt_of_squares(power: Sequence[Array], weights: Array) -> Array:
+    """The variance of weighted sums of products of normal scores with these variances, (r,)."""
+    return np.asarray(2.0 * np.sum([_summed(p, p, weights**2, _dot) for p in power], axis=0))
+
+
+def _doubt_of_models(white: Sequence[_White], whole: Array) -> Array:
+    """The variance of each variance, (r,), as a share of its square, since coefficients of
+    autoregressions are estimated; whole : the variances (r,)."""
+    doubt = np.zeros(len(whole))
+    channels: Mapping[int, list[_White]] = {w.channel: [] for w in white}
+    for w in white:
+        channels[w.channel].append(w)
+    for mine in channels.values():
+        model, count = mine[0].model, sum(len(w.pull) for w in mine)
+        slopes = np.zeros((len(model.coefficients), len(whole)))
+        for w in mine:
+            moved = model.gathered(w.pull)
+            for k in range(min(len(slopes), len(moved) - 1)):
+                slopes[k] += 2.0 * model.variance * _dot(w.pull[: -k - 1], moved[k + 1 :])
+        slopes /= whole
+        doubt += _dot(slopes, model.spread(count) @ slopes)
+    return doubt

@@ -17,6 +17,7 @@ from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Start, Watch, 
 from kinesym.runtime.ipopt.linear_solver import check_solver
 from kinesym.runtime.native import BORDER
 from kinesym.runtime.results.fit import Step
+from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.simulated import Simulated
 
@@ -124,21 +125,38 @@ def minimise(optimizer: str, problem: Minimisation, q: Array) -> Minimum:
     if found.success:
         left = _left(problem, found.q)
         if left > _REST * abs(J) + _ROUNDING * problem.unit:
-            words = f"one more step lowers the objective by {left:.1e}; go on from here"
+            words = f"derivatives say that a step lowers the objective by {left:.1e}"
             return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
     return found
 
 
 def _left(problem: Minimisation, q: Array) -> float:
-    """By how much a step along the scaled gradient lowers the cost, as long as the curvature there,
-    by a difference, says; zero if none does. Unknowns that are pushed against a near bound stay."""
+    """By how much the cost can still be lowered, as derivatives say; unknowns that are pushed
+    against a near bound stay."""
     y, (low, high) = problem.scaled(q), problem.scaled_bounds
-    J, here = problem.trials.cost(q), problem.trials.gradient(q) * problem.slopes(q)
-    g = here.copy()
-    g[((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR))] = 0.0
-    size = float(np.linalg.norm(g))
-    if size == 0.0:
+    g = problem.trials.gradient(q) * problem.slopes(q)
+    free = ~(((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR)))
+    if not g[free].any():
         return 0.0
+    if problem.squares:
+        return _left_of_squares(problem.trials, q, free)
+    return _left_along(problem, y, np.where(free, g, 0.0), g)
+
+
+def _left_of_squares(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> float:
+    """What of the sum of squares vanishes if residuals r change straight with unknowns: |Q' r|^2
+    with Q an orthonormal basis of their derivatives (Bates and Watts 1981, Technometrics 23, 179,
+    who compare it with what is left). Other than costs of neighbours it does not suffer from
+    rounding of the cost."""
+    basis = basis_of_columns(trials.jacobian(q).toarray()[:, free])
+    return float(np.sum((basis.T @ trials.residuals(q)) ** 2))
+
+
+def _left_along(problem: Minimisation, y: Array, g: Array, here: Array) -> float:
+    """By how much a step along g lowers the cost, as long as the curvature there, by a difference
+    of gradients from the one `here`, says; zero if none does."""
+    (low, high), J = problem.scaled_bounds, problem.cost(y)
+    size = float(np.linalg.norm(g))
     d = -g / size
     at = np.clip(y + _NEAR * d, low, high)
     if not np.isfinite(problem.cost(at)):
@@ -147,6 +165,15 @@ def _left(problem: Minimisation, q: Array) -> float:
     if not bend > 0.0:
         return 0.0
     return max(0.0, J - problem.cost(np.clip(y + size / bend * d, low, high)))
+
+
+def _stuck(problem: Minimisation, y: Array, slope: float) -> Minimum:
+    """The end of a line search that finds no lower cost, by rounding of the cost if this is a
+    minimum; `minimise` asks sums of squares whether it is one, else the gradient has to be small.
+    slope : of the scaled gradient, relative to the first cost."""
+    small = problem.squares or slope <= _STATIONARY
+    words = "no step lowers the cost any more"
+    return Minimum(problem.at(y), small, f"converged: {words}" if small else words)
 
 
 def _best(problem: Minimisation, q: Array) -> Step:
@@ -176,9 +203,7 @@ def steepest_descent(problem: Minimisation, q: Array) -> Minimum:
             step = 0.1 / float(np.linalg.norm(g))
         new, step, J = _line_search(problem, y, J, g, step, (low, high))
         if new is None:
-            words = "no step along the gradient lowers the cost any more"
-            small = slope <= _STATIONARY * problem.unit
-            return Minimum(problem.at(y), small, f"converged: {words}" if small else words)
+            return _stuck(problem, y, slope / problem.unit)
         y = new
     return Minimum(problem.at(y), False, f"the limit of {limit} iterations was reached")
 
@@ -225,6 +250,9 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
 
     _refuse(problem.options, _BFGS, "bfgs")
     problem.note(q, problem.trials.cost(q))
+    low, high = problem.scaled_bounds
+    if (low == high).all():
+        return Minimum(q, True, "all unknowns are held by their bounds")
     settings = {
         "maxiter": problem.limit,
         "gtol": problem.tolerance,
@@ -233,7 +261,7 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
         "maxcor": 30,
         **problem.options,
     }
-    bounds = list(zip(*problem.scaled_bounds, strict=True))
+    bounds = list(zip(low, high, strict=True))
     found = minimize(
         value,
         problem.scaled(q),
@@ -243,11 +271,10 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
         bounds=bounds,
         options=settings,
     )
-    low, high = problem.scaled_bounds
     slope = np.clip(found.x - found.jac, low, high) - found.x
     stuck = found.status == 2  # its line search ended; 1 is a limit
-    if stuck and np.linalg.norm(slope) <= _STATIONARY:
-        return Minimum(problem.at(found.x), True, "converged: no step lowers the cost any more")
+    if stuck:
+        return _stuck(problem, found.x, float(np.linalg.norm(slope)))
     return Minimum(problem.at(found.x), bool(found.success), str(found.message).lower())
 
 

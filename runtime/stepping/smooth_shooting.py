@@ -7,7 +7,7 @@ backwards for the adjoint, forwards for tangents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, diags_array, vstack
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import HELD, LINEAR, Chain, Run
 from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import Samples, joined, stacked
+from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
@@ -71,8 +73,9 @@ class SmoothTrials(Simulated):
     Parameters
     ----------
     on : makes the objective as a function of z, of trials on the grids of the steps. stepper : the
-    loops, of the same library. trials : as they are given; fine : on the grids of the steps.
-    initial : per trial the initial values by state, NaN where unknown.
+    loops, of the same library. outputs : makes the library of derivatives of outputs, if these have
+    any. trials : as they are given; fine : on the grids of the steps. initial : per trial the
+    initial values by state, NaN where unknown.
     """
 
     def __init__(
@@ -91,13 +94,14 @@ class SmoothTrials(Simulated):
         weighted: bool,
         factor: float,
         loss: RobustLoss | None,
+        outputs: Callable[[], Built | None],
     ) -> None:
         super().__init__(unknowns, system, trials, priors)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
         self.factor, self.loss = factor, loss
         self._on, self._stepper, self._fine = on, stepper, fine
         self.nlp, self._squares = on(fine)
-        self._z = np.zeros(self.nlp.n_variables)
+        self._outputs, self._z = outputs, np.zeros(self.nlp.n_variables)
         about = stepper.about
         self._values = [
             np.array([[known.get(name, 0.0) for name in about.parameters]])
@@ -252,10 +256,13 @@ class SmoothTrials(Simulated):
 
     # -- derivatives ------------------------------------------------------------------------
 
-    def end_slopes(self, q: Array, trial: int, state: str) -> Array:
-        N, row = self.unknowns.nodes[trial], self.unknowns.states.index(state)
-        last = self.nlp.layout.offsets[trial] + (row + 1) * N - 1
-        return np.asarray(self.tangent(q)[0][[last]].toarray()[0])
+    def course_slopes(self, q: Array, trial: int, names: Collection[str]) -> dict[str, csr_array]:
+        tangent, part = self.tangent(q)[0], self.substeps
+        rows = course_slopes(self.nlp, trial)
+        library = None if rows.keys() >= set(names) else self._outputs()
+        if library is not None:
+            rows |= slopes_of_outputs(self.nlp, library, self.simulate(q), trial)
+        return {name: rows[name][::part] @ tangent for name in names if name in rows}
 
     def _forward_gradient(self, q: Array) -> Array:
         direct = self.nlp.gradient(self.simulate(q))

@@ -393,8 +393,11 @@ def test_what_cannot_move():
     with pytest.raises(ValueError, match="delay tau of sensor gyro is unknown, and states of a hy"):
         ks.Shooting(bouncing, trial, UNKNOWN, sensors=LATE, **start)
     pushed = ks.Experiment(TIME, measurements=dict(trial.measured), std=STD)
-    with pytest.raises(ValueError, match="delay of sensor gyro is unknown, and there is process"):
+    with pytest.raises(ValueError, match="delay of sensor gyro is unknown, beside process noise"):
         ks.Collocation(driven(), pushed, UNKNOWN, sensors=LATE, noise={F: (0.01, 1.0)})
+    drawn = {**UNKNOWN, b: ks.per_trial(ks.normal(None, None))}
+    with pytest.raises(ValueError, match="delay of sensor gyro is unknown, beside a distribution"):
+        collocation([trial, trial], unknown=drawn)
     with pytest.raises(ValueError, match="gyro is measured at times of its own, which become"):
         given = {"sensors": LATE, "known": {b: 0.0}, "unknown_inputs": {F: None}}
         ks.Shooting(driven(), pushed, {tau: (0, 0.1), k: None, c: None}, **given, **start)

@@ -1,5 +1,6 @@
 """Intervals of a decay, whose solution is known, against SciPy: by Student's t from `curve_fit`, by
-profile likelihood from a root of the rise of the sum of squares."""
+profile likelihood from a root of the rise of the sum of squares; of a parabola, against
+statsmodels."""
 
 import numpy as np
 import pytest
@@ -66,3 +67,21 @@ def test_by_profile(fit):
     found = fit.profile(k)
     assert abs((ends[1] - best) / (best - ends[0]) - 1.0) > 0.1  # no parabola
     assert (found.low, found.high) == pytest.approx(ends, rel=1e-5)
+
+
+def test_parabola_as_by_statsmodels():
+    """x = c + a t + b t^2/2, for which the midpoint rule is exact. Numbers: `OLS(y, X).fit()` of
+    statsmodels 0.15.0, `params`, `bse` and `conf_int()`."""
+    a, b, u = *sp.symbols("a b"), ks.dynamicsymbols("u")
+    parabola = ks.Model("parabola", [x], [u], [a, b], [x.diff(ks.t) - a - b * u])
+    n = np.arange(60)
+    time, e = n / 10.0, np.sin(12.9898 * n) * 43758.5453
+    y = 0.3 + 1.5 * time - 0.2 * time**2 + (e - np.floor(e) - 0.5) * (1.0 + time / 3.0)
+    trial = ks.Experiment(time, {u: time}, {x: y})
+    fit = ks.Collocation(parabola, trial, unknown={a: (-9.0, 9.0), b: (-9.0, 9.0)}).solve()
+    table = fit.intervals().table
+    assert list(fit.parameters.values()) == pytest.approx([1.7015036701, -0.4818955612], rel=1e-7)
+    errors = [table[name].standard_error for name in "ab"]
+    assert errors == pytest.approx([0.1655744706, 0.054288657], rel=1e-7)
+    assert table["a"].interval == pytest.approx((1.3699465117, 2.0330608284), rel=1e-7)
+    assert table["b"].interval == pytest.approx((-0.5906067217, -0.3731844007), rel=1e-7)

@@ -511,7 +511,7 @@ def test_bad_priors():
         with pytest.raises(ValueError, match=r"the standard deviation of ks\.normal must be posit"):
             ks.normal(1.0, bad)
     with pytest.raises(ValueError, match=r"the mean of ks\.normal must be a finite number"):
-        ks.normal(None, 1.0)
+        ks.normal("70", 1.0)
     with pytest.raises(ValueError, match=r"the mean 70 of the prior .* outside its bounds \(80, "):
         ks.normal(70, 5, low=80, high=90)
     with pytest.raises(ValueError, match=r"the factor of ks\.lognormal must be more than 1"):

@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 import sympy as sp
 
@@ -175,6 +176,12 @@ TRIALS = [
     (lambda: trial(std={x: 0.0}), "std of x must be positive"),
     (lambda: trial(std={x: -1.0}), "std of x must be positive"),
     (lambda: trial(std={x: [1.0]}), "std of x has 1 values"),
+    (lambda: trial(std={x: None}), "std of x", "got None", "leave it out to have it estimated"),
+    (lambda: trial(std={x: True}), "std of x", "got True", "leave it out to have it estimated"),
+    (lambda: trial(measurements=pd.Series([1.0])), "measurements: 0 is neither a name"),
+    (lambda: trial(measurements=pd.DataFrame(np.ones((5, 2)), columns=["x", "x"])), "x", "twice"),
+    (lambda: trial(measurements={x: ks.Signal(TIME, 5 * [None])}), "no sample at all; leave it"),
+    (lambda: trial(measurements={x: ks.Signal(-TIME, TIME)}), "must increase", "sort them"),
     (lambda: trial(std=1.0), "std must be a mapping"),
     (lambda: trial(inputs={u: ks.Signal([0.0, 1.0], [1.0, 1.0], "spline")}), "between", "'spline'"),
     (

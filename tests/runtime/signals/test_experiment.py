@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import sympy as sp
 
-from kinesym import Experiment
+from kinesym import Experiment, Signal
 
 theta = sp.Function("theta")(sp.Symbol("t"))
 TIME = np.linspace(0.0, 1.0, 11)
@@ -183,3 +183,16 @@ def test_one_line_and_a_table():
     assert "<td" in trial._repr_html_() and "0.005" in trial._repr_html_()
     free = Experiment(nodes=11, duration=(0.5, 20.0))
     assert repr(free).endswith("11 nodes, duration 0.5 ... 20 s>")
+
+
+def test_tables_of_pandas():
+    """Columns of a table with an index left over, integers, and missing samples of either kind."""
+    table = pd.DataFrame({"theta": [1, None, 3], "rate": [1, 2, 3]}, index=[7, 3, 9])
+    person = pd.Series({"mass": 54, "height": 1.6}, name="s01")
+    for part in (table, table.convert_dtypes(), table.astype(object)):
+        trial = Experiment([0, 1, 2], measurements=part[["theta", "rate"]], parameters=person)
+        np.testing.assert_array_equal(trial.measurements["theta"], [1.0, np.nan, 3.0])
+        np.testing.assert_array_equal(trial.measurements["rate"], [1.0, 2.0, 3.0])
+        assert trial.parameters == {"mass": 54.0, "height": 1.6}
+        timed = Experiment([0, 2], measurements={"theta": Signal([0, 1, 2], part["theta"])}).timed
+        np.testing.assert_array_equal(timed["theta"].values, [1.0, np.nan, 3.0])
