@@ -123,6 +123,11 @@ class CollocationInference:
         """See `Inference`."""
         quantity = self._quantity(expression, trial)
         value, slopes, _ = quantity.at(self.best.z[quantity.places])
+        names, begin = self.nlp.layout.parameters, self.nlp.layout.parameter_offset
+        held = begin + np.flatnonzero(np.isin(names, list(self.about.held)))
+        slopes = np.where(np.isin(quantity.places, held), 0.0, slopes)
+        if not slopes.any():
+            return value, 0.0
         try:
             way = self._toward(quantity, slopes)
         except ValueError:  # nothing determines it
