@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from kinesym.gait.support import center_of_pressure as center_of_pressure
     from kinesym.gait.support import interruptions as interruptions
     from kinesym.gait.support import support_loads as support_loads
+    from kinesym.internal.conditions import at as at
+    from kinesym.internal.conditions import during as during
     from kinesym.internal.parameters import log_scale as log_scale
     from kinesym.internal.parameters import lognormal as lognormal
     from kinesym.internal.parameters import normal as normal
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from kinesym.internal.phases import Phase as Phase
     from kinesym.internal.phases import Phases as Phases
     from kinesym.internal.pipeline import compile as compile
-    from kinesym.internal.problem import at as at
-    from kinesym.internal.problem import during as during
     from kinesym.internal.problem import held as held
     from kinesym.internal.problem import linear as linear
     from kinesym.internal.sensors import sensor as sensor

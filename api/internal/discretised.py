@@ -42,14 +42,8 @@ from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
-from kinesym.runtime.nlp.collocation import (
-    constraint_bounds,
-    first_guess,
-    held_ends,
-    values_of_results,
-    variable_bounds,
-    within,
-)
+from kinesym.runtime.nlp.bounds import constraint_bounds, held_ends, variable_bounds
+from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP

@@ -11,8 +11,9 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_kind, count, finite, listed, mapping, shown
-from kinesym.internal.problem import Condition, checked_trials, conditions
-from kinesym.runtime.nlp.collocation import ALWAYS, Limits
+from kinesym.internal.conditions import Condition, conditions
+from kinesym.internal.problem import checked_trials
+from kinesym.runtime.nlp.bounds import ALWAYS, Limits
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of

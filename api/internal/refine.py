@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
-from kinesym.runtime.nlp.collocation import Limits
+from kinesym.runtime.nlp.bounds import Limits
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
