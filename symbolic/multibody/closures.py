@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_choice
+from kinesym.checks import check_choice, check_identifier
 from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.derivation import Program, jacobian_at, values_at
 from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.joints import unit
-from kinesym.symbolic.multibody.vectors import AXES, ZERO, Vector
+from kinesym.symbolic.multibody.passes import kinematics
+from kinesym.symbolic.multibody.vectors import AXES, ZERO, Steps, Vector
 from kinesym.symbolic.names import t
 from kinesym.symbolic.structure import Matrix
 
@@ -35,13 +36,15 @@ class Condition:
     """An expression that is zero, the multiplier that keeps it so, and what this does to bodies.
 
     expression : of coordinates, or of these and speeds. force : the multiplier, a function of time
-    [N, N m]. loads : that it means, in world axes.
+    [N, N m]. loads : that it means, in world axes. holonomic : whether it is one of coordinates.
+    along : what it means for speeds, by name, per unit of the force.
     """
 
     expression: sp.Expr
     force: AppliedUndef
-    loads: tuple[Load, ...]
+    loads: tuple[Load, ...] = ()
     holonomic: bool = True
+    along: Mapping[str, sp.Expr] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Closure:
     kind : "point", "hinge", "weld" or "rolling"; see `Tree.close`. at, to : the points that
     coincide, in the axes of either body [m]. axis, to_axis : of a hinge in those of either body, or
     of a wheel. radius : of a wheel, from its centre `at` to the middle of its tyre [m]; crown :
-    radius of the cross-section of the tyre [m].
+    radius of the cross-section of the tyre [m]. name : its forces begin with it.
 
     Raises `ValueError` for what does not belong to its kind.
     """
@@ -63,11 +66,13 @@ class Closure:
     to: Vector
     axis: Vector
     to_axis: Vector
-    radius: sp.Expr = sp.S.Zero
-    crown: sp.Expr = sp.S.Zero
+    radius: sp.Expr
+    crown: sp.Expr
+    name: str
 
     def __post_init__(self) -> None:
         check_choice(self.kind, KINDS, "the kind of a loop")
+        check_identifier(self.name, "the name of a loop")
         where = f"loop at {self.body}"
         if self.body == self.other:
             raise ValueError(f"{where}: a body cannot be held by itself")
@@ -83,17 +88,51 @@ class Closure:
         if not wheel and (self.radius, self.crown) != (0, 0):
             raise ValueError(f"{where}: only a wheel, kind='rolling', has a radius")
 
-    @property
-    def name(self) -> str:
-        """Of its forces: body and other body."""
-        return f"{self.body}_{self.other or 'base'}"
-
     def conditions(self, tree: Mechanism) -> list[Condition]:
         """In terms of the intermediates of the tree."""
         if self.kind == "rolling":
             return _rolling(tree, self)
         turns = {"point": 0, "hinge": 2, "weld": 3}[self.kind]
         return [*_coincidence(tree, self), *_alignment(tree, self)[:turns]]
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """An expression of coordinates, or of these and linearly of speeds, that stays zero; `name` is
+    that of its multiplier."""
+
+    name: str
+    expression: sp.Expr
+
+    def conditions(self, tree: Mechanism) -> list[Condition]:
+        """In terms of coordinates and speeds. Raises `ValueError` for speeds that are not linear,
+        and where no coordinate and no speed is bound."""
+        steps = tree.recursion.steps
+        found = _spelled_out(steps, self.expression)
+        speeds = tree.speeds
+        holonomic = not found.has(*speeds.values())
+        rate = found
+        if holonomic:
+            moving = {
+                q: _spelled_out(steps, e)
+                for link in tree.moving
+                for q, e in zip(link.q, kinematics(steps, link), strict=True)
+            }
+            rate = sp.Add(*(found.diff(q) * e for q, e in moving.items() if found.has(q)))
+        along = {name: rate.diff(u) for name, u in speeds.items() if rate.has(u)}
+        if not along:
+            raise ValueError(f"constraint {self.name} has no coordinate and no speed that moves")
+        if any(slope.has(*speeds.values()) for slope in along.values()):
+            raise ValueError(f"constraint {self.name} is not linear in the speeds")
+        force = sp.Function(self.name)(t)
+        return [Condition(found, force, holonomic=holonomic, along=along)]
+
+
+def _spelled_out(steps: Steps, expression: sp.Expr) -> sp.Expr:
+    """An expression without intermediates."""
+    while inner := expression.free_symbols & steps.definitions.keys():
+        expression = expression.xreplace({s: steps.definitions[s] for s in inner})
+    return expression
 
 
 def _force(closure: Closure, suffix: str) -> AppliedUndef:
@@ -181,12 +220,24 @@ def independent_conditions(
         return ()
     loads = [load for condition in conditions for load in condition.loads]
     loaded = replace(tree, loads=tuple(loads), closures=())
-    effects = [e for name, e in loaded.needed().items() if name not in tree.locked]
+    pushed = pushes(conditions)
+    effects = [
+        e - pushed.get(name, 0) for name, e in loaded.needed().items() if name not in tree.locked
+    ]
     program = loaded.recursion.steps.needed([*effects, *(c.expression for c in conditions)])
     forces = [condition.force for condition in conditions]
     places = _closed(loaded, program, conditions, forces)
     found = _basis([jacobian_at(effects, program, forces, place).T for place in places])
     return tuple(conditions[k] for k in sorted(found))
+
+
+def pushes(conditions: Sequence[Condition]) -> dict[str, sp.Expr]:
+    """Generalised forces of conditions that are no loads, by speed."""
+    found: dict[str, sp.Expr] = {}
+    for condition in conditions:
+        for name, slope in condition.along.items():
+            found[name] = found.get(name, sp.S.Zero) + slope * condition.force
+    return found
 
 
 def _basis(matrices: Sequence[Matrix]) -> list[int]:

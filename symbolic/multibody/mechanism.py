@@ -26,7 +26,7 @@ from kinesym.symbolic.multibody.bodies import (
     mass_of,
     parametrised,
 )
-from kinesym.symbolic.multibody.closures import Closure, Condition, independent_conditions
+from kinesym.symbolic.multibody.closures import Closure, Condition, Coupling, independent_conditions
 from kinesym.symbolic.multibody.links import Link, actuator_name, links_of
 from kinesym.symbolic.multibody.passes import (
     Frame,
@@ -62,7 +62,7 @@ class Mechanism:
     locked: frozenset[str] = frozenset()
     lockable: frozenset[str] = frozenset()
     values: Mapping[str, float] = field(default_factory=dict)
-    closures: tuple[Closure, ...] = ()
+    closures: tuple[Closure | Coupling, ...] = ()
     imus: Sequence[Imu] = ()
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import kinesym as ks
 from kinesym.multibody import Body, Planar, Revolute, Spherical, Tree
@@ -131,6 +132,54 @@ def test_bennett_linkage_moves_although_it_counts_as_rigid():
     np.testing.assert_allclose(np.abs(product[0]), expected, rtol=1e-7)
 
 
+def test_guide_as_an_expression_is_that_of_a_slider():
+    """A crank and a rod whose end stays at z = 0: x = c cos q + sqrt(l^2 - c^2 sin^2 q)."""
+    parts = [rod("crank"), rod("coupler", at=(0.3, 0, 0), parent="crank")]
+    open_ = Tree("slider", parts, gravity=(0, 0, -9.81))
+    end = open_.place("coupler", (0.9, 0, 0))
+    model = open_.constrain(end[2], "guide").model(outputs=[{"x": end[0]}, "energy"])
+    run = simulated(model, {"crank_y": -1.0, "coupler_y": 1.3}, ["crank_y", "crank_wy"])
+    q = run["crank_y"]
+    expected = 0.3 * np.cos(q) + np.sqrt(0.9**2 - 0.3**2 * np.sin(q) ** 2)
+    np.testing.assert_allclose(run["x"], expected, atol=1e-9)
+    energy = run["kinetic_energy"] + run["potential_energy"]
+    assert np.ptp(energy) < 1e-8 < np.ptp(q)
+    # the guide carries what the hinge does not: the rate of the vertical momentum, and the weight
+    other = open_.close("coupler", name="end", at=(0.9, 0, 0), to=(sp.Symbol("x_end"), 0, 0))
+    assert other.redundant == ("end_fy",)
+
+
+def test_gears_share_a_torque():
+    """Wheels with a ratio of -2 are one wheel of inertia I + 4 J; the force between them is that
+    which turns the second one."""
+    wheels = [
+        Body("first", 1.0, inertia=(0.1, 0.2, 0.1), joint=HINGE),
+        Body("second", 1.0, inertia=(0.05, 0.06, 0.05), joint=HINGE, at=(1, 0, 0)),
+    ]
+    tree = Tree("gears", wheels, gravity=(0, 0, 0))
+    q = tree.coordinates
+    geared = tree.constrain(q["second_y"] + 2 * q["first_y"], "mesh")
+    run = simulated(geared.model(torques={"first_wy": sp.Float(0.88)}), {}, ["first_y", "first_wy"])
+    rate = 0.88 / (0.2 + 4 * 0.06)
+    np.testing.assert_allclose(run["first_wy"], rate * TIME, atol=1e-9)
+    np.testing.assert_allclose(run["second_wy"], -2 * rate * TIME, atol=1e-9)
+    np.testing.assert_allclose(run["mesh"], 0.06 * -2 * rate, atol=1e-8)
+
+
+def test_speeds_may_be_bound_linearly():
+    """A cylinder that rolls down a slope of 30 degrees: g / 3 for I = m r^2 / 2."""
+    wheel = Body("wheel", 2.0, inertia=(0.02, 0.04, 0.02), joint=Planar("xz"))
+    slope = (9.81 / 2, 0, -9.81 * np.sqrt(3) / 2)
+    tree = Tree("cylinder", [wheel], gravity=slope)
+    u = tree.speeds
+    rolling = tree.constrain(u["wheel_vx"] - 0.2 * u["wheel_wy"], "friction")
+    rolling = rolling.constrain(tree.coordinates["wheel_pz"] - 0.2, "ground")
+    run = simulated(rolling.model(), {"wheel_pz": 0.2}, ["wheel_px", "wheel_wy", "wheel_y"])
+    np.testing.assert_allclose(run["wheel_vx"], 9.81 / 3 * TIME, atol=1e-8)
+    np.testing.assert_allclose(run["friction"], -2.0 * 9.81 / 6, atol=1e-8)
+    np.testing.assert_allclose(run["ground"], 2.0 * 9.81 * np.sqrt(3) / 2, atol=1e-8)
+
+
 def test_a_loop_that_cannot_close_says_so():
     tree = bars().close("coupler", "rocker", at=(0.9, 0, 0), to=(0.7, 0.5, 0))
     with pytest.raises(ValueError, match="no place was found where its loops are closed"):
@@ -171,3 +220,21 @@ def test_a_weld_to_the_base_holds():
 def test_bad_input(arguments, words):
     with pytest.raises(ValueError, match=words):
         bars().close(**arguments)
+
+
+def test_bad_constraints():
+    tree = bars()
+    q, u = tree.coordinates["crank_y"], tree.speeds["crank_wy"]
+    for expression, words in (
+        (sp.Symbol("a"), "constraint c has no coordinate"),
+        (u**2 - 1, "constraint c is not linear in the speeds"),
+        ("q", "text is not evaluated"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            tree.constrain(expression, "c")
+    with pytest.raises(ValueError, match="has a loop c already; give a name="):
+        tree.constrain(q, "c").constrain(q - 1, "c")
+    with pytest.raises(ValueError, match="no place was found"):
+        tree.constrain(q, "c").constrain(q - 1, "d").model()
+    with pytest.raises(ValueError, match="the name of a constraint"):
+        tree.constrain(q, "a b")
