@@ -154,7 +154,7 @@ def test_combinations(fit):
     assert found.value == pytest.approx(fit.parameters[a] + 2.0 * fit.parameters["b[s1]"])
     variance = row @ about.covariance[np.ix_(own, own)] @ row
     assert found.standard_error == pytest.approx(np.sqrt(variance), rel=1e-12)
-    with pytest.raises(ValueError, match="and x is a state; take fit.bands"):
+    with pytest.raises(ValueError, match=r"and x is a state; take fit\.bands"):
         fit.interval(ks.at_end(x))
 
 
