@@ -98,7 +98,6 @@ POOR = [
     (few(1, 41), "leave no degrees of freedom"),
     (few(40), "its only sample leaves no degrees of freedom"),
     (trial(np.zeros(81)), "the samples of x do not change: they tell no std"),
-    (trial(CLEAN), ""),
 ]
 
 
@@ -112,6 +111,19 @@ def test_records_that_tell_no_noise(solve, record, words):
         for ask in (found.intervals, found.diagnostics, found.bootstrap):
             with pytest.raises(ValueError, match=words):
                 ask()
+
+
+@WAYS
+def test_data_made_by_the_model_itself(solve):
+    found = solve(trial())
+    again = solve(trial(found["x"]))
+    assert any("samples of x are met but for rounding" in note for note in again.notes)
+
+
+def test_two_channels_made_by_the_model_itself():
+    found = shot(trial())
+    both = shot(ks.Experiment(TIME, measurements={X: found["x"], V: found["v"]}))
+    assert sum("are met but for rounding" in note for note in both.notes) == 2
 
 
 #: What is asked of a fit, and the sentence.
