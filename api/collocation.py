@@ -268,7 +268,7 @@ class Collocation(Fitted):
             noise=noise,
             notes=[*solution.notes, *found.uncertainty.notes],
             uncertainty=[found.uncertainty],
-            likelihood=[self._marginal_likelihood(found)],
+            likelihood=[found.likelihood],
         )
         return self._judged(problem._certified(solution))
 

@@ -185,6 +185,20 @@ class Experiment:
         object.__setattr__(made, "unknown_std", {})
         return made
 
+    def begun(self, share: float, least: int) -> Experiment:
+        """The same trial up to where each channel has this share of its samples, and all have so
+        many together if there are; later ones have an infinite standard deviation. Standard
+        deviations must be known."""
+        rows = {name: own for name in self.measured if (own := self.timed_samples(name))}
+        found, last = [own.times[own.present] for own in rows.values()], -np.inf
+        for times in found:
+            count = max(int(share * len(times)), -(-least // len(found)))
+            last = max(last, *times[:count][-1:])
+        std = {n: np.where(own.times > last, np.inf, self.std[n]) for n, own in rows.items()}
+        made = copy(self)
+        object.__setattr__(made, "std", std)
+        return made
+
     def on_grid(self, grid: ArrayLike) -> Experiment:
         """The same trial on another grid (N,), which contains all nodes with a measurement.
 
