@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym import checks
-from kinesym.internal.bands import found_bands, slopes_library
+from kinesym.internal.bands import Smoothed, slopes_library
 from kinesym.internal.discretised import Discretised
-from kinesym.internal.inference import CollocationInference
-from kinesym.internal.likelihood import log_likelihood, priors_of_inputs
-from kinesym.internal.marginal import Marginal
-from kinesym.internal.pipeline import with_data
-from kinesym.internal.population import Numbers
+from kinesym.internal.exchanged import known_of_solution
+from kinesym.internal.inference import CollocationInference, MarginalInference
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved
-from kinesym.runtime.ipopt.solve import SolverOptions
-from kinesym.runtime.library.manifest import Built
+from kinesym.runtime.ipopt.driver import IpoptProblem, Solved
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.delays import placed
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
-from kinesym.runtime.results.bands import Bands
-from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty
+from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty, nothing_known
+from kinesym.runtime.results.inference import Inference
 from kinesym.runtime.results.likelihood import Likelihood, likelihood_of
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
     estimated,
     estimated_together,
-    first_std,
     groups_of,
     not_told,
     pooled,
@@ -57,9 +51,6 @@ from kinesym.runtime.statistics.undetermined import solver
 from kinesym.runtime.summary import listed
 
 _Same = TypeVar("_Same", bound="Fitted")
-
-#: Share of the samples of a trial, and how many per state at least, by which its start is measured.
-_FIRST, _PER_STATE = 0.1, 4
 
 
 class Fitted(Discretised):
@@ -112,70 +103,6 @@ class Fitted(Discretised):
             warnings.warn(f"NaN in the covariance: {words}", stacklevel=2)
         return found.covariance
 
-    def bands(self, solution: Solution) -> Bands:
-        """Standard deviations over time of all states, unknown inputs and outputs at a solution.
-
-        From the curvature there, as `covariance`: they are those of the whole trajectory, the past
-        and the future of a time counted in, as a smoother has them, with the parameters unknown.
-        Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
-        their true `std` is. Outputs have a library of their own, compiled when first asked for. NaN
-        for what nothing determines. Raises `ValueError` if the solution has not converged, or
-        nothing was measured, or the curvature is not positive.
-        """
-        problem, known = self._converged(solution, "bands")
-        if not self.symbolic.objective.least_squares:
-            raise ValueError(
-                "bands say how far measurements tell the trajectories: the objective has no "
-                "LeastSquares"
-            )
-        return found_bands(problem.nlp, problem._kkt(known), known, self._output_slopes)
-
-    def log_likelihood(self, solution: Solution) -> float:
-        """log of the likelihood of the parameters of a solution, all trajectories counted in.
-
-        Unknown inputs with a prior, `Integral(u**2/sigma**2)`, are process noise: white, of the
-        intensity sigma^2, held between the nodes. The objective alone tells how likely the best
-        trajectories are, together with the samples, and prefers parameters with which these are
-        likely, such as a noise that is zero; the likelihood tells how likely the samples are, and
-        is what parameters and sigma are to be chosen by (marginal likelihood). It is that of the
-        Kalman filter where the model is linear, else by Laplace's method: of the curvature at the
-        solution. States at the start that no condition tells, and unknown inputs without a prior,
-        may be anywhere: it is that of a Kalman filter with a diffuse start (Durbin, Koopman 2012,
-        Time Series Analysis by State Space Methods, chapter 5), times sqrt(det X'X), where X is how
-        the first tenth of the samples, in units of their std, depends on the start. Without it the
-        likelihood would depend on the coordinates of the model, and have peaks where parameters
-        hide a part of the start (Francke, Koopman, de Vos 2010, J. Time Series Analysis 31, 407).
-
-        Raises `ValueError` for other objectives, for process noise that is not held, if the
-        solution has not converged, if a bound or an inequality holds there, and if the samples do
-        not tell the start.
-        """
-        problem, known = self._converged(solution, "likelihood")
-        made = (problem.nlp, problem.trials, problem._kkt(known))
-        values = [run.parameters for run in known.trials]
-        seen = self.on_grid_of(solution)._seen(known.free_vector)
-        return log_likelihood(self.symbolic, *made, known.objective, values, seen, problem._drawn)
-
-    def _seen(self, z: Array) -> Array:
-        """The Hessian of the first samples, by which the start is measured; see `log_volume`."""
-        return self._of_first_samples.hessian(z, np.zeros(self.n_constraints), 1.0)
-
-    @cached_property
-    def _of_first_samples(self) -> NLP:
-        """Standard deviations that are not known are those of the samples: the unit of volume must
-        not depend on what is to be found. With noise only the first samples tell of the start;
-        later ones would make much of a start that lasts, and so favour little damping. Unknown
-        inputs without a prior are seen by all."""
-        std, least = first_std(self.trials), _PER_STATE * len(self.layout.states)
-        anywhere = len(self.symbolic.unknown_inputs) > len(priors_of_inputs(self.symbolic))
-        share = 1.0 if anywhere else _FIRST
-        first = [trial.with_std(std).begun(share, least) for trial in self.trials]
-        return self._nlp(self._built, first)
-
-    @cached_property
-    def _output_slopes(self) -> Built | None:
-        return slopes_library(self.symbolic)
-
     def _converged(self: _Same, solution: Solution, what: str) -> tuple[_Same, Solution]:
         """This problem on the grid, and with the standard deviations, of a solution, and that with
         these; raises `ValueError` if it has not converged, or they are not known."""
@@ -203,29 +130,60 @@ class Fitted(Discretised):
         """The solution of a fit with what is known of its errors, or why nothing is, and the
         problem to ask more. The matrix is made again when it is asked for: a solution must not keep
         its factors in memory."""
-        if isinstance(about, str):
-            return replace(solution, notes=[*solution.notes, *([about] if about else [])])
-        if self._integrated:
-            return replace(solution, inference=_not_asked)
-        z, multipliers = solution.free_vector, multipliers_of(solution)
-        found = Solved(z, multipliers, solution.objective, solution.status, 0.0, "")
+        if not self.symbolic.objective.least_squares:
+            return replace(solution, inference=_no_fit)
+        found = _solved(solution)
+        known = about if isinstance(about, Uncertainty) else nothing_known()
 
-        def inference() -> CollocationInference:
+        def inference() -> Inference:
+            course = self._smoothed(solution)
+            if self._integrated:
+                return MarginalInference(course)
             return CollocationInference(
-                nlp=self.nlp,
+                course=course,
                 problem=self._ipopt(self.nlp),
                 trials=self.trials,
                 best=found,
-                kkt=self._kkt(solution),
-                about=about,
+                about=known,
                 on=partial(self._nlp, self._built),
                 residuals=self._residuals,
-                runs=solution.trials,
                 loss=self._loss,
                 factor=self.symbolic.objective.least_squares,
+                spread=partial(self._sandwich, solution) if self._robust else None,
             )
 
-        return replace(solution, uncertainty=[about], inference=inference)
+        if isinstance(about, str):  # of the largest likelihood it is known already
+            more = [about] if about and not self._integrated else []
+            return replace(solution, notes=[*solution.notes, *more], inference=inference)
+        told = solution.uncertainty if self._integrated else [about]
+        return replace(solution, uncertainty=told, inference=inference)
+
+    def _smoothed(self, solution: Solution) -> Smoothed:
+        """The trajectories of a solution, to be asked how far they are known."""
+        layout, estimated = self.layout, None
+        if self._integrated and solution.uncertainty:
+            mine = np.flatnonzero(~self._population.random)
+            slopes, r = layout.parameter_slopes(solution.free_vector)[mine], len(mine)
+            covariance = solution.uncertainty[0].covariance[:r, :r]
+            estimated = (layout.parameter_offset + mine, covariance / np.outer(slopes, slopes))
+        return Smoothed(
+            nlp=self.nlp,
+            kkt=self._kkt(solution),
+            z=solution.free_vector,
+            runs=solution.trials,
+            variance=self._wider(solution) if self._robust else self._variance(solution),
+            freedom=min((each.freedom for each in solution.noise), default=np.inf),
+            outputs=partial(slopes_library, self.symbolic),
+            estimated=estimated,
+        )
+
+    def _wider(self, solution: Solution) -> float:
+        """By which variances are larger than by the curvature with a loss that is no likelihood,
+        for errors that are all alike (Huber, Ronchetti 2009, Robust Statistics, section 7.6)."""
+        psi, bend = (each[self._timed] for each in self._pulls(solution))
+        n = len(psi)
+        left = n - self._directions if n > self._directions else n
+        return float(self.symbolic.objective.least_squares * (psi @ psi) / left / bend.mean())
 
     @property
     def _mixed(self) -> bool:
@@ -287,42 +245,6 @@ class Fitted(Discretised):
         )
         return problem, known
 
-    @property
-    def _drawn(self) -> tuple[NDArray[np.bool_], float]:
-        """Which parameter values are random effects, and -2 log of the heights of their densities
-        with the distributions that this problem has."""
-        some = self._population
-        return some.random, some.heights(some.entries(self._priors))
-
-    def _marginal(
-        self,
-        std: Mapping[str, float],
-        limits: tuple[Array, Array],
-        chosen: SolverOptions,
-        report: Callable[[Iteration], None],
-    ) -> Marginal:
-        """The likelihood with process noise or random effects as a function of parameters; std : a
-        guess. limits : of what is unknown of distributions."""
-
-        def on(nlp: NLP, trials: Sequence[Experiment], numbers: Numbers) -> NLP:
-            return with_data(nlp, trials, self._known, {**self._priors, **numbers})
-
-        trials = [trial.with_std(std) for trial in self.trials] if std else self.trials
-        return Marginal(
-            symbolic=self.symbolic,
-            nlp=self._nlp(self._built, trials) if std else self.nlp,
-            problem=self._ipopt(self.nlp),
-            trials=self.trials,
-            groups=list(std),
-            on=on,
-            population=self._population,
-            limits=limits,
-            seen=self._seen,
-            idle=[end.place for end in self._ends.values() if not end.determined],
-            chosen=chosen,
-            report=report,
-        )
-
     def _noise(
         self, solution: Solution, kkt: Kkt, used: Mapping[str, float], trials: Sequence[Experiment]
     ) -> list[Noise]:
@@ -372,7 +294,8 @@ class Fitted(Discretised):
             notes.append(GIVE_STD.format(names))
         if objective.loss is None and not self._mixed:
             rows = [run.residuals() for run in solution.trials]
-            notes += contradictions(self.trials, rows, self._directions)
+            taken = partial(self._taken, solution)
+            notes += contradictions(self.trials, rows, self._directions, taken)
         runs = with_noise(solution.trials, self.trials, solution.noise)
         return replace(
             solution,
@@ -394,6 +317,16 @@ class Fitted(Discretised):
             return [replace(each, integrated=directions - drawn) for each in solution.likelihood]
         return likelihood_of(runs, self.trials, directions, self._loss, bool(self.symbolic.priors))
 
+    def _taken(self, solution: Solution) -> dict[str, float]:
+        """Degrees of freedom that unknowns take of each channel; none where it is not known."""
+        residuals, factor = self._residuals, self.symbolic.objective.least_squares
+        slopes = residuals.residual_jacobian(solution.free_vector)
+        try:
+            found = leverages(self._kkt(solution), slopes, factor, self._directions)
+        except ValueError:
+            return {}
+        return residuals.samples.sums(found)
+
     @property
     def _robust(self) -> bool:
         """Whether the loss is no likelihood."""
@@ -406,7 +339,14 @@ class Fitted(Discretised):
         found = clear or parameter_confidence(self.nlp, kkt, z, multipliers_of(solution))
         covariance = variance * found.covariance
         if self._robust:
-            covariance = self._sandwich(solution, kkt, found)
+            r = len(self.layout.parameters)
+            unit = np.zeros((self.n_variables, r))
+            unit[self.layout.parameter_offset + np.arange(r), np.arange(r)] = 1.0
+            columns = solver(kkt).solve(unit, np.zeros((self.n_constraints, r)))
+            columns *= self.layout.parameter_slopes(z)
+            shape = np.where(np.isnan(found.covariance), np.nan, 1.0)
+            shape[found.held] = shape[:, found.held] = 0.0
+            covariance = shape * self._sandwich(solution, columns)
         return replace(found, covariance=covariance)
 
     def _uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | str:
@@ -420,6 +360,9 @@ class Fitted(Discretised):
             found = self._covariance(solution, kkt)
         except ValueError as error:
             return f"{NO_ERRORS}: {error}"
+        runs = with_noise(solution.trials, self.trials, solution.noise)
+        made = (self.layout, self._ipopt(self.nlp), _solved(solution), runs)
+        known = known_of_solution(*made, found.directions, variance)
         return Uncertainty(
             names=names,
             covariance=found.covariance,
@@ -427,30 +370,35 @@ class Fitted(Discretised):
             logarithmic=list(np.array(names)[self.layout.owned.log]),
             freedom=min((each.freedom for each in solution.noise), default=np.inf),
             variance=variance,
-            notes=list(found.notes),
+            notes=[each.sentence for each in known] or list(found.notes),
+            instead={name: words for each in known for name, words in each.remarks.items()},
         )
 
-    def _sandwich(self, solution: Solution, kkt: Kkt, found: Confidence) -> Array:
-        """A^-1 B A^-1 of the parameters with A the curvature and B the sum of psi^2 x x' (Huber,
-        Ronchetti 2009, Robust Statistics, section 7.6)."""
-        residuals, z, loss = self._residuals, solution.free_vector, self._loss
+    def _pulls(self, solution: Solution) -> tuple[Array, Array]:
+        """psi and psi' of each residual."""
+        residuals, loss = self._residuals, self._loss
         assert loss is not None
-        r = len(self.layout.parameters)
-        unit = np.zeros((self.n_variables, r))
-        unit[self.layout.parameter_offset + np.arange(r), np.arange(r)] = 1.0
-        columns = solver(kkt).solve(unit, np.zeros((self.n_constraints, r)))
         root = np.sqrt(residuals.samples.share)
-        psi = loss.slope(residuals.residuals(z) / root) * root
-        psi[np.isnan(residuals.samples.time)] = 1.0  # what priors expect
-        pulls = psi[:, None] * (residuals.residual_jacobian(z) @ columns)
+        e = residuals.residuals(solution.free_vector) / root
+        psi, bend = loss.slope(e) * root, loss.bend(e)
+        psi[~self._timed] = 1.0  # what priors expect
+        return psi, bend
+
+    @property
+    def _timed(self) -> NDArray[np.bool_]:
+        """Which residuals are of samples, not of priors."""
+        return ~np.isnan(self._residuals.samples.time)
+
+    def _sandwich(self, solution: Solution, columns: Array) -> Array:
+        """A^-1 B A^-1 with A the curvature, of which the inverse has these columns, (n, k), and B
+        the sum of psi^2 x x' (Huber, Ronchetti 2009, Robust Statistics, section 7.6)."""
+        psi, _ = self._pulls(solution)
+        slopes = self._residuals.residual_jacobian(solution.free_vector)
+        pulls = psi[:, None] * (slopes @ columns)
         n = len(psi)
         more = n / (n - self._directions) if n > self._directions else 1.0
         factor = 2.0 * self.symbolic.objective.least_squares
-        slopes = self.layout.parameter_slopes(z)
-        covariance = more * factor**2 * (pulls.T @ pulls) * np.outer(slopes, slopes)
-        shape = np.where(np.isnan(found.covariance), np.nan, 1.0)
-        shape[found.held] = shape[:, found.held] = 0.0
-        return np.asarray(shape * covariance)
+        return np.asarray(more * factor**2 * (pulls.T @ pulls))
 
     def _kkt(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
         """The KKT matrix at a solution; with process noise or random effects that of what is
@@ -473,10 +421,16 @@ class Fitted(Discretised):
         )
 
 
-def _not_asked() -> CollocationInference:
+def _solved(solution: Solution) -> Solved:
+    """A solution as IPOPT has returned it."""
+    made = (solution.free_vector, multipliers_of(solution), solution.objective, solution.status)
+    return Solved(*made, 0.0, "")
+
+
+def _no_fit() -> Inference:
     raise ValueError(
-        "profiles, sandwiches and bootstraps are of parameters that the best trajectories tell; "
-        "with process noise or random effects use method='t', from the curvature of the likelihood"
+        "measurements do not tell this solution: the objective has no LeastSquares, and there are "
+        "no bands"
     )
 
 

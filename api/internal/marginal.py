@@ -103,9 +103,10 @@ class Marginal:
         first = np.maximum(np.abs(start.state.curvature), 2.0 * reach**-2.0)
         made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
         found = minimise(*made)
-        about = self._uncertainty(found)
+        about, best = self._uncertainty(found), found.at.state
+        told = replace(best.found, linear_solver=start.state.found.linear_solver)
         return Estimated(
-            best=found.at.state,
+            best=best._replace(found=told),
             likelihood=self._likelihood(found, about),
             std=self._std(found.at.x),
             priors=self.population.numbers(self._spread(found.at.x)),
@@ -146,18 +147,19 @@ class Marginal:
         )
 
     def _likelihood(self, found: Minimum, about: Uncertainty) -> Likelihood:
-        """That of which x is the maximum, but for what a bound holds. An intensity that is zero is
-        at its edge, as a spread is."""
+        """That of which x is the maximum; what a bound holds is no unknown but at its edge: an
+        intensity, or a spread, that is like zero."""
         owned = self.nlp.layout.owned
         noises = [u.removeprefix("white_") for u in priors_of_inputs(self.symbolic)]
         strong = {f"sigma_{u}" for u in noises}
         edges = [name for name, p in zip(owned.names, owned.members, strict=True) if p in strong]
+        edges += self.population.edges
         return Likelihood(
             log_likelihood=-0.5 * found.at.value,
-            unknowns=float(len(found.at.x) - len(about.held)),
+            unknowns=float(len(found.at.x) - len({*about.held} - {*edges})),
             samples=float(number_of_samples(self.nlp.about, self.trials)),
             kind=MARGINAL,
-            edges=", ".join([*edges, *self.population.edges]),
+            edges=", ".join(edges),
         )
 
     def _left(self, at: Value, which: NDArray[np.intp]) -> Array:
@@ -312,7 +314,7 @@ class Marginal:
         r, pad = len(self._mine), np.zeros(kkt.order - len(z))
         parts = [*self._of_spread(x, z)]
         parts += [self._of_std(x, nlp, z, k) for k in range(len(self.groups))]
-        columns = [_column(kkt, p) for p in self._mine]
+        columns = [kkt.column(int(p)) for p in self._mine]
         sides = np.array([*columns, *(np.append(side, pad) for side, _ in parts)])
         own = np.array([*(column[p] for column, p in zip(columns, self._mine, strict=True))])
         own = np.append(own, [curved for _, curved in parts])
@@ -347,13 +349,3 @@ def _ahead(best: Best, change: Array) -> tuple[Array, tuple[Array, Array, Array]
     """z and multipliers beside the best ones."""
     z, (of_rows, lower, upper) = best.found.z, best.found.multipliers
     return z + change[: len(z)], (of_rows + change[len(z) :], lower, upper)
-
-
-def _column(kkt: Kkt, p: int) -> Array:
-    """A column (n + m,) of the matrix, without what bounds add."""
-    (i, j, h), (row, column, a) = kkt.hessian, kkt.jacobian
-    side, mirrored = np.zeros(kkt.order), (i == p) & (j != p)
-    np.add.at(side, i[j == p], h[j == p])
-    np.add.at(side, j[mirrored], h[mirrored])
-    np.add.at(side, len(kkt.stiffness) + row[column == p], a[column == p])
-    return side

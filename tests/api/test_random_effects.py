@@ -167,6 +167,7 @@ def test_subjects_that_are_alike():
     fit = lines(rows).solve({b: 0.5})
     assert fit.success and fit.parameters.table["sd(b)"].remark == "at a bound"
     assert any("sd(b)" in note and "alike" in note for note in fit.notes)
+    assert fit.likelihood[0].unknowns == 4
     slopes = np.tile(TIME, len(rows))
     line = np.polyfit(slopes, rows.ravel(), 1)
     assert fit.parameters["mean(b)"] == pytest.approx(line[0], abs=1e-4)
