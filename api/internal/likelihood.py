@@ -13,6 +13,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.results.noise import first_std
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.likelihood import log_volume
@@ -20,6 +21,8 @@ from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 
 _TAU = 2.0 * np.pi
+#: Share of the samples of a trial, and how many per state at least, by which its start is measured.
+_FIRST, _PER_STATE = 0.1, 4
 
 
 def log_likelihood(
@@ -80,6 +83,21 @@ def priors_of_inputs(problem: Problem) -> dict[str, sp.Expr]:
             "between the nodes; write ks.held() for it"
         )
     return found
+
+
+def first_samples(
+    problem: Problem, layout: Layout, trials: Sequence[Experiment]
+) -> list[Experiment]:
+    """The trials with the samples by which states at the start are measured; see `log_volume`.
+
+    With process noise the first ones: later ones tell nothing of the start, and would make much of
+    one that lasts, and so favour little damping. Else, and of unknown inputs without a prior, all.
+    Standard deviations that are not known are those of the samples: the unit of volume must not
+    depend on what is to be found.
+    """
+    std, least = first_std(trials), _PER_STATE * len(layout.states)
+    share = _FIRST if 0 < len(problem.unknown_inputs) == len(priors_of_inputs(problem)) else 1.0
+    return [trial.with_std(std).begun(share, least) for trial in trials]
 
 
 def _noise(layout: Layout, noises: Sequence[str]) -> NDArray[np.intp]:
