@@ -10,23 +10,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.internal.likelihood import log_likelihood
+from kinesym.internal.likelihood import log_likelihood, priors_of_inputs
 from kinesym.internal.population import Numbers, Population
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.likelihood import MARGINAL, Likelihood
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.covariance import kkt_at
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.quasi_newton import Minimum, Value, held_by, minimise
+from kinesym.runtime.status import Solve
 from kinesym.symbolic.problem import Problem
 
 #: Of -2 log L, at the end of the search.
 _TOLERANCE = 1e-9
 #: Steps of the differences of likelihoods, and of their gradients, in standard errors.
 _SHORT, _LONG = 1e-2, 3e-2
+_UNSOLVED = "the trajectories cannot be solved for: {}; change the guess"
 #: Iterations after which a neighbouring problem counts as not solved.
 _ITERATIONS = 300
 
@@ -52,7 +56,7 @@ class Estimated:
     at a maximum, after so many steps."""
 
     best: Best
-    log_likelihood: float
+    likelihood: Likelihood
     std: dict[str, float]
     priors: Numbers
     uncertainty: Uncertainty
@@ -71,8 +75,9 @@ class Marginal:
     Tucker, the Lagrange function is right to third order there, and the determinants to second.
 
     problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
-    the nonlinear program of other trials and distributions from a near one. population : the random
-    effects, limits : of h. idle : see `kkt_at`. chosen : how IPOPT is to solve.
+    the nonlinear program of other trials and distributions from a near one. seen : see
+    `log_volume`, at any z. population : the random effects, limits : of h. idle : see `kkt_at`.
+    chosen : how IPOPT is to solve.
     """
 
     symbolic: Problem
@@ -83,6 +88,7 @@ class Marginal:
     on: Callable[[NLP, Sequence[Experiment], Numbers], NLP]
     population: Population
     limits: tuple[Array, Array]
+    seen: Callable[[Array], Array]
     idle: Sequence[int]
     chosen: SolverOptions
     report: Callable[[Iteration], None]
@@ -94,19 +100,19 @@ class Marginal:
         x = np.concatenate([z[self._mine], h, np.log(std)])
         start = self._solved(x, Start(z), self.chosen, self.nlp)
         if isinstance(start, str):
-            raise ValueError(f"with the parameters of the guess, {start}; change the guess")
+            raise ValueError(f"with the parameters of the guess, {start}")
         bounds, reach = self._bounds, self._reach(x)
         first = np.maximum(np.abs(start.state.curvature), 2.0 * reach**-2.0)
         made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
         found = minimise(*made)
-        best: Best = found.at.state
+        about, best = self._uncertainty(found), found.at.state
         told = replace(best.found, linear_solver=start.state.found.linear_solver)
         return Estimated(
             best=best._replace(found=told),
-            log_likelihood=-0.5 * found.at.value,
+            likelihood=self._likelihood(found, about),
             std=self._std(found.at.x),
             priors=self.population.numbers(self._spread(found.at.x)),
-            uncertainty=self._uncertainty(found),
+            uncertainty=about,
             converged=found.converged,
             steps=found.steps,
         )
@@ -140,6 +146,22 @@ class Marginal:
             random=drawn,
             freedoms=some.freedoms,
             notes=notes,
+        )
+
+    def _likelihood(self, found: Minimum, about: Uncertainty) -> Likelihood:
+        """That of which x is the maximum; what a bound holds is no unknown but at its edge: an
+        intensity, or a spread, that is like zero."""
+        owned = self.nlp.layout.owned
+        noises = [u.removeprefix("white_") for u in priors_of_inputs(self.symbolic)]
+        strong = {f"sigma_{u}" for u in noises}
+        edges = [name for name, p in zip(owned.names, owned.members, strict=True) if p in strong]
+        edges += self.population.edges
+        return Likelihood(
+            log_likelihood=-0.5 * found.at.value,
+            unknowns=float(len(found.at.x) - len({*about.held} - {*edges})),
+            samples=float(number_of_samples(self.nlp.about, self.trials)),
+            kind=MARGINAL,
+            edges=", ".join(edges),
         )
 
     def _left(self, at: Value, which: NDArray[np.intp]) -> Array:
@@ -219,14 +241,28 @@ class Marginal:
         problem = replace(self.problem, callbacks=nlp.plans, bounds=bounds)
         begin = replace(start, z=np.clip(start.z, *bounds))
         found = solve(problem, begin, chosen, self.report)
-        if not found.status.success:
-            return f"the trajectories cannot be solved for: {found.message}"
+        ended = found.status is Solve.SMALL_STEP
+        if not (found.status.success or ended):
+            return _UNSOLVED.format(found.message)
         try:
             value, kkt = self._value(x, trials, nlp, found.z, found.multipliers)
         except ValueError as error:
             return str(error)
+        if ended:  # at the minimum, but for the rounding of what is small beside it?
+            if self._falls(nlp, kkt, found) > _TOLERANCE:
+                return _UNSOLVED.format(found.message)
+            found = replace(found, status=Solve.ACCEPTABLE)
         ways, curvature = self._followed(x, nlp, found.z, kkt)
         return Value(x, value, Best(found, nlp, trials, ways, curvature))
+
+    def _falls(self, nlp: NLP, kkt: Kkt, found: Solved) -> float:
+        """By how much Newton's method would change the objective (its decrement)."""
+        low, high = self.problem.constraint_bounds
+        rows, columns, slopes = kkt.jacobian
+        side = np.append(nlp.gradient(found.z), nlp.constraints(found.z) - np.clip(0.0, low, high))
+        np.add.at(side, columns, slopes * found.multipliers[0][rows])
+        side[kkt.gone] = 0.0
+        return float(abs(side @ kkt.factorised().factors.solve(side[:, None])[:, 0]))
 
     def _value(
         self,
@@ -244,7 +280,8 @@ class Marginal:
         aim = nlp.cost(z) + float(multipliers[0] @ off)
         known = [dict[str, float]() for _ in trials]
         drawn = self.population.random, self.population.heights(self._spread(x))
-        return -2.0 * log_likelihood(self.symbolic, nlp, trials, kkt, aim, known, drawn), kkt
+        made = (self.symbolic, nlp, trials, kkt, aim, known, self.seen(z), drawn)
+        return -2.0 * log_likelihood(*made), kkt
 
     # -- derivatives ----------------------------------------------------------------------------
 

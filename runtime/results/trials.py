@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kinesym.checks import between, check_choice, count, shown
+from kinesym.checks import between, check_choice, count, listed_of, shown
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap
@@ -248,7 +248,7 @@ class Trials(ByName, Saved):
         path : ends on .html, a page that stands alone, or on .md, with pictures in a folder beside
         it. profiles : to be shown, of `profile`. Raises `ValueError` as `intervals`.
         """
-        estimates = self.intervals(level)
+        estimates, drawn = self.intervals(level), listed_of(profiles, Profile, "profiles")
         rows = [*self._rows(), ("objective", f"{self.objective:.8g}"), ("seconds", self._seconds)]
         findings = Findings(
             title=self._title,
@@ -259,7 +259,7 @@ class Trials(ByName, Saved):
             checks=self.diagnostics(),
             trials=len(self.trials),
             plot=self.plot,
-            profiles=profiles,
+            profiles=drawn,
             facts={name: words for name, words in rows if name != "note"},
         )
         return findings.report().write(path)

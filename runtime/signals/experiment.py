@@ -185,6 +185,20 @@ class Experiment:
         object.__setattr__(made, "unknown_std", {})
         return made
 
+    def begun(self, share: float, least: int) -> Experiment:
+        """The same trial up to where each channel has this share of its samples, and all have so
+        many together if there are; later ones have an infinite standard deviation. Standard
+        deviations must be known."""
+        rows = {name: own for name in self.measured if (own := self.timed_samples(name))}
+        found, last = [own.times[own.present] for own in rows.values()], -np.inf
+        for times in found:
+            count = max(int(share * len(times)), -(-least // len(found)))
+            last = max(last, *times[:count][-1:])
+        std = {n: np.where(own.times > last, np.inf, self.std[n]) for n, own in rows.items()}
+        made = copy(self)
+        object.__setattr__(made, "std", std)
+        return made
+
     def on_grid(self, grid: ArrayLike) -> Experiment:
         """The same trial on another grid (N,), which contains all nodes with a measurement.
 
@@ -339,9 +353,10 @@ class Experiment:
                 raise ValueError(
                     f"std of {name}, which is not measured in this experiment; measured is {there}"
                 )
-            if isinstance(value, str) and not value.strip():
+            if isinstance(value, str) and not _is_name(value):
+                text = f"the text {value!r}" if value.strip() else "an empty text"
                 raise ValueError(
-                    f"std of {name} is an empty text; give numbers, or the name of a group of "
+                    f"std of {name} is {text}; give numbers, or the name of a group of "
                     "measurements that share one which is to be estimated"
                 )
         return given
@@ -409,6 +424,15 @@ def _numbers(what: str, given: Any) -> dict[str, float]:
     return {
         name: one_number(value, f"{what}: {name}") for name, value in _by_name(what, given).items()
     }
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is neither empty nor a number."""
+    try:
+        float(text)
+    except ValueError:
+        return bool(text.strip())
+    return False
 
 
 def _labels(given: Any) -> dict[str, str]:
