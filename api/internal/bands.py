@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from kinesym.codegen.transcribe import output_slopes
 from kinesym.internal.pipeline import realise
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
-from kinesym.runtime.results.bands import Band, Bands
-from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.bands import Band, Bands, band_of
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.variances import variances
 from kinesym.symbolic.problem import Problem
@@ -24,29 +31,65 @@ def slopes_library(problem: Problem) -> Built | None:
     return realise(program) if program.kernels else None
 
 
-def found_bands(nlp: NLP, kkt: Kkt, solution: Solution, library: Built | None) -> Bands:
-    """Of all trials; kkt : the matrix there. library : of `slopes_library`.
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """Trajectories `runs` at a solution z with the matrix `kkt`, from the past and the future of a
+    time, as a smoother has them.
 
-    Raises `ValueError` if the curvature is not positive.
+    variance : of the samples in units of the objective. freedom : its degrees of freedom. outputs :
+    makes the library of `slopes_library`. estimated : covariance of parameters that the matrix
+    holds, at `places` of z.
     """
-    z = solution.free_vector
-    slopes = [course_slopes(nlp, k) for k in range(len(solution.trials))]
-    for k, mine in enumerate(slopes):
-        if library is not None:
-            mine |= slopes_of_outputs(nlp, library, z, k)
-    found = iter(variances(kkt, [matrix for mine in slopes for matrix in mine.values()]))
-    trials = []
-    for run, mine in zip(solution.trials, slopes, strict=True):
-        fixed = {name: np.zeros(len(run.time)) for name in run.outputs}
-        spread = fixed | {name: np.sqrt(next(found)) for name in mine}
-        names = [name for name in run if name in spread]
-        trials.append(
-            Band(
-                time=run.time,
-                mean={name: run[name] for name in names},
-                deviation={n: np.where(np.isnan(run[n]), np.nan, spread[n]) for n in names},
-                measurements={n: run.measurements[n] for n in names if n in run.measurements},
-                samples=run.samples,
-            )
-        )
-    return Bands(trials=trials, model=solution.model)
+
+    nlp: NLP
+    kkt: Kkt
+    z: Array
+    runs: Sequence[Trajectory]
+    variance: float
+    freedom: float
+    outputs: Callable[[], Built | None]
+    estimated: tuple[NDArray[np.intp], Array] | None = None
+
+    def bands(self, names: Collection[str] | None = None) -> Bands:
+        """Of all trials, of trajectories of these names; raises `ValueError` if the curvature is
+        not positive."""
+        wanted = [self._slopes(k, names) for k in range(len(self.runs))]
+        every = [matrix for mine in wanted for matrix in mine.values()]
+        found = iter(variances(self.kkt, every))
+        trials = list[Band]()
+        for run, mine in zip(self.runs, wanted, strict=True):
+            known = [name for name in run.outputs if names is None or name in names]
+            spread = {name: np.zeros(len(run.time)) for name in known}
+            for name, slopes in mine.items():
+                square = self.variance * next(found) + self._of_estimates(slopes)
+                spread[name] = np.sqrt(square)
+            trials.append(band_of(run, spread, self.freedom))
+        return Bands(trials=trials, model=self.runs[0].model)
+
+    def _slopes(self, trial: int, names: Collection[str] | None) -> Mapping[str, Any]:
+        """Derivatives of trajectories of a trial, by name."""
+        run, found = self.runs[trial], course_slopes(self.nlp, trial)
+        if names is None or not set(run.outputs).isdisjoint(names):
+            library = self.outputs()
+            if library is not None:
+                found |= slopes_of_outputs(self.nlp, library, self.z, trial)
+        return {name: rows for name, rows in found.items() if names is None or name in names}
+
+    def _of_estimates(self, slopes: Any) -> Array | float:
+        """What the errors of held parameters add to variances, to first order (Hamilton 1986,
+        Journal of Econometrics 33, 387)."""
+        if self.estimated is None or not len(self.estimated[0]):
+            return 0.0
+        moved = slopes @ self._follow
+        return np.asarray(np.einsum("ij,jk,ik->i", moved, self.estimated[1], moved))
+
+    @cached_property
+    def _follow(self) -> Array:
+        """How z follows the parameters that are held, (n, r)."""
+        assert self.estimated is not None
+        places, n = self.estimated[0], len(self.z)
+        sides = np.column_stack([self.kkt.column(p) for p in places])
+        sides[self.kkt.gone] = 0.0
+        ways = -self.kkt.factorised().factors.solve(sides)[:n]
+        ways[places, np.arange(len(places))] = 1.0
+        return np.asarray(ways)

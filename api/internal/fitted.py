@@ -5,31 +5,32 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym import checks
-from kinesym.internal.bands import found_bands, slopes_library
+from kinesym.internal.bands import Smoothed, slopes_library
 from kinesym.internal.discretised import Discretised
-from kinesym.internal.inference import CollocationInference
+from kinesym.internal.exchanged import known_of_solution
+from kinesym.internal.inference import CollocationInference, MarginalInference
 from kinesym.internal.likelihood import log_likelihood
-from kinesym.internal.marginal import Marginal
+from kinesym.internal.marginal import Estimated, Marginal
 from kinesym.internal.pipeline import with_data
 from kinesym.internal.population import Numbers
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved
 from kinesym.runtime.ipopt.solve import SolverOptions
-from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.delays import placed
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
-from kinesym.runtime.results.bands import Bands
-from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty
+from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty, nothing_known
+from kinesym.runtime.results.inference import Inference
+from kinesym.runtime.results.likelihood import MARGINAL, Likelihood, likelihood_of
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -41,6 +42,7 @@ from kinesym.runtime.results.noise import (
     with_noise,
 )
 from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.covariance import (
     Confidence,
@@ -106,24 +108,6 @@ class Fitted(Discretised):
             warnings.warn(f"NaN in the covariance: {words}", stacklevel=2)
         return found.covariance
 
-    def bands(self, solution: Solution) -> Bands:
-        """Standard deviations over time of all states, unknown inputs and outputs at a solution.
-
-        From the curvature there, as `covariance`: they are those of the whole trajectory, the past
-        and the future of a time counted in, as a smoother has them, with the parameters unknown.
-        Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
-        their true `std` is. Outputs have a library of their own, compiled when first asked for. NaN
-        for what nothing determines. Raises `ValueError` if the solution has not converged, or
-        nothing was measured, or the curvature is not positive.
-        """
-        problem, known = self._converged(solution, "bands")
-        if not self.symbolic.objective.least_squares:
-            raise ValueError(
-                "bands say how far measurements tell the trajectories: the objective has no "
-                "LeastSquares"
-            )
-        return found_bands(problem.nlp, problem._kkt(known), known, self._output_slopes)
-
     def log_likelihood(self, solution: Solution) -> float:
         """log of the likelihood of the parameters of a solution, all trajectories counted in.
 
@@ -144,10 +128,6 @@ class Fitted(Discretised):
         made = (problem.nlp, problem.trials, problem._kkt(known))
         values = [run.parameters for run in known.trials]
         return log_likelihood(self.symbolic, *made, known.objective, values, problem._drawn)
-
-    @cached_property
-    def _output_slopes(self) -> Built | None:
-        return slopes_library(self.symbolic)
 
     def _converged(self: _Same, solution: Solution, what: str) -> tuple[_Same, Solution]:
         """This problem on the grid, and with the standard deviations, of a solution, and that with
@@ -176,29 +156,65 @@ class Fitted(Discretised):
         """The solution of a fit with what is known of its errors, or why nothing is, and the
         problem to ask more. The matrix is made again when it is asked for: a solution must not keep
         its factors in memory."""
-        if isinstance(about, str):
-            return replace(solution, notes=[*solution.notes, *([about] if about else [])])
-        if self._integrated:
-            return replace(solution, inference=_not_asked)
-        z, multipliers = solution.free_vector, multipliers_of(solution)
-        found = Solved(z, multipliers, solution.objective, solution.status, 0.0, "")
+        if not self.symbolic.objective.least_squares:
+            return replace(solution, inference=_no_fit)
+        found = _solved(solution)
+        known = about if isinstance(about, Uncertainty) else nothing_known()
 
-        def inference() -> CollocationInference:
+        def inference() -> Inference:
+            course = self._smoothed(solution)
+            if self._integrated:
+                return MarginalInference(course)
             return CollocationInference(
-                nlp=self.nlp,
+                course=course,
                 problem=self._ipopt(self.nlp),
                 trials=self.trials,
                 best=found,
-                kkt=self._kkt(solution),
-                about=about,
+                about=known,
                 on=partial(self._nlp, self._built),
                 residuals=self._residuals,
-                runs=solution.trials,
                 loss=self._loss,
                 factor=self.symbolic.objective.least_squares,
+                spread=partial(self._sandwich, solution) if self._robust else None,
             )
 
-        return replace(solution, uncertainty=[about], inference=inference)
+        if isinstance(about, str):  # of the largest likelihood it is known already
+            more = [about] if about and not self._integrated else []
+            return replace(solution, notes=[*solution.notes, *more], inference=inference)
+        told = solution.uncertainty if self._integrated else [about]
+        return replace(solution, uncertainty=told, inference=inference)
+
+    def _smoothed(self, solution: Solution) -> Smoothed:
+        """The trajectories of a solution, to be asked how far they are known."""
+        layout, estimated = self.layout, None
+        if self._integrated and solution.uncertainty:
+            mine = np.flatnonzero(~self._population.random)
+            slopes, r = layout.parameter_slopes(solution.free_vector)[mine], len(mine)
+            covariance = solution.uncertainty[0].covariance[:r, :r]
+            estimated = (layout.parameter_offset + mine, covariance / np.outer(slopes, slopes))
+        return Smoothed(
+            nlp=self.nlp,
+            kkt=self._kkt(solution),
+            z=solution.free_vector,
+            runs=solution.trials,
+            variance=self._wider(solution) if self._robust else self._variance(solution),
+            freedom=min((each.freedom for each in solution.noise), default=np.inf),
+            outputs=partial(slopes_library, self.symbolic),
+            estimated=estimated,
+        )
+
+    def _wider(self, solution: Solution) -> float:
+        """By which variances are larger than by the curvature with a loss that is no likelihood,
+        for errors that are all alike (Huber, Ronchetti 2009, Robust Statistics, section 7.6)."""
+        psi, bend = (each[self._timed] for each in self._pulls(solution))
+        n = len(psi)
+        left = n - self._directions if n > self._directions else n
+        return float(self.symbolic.objective.least_squares * (psi @ psi) / left / bend.mean())
+
+    @property
+    def _white(self) -> list[str]:
+        """Inputs that are process noise of unit intensity."""
+        return [u for u in self.layout.inputs if self._noisy and u.startswith("white_")]
 
     @property
     def _mixed(self) -> bool:
@@ -344,9 +360,56 @@ class Fitted(Discretised):
             notes.append(GIVE_STD.format(names))
         if objective.loss is None and not self._mixed:
             rows = [run.residuals() for run in solution.trials]
-            notes += contradictions(self.trials, rows, self._directions)
+            taken = partial(self._taken, solution)
+            notes += contradictions(self.trials, rows, self._directions, taken)
         runs = with_noise(solution.trials, self.trials, solution.noise)
-        return replace(solution, trials=runs, notes=[*solution.notes, *notes])
+        return replace(
+            solution,
+            trials=runs,
+            notes=[*solution.notes, *notes],
+            likelihood=self._likelihood(solution, runs),
+        )
+
+    def _likelihood(self, solution: Solution, runs: Sequence[Trajectory]) -> Sequence[Likelihood]:
+        """That of a fit, as far as it is known. In marginal ones what the matrix leaves free is
+        integrated out: what is drawn, and what nothing was known of."""
+        directions = solution.problem.get("directions")
+        if directions is None or (self._mixed and not self._noisy):
+            return []
+        if self._integrated:
+            drawn = int(self._population.random.sum())
+            drawn += sum(u in self._white for u in self.layout.inputs) * sum(
+                nodes - 1 for nodes in self.layout.nodes
+            )
+            return [replace(each, integrated=directions - drawn) for each in solution.likelihood]
+        return likelihood_of(runs, self.trials, directions, self._loss, bool(self.symbolic.priors))
+
+    def _marginal_likelihood(self, found: Estimated) -> Likelihood:
+        """That of which the outer unknowns are the maximum."""
+        free = len(found.std) + int((~self._population.random).sum())
+        free += len(self._population.names) - len(found.uncertainty.held)
+        owned, spread = (
+            self.layout.owned,
+            [f"sigma_{u.removeprefix('white_')}" for u in self._white],
+        )
+        names = [n for n, p in zip(owned.names, owned.members, strict=True) if p in spread]
+        return Likelihood(
+            found.log_likelihood,
+            float(free),
+            float(number_of_samples(self._about, self.trials)),
+            MARGINAL,
+            edges=", ".join([*names, *self._population.edges]),
+        )
+
+    def _taken(self, solution: Solution) -> dict[str, float]:
+        """Degrees of freedom that unknowns take of each channel; none where it is not known."""
+        residuals, factor = self._residuals, self.symbolic.objective.least_squares
+        slopes = residuals.residual_jacobian(solution.free_vector)
+        try:
+            found = leverages(self._kkt(solution), slopes, factor, self._directions)
+        except ValueError:
+            return {}
+        return residuals.samples.sums(found)
 
     @property
     def _robust(self) -> bool:
@@ -360,7 +423,14 @@ class Fitted(Discretised):
         found = clear or parameter_confidence(self.nlp, kkt, z, multipliers_of(solution))
         covariance = variance * found.covariance
         if self._robust:
-            covariance = self._sandwich(solution, kkt, found)
+            r = len(self.layout.parameters)
+            unit = np.zeros((self.n_variables, r))
+            unit[self.layout.parameter_offset + np.arange(r), np.arange(r)] = 1.0
+            columns = solver(kkt).solve(unit, np.zeros((self.n_constraints, r)))
+            columns *= self.layout.parameter_slopes(z)
+            shape = np.where(np.isnan(found.covariance), np.nan, 1.0)
+            shape[found.held] = shape[:, found.held] = 0.0
+            covariance = shape * self._sandwich(solution, columns)
         return replace(found, covariance=covariance)
 
     def _uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | str:
@@ -374,6 +444,9 @@ class Fitted(Discretised):
             found = self._covariance(solution, kkt)
         except ValueError as error:
             return f"{NO_ERRORS}: {error}"
+        runs = with_noise(solution.trials, self.trials, solution.noise)
+        made = (self.layout, self._ipopt(self.nlp), _solved(solution), runs)
+        known = known_of_solution(*made, found.directions, variance)
         return Uncertainty(
             names=names,
             covariance=found.covariance,
@@ -381,30 +454,35 @@ class Fitted(Discretised):
             logarithmic=list(np.array(names)[self.layout.owned.log]),
             freedom=min((each.freedom for each in solution.noise), default=np.inf),
             variance=variance,
-            notes=list(found.notes),
+            notes=[each.sentence for each in known] or list(found.notes),
+            instead={name: words for each in known for name, words in each.remarks.items()},
         )
 
-    def _sandwich(self, solution: Solution, kkt: Kkt, found: Confidence) -> Array:
-        """A^-1 B A^-1 of the parameters with A the curvature and B the sum of psi^2 x x' (Huber,
-        Ronchetti 2009, Robust Statistics, section 7.6)."""
-        residuals, z, loss = self._residuals, solution.free_vector, self._loss
+    def _pulls(self, solution: Solution) -> tuple[Array, Array]:
+        """psi and psi' of each residual."""
+        residuals, loss = self._residuals, self._loss
         assert loss is not None
-        r = len(self.layout.parameters)
-        unit = np.zeros((self.n_variables, r))
-        unit[self.layout.parameter_offset + np.arange(r), np.arange(r)] = 1.0
-        columns = solver(kkt).solve(unit, np.zeros((self.n_constraints, r)))
         root = np.sqrt(residuals.samples.share)
-        psi = loss.slope(residuals.residuals(z) / root) * root
-        psi[np.isnan(residuals.samples.time)] = 1.0  # what priors expect
-        pulls = psi[:, None] * (residuals.residual_jacobian(z) @ columns)
+        e = residuals.residuals(solution.free_vector) / root
+        psi, bend = loss.slope(e) * root, loss.bend(e)
+        psi[~self._timed] = 1.0  # what priors expect
+        return psi, bend
+
+    @property
+    def _timed(self) -> NDArray[np.bool_]:
+        """Which residuals are of samples, not of priors."""
+        return ~np.isnan(self._residuals.samples.time)
+
+    def _sandwich(self, solution: Solution, columns: Array) -> Array:
+        """A^-1 B A^-1 with A the curvature, of which the inverse has these columns, (n, k), and B
+        the sum of psi^2 x x' (Huber, Ronchetti 2009, Robust Statistics, section 7.6)."""
+        psi, _ = self._pulls(solution)
+        slopes = self._residuals.residual_jacobian(solution.free_vector)
+        pulls = psi[:, None] * (slopes @ columns)
         n = len(psi)
         more = n / (n - self._directions) if n > self._directions else 1.0
         factor = 2.0 * self.symbolic.objective.least_squares
-        slopes = self.layout.parameter_slopes(z)
-        covariance = more * factor**2 * (pulls.T @ pulls) * np.outer(slopes, slopes)
-        shape = np.where(np.isnan(found.covariance), np.nan, 1.0)
-        shape[found.held] = shape[:, found.held] = 0.0
-        return np.asarray(shape * covariance)
+        return np.asarray(more * factor**2 * (pulls.T @ pulls))
 
     def _kkt(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
         """The KKT matrix at a solution; with process noise or random effects that of what is
@@ -427,10 +505,16 @@ class Fitted(Discretised):
         )
 
 
-def _not_asked() -> CollocationInference:
+def _solved(solution: Solution) -> Solved:
+    """A solution as IPOPT has returned it."""
+    made = (solution.free_vector, multipliers_of(solution), solution.objective, solution.status)
+    return Solved(*made, 0.0, "")
+
+
+def _no_fit() -> Inference:
     raise ValueError(
-        "profiles, sandwiches and bootstraps are of parameters that the best trajectories tell; "
-        "with process noise or random effects use method='t', from the curvature of the likelihood"
+        "measurements do not tell this solution: the objective has no LeastSquares, and there are "
+        "no bands"
     )
 
 

@@ -99,8 +99,10 @@ class Marginal:
         first = np.maximum(np.abs(start.state.curvature), 2.0 * reach**-2.0)
         made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
         found = minimise(*made)
+        best: Best = found.at.state
+        told = replace(best.found, linear_solver=start.state.found.linear_solver)
         return Estimated(
-            best=found.at.state,
+            best=best._replace(found=told),
             log_likelihood=-0.5 * found.at.value,
             std=self._std(found.at.x),
             priors=self.population.numbers(self._spread(found.at.x)),
@@ -172,7 +174,7 @@ class Marginal:
         owned, some = self.nlp.layout.owned, self.population
         own = np.concatenate([owned.log[~some.random], np.zeros(len(some.names), dtype=bool)])
         log = np.append(own, np.ones(len(self.groups), dtype=bool))
-        width = np.where(np.isfinite(high - low), 0.1 * (high - low), 1.0)
+        width = np.where(np.isfinite(high - low) & (high > low), 0.1 * (high - low), 1.0)
         reach = np.where(log, 1.0, np.where(x != 0.0, np.minimum(0.5 * np.abs(x), width), width))
         begin = len(self._mine)
         reach[begin : begin + len(some.names)] = some.reach(self._spread(x))
@@ -291,7 +293,7 @@ class Marginal:
         r, pad = len(self._mine), np.zeros(kkt.order - len(z))
         parts = [*self._of_spread(x, z)]
         parts += [self._of_std(x, nlp, z, k) for k in range(len(self.groups))]
-        columns = [_column(kkt, p) for p in self._mine]
+        columns = [kkt.column(int(p)) for p in self._mine]
         sides = np.array([*columns, *(np.append(side, pad) for side, _ in parts)])
         own = np.array([*(column[p] for column, p in zip(columns, self._mine, strict=True))])
         own = np.append(own, [curved for _, curved in parts])
@@ -326,13 +328,3 @@ def _ahead(best: Best, change: Array) -> tuple[Array, tuple[Array, Array, Array]
     """z and multipliers beside the best ones."""
     z, (of_rows, lower, upper) = best.found.z, best.found.multipliers
     return z + change[: len(z)], (of_rows + change[len(z) :], lower, upper)
-
-
-def _column(kkt: Kkt, p: int) -> Array:
-    """A column (n + m,) of the matrix, without what bounds add."""
-    (i, j, h), (row, column, a) = kkt.hessian, kkt.jacobian
-    side, mirrored = np.zeros(kkt.order), (i == p) & (j != p)
-    np.add.at(side, i[j == p], h[j == p])
-    np.add.at(side, j[mirrored], h[mirrored])
-    np.add.at(side, len(kkt.stiffness) + row[column == p], a[column == p])
-    return side

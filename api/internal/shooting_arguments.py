@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import transcribe
+from kinesym.internal.bands import slopes_library
 from kinesym.internal.delays import delayed
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.parameters import (
@@ -264,6 +265,7 @@ class SmoothProgram:
             weighted=objective.integrand == 0 and objective.terminal == 0,
             factor=objective.least_squares or 1.0,
             loss=RobustLoss.of(objective.loss),
+            outputs=partial(slopes_library, problem),
         )
 
 

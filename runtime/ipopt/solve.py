@@ -64,7 +64,7 @@ def solve(
 def _about(kkt: Report) -> str:
     """A line on what the time-structured solver did."""
     if not kkt["n_fronts"]:
-        return f"{TIME_STRUCTURED} (not called)"
+        return f"{TIME_STRUCTURED} (no step was needed)"
     direction = "forwards" if kkt["reversed"] else "backwards"
     analysed = "analysed" if kkt["analyses"] else "analysis kept"
     return (

@@ -68,6 +68,12 @@ class Samples:
             found.append(Influence(int(channel), int(trial), times, one, pull, follows))
         return found
 
+    def sums(self, values: Array) -> dict[str, float]:
+        """Sums of values (n,) by channel."""
+        here = self.channel >= 0
+        found = np.bincount(self.channel[here], values[here], len(self.channels))
+        return dict(zip(self.channels, found.tolist(), strict=True))
+
     def groups(self, of: dict[tuple[int, str], int]) -> NDArray[np.intp]:
         """A number of each, (n,), by trial and channel; -1 for what has none."""
         found = np.full(len(self.channel), -1, dtype=np.intp)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from kinesym.runtime.arrays import Array, one_number
+from kinesym.runtime.results.estimates import quantile
 from kinesym.runtime.results.plot import chosen, chosen_trial, panels
 from kinesym.runtime.results.saved import Saved
-from kinesym.runtime.results.trajectory import ByName, OverTime, SampleTable
+from kinesym.runtime.results.trajectory import ByName, OverTime, SampleTable, Trajectory
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import html_table
 
@@ -21,7 +21,8 @@ from kinesym.runtime.summary import html_table
 class Band(ByName, Saved):
     """The trajectories of a trial over time (N,), `mean`, with their standard deviations,
     `deviation`, by name, and what was measured, at nodes or at times of its own (see `Trajectory`).
-    `band["theta"]` is a deviation.
+    `band["theta"]` is a deviation. freedom : degrees of freedom of the variance of the samples,
+    infinite if that is given.
 
     NaN is what nothing determines.
     """
@@ -31,6 +32,7 @@ class Band(ByName, Saved):
     deviation: Mapping[str, OverTime]
     measurements: Mapping[str, OverTime]
     samples: SampleTable = field(default_factory=dict)
+    freedom: float = np.inf
 
     def __getitem__(self, key: object) -> Array:
         return self.deviation[chosen([key_name(key)], self.deviation)[0]]
@@ -41,8 +43,9 @@ class Band(ByName, Saved):
 
     def limits(self, key: object, level: float = 0.95) -> tuple[Array, Array]:
         """The lower and the upper limit, (N,) each, between which a trajectory is at any one time
-        with the probability `level`. Raises `ValueError` if that is not between 0 and 1."""
-        reach = _reach(level) * self[key]
+        with the probability `level`, by Student's t. Raises `ValueError` if that is not between 0
+        and 1."""
+        reach = _reach(level, self.freedom) * self[key]
         mean = self.mean[key_name(key)]
         return mean - reach, mean + reach
 
@@ -52,7 +55,7 @@ class Band(ByName, Saved):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Bands(ByName, Saved):
-    """The result of `Collocation.bands`: how far a record tells the trajectories of each trial.
+    """The result of `bands` of a fit: how far a record tells the trajectories of each trial.
 
     `bands["theta"]` is the standard deviation of theta over time (N,) in the first trial,
     `bands.trials[k]["theta"]` that in trial k. model : its name.
@@ -100,9 +103,22 @@ class Bands(ByName, Saved):
         return figure
 
 
-def _reach(level: float) -> float:
-    """Standard deviations to both sides that hold this share of a normal distribution."""
+def band_of(run: Trajectory, spread: Mapping[str, Array], freedom: float) -> Band:
+    """That of a trial, from standard deviations by name; see `Band`."""
+    names = [name for name in run if name in spread]
+    return Band(
+        time=run.time,
+        mean={name: run[name] for name in names},
+        deviation={name: np.where(np.isnan(run[name]), np.nan, spread[name]) for name in names},
+        measurements={n: run.measurements[n] for n in names if n in run.measurements},
+        samples=run.samples,
+        freedom=freedom,
+    )
+
+
+def _reach(level: float, freedom: float) -> float:
+    """Standard deviations to both sides that hold this share."""
     share = one_number(level, "level")
     if not 0.0 < share < 1.0:
         raise ValueError(f"level must be between 0 and 1, as 0.95, got {level!r}")
-    return float(ndtri(0.5 + 0.5 * share))
+    return quantile(share, freedom)

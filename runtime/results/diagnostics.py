@@ -1,5 +1,5 @@
-"""What the residuals of a fit say about its assumptions: white, normal, of the size that is given,
-unrelated to the inputs, without outliers."""
+"""What the residuals of a fit say about its assumptions: white, normal, unrelated to the inputs,
+without outliers; whether they are of a size that is given the fit says itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import chi2, jarque_bera, norm
+from scipy.stats import jarque_bera, norm
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
@@ -37,9 +37,9 @@ class ChannelCheck:
     """The residuals of a channel in a trial.
 
     samples : their number. rms : root mean square, in the unit of the channel; std : what was given
-    or estimated. vaf : variance accounted for [%]. size, white, normal : probabilities of
-    residuals as small or large, as correlated, as far from normal, if the assumptions hold; NaN
-    where there are too few, or nothing is given to compare with. lag, correlation : where the
+    or estimated. vaf : variance accounted for [%]. white, normal : probabilities of residuals as
+    correlated, as far from normal, if the assumptions hold; NaN where there are too few. lag,
+    correlation : where the
     autocorrelation is largest. input, input_lag, input_correlation, unrelated : the input that the
     residuals follow most, and the probability of that. outliers : indices of nodes, outlier_times :
     when [s].
@@ -51,7 +51,6 @@ class ChannelCheck:
     rms: float
     std: float
     vaf: float
-    size: float
     white: float
     lag: int
     correlation: float
@@ -80,12 +79,6 @@ class ChannelCheck:
             said.append(
                 f"residuals of {self.name} are not white: lag {self.lag}, "
                 f"rho {self.correlation:.2f}; use intervals(method='sandwich')"
-            )
-        if self.size < SIGNIFICANT:
-            times = self.rms / self.std
-            said.append(
-                f"residuals of {self.name} are {times:.3g} times the given std {self.std:.3g}; "
-                "leave std out to have it estimated, or doubt the model"
             )
         if self.unrelated < SIGNIFICANT and abs(self.input_correlation) > _HARMLESS:
             said.append(
@@ -203,31 +196,13 @@ def _panels(row: Any, series: Series) -> None:
         axis.grid(alpha=0.3)
 
 
-def diagnostics(
-    trials: Sequence[Trajectory], given: Mapping[str, bool], freedom: Mapping[str, float]
-) -> Diagnostics:
-    """Checks of all channels of trials.
-
-    given : whether the std of a channel was given, else it was estimated, from the residuals.
-    freedom : what parameters took of the degrees of freedom of a channel.
-    """
+def diagnostics(trials: Sequence[Trajectory]) -> Diagnostics:
+    """Checks of all channels of trials."""
     series = series_of(trials)
-    counts = {s.channel: 0 for s in series}
-    for s in series:
-        counts[s.channel] += len(s.time)
-    checks = [
-        _check(
-            s,
-            s.inputs(trials[s.trial]),
-            given.get(s.channel, True),
-            freedom.get(s.channel, 0.0) * len(s.time) / counts[s.channel],
-        )
-        for s in series
-    ]
-    return Diagnostics(checks, series)
+    return Diagnostics([_check(s, s.inputs(trials[s.trial])) for s in series], series)
 
 
-def _check(series: Series, inputs: Mapping[str, Array], given: bool, taken: float) -> ChannelCheck:
+def _check(series: Series, inputs: Mapping[str, Array]) -> ChannelCheck:
     e, K = series.standardised, len(series.time)
     lags, spread = usual_lags(K), float(np.std(e))
     white = normal = np.nan
@@ -237,10 +212,6 @@ def _check(series: Series, inputs: Mapping[str, Array], given: bool, taken: floa
         lag = int(np.argmax(np.abs(rho))) + 1
         correlation, white = float(rho[lag - 1]), ljung_box(e, lags)
         normal = float(jarque_bera(e).pvalue)
-    freedom, total = max(K - taken, 0.0), float(e @ e)
-    size = np.nan
-    if given and freedom > 0.0:
-        size = 2.0 * min(chi2.sf(total, freedom), chi2.cdf(total, freedom))
     followed = [
         (name, *cross_correlation(e, u, lags))
         for name, u in inputs.items()
@@ -255,7 +226,6 @@ def _check(series: Series, inputs: Mapping[str, Array], given: bool, taken: floa
         rms=float(np.sqrt(np.mean(series.residuals**2))),
         std=float(np.median(series.std)),
         vaf=series.variance_accounted_for,
-        size=float(size),
         white=white,
         lag=lag,
         correlation=correlation,

@@ -33,7 +33,8 @@ class Uncertainty(Saved):
     variance : of the samples in units of the weights of J, 1 if J is -2 log L.
     factors, random : names of factors, with intervals of log log, and of random effects, whose
     errors are those of their values given the estimates. freedoms : degrees of freedom of those
-    that have others. notes : sentences on what the record does not tell.
+    that have others. notes : sentences on what the record does not tell. instead : what is known of
+    unknowns that it does not tell, by name.
     """
 
     names: Sequence[str]
@@ -46,6 +47,7 @@ class Uncertainty(Saved):
     factors: Sequence[str] = ()
     random: Sequence[str] = ()
     freedoms: Mapping[str, float] = field(default_factory=dict)
+    instead: Mapping[str, str] = field(default_factory=dict)
 
     def quantile(self, level: float, name: str = "") -> float:
         """How many standard errors half an interval has, by Student's t."""
@@ -55,6 +57,11 @@ class Uncertainty(Saved):
         """The root of the diagonal of the covariance, (n,); NaN where that is not positive."""
         with np.errstate(invalid="ignore"):
             return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+
+def nothing_known() -> Uncertainty:
+    """Of no unknowns."""
+    return Uncertainty(names=(), covariance=np.zeros((0, 0)))
 
 
 @dataclass(frozen=True)
@@ -203,6 +210,8 @@ def estimates_of(
         remark = "random effect" if name in about.random else remark
         if name in about.held:
             error, low, high = 0.0, np.nan, np.nan
+        elif name in about.instead:
+            remark = about.instead[name]
         elif np.isnan(error):
             remark = UNKNOWN if about.notes else ""
         shift = float(moved.get(name, np.nan))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap, Record, block_of, new_record
 from kinesym.runtime.results.estimates import Estimates, Uncertainty, estimates_of
 from kinesym.runtime.results.profile import Profile
@@ -38,8 +39,12 @@ class Inference(Protocol):
     def influences(self) -> Influences:
         """What tells the estimates."""
 
-    def profile(self, name: str, level: float) -> Profile:
-        """The profile likelihood of a parameter."""
+    def bands(self, names: Collection[str] | None = None) -> Bands:
+        """How far trajectories of all trials are known, those of these names or all."""
+
+    def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
+        """The profile likelihood of a parameter by name, or of an expression as in
+        `combination`."""
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """The value of an expression in parameters and states at the ends of a trial, and its

@@ -157,22 +157,25 @@ def _ratio(
 
 
 def contradictions(
-    trials: Sequence[Experiment], residuals: Sequence[Mapping[str, Array]], directions: float
+    trials: Sequence[Experiment],
+    residuals: Sequence[Mapping[str, Array]],
+    directions: float,
+    taken: Callable[[], Mapping[str, float]],
 ) -> list[str]:
     """Sentences on given standard deviations that the residuals contradict, chi-square over all
     trials. residuals : (modelled - measured)/std by trial and channel, NaN where missing.
-    directions : how many unknowns take a part of the residuals, at most; any channel may lose so
-    many degrees of freedom."""
+    directions : how many unknowns take a part of the residuals. taken : degrees of freedom that
+    they take of each channel, the sum of its leverages, asked for where it matters how many of
+    `directions` these are."""
     found = []
     for name in dict.fromkeys(n for trial in trials for n in trial.std):
         rows = [
             own[name] for trial, own in zip(trials, residuals, strict=True) if name in trial.std
         ]
         e = np.concatenate([row[np.isfinite(row)] for row in rows])
-        total, n, fewest = float(e @ e), len(e), len(e) - directions
-        large = n > 0 and chi2.sf(total, n) < 0.5 * _ODD
-        small = fewest > 0 and chi2.cdf(total, fewest) < 0.5 * _ODD
-        if large or small:
+        total, n = float(e @ e), len(e)
+        most, least = (_odd(total, n), _odd(total, n - directions))
+        if most if most == least else _odd(total, n - taken().get(name, 0.0)):
             times = np.sqrt(total / n)
             found.append(
                 f"the residuals of {name} are {times:.3g} times its std (chi-square {total:.4g} of "
@@ -180,6 +183,13 @@ def contradictions(
                 "it estimated"
             )
     return found
+
+
+def _odd(total: float, freedom: float) -> bool:
+    """Whether a sum of squares is too small or too large for so many degrees of freedom."""
+    if freedom <= 0.0:
+        return False
+    return bool(min(chi2.sf(total, freedom), chi2.cdf(total, freedom)) < 0.5 * _ODD)
 
 
 def not_told(noise: Sequence[Noise], trials: Sequence[Experiment]) -> list[str]:

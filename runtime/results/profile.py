@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
-from kinesym.runtime.statistics.profile import Held, rises
-
-Points: TypeAlias = Annotated[Array, "point"]
+from kinesym.runtime.statistics.profile import Held, Rises, rises
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Profile(Saved):
+class Profile(Rises, Saved):
     """The profile likelihood of a quantity.
 
     name : of the quantity. estimate, standard_error : at the minimum. rise : J - J(estimate) at
@@ -33,11 +30,6 @@ class Profile(Saved):
     standard_error: float
     level: float
     target: float
-    values: Points
-    rise: Points
-    low: float
-    high: float
-    notes: Sequence[str] = ()
 
     def __repr__(self) -> str:
         words = "".join(f"; {note}" for note in self.notes)
@@ -77,23 +69,27 @@ def draw(axis: Any, profile: Profile) -> None:
 def profiled(
     name: str,
     best: Held,
+    error: float,
     about: Uncertainty,
     bounds: tuple[float, float],
     held: Callable[[float, Held], Held],
     level: float,
     log: bool = False,
 ) -> Profile:
-    """The profile of an unknown, see `kinesym.runtime.statistics.profile.rises`.
+    """The profile of a quantity, see `kinesym.runtime.statistics.profile.rises`.
 
-    log : whether values held are logarithms. The target is the square of the quantile of Student's
-    t, of chi-square with one degree of freedom where the variance of samples is given.
+    error : the standard error of the quantity. log : whether values held are logarithms. The target
+    is the square of the quantile of Student's t, of chi-square with one degree of freedom where the
+    variance of samples is given.
     """
     natural = np.exp if log else np.asarray
-    estimate = float(natural(best.value))
-    error = float(about.deviations()[list(about.names).index(name)])
-    target = about.quantile(level) ** 2
+
+    def shown(value: float) -> float:
+        return float(natural(value))
+
+    estimate, target = shown(best.value), about.quantile(level) ** 2
     own = error / estimate if log else error
-    found = rises(name, best, own, bounds, held, target, about.variance)
+    found = rises(name, best, own, bounds, held, target, about.variance, shown)
     return Profile(
         name=name,
         estimate=estimate,
@@ -102,7 +98,7 @@ def profiled(
         target=target,
         values=natural(found.values),
         rise=found.rise,
-        low=float(natural(found.low)),
-        high=float(natural(found.high)),
+        low=shown(found.low),
+        high=shown(found.high),
         notes=found.notes,
     )

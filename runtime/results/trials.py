@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kinesym.checks import between, check_choice, count, shown
+from kinesym.checks import between, check_choice, count, listed_of, shown
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap
 from kinesym.runtime.results.diagnostics import Diagnostics, diagnostics
 from kinesym.runtime.results.estimates import (
@@ -31,13 +32,13 @@ from kinesym.runtime.results.inference import (
     by_profile,
     by_sandwich,
 )
-from kinesym.runtime.results.plot import chosen_trial
+from kinesym.runtime.results.likelihood import Likelihood
+from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings
 from kinesym.runtime.results.saved import UNSAVED, Saved
 from kinesym.runtime.results.series import series_of
 from kinesym.runtime.results.trajectory import ByName, Named, Trajectory
-from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import html_table, listed
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ class Trials(ByName, Saved):
     given, the same in all trials. notes : sentences on what cannot be relied on. timings : seconds
     by what they were spent on. model : its name. uncertainty : what is known of the errors of
     estimates, if it is; `parameters` shows it as a table. noise : standard deviations of
-    measurements that were not given but estimated. inference : the problem, for what needs it.
+    measurements that were not given but estimated. likelihood : of the samples, if the objective is
+    one. inference : the problem, for what needs it.
     """
 
     success: bool
@@ -68,6 +70,7 @@ class Trials(ByName, Saved):
     model: str = ""
     uncertainty: Sequence[Uncertainty] = ()
     noise: Sequence[Noise] = ()
+    likelihood: Sequence[Likelihood] = ()
     inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
 
     def __post_init__(self) -> None:
@@ -91,6 +94,21 @@ class Trials(ByName, Saved):
     def estimated_std(self) -> dict[str, float]:
         """Standard deviations that were estimated, by measurement or group of measurements."""
         return {each.group: each.std for each in self.noise}
+
+    @property
+    def log_likelihood(self) -> float:
+        """log of the likelihood of the samples, see `Likelihood`; NaN if there is none."""
+        return self.likelihood[0].log_likelihood if self.likelihood else np.nan
+
+    @property
+    def aic(self) -> float:
+        """Akaike's information criterion, see `Likelihood`; NaN if there is none."""
+        return self.likelihood[0].aic if self.likelihood else np.nan
+
+    @property
+    def bic(self) -> float:
+        """The Bayesian information criterion, see `Likelihood`; NaN if there is none."""
+        return self.likelihood[0].bic if self.likelihood else np.nan
 
     def vaf(self) -> dict[str, float]:
         """Variance accounted for [%] of each measurement, of the first trial."""
@@ -135,16 +153,23 @@ class Trials(ByName, Saved):
             return by_bootstrap(values, about, self.bootstrap(records, seed, executor), level)
         return estimates_of(values, about, level, self._shifts())
 
-    def interval(self, expression: Any, level: float = 0.95, trial: int = 0) -> Estimate:
-        """The estimate of a combination with its standard error and interval, by the delta method:
-        to first order, by Student's t.
+    def interval(
+        self, expression: Any, level: float = 0.95, trial: int = 0, method: str = "delta"
+    ) -> Estimate:
+        """The estimate of a combination with its standard error and interval.
 
         expression : in parameters, and in states at `ks.at_start(...)` and `ks.at_end(...)` of a
-        trial, such as `b/(2*sqrt(k))` or `ks.at_end(x) - ks.at_start(x)`. Raises `ValueError` as
-        `intervals`, and for anything else in it.
+        trial, such as `b/(2*sqrt(k))` or `ks.at_end(x) - ks.at_start(x)`. method : "delta", to
+        first order, by Student's t; "profile", profile likelihood, see `profile`. Raises
+        `ValueError` as `intervals`, and for anything else in it.
         """
         about, level = self._known_errors(), between(level, 0.0, 1.0, "level")
+        check_choice(method, ("delta", "profile"), "method")
         number = chosen_trial(trial, len(self.trials))
+        if method == "profile":
+            found = self.profile(expression, level, number)
+            ends, remark = (found.low, found.high), "; ".join(found.notes)
+            return Estimate(found.estimate, found.standard_error, *ends, remark=remark)
         value, error = self._asked().combination(expression, number)
         if not error > 0.0:
             return Estimate(
@@ -153,20 +178,43 @@ class Trials(ByName, Saved):
         half = about.quantile(level) * error
         return Estimate(value, error, value - half, value + half)
 
-    def profile(self, parameter: Any, level: float = 0.95) -> Profile:
-        """The profile likelihood of a parameter, by name or symbol: it is held at values to both
-        sides of its estimate while all else follows, until -2 log L has risen as the level says.
+    def profile(self, quantity: Any, level: float = 0.95, trial: int = 0) -> Profile:
+        """The profile likelihood of a parameter, by name or symbol, or of a combination, as in
+        `interval`: it is held at values to both sides of its estimate while all else follows, until
+        -2 log L has risen as the level says.
 
-        Raises `ValueError` as `intervals`, and for a parameter that is held by a bound or that
-        nothing determines.
+        Raises `ValueError` as `intervals`, and for what is held by a bound or by nothing
+        determined.
         """
-        name = key_name(parameter)
-        check_choice(name, self.parameters, "parameter")
         self._known_errors()
-        row = self.parameters.table[name]
-        if not row.standard_error > 0.0:
-            raise ValueError(f"parameter {name} has no profile: it is {row.remark or 'not known'}")
-        return self._asked().profile(name, between(level, 0.0, 1.0, "level"))
+        level, number = between(level, 0.0, 1.0, "level"), chosen_trial(trial, len(self.trials))
+        name = getattr(quantity, "name", quantity)
+        if isinstance(name, str) and (isinstance(quantity, str) or name in self.parameters):
+            check_choice(name, self.parameters, "parameter")
+            row = self.parameters.table[name]
+            if not row.standard_error > 0.0:
+                why = row.remark or "not known"
+                raise ValueError(f"parameter {name} has no profile: it is {why}")
+            return self._asked().profile(name, level)
+        if not self._asked().combination(quantity, number)[1] > 0.0:
+            raise ValueError(f"{quantity} has no profile: it has no standard error")
+        return self._asked().profile(quantity, level, number)
+
+    def bands(self, names: Sequence[Any] | None = None) -> Bands:
+        """How far measurements tell the trajectories: standard deviations over time of all states,
+        unknown inputs and outputs, or of those of these names, with their 95 % bands.
+
+        From the curvature, as the standard errors of parameters: those of the whole trajectory, the
+        past and the future of a time counted in, as a smoother has them, with the parameters
+        unknown; of shooting to first order in the unknowns (delta method). Collocation has a
+        library of the derivatives of outputs, compiled when first asked for. NaN for what nothing
+        determines. Raises `ValueError` without convergence or measurements, of a result that was
+        loaded, and if the curvature is not positive.
+        """
+        if not self.success:
+            raise ValueError(f"no bands without convergence: {self.message}")
+        wanted = None if names is None else chosen(names, self.keys())
+        return self._asked().bands(wanted)
 
     def bootstrap(self, records: int = 200, seed: int = 0, executor: Any = None) -> Bootstrap:
         """Estimates of so many records with residuals in another order, in blocks as long as they
@@ -184,12 +232,12 @@ class Trials(ByName, Saved):
         return bootstrapped(values, about, self._asked(), series, many, rng, each)
 
     def diagnostics(self) -> Diagnostics:
-        """What the residuals say of the assumptions: white, normal, of the size of std, unrelated
-        to the inputs, without outliers. Raises `ValueError` where nothing tells a `std`."""
+        """What the residuals say of the assumptions: white, normal, unrelated to the inputs,
+        without outliers. Where they contradict a `std` that was given `notes` say so (chi-square
+        over all trials). Raises `ValueError` where nothing tells a `std`."""
         if self._lost:
             self._known_errors()
-        measured = {name for run in self.trials for name in run.measurements}
-        return diagnostics(self.trials, dict.fromkeys(measured, not self.noise), {})
+        return diagnostics(self.trials)
 
     def report(
         self, path: str | Path, level: float = 0.95, profiles: Sequence[Profile] = ()
@@ -200,7 +248,7 @@ class Trials(ByName, Saved):
         path : ends on .html, a page that stands alone, or on .md, with pictures in a folder beside
         it. profiles : to be shown, of `profile`. Raises `ValueError` as `intervals`.
         """
-        estimates = self.intervals(level)
+        estimates, drawn = self.intervals(level), listed_of(profiles, Profile, "profiles")
         rows = [*self._rows(), ("objective", f"{self.objective:.8g}"), ("seconds", self._seconds)]
         findings = Findings(
             title=self._title,
@@ -211,7 +259,7 @@ class Trials(ByName, Saved):
             checks=self.diagnostics(),
             trials=len(self.trials),
             plot=self.plot,
-            profiles=profiles,
+            profiles=drawn,
             facts={name: words for name, words in rows if name != "note"},
         )
         return findings.report().write(path)
@@ -267,6 +315,7 @@ class Trials(ByName, Saved):
             for each in self.noise
         ]
         found = [("std", ", ".join(scatter))] if scatter else []
+        found += [("likelihood", str(each)) for each in self.likelihood]
         more = self._about.notes if self._about else ()
         return [*found, *(("note", note) for note in dict.fromkeys([*self.notes, *more]))]
 

@@ -335,9 +335,10 @@ class Experiment:
                 raise ValueError(
                     f"std of {name}, which is not measured in this experiment; measured is {there}"
                 )
-            if isinstance(value, str) and not value.strip():
+            if isinstance(value, str) and not _is_name(value):
+                text = f"the text {value!r}" if value.strip() else "an empty text"
                 raise ValueError(
-                    f"std of {name} is an empty text; give numbers, or the name of a group of "
+                    f"std of {name} is {text}; give numbers, or the name of a group of "
                     "measurements that share one which is to be estimated"
                 )
         return given
@@ -405,6 +406,15 @@ def _numbers(what: str, given: Any) -> dict[str, float]:
     return {
         name: one_number(value, f"{what}: {name}") for name, value in _by_name(what, given).items()
     }
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is neither empty nor a number."""
+    try:
+        float(text)
+    except ValueError:
+        return bool(text.strip())
+    return False
 
 
 def _labels(given: Any) -> dict[str, str]:

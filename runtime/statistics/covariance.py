@@ -131,7 +131,9 @@ def parameter_confidence(
     known = spreads_of_trials(kkt, mine, blur, apart(layout))
     found = confidence_of_spreads(known, kkt.stiffness[mine], layout.parameters, sizes)
     slopes = layout.parameter_slopes(z)
-    return replace(found, covariance=found.covariance * np.outer(slopes, slopes))
+    covariance = found.covariance * np.outer(slopes, slopes)
+    assert found.directions is not None
+    return replace(found, covariance=covariance, directions=slopes[:, None] * found.directions)
 
 
 def clear_confidence(nlp: NLP, kkt: Kkt, z: Array, variance: float) -> Confidence | None:
@@ -177,10 +179,12 @@ def confidence_of_spreads(
         raise ValueError(f"the curvature at the solution is {why} along {along}{end}")
     which = np.flatnonzero(signs == 0.0)
     mine = [names[int(k)] for k in which]
-    notes = exchanges(inverse[np.ix_(which, which)], mine, values[which])
+    notes, ways = exchanges(inverse[np.ix_(which, which)], mine, values[which])
+    directions = np.zeros((len(names), ways.shape[1]))
+    directions[which] = ways
     inverse[which] = inverse[:, which] = np.nan
     inverse, held = without_held(inverse, stiffness)
-    return Confidence(held, 2.0 * inverse, np.inf if notes else np.nan, notes)
+    return Confidence(held, 2.0 * inverse, np.inf if notes else np.nan, notes, directions)
 
 
 def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -221,12 +225,15 @@ def least_squares_covariance(
 class Confidence:
     """How far a record tells unknowns (n,): which are held by a bound, the covariance (n, n), zero
     for these and NaN if there is none, the condition number, and sentences on what it does not;
-    along how many directions it tells nothing."""
+    directions (n, m) in which it leaves them free; along how many directions it tells nothing, or
+    equations do.
+    """
 
     held: NDArray[np.bool_]
     covariance: Array
     condition: float = np.nan
     notes: Sequence[str] = ()
+    directions: Array | None = None
     idle: int = 0
 
     @property
@@ -256,8 +263,8 @@ class Estimate:
 
     def judged(
         self, free: NDArray[np.intp], curvature: Array, variance: float
-    ) -> tuple[float, list[str]]:
-        """Condition and notes from the curvature J^T J of the `free` unknowns.
+    ) -> tuple[float, list[str], Array]:
+        """Condition, notes and directions (n, m) from the curvature J^T J of the `free` unknowns.
 
         They are scaled by their natural sizes or else by their values, which are at least their
         standard errors if all others were known; variance : of residuals, for these.
@@ -271,7 +278,11 @@ class Estimate:
         names = [self.names[k] for k in free]
         small = (values < error) & ~(natural > 0.0)
         near_zero = [name for name, is_small in zip(names, small, strict=True) if is_small]
-        return identifiability(curvature * np.outer(size, size), names, near_zero)
+        scaled = curvature * np.outer(size, size)
+        condition, notes, ways = identifiability(scaled, names, near_zero)
+        directions = np.zeros((len(self.values), ways.shape[1]))
+        directions[free] = size[:, None] * ways
+        return condition, notes, directions
 
 
 def confidence_of_squares(found: Estimate, slopes: Array, samples: int | None = None) -> Confidence:
@@ -304,15 +315,19 @@ def confidence_of_segments(
         spread = spreads(kkt, first, np.zeros(n))
         known = confidence_of_spreads(spread, stiff[first], names, found.values[first])
     except ValueError as error:
-        return Confidence(held, covariance, np.inf, [str(error)])
+        return Confidence(held, covariance, np.inf, [str(error)], None, gaps.shape[0])
     held[first] = known.held
     left = ~known.held
     variance = _variance(found.objective, samples, int(left.sum()))
     covariance[np.ix_(first, first)] = variance * known.covariance
-    if known.notes:
-        return Confidence(held, covariance, known.condition, known.notes)
+    if known.notes and known.directions is not None:
+        ways = np.zeros((n, known.directions.shape[1]))
+        ways[first] = known.directions
+        idle = gaps.shape[0] + ways.shape[1]
+        return Confidence(held, covariance, known.condition, known.notes, ways, idle)
     curvature = _inverse(known.covariance[np.ix_(left, left)])
-    return Confidence(held, covariance, *found.judged(first[left], curvature, variance))
+    about = found.judged(first[left], curvature, variance)
+    return Confidence(held, covariance, *about, gaps.shape[0])
 
 
 def _entries(matrix: Any) -> Entries:

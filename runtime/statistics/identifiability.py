@@ -17,21 +17,23 @@ _OTHERS = 1e-6
 
 def identifiability(
     curvature: Array, names: Sequence[str], near_zero: Sequence[str] = ()
-) -> tuple[float, list[str]]:
-    """The condition number of the scaled problem, and a sentence if it is large.
+) -> tuple[float, list[str], Array]:
+    """The condition number of the scaled problem; if it is large sentences, and the directions
+    (n, m) that they are about.
 
     curvature : J^T J of scaled residuals, or a scaled Hessian, (n, n). The condition number is that
     of the scaled Jacobian, the square root of that of the curvature. The sentence names the pair of
     unknowns that can be exchanged most easily, or the one that the record says nothing about.
     near_zero : unknowns that may be zero.
     """
+    none = np.zeros((len(names), 0))
     if not len(names):
-        return 1.0, []
+        return 1.0, [], none
     modes, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
     if not modes[-1] > 0.0:
-        return np.inf, ["the objective does not depend on the unknowns"]
+        return np.inf, ["the objective does not depend on the unknowns"], none
     if modes[0] <= 0.0 and modes[0] < -1e-8 * modes[-1]:
-        return np.inf, ["the curvature is not positive: this is no minimum"]
+        return np.inf, ["the curvature is not positive: this is no minimum"], none
     condition = float(np.sqrt(modes[-1] / modes[0])) if modes[0] > 0.0 else np.inf
     notes = []
     for mode, vector in zip(modes, vectors.T, strict=True):
@@ -39,21 +41,24 @@ def identifiability(
             break
         of = float(np.sqrt(modes[-1] / mode)) if mode > 0.0 else np.inf
         notes.append(_exchangeable(vector, names, of, near_zero))
-    return condition, notes
+    return condition, notes, vectors[:, : len(notes)]
 
 
-def exchanges(spread: Array, names: Sequence[str], values: Array) -> list[str]:
-    """Sentences on the directions in which unknowns can be exchanged without effect, from what is
-    in place of their covariance (n, n), far larger along these than along others."""
+def exchanges(spread: Array, names: Sequence[str], values: Array) -> tuple[list[str], Array]:
+    """Sentences on the directions in which unknowns can be exchanged without effect, and these
+    (n, m), from what is in place of their covariance (n, n), far larger along these than along
+    others."""
     if not len(names):
-        return []
+        return [], np.zeros((0, 0))
     size = np.where(values != 0.0, np.abs(values), 1.0)
     modes, vectors = np.linalg.eigh(spread / np.outer(size, size))
     free = np.abs(modes) > _OTHERS * np.abs(modes).max()
+    directions = size[:, None] * vectors[:, free]
     if free.all() and len(names) > 1:
         every = listed(names)
-        return [f"{every} are not identifiable from this record, each by itself; fix them"]
-    return [_exchangeable(vector, names, np.inf, ()) for vector in vectors.T[free]]
+        words = f"{every} are not identifiable from this record, each by itself; fix them"
+        return [words], directions
+    return [_exchangeable(vector, names, np.inf, ()) for vector in vectors.T[free]], directions
 
 
 def _exchangeable(

@@ -92,6 +92,15 @@ class Kkt:
         )
         return rows, columns, np.concatenate([h, diagonal[:n], a, diagonal[n:]])
 
+    def column(self, place: int) -> Array:
+        """A column (n + m,), without what bounds add."""
+        (i, j, h), (row, column, a) = self.hessian, self.jacobian
+        found, mirrored = np.zeros(self.order), (i == place) & (j != place)
+        np.add.at(found, i[j == place], h[j == place])
+        np.add.at(found, j[mirrored], h[mirrored])
+        np.add.at(found, len(self.stiffness) + row[column == place], a[column == place])
+        return found
+
     def factorised(self) -> KktFactors:
         """Its factors, by the time-structured solver or by SuperLU; raises `ValueError` if it is
         singular."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -178,6 +178,17 @@ class HybridTrials(Simulated):
             return slopes
         e = self.loss.unrooted(self._residuals(q) / np.sqrt(self.factor))
         return csr_array(diags_array(self.loss.root_slope(e)) @ slopes)
+
+    def course_slopes(self, q: Array, trial: int, names: Collection[str]) -> dict[str, csr_array]:
+        mine, along = self._along(q, trial)
+        found = {}
+        for name in names:
+            if name in along:
+                rows = np.repeat(np.arange(along[name].shape[1]), len(mine))
+                places = (rows, np.tile(mine, along[name].shape[1]))
+                shape = (along[name].shape[1], q.size)
+                found[name] = coo_array((along[name].T.ravel(), places), shape=shape).tocsr()
+        return found
 
     def _along(self, q: Array, trial: int) -> tuple[list[int], Mapping[str, Array]]:
         """The unknowns that a trial depends on, and derivatives of what is measured by these; a

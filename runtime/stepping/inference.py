@@ -1,33 +1,39 @@
-"""What more can be asked of a fit by shooting: profiles, estimates from other measurements."""
+"""What more can be asked of a fit by shooting: bands, profiles, estimates from other
+measurements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.bands import Bands, band_of
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.inference import Influences
 from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.leverage import basis_of_columns
-from kinesym.runtime.statistics.profile import Held
-from kinesym.runtime.stepping.measured import measured
+from kinesym.runtime.statistics.profile import Held, Spring
+from kinesym.runtime.stepping.measured import measured, through_segments
+from kinesym.runtime.stepping.neighbour import Follows, near_minimum
 from kinesym.runtime.stepping.simulated import Simulated
+
+#: Share of the largest singular value that counts as none, and of derivatives that may be outside.
+_NULL, _OUTSIDE = 1e-7, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
 class ShootingInference:
     """Trials at the minimum q of a sum of squares, asked again.
 
-    on : makes the trials with other measurements. combine : the value and the derivatives of an
-    expression at a trajectory.
+    on : makes the trials with other measurements. combine : an expression at a trajectory, with
+    `arguments`, `values` and `partly` as `kinesym.internal.combination.Combination` has them.
+    scale : variance of the residuals whose squares are in the cost.
     """
 
     trials: Simulated
@@ -36,6 +42,7 @@ class ShootingInference:
     about: Uncertainty
     on: Callable[[Record], Simulated]
     combine: Callable[[Any, Trajectory], Any]
+    scale: float
 
     def influences(self) -> Influences:
         """See `Inference`."""
@@ -58,45 +65,79 @@ class ShootingInference:
         series, priors = found.samples.influences(slope, rows[: len(e)], basis), rows[len(e) :]
         return Influences(series, float(len(e)), float(which.sum()), priors.T @ priors)
 
-    def profile(self, name: str, level: float) -> Profile:
-        """The profile likelihood of an unknown."""
-        place, free = self.trials.unknowns.names.index(name), self._free
-        others = free[free != place]
-        covariance = self.about.covariance
-        ahead = covariance[:, place] / covariance[place, place]
+    def bands(self, names: Collection[str] | None = None) -> Bands:
+        """See `Inference`; to first order in the unknowns."""
+        runs, trials = self.trials.trajectories(self.q), []
+        for k, run in enumerate(runs):
+            wanted = [*run.states, *run.outputs] if names is None else names
+            slopes = self.trials.course_slopes(self.q, k, wanted)
+            first, dense = through_segments(self.trials, self.q, slopes.values())
+            covariance = self.about.covariance[np.ix_(first, first)]
+            spread = zip(slopes, (_spread(rows, covariance) for rows in dense), strict=True)
+            trials.append(band_of(run, dict(spread), self.about.freedom))
+        return Bands(trials=trials, model=runs[0].model)
+
+    def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
+        """See `Inference`."""
+        names, (low, high) = self.trials.unknowns.names, self.bounds
+        limits = (-np.inf, np.inf)
+        if isinstance(wanted, str):
+            place = names.index(wanted)
+            limits, quantity = (low[place], high[place]), _entry(place, len(names))
+            error = float(self.about.deviations()[place])
+        else:
+            quantity = self._quantity(wanted, trial)
+            error = self.combination(wanted, trial)[1]
+        value, slopes = quantity(self.q)
+        way = self._known @ slopes
+        ahead = way / (slopes @ way) if slopes @ way > 0.0 else way  # none is known by itself
 
         def held(value: float, near: Held) -> Held:
-            guess = near.state + (value - near.value) * ahead
-            guess[place] = value
-            q, good = self._solved(self.trials, guess, others)
+            spring = Spring.to(value, best.value, error, self.about.variance)
+            guess = np.clip(near.state + (value - near.value) * ahead, low, high)
+            if not self._nears(quantity, guess, value, near):
+                guess = near.state
+            q, good = self._solved(self.trials, guess, (quantity, spring))
             if not good:
                 return Held(value, np.inf, np.nan)
-            return Held(value, self.trials.cost(q), float(self.trials.gradient(q)[place]), q)
+            g = quantity(q)[0]
+            return Held(g, self.trials.cost(q), spring.pull(g), q)
 
-        best = Held(float(self.q[place]), self.trials.cost(self.q), 0.0, self.q)
-        low, high = self.bounds
-        return profiled(name, best, self.about, (low[place], high[place]), held, level)
+        best = Held(value, self.trials.cost(self.q), 0.0, self.q)
+        return profiled(str(wanted), best, error, self.about, limits, held, level)
+
+    def _nears(self, quantity: Follows, guess: Array, value: float, near: Held) -> bool:
+        """Whether a guess is nearer to a value than a neighbour."""
+        if not np.isfinite(self.trials.cost(guess)):
+            return False
+        return abs(quantity(guess)[0] - value) < abs(near.value - value)
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`."""
-        unknowns, n = self.trials.unknowns, self.q.size
-        found = self.combine(expression, self.trials.trajectories(self.q)[trial])
-        slopes, owned = np.zeros(n), unknowns.owned
-        for name, slope in found.parameters.items():
-            if name in owned.parameters:
-                slopes[owned.places(trial)[owned.parameters.index(name)]] += slope
-        starts = range(n)[unknowns.starts(trial)]
-        for name, slope in found.starts.items():
-            if name in unknowns.initial:
-                slopes[starts[list(unknowns.initial).index(name)]] += slope
-        for name, slope in found.ends.items():
-            slopes += slope * self.trials.end_slopes(self.q, trial, name)
-        variance = float(slopes @ self.about.covariance @ slopes)
-        return found.value, float(np.sqrt(variance)) if variance >= 0.0 else np.nan
+        value, slopes = self._quantity(expression, trial)(self.q)
+        error = float(_spread(slopes[None], self.about.covariance)[0])
+        return value, self._determined(slopes) if np.isnan(error) else error
+
+    def _determined(self, slopes: Array) -> float:
+        """The standard error of what unknowns tell together that have none by themselves: if its
+        derivatives (n,) are combinations of those of residuals; else NaN."""
+        free, [rows] = through_segments(self.trials, self.q, [self.trials.jacobian(self.q)])
+        here = np.isin(free, self._free)
+        x, g = rows[:, here], slopes[free[here]]
+        size = np.linalg.norm(x, axis=0)
+        size[size == 0.0] = 1.0
+        _, s, v = np.linalg.svd(x / size, full_matrices=False)
+        known, g = v[s > _NULL * s[0]], g / size
+        share = known @ g
+        if self.trials.loss is not None or not np.isfinite(self.scale):
+            return np.nan
+        if np.linalg.norm(g - known.T @ share) > _OUTSIDE * np.linalg.norm(g):
+            return np.nan
+        return float(np.sqrt(self.scale) * np.linalg.norm(share / s[s > _NULL * s[0]]))
 
     def refit(self, record: Record) -> Array | None:
         """Estimates from other measurements, from the minimum; None without convergence."""
-        q, good = self._solved(self.on(record), self.q, self._free)
+        q, good = self._solved(self.on(record), self.q)
         return q[: len(self.trials.unknowns.parameters)].copy() if good else None
 
     @property
@@ -104,32 +145,60 @@ class ShootingInference:
         """What no bound holds."""
         return np.flatnonzero(~np.isin(self.about.names, list(self.about.held)))
 
+    @property
+    def _known(self) -> Array:
+        """The covariance, zero for what has none."""
+        return np.where(np.isfinite(self.about.covariance), self.about.covariance, 0.0)
+
+    def _quantity(self, expression: Any, trial: int) -> Follows:
+        """An expression in parameters and states at the ends of a trial."""
+        unknowns = self.trials.unknowns
+        found = self.combine(expression, self.trials.trajectories(self.q)[trial])
+        own = dict(zip(unknowns.owned.parameters, unknowns.owned.places(trial), strict=True))
+        starts = dict(
+            zip(unknowns.initial, range(self.q.size)[unknowns.starts(trial)], strict=True)
+        )
+        entries = {"parameter": own, "start": starts, "end": dict[str, int]()}
+        moving = [where == "end" or name in entries[where] for where, name in found.arguments]
+        at = found.partly(moving)
+        arguments = [a for a, moves in zip(found.arguments, moving, strict=True) if moves]
+        ends = [name for where, name in arguments if where == "end"]
+
+        def quantity(q: Array) -> tuple[float, Array]:
+            rows, values = np.zeros((len(arguments), q.size)), np.zeros(len(arguments))
+            if ends:
+                run = self.trials.trajectories(q)[trial]
+                slopes = self.trials.course_slopes(q, trial, ends)
+            for k, (where, name) in enumerate(arguments):
+                if where == "end":
+                    values[k], rows[k] = run[name][-1], slopes[name][[-1]].toarray()[0]
+                else:
+                    values[k], rows[k, entries[where][name]] = q[entries[where][name]], 1.0
+            value, by, _ = at(values)
+            return value, by @ rows
+
+        return quantity
+
     def _solved(
-        self, trials: Simulated, guess: Array, free: NDArray[np.intp]
+        self, trials: Simulated, guess: Array, held: tuple[Follows, Spring] | None = None
     ) -> tuple[Array, bool]:
-        """The minimum in the `free` unknowns, and whether it was found."""
-        low, high = (bound[free] for bound in self.bounds)
-        known, typical = self.about.deviations()[free], np.abs(self.q[free])
-        size = np.where(known > 0.0, known, np.where(typical > 0.0, typical, 1.0))
+        """The minimum near a guess, with a spring on a quantity if one is given, and whether it was
+        found."""
+        return near_minimum(trials, guess, self._free, self.bounds, self.about.deviations(), held)
 
-        def at(y: Array) -> Array:
-            q = guess.copy()
-            q[free] = y
-            return q
 
-        def values(y: Array) -> Array:
-            r = trials.tried_residuals(at(y))
-            return r if np.isfinite(r).all() else np.full(count, 1e10)
+def _entry(place: int, count: int) -> Follows:
+    """An unknown itself."""
+    unit = np.zeros(count)
+    unit[place] = 1.0
+    return lambda q: (float(q[place]), unit)
 
-        def slopes(y: Array) -> Array:
-            return np.asarray(trials.jacobian(at(y)).toarray()[:, free])
 
-        if not len(free):
-            return guess, bool(np.isfinite(trials.cost(guess)))
-        if not np.isfinite(trials.cost(guess)):
-            return guess, False
-        count = len(trials.residuals(guess))
-        start = np.clip(guess[free], low, high)
-        options = {"xtol": 1e-10, "ftol": 1e-12, "gtol": 1e-10, "max_nfev": 100}
-        found = least_squares(values, start, slopes, (low, high), x_scale=size, **options)
-        return at(found.x), found.status > 0
+def _spread(rows: Array, covariance: Array) -> Array:
+    """Standard deviations (k,) of what follows unknowns with derivatives (k, n); NaN where one has
+    no variance."""
+    lost = ~np.isfinite(np.diag(covariance))
+    known = np.where(lost[:, None] | lost, 0.0, covariance)
+    with np.errstate(invalid="ignore"):
+        found = np.sqrt(np.einsum("ij,jk,ik->i", rows, known, rows))
+    return np.where((rows[:, lost] != 0.0).any(axis=1), np.nan, found)

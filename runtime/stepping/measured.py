@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,28 +33,33 @@ class Measured(NamedTuple):
 
 
 def measured(trials: Simulated, q: Array) -> Measured:
-    """Of trials whose objective has least squares. Inner boundaries of segments follow from the
-    other unknowns."""
+    """Of trials whose objective has least squares."""
     samples, loss, factor = trials.samples(), trials.loss, np.sqrt(trials.factor)
-    every, slopes = trials.residuals(q) / factor, csc_array(trials.jacobian(q) / factor)
+    every, slopes = trials.residuals(q) / factor, trials.jacobian(q) / factor
     here = np.zeros(len(every), dtype=bool)
     here[: len(samples.channel)] = (samples.channel >= 0) & (samples.weight > 0.0)
-    first = np.arange(q.size)
-    if trials.unknowns.several:
-        offsets = trials.unknowns.offsets
-        inner = np.arange(offsets["segments", 0], offsets["inputs", 0])
-        first = np.setdiff1d(first, inner)
-        gaps = csc_array(trials.gap_jacobian(q))
-        follow = splu(gaps[:, inner]).solve(gaps[:, first].toarray())
-        dense = slopes[:, first].toarray() - slopes[:, inner] @ follow
-    else:
-        dense = slopes.toarray()
+    first, [dense] = through_segments(trials, q, [slopes])
     e, x = every[here], dense[here]
     if loss is not None:
         e = loss.unrooted(e)
         x = x / loss.root_slope(e)[:, None]
     kept = samples.taken(here[: len(samples.channel)])
     return Measured(e, x, first, kept, dense[len(samples.channel) :])
+
+
+def through_segments(
+    trials: Simulated, q: Array, slopes: Iterable[Any]
+) -> tuple[NDArray[np.intp], list[Array]]:
+    """Derivatives (k, n) by the unknowns without inner boundaries of segments, which follow from
+    the others; and numbers of these in q. slopes : by all, sparse."""
+    first = np.arange(q.size)
+    if not trials.unknowns.several:
+        return first, [rows.toarray() for rows in slopes]
+    inner = first[trials.unknowns.inner]
+    first, gaps = np.setdiff1d(first, inner), csc_array(trials.gap_jacobian(q))
+    follow = splu(gaps[:, inner]).solve(gaps[:, first].toarray())
+    columns = (csc_array(rows) for rows in slopes)
+    return first, [rows[:, first].toarray() - rows[:, inner] @ follow for rows in columns]
 
 
 def noise_of(
@@ -67,9 +72,22 @@ def noise_of(
     """What the residuals at q show of standard deviations that `experiments` leave open, found with
     those `used`. free : which unknowns (n,) no bound holds."""
     found = measured(trials, q)
-    moved = np.vstack([found.slopes, found.others])[:, free[found.unknowns]]
-    taken = leverages_of_columns(moved)[: len(found.residuals)]
+    taken = _leverages(found, free)
     return estimated(found.residuals, found.samples, taken, experiments, used, trials.loss)
+
+
+def taken_of(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> dict[str, float]:
+    """Degrees of freedom that the unknowns that are free take of each channel."""
+    if trials.unknowns.inputs:
+        return {}  # there are no derivatives of all residuals
+    found = measured(trials, q)
+    return found.samples.sums(_leverages(found, free))
+
+
+def _leverages(found: Measured, free: NDArray[np.bool_]) -> Array:
+    """Of the residuals, (k,)."""
+    moved = np.vstack([found.slopes, found.others])[:, free[found.unknowns]]
+    return leverages_of_columns(moved)[: len(found.residuals)]
 
 
 def noise_together(

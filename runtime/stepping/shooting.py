@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import Fit, Step, poor_fits, typical_sizes
+from kinesym.runtime.results.likelihood import Likelihood, likelihood_of
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -38,10 +40,17 @@ from kinesym.runtime.statistics.covariance import (
     confidence_of_segments,
     confidence_of_squares,
 )
+from kinesym.runtime.statistics.exchange import Exchange, KnownAs, known_as, unchanged
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials, Minimiser, estimate_error
 from kinesym.runtime.stepping.inference import ShootingInference
-from kinesym.runtime.stepping.measured import noise_of, noise_together, robust_covariance
+from kinesym.runtime.stepping.measured import (
+    noise_of,
+    noise_together,
+    robust_covariance,
+    taken_of,
+)
 from kinesym.runtime.stepping.minimise import Minimisation, Minimum, minimise
+from kinesym.runtime.stepping.neighbour import near_minimum
 from kinesym.runtime.stepping.simulated import Simulated
 from kinesym.runtime.summary import listed
 
@@ -241,8 +250,8 @@ class Identification:
         ended = np.isfinite(J)
         gradient = self._gradient(q, J)
         sure, curvature = self._confidence(q, made.problem, J, made)
-        if noise and self.trials.loss is None:  # whatever the factor of the objective
-            sure = replace(sure, covariance=self.trials.factor * sure.covariance)
+        factor = self.trials.factor if noise and self.trials.loss is None else 1.0
+        sure = replace(sure, covariance=factor * sure.covariance)  # whatever that of the objective
         noise = noise or (self._noise_together(J, sure) if found.success else ())
         if not found.success or any(np.isnan(each.std) for each in noise):
             sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))
@@ -262,11 +271,17 @@ class Identification:
             *(poor_fits(trials) if self.trials.measured else ()),
         ]
         if found.success and self.trials.measured:
-            notes += self._on_std(trials, noise, sure.taken)
+            notes += self._on_std(trials, noise, q, sure)
         about = self._uncertainty(J, sure, noise)
+        known = self._known_as(made, sure, about, trials)
+        if known:
+            words = [each.sentence for each in known]
+            instead = {name: w for each in known for name, w in each.remarks.items()}
+            about = replace(about, notes=words, instead=instead)
+            notes = [*words, *(note for note in notes if note not in sure.notes)]
 
         def inference() -> ShootingInference:
-            asked = (self.remeasured, self.combine)
+            asked = (self.remeasured, self.combine, about.variance * factor)
             return ShootingInference(self.trials, self.bounds, q, about, *asked)
 
         return Fit(
@@ -288,9 +303,17 @@ class Identification:
             model=system.name,
             grid=grid,
             noise=list(noise),
+            likelihood=self._likelihood(trials, sure) if found.success else [],
             uncertainty=[about],
             inference=inference,
         )
+
+    def _likelihood(self, runs: Sequence[Trajectory], sure: Confidence) -> Sequence[Likelihood]:
+        """That of the samples, if the objective has nothing else."""
+        trials = self.trials
+        if not (trials.measured and trials.weighted) or np.isnan(sure.covariance).all():
+            return []
+        return likelihood_of(runs, self.given, sure.taken, trials.loss, bool(trials.priors))
 
     def _uncertainty(self, J: float, sure: Confidence, noise: Sequence[Noise]) -> Uncertainty:
         """What is known of the errors of all unknowns."""
@@ -307,6 +330,39 @@ class Identification:
             notes=list(sure.notes),
         )
 
+    def _known_as(
+        self,
+        made: _Minimised,
+        sure: Confidence,
+        about: Uncertainty,
+        runs: Sequence[Trajectory],
+    ) -> Sequence[KnownAs]:
+        """What is known of unknowns that the record does not tell apart, from minima with these
+        held elsewhere."""
+        q, trials, ways = made.found.q, self.trials, sure.directions
+        asked = made.found.success and made.problem.squares and not trials.unknowns.several
+        if not asked or ways is None or not ways.shape[1]:
+            return []
+        every = Exchange(trials.unknowns.names, q, ways, self.bounds)
+        which, errors = every.moving, about.deviations()
+        free = np.setdiff1d(np.flatnonzero(~sure.held), which)
+        squares = sum(
+            float(np.nansum((y / run.std[name]) ** 2))
+            for run in runs
+            for name, y in run.measurements.items()
+        )
+
+        def same(moved: Array) -> bool:
+            guess = q.copy()
+            guess[which] = moved
+            best, good = near_minimum(trials, guess, free, self.bounds, errors)
+            rise = trials.cost(best) - trials.cost(q)
+            return good and unchanged(rise, about.variance, squares)
+
+        found = known_as(every.taken(which), same)
+        lost = not np.isfinite(np.diag(sure.covariance)[which]).all()
+        return found if lost or all(each.exact for each in found) else []
+
     def _gradient(self, q: Array, J: float) -> Array:
         return self.trials.gradient(q) if np.isfinite(J) else np.full_like(q, np.nan)
 
@@ -322,14 +378,17 @@ class Identification:
             return []
         return [noise_together(trials, J, sure.taken, trials.trials)]
 
-    def _on_std(self, trials: Sequence[Trajectory], noise: Sequence[Noise], free: int) -> list[str]:
+    def _on_std(
+        self, trials: Sequence[Trajectory], noise: Sequence[Noise], q: Array, sure: Confidence
+    ) -> list[str]:
         """Sentences on standard deviations, given or not."""
         notes = not_told(noise, self.given)
         if self._unknown_std and not self.trials.weighted:
             notes.append(GIVE_STD.format(listed(self._unknown_std)))
         if self.trials.loss is None and self.trials.weighted:
             rows = [run.residuals() for run in trials]
-            notes += contradictions(self.given, rows, free)
+            taken = partial(taken_of, self.trials, q, ~sure.held)
+            notes += contradictions(self.given, rows, sure.taken, taken)
         return notes
 
     def _minimiser(
@@ -361,9 +420,8 @@ class Identification:
             slopes.eliminate_zeros()
             samples, curvature = self._samples(slopes), 2.0 * (slopes.T @ slopes)
             if unknowns.several:
-                inner = slice(*(unknowns.offsets[group, 0] for group in ("segments", "inputs")))
                 gaps = self.trials.gap_jacobian(q)
-                sure = confidence_of_segments(found, slopes, gaps, inner, samples)
+                sure = confidence_of_segments(found, slopes, gaps, unknowns.inner, samples)
             else:
                 sure = confidence_of_squares(found, slopes.toarray(), samples)
             return self._with_loss(q, sure), curvature

@@ -6,7 +6,7 @@ The kinds are `smooth_shooting`, sweeps over steps, and `hybrid_shooting`, runs 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,9 +172,10 @@ class Simulated(ABC):
         """d gaps/d q."""
         return csr_array((0, q.size))
 
-    def end_slopes(self, q: Array, trial: int, state: str) -> Array:
-        """d x(end)/d q of a state of a trial, (n,)."""
-        raise ValueError("derivatives of the end are known of models without events only")
+    @abstractmethod
+    def course_slopes(self, q: Array, trial: int, names: Collection[str]) -> dict[str, csr_array]:
+        """Derivatives (N, n) of trajectories of a trial at its nodes by the unknowns, of those of
+        these names that are states, or outputs that have derivatives."""
 
     @abstractmethod
     def trajectories(self, q: Array) -> list[Trajectory]:

@@ -7,7 +7,7 @@ backwards for the adjoint, forwards for tangents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import HELD, LINEAR, Chain, Run
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import Samples, stacked
+from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.priors import Priors
@@ -59,6 +61,7 @@ class SmoothTrials(Simulated):
     ----------
     nlp : the objective as a function of z. stepper : the loops, of the same library. squares :
     makes the residuals of the objective; raises `ValueError` if there are none.
+    outputs : makes the library of derivatives of outputs, if these have any.
     trials : as they are given; fine : on the grids of the steps. initial : per trial the initial
     values by state, NaN where unknown.
     """
@@ -80,12 +83,13 @@ class SmoothTrials(Simulated):
         weighted: bool,
         factor: float,
         loss: RobustLoss | None,
+        outputs: Callable[[], Built | None],
     ) -> None:
         super().__init__(unknowns, system, trials, priors)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
         self.factor, self.loss = factor, loss
         self.nlp, self._stepper, self._squares = nlp, stepper, squares
-        self._fine = fine
+        self._fine, self._outputs = fine, outputs
         self._z = np.zeros(nlp.n_variables)
         about = stepper.about
         self._values = [
@@ -236,10 +240,13 @@ class SmoothTrials(Simulated):
 
     # -- derivatives ------------------------------------------------------------------------
 
-    def end_slopes(self, q: Array, trial: int, state: str) -> Array:
-        N, row = self.unknowns.nodes[trial], self.unknowns.states.index(state)
-        last = self.nlp.layout.offsets[trial] + (row + 1) * N - 1
-        return np.asarray(self.tangent(q)[0][[last]].toarray()[0])
+    def course_slopes(self, q: Array, trial: int, names: Collection[str]) -> dict[str, csr_array]:
+        tangent, part = self.tangent(q)[0], self.substeps
+        rows = course_slopes(self.nlp, trial)
+        library = None if rows.keys() >= set(names) else self._outputs()
+        if library is not None:
+            rows |= slopes_of_outputs(self.nlp, library, self.simulate(q), trial)
+        return {name: rows[name][::part] @ tangent for name in names if name in rows}
 
     def _forward_gradient(self, q: Array) -> Array:
         direct = self.nlp.gradient(self.simulate(q))

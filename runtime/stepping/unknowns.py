@@ -75,6 +75,11 @@ class Unknowns:
         begin = self.offsets["segments", trial]
         return slice(begin, begin + (len(self.segments[trial]) - 1) * len(self.states))
 
+    @property
+    def inner(self) -> slice:
+        """States at the inner segment boundaries of all trials, which follow from the others."""
+        return slice(self.offsets["segments", 0], self.offsets["inputs", 0])
+
     def samples(self, trial: int) -> slice:
         """Samples of the unknown inputs of a trial, (inputs, N)."""
         begin = self.offsets["inputs", trial]

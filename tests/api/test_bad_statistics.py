@@ -79,6 +79,8 @@ ENTRIES = [
     ),
     ([trial(parameters={M: 1.0}), BEN], {}, "m has a value in trial 0 and none in trial 1"),
     (trial(), {"unknown": {**FREE, "k": (0, 1)}}, "k is given twice"),
+    ([ANNA, BEN], {"known": {M: {"anna": 1.0}}}, "goes into Experiment(parameters=...)"),
+    ([ANNA, BEN], {"unknown": {**FREE, B: {"anna": (0, 5)}}}, 'ks.per("subject", (low, high))'),
     (ks.Experiment(TIME), {}, "the experiment has none; give measurements"),
 ]
 
@@ -121,6 +123,7 @@ ASKED = [
     (lambda fit: fit.intervals(method="T"), "method is one of t, sandwich, profile, bootstrap"),
     (lambda fit: fit.intervals(method="bootstrap", records=1), "records must be at least 2"),
     (lambda fit: fit.bootstrap(3, executor=4), "executor must have a method map, got 4"),
+    (lambda fit: fit.report("a.html", profiles=["k"]), "profiles must be a list of Profile(...)"),
 ]
 
 
@@ -160,10 +163,14 @@ def test_what_only_a_combination_tells(solve):
         found = fit.intervals(method=method, records=3)
         for row in found.table.values():
             assert np.isnan([row.standard_error, row.low, row.high]).all()
-            assert row.remark == "not identifiable"
-    with pytest.raises(ValueError, match="k has no profile: it is not identifiable"):
+            assert row.remark == "known only as k/m and b/m"
+    with pytest.raises(ValueError, match="k has no profile: it is known only as"):
         fit.profile(K)
     assert fit.interval(K * M).remark == "not identifiable"
+    known, ratio = solve(trial()).parameters.table["k"], fit.interval(K / M)
+    assert [ratio.value, ratio.standard_error] == pytest.approx(
+        [known.value, known.standard_error], rel=1e-4
+    )
 
 
 @WAYS

@@ -1,0 +1,64 @@
+"""What is known of parameters that a solution of collocation does not tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
+from kinesym.runtime.ipopt.solve import SolverOptions, solve
+from kinesym.runtime.nlp.layout import Layout
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.statistics.exchange import Exchange, KnownAs, known_as, unchanged
+
+#: Iterations after which a problem with parameters held counts as not solved.
+_ITERATIONS = 200
+
+
+def known_of_solution(
+    layout: Layout,
+    problem: IpoptProblem,
+    best: Solved,
+    runs: Sequence[Trajectory],
+    directions: Array | None,
+    variance: float,
+) -> Sequence[KnownAs]:
+    """From solutions with these parameters held elsewhere. directions : along which parameters
+    change without effect, (r, m). runs : trajectories, with standard deviations. variance : of the
+    samples in units of the objective."""
+    if directions is None or not directions.shape[1]:
+        return []
+    mine = layout.parameter_offset + np.arange(len(layout.parameters))
+    low, high = (layout.owned.natural(bound[mine]) for bound in problem.bounds)
+    values = layout.owned.natural(best.z[mine])
+    every = Exchange(layout.parameters, values, directions, (low, high))
+    which, squares = every.moving, squares_of(runs)
+
+    def same(moved: Array) -> bool:
+        values[which] = moved
+        held = _held_at(problem, best, mine[which], layout.owned.entries(values)[which], variance)
+        return held.status.success and unchanged(held.objective - best.objective, variance, squares)
+
+    return known_as(every.taken(which), same)
+
+
+def squares_of(runs: Sequence[Trajectory]) -> float:
+    """The sum of squares of all that is measured, over its variance."""
+    rows = [(y, run.std[name]) for run in runs for name, y in run.measurements.items()]
+    return sum(float(np.nansum((y / std) ** 2)) for y, std in rows)
+
+
+def _held_at(
+    problem: IpoptProblem, best: Solved, places: NDArray[np.intp], values: Array, variance: float
+) -> Solved:
+    """The minimum near a solution with entries of z held."""
+    bounds = low, high = problem.bounds[0].copy(), problem.bounds[1].copy()
+    low[places] = high[places] = values
+    start = Start(np.clip(best.z, *bounds), best.multipliers)
+    scale = 1.0 / max(variance, np.finfo(float).tiny)
+    chosen = SolverOptions({"max_iter": _ITERATIONS, "obj_scaling_factor": scale})
+    return solve(replace(problem, bounds=bounds), start, chosen, lambda step: None)

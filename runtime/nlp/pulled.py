@@ -1,0 +1,82 @@
+"""A nonlinear program with a spring on a quantity of it, of the same library."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.nlp.sparsity import Index
+from kinesym.runtime.statistics.profile import Quantity, Spring
+
+
+@dataclass(frozen=True, eq=False)
+class Pulled:
+    """The callbacks of a nonlinear program, see `IpoptProblem`, whose cost has the energy of a
+    spring more.
+
+    plans : without it. The structure of the Hessian has further entries, those of `PulledHessian`.
+    """
+
+    plans: Any
+    quantity: Quantity
+    spring: Spring
+
+    @property
+    def constraints(self) -> Any:
+        """As they are."""
+        return self.plans.constraints
+
+    @property
+    def jacobian(self) -> Any:
+        """As it is."""
+        return self.plans.jacobian
+
+    def cost(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
+        """Of program and spring."""
+        self._without("cost", z, multipliers, factor, out)
+        off = self.quantity.at(z[self.quantity.places])[0] - self.spring.goal
+        out[0] += self.spring.stiffness * off**2
+
+    def gradient(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
+        """Likewise."""
+        self._without("gradient", z, multipliers, factor, out)
+        value, slopes, _ = self.quantity.at(z[self.quantity.places])
+        out[self.quantity.places] -= self.spring.pull(value) * slopes
+
+    def hessian(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
+        """Likewise; the entries of the spring come last."""
+        places = self.quantity.places
+        k = len(places) * (len(places) + 1) // 2
+        own = out[: len(out) - k]
+        self._without("hessian", z, multipliers, factor, own)
+        value, slopes, bends = self.quantity.at(z[places])
+        whole = 2.0 * self.spring.stiffness * np.outer(slopes, slopes)
+        whole -= self.spring.pull(value) * bends
+        out[len(out) - k :] = factor * whole[np.tril_indices(len(places))]
+
+    def _without(self, name: str, z: Array, multipliers: Array, factor: float, out: Array) -> None:
+        getattr(self.plans, name)((z, multipliers, np.array([float(factor)])), out)
+
+
+class PulledHessian(NamedTuple):
+    """The structure of the Hessian with a spring on a quantity: of that all pairs of its places."""
+
+    plain: Any
+    places: NDArray[np.intp]
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return int(self.plain.size) + len(self.places) * (len(self.places) + 1) // 2
+
+    def fill(self, rows: Index, columns: Index) -> None:
+        """Write rows and columns, each (size,)."""
+        begin = self.plain.size
+        self.plain.fill(rows[:begin], columns[:begin])
+        i, j = np.tril_indices(len(self.places))
+        pair = np.sort([self.places[i], self.places[j]], axis=0)
+        columns[begin:], rows[begin:] = pair

@@ -1,0 +1,222 @@
+"""As what unknowns are known that a record does not tell apart: only k/m, only a + b.
+
+Along the directions in which unknowns change without effect, their logarithms or they themselves,
+what does not change is what is known: powers with small integers as exponents, or sums. Which of
+them it is a direction at one point cannot say; that nothing changes over a long step does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import null_space
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.summary import listed
+
+#: The longest step tried in the logarithm, and shares of it if bounds are near.
+_STEP, _SHARES = 0.4, (1.0, -1.0, 0.3, -0.3)
+#: Largest exponent, largest factor that makes exponents whole, by how much these may be off.
+_LARGEST, _DENOMINATOR, _OFF = 4, 4, 0.02
+#: A rise of -2 log L that nobody sees, and share of the squares of all that is measured.
+_SAME, _PRECISE = 1e-3, 1e-8
+#: Names in a sentence.
+_MOST = 8
+#: Share of the largest change of an unknown along a direction that counts as none.
+_NONE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """Unknowns that can be exchanged: names, values (n,), and changes of these along which nothing
+    else does, (n, m); bounds of the unknowns."""
+
+    names: Sequence[str]
+    values: Array
+    directions: Array
+    bounds: tuple[Array, Array]
+
+    @property
+    def moving(self) -> NDArray[np.intp]:
+        """Which of them change."""
+        share = np.abs(self.directions) / _sizes(self.values)[:, None]
+        return np.flatnonzero((share > _NONE * share.max(axis=0)).any(axis=1))
+
+    def taken(self, which: NDArray[np.intp]) -> Exchange:
+        """Some of them."""
+        names, (low, high) = [self.names[k] for k in which], self.bounds
+        mine = self.values[which], self.directions[which]
+        return Exchange(names, *mine, (low[which], high[which]))
+
+
+@dataclass(frozen=True)
+class KnownAs:
+    """What is known instead of unknowns. remarks : on each of these, by name. sentence : on all of
+    them. exact : whether a long step has shown it."""
+
+    remarks: dict[str, str]
+    sentence: str
+    exact: bool = True
+
+
+def known_as(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs]:
+    """What is known of unknowns, group by group of those that have to do with each other.
+
+    same(values) : whether the record is explained as well with the unknowns held there, all else
+    following.
+    """
+    if exchange.directions.shape[1] == len(exchange.names):
+        return _groups(exchange, np.zeros((0, len(exchange.names))), [])
+    relative = exchange.directions / np.where(exchange.values, exchange.values, 1.0)[:, None]
+    free = _basis(relative)
+    powers = _whole(_combinations(free)) if exchange.values.all() else None
+    if powers is not None and _holds(exchange, null_space(powers), same, logarithms=True):
+        return _groups(exchange, powers, [_power(row, exchange.names) for row in powers])
+    sums = _combinations(_basis(exchange.directions))
+    if _holds(exchange, null_space(sums), same, logarithms=False):
+        return _groups(exchange, sums, [_sum(row, exchange.names) for row in sums])
+    return [_to_first_order(exchange, exchange.directions)]
+
+
+def _basis(directions: Array) -> Array:
+    """Orthonormal, without what rounding adds to directions (n, m)."""
+    clean = directions / np.abs(directions).max(axis=0)
+    return np.linalg.qr(np.where(np.abs(clean) < _NONE, 0.0, clean)).Q
+
+
+def _combinations(free: Array) -> Array:
+    """Rows (n - m, n) that do not change along directions (n, m): the simplest, each with a 1 where
+    all others have a 0."""
+    rows, begin = null_space(free.T).T, 0
+    for column in range(rows.shape[1]):
+        if begin == len(rows):
+            break
+        pivot = begin + int(np.argmax(np.abs(rows[begin:, column])))
+        if abs(rows[pivot, column]) < _NONE:
+            continue
+        rows[[begin, pivot]] = rows[[pivot, begin]]
+        rows[begin] /= rows[begin, column]
+        others = np.arange(len(rows)) != begin
+        rows[others] -= np.outer(rows[others, column], rows[begin])
+        begin += 1
+    return np.where(np.abs(rows) < _NONE, 0.0, rows)
+
+
+def _whole(rows: Array) -> Array | None:
+    """The rows as small integers, None if they are none."""
+    made = []
+    for row in rows:
+        for factor in range(1, _DENOMINATOR + 1):
+            whole = np.round(factor * row)
+            if np.abs(factor * row - whole).max() <= _OFF and np.abs(whole).max() <= _LARGEST:
+                made.append(whole)
+                break
+        else:
+            return None
+    return np.array(made).reshape(rows.shape)
+
+
+def _holds(
+    exchange: Exchange, free: Array, same: Callable[[Array], bool], logarithms: bool
+) -> bool:
+    """Whether a long step along all directions (n, m) at once changes nothing."""
+    values, (low, high) = exchange.values, exchange.bounds
+    way = free @ (1.0 + 0.3 * np.arange(free.shape[1]))
+    if not logarithms:
+        way = way / np.abs(way / _sizes(values)).max()
+    for share in _SHARES:
+        step = share * _STEP * way
+        far = values * np.exp(step / np.abs(way).max())
+        moved = far if logarithms else values + step
+        if (low <= moved).all() and (moved <= high).all():
+            return same(moved)
+    return False
+
+
+def _groups(exchange: Exchange, rows: Array, words: Sequence[str]) -> list[KnownAs]:
+    """Groups of unknowns that have combinations in common; unknowns in none are in no group."""
+    names, left, found = exchange.names, list(range(len(rows))), []
+    used = np.abs(rows).sum(axis=0) > 0.0
+    silent = [name for name, here in zip(names, used, strict=True) if not here]
+    for name in silent:
+        sentence = f"{name} is not identifiable from this record; fix it"
+        found.append(KnownAs({name: "not identifiable"}, sentence, exact=False))
+    while left:
+        mine = [left.pop(0)]
+        members = rows[mine[0]] != 0.0
+        while more := [k for k in left if (members & (rows[k] != 0.0)).any()]:
+            mine += more
+            left = [k for k in left if k not in more]
+            members = members | (rows[more] != 0.0).any(axis=0)
+        inside = [name for name, member in zip(names, members, strict=True) if member]
+        if len(inside) > len(mine):
+            found.append(_known(inside, [words[k] for k in sorted(mine)]))
+    return found
+
+
+def _known(names: Sequence[str], words: Sequence[str]) -> KnownAs:
+    only, count = _and(words), len(names) - len(words)
+    fix = "one" if count == 1 else str(count)
+    sentence = f"{_and(names)} are not identifiable together, only as {only}; fix {fix} of them"
+    return KnownAs(dict.fromkeys(names, f"known only as {only}"), sentence)
+
+
+def _and(words: Sequence[str]) -> str:
+    """As "k, m and c"; of very many the first ones."""
+    if len(words) == 1 or len(words) > _MOST:
+        return listed(words, _MOST)
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _to_first_order(exchange: Exchange, directions: Array) -> KnownAs:
+    """In words, what goes with what."""
+    parts = []
+    for way in directions.T:
+        share = np.abs(way) / _sizes(exchange.values)
+        which = np.flatnonzero(share > _NONE * share.max()).tolist()
+        unit = way / way[which[0]]
+        terms = [f"{unit[k]:.3g} {exchange.names[k]}" for k in which]
+        parts.append(" with ".join(terms))
+    sentence = (
+        f"{_and(exchange.names)} are not identifiable together: {_and(parts)} can be exchanged; "
+        f"fix {'one' if len(parts) == 1 else len(parts)} of them"
+    )
+    return KnownAs(dict.fromkeys(exchange.names, "not identifiable"), sentence, exact=False)
+
+
+def _sizes(values: Array) -> Array:
+    """Sizes of values, 1 of what is zero."""
+    return np.abs(np.where(values == 0.0, 1.0, values))
+
+
+def unchanged(rise: float, variance: float, squares: float) -> bool:
+    """Whether a rise of J says that a record is explained as well. squares : of all that is
+    measured, over its variance."""
+    return bool(rise <= (_SAME + _PRECISE * squares) * variance)
+
+
+def _power(row: Array, names: Sequence[str]) -> str:
+    """As k/m, a^2*b, k/(m*c)."""
+    above = [_factor(n, e) for n, e in zip(names, row, strict=True) if e > 0.0]
+    below = [_factor(n, -e) for n, e in zip(names, row, strict=True) if e < 0.0]
+    under = f"({'*'.join(below)})" if len(below) > 1 else "".join(below)
+    return "*".join(above) + (f"/{under}" if below else "")
+
+
+def _factor(name: str, exponent: float) -> str:
+    return name if exponent == 1.0 else f"{name}^{exponent:g}"
+
+
+def _sum(row: Array, names: Sequence[str]) -> str:
+    """As a + b, a - 2.5*b."""
+    made = ""
+    for name, factor in zip(names, row, strict=True):
+        if factor != 0.0:
+            size = f"{abs(factor):.3g}"
+            term = name if size == "1" else f"{size}*{name}"
+            sign = " - " if factor < 0.0 else " + "
+            made += term if not made else sign + term
+    return made
