@@ -185,6 +185,21 @@ def test_what_only_a_combination_tells(solve):
     )
 
 
+def test_what_an_integral_does_not_tell():
+    """The same of an objective that is no likelihood, where nothing has a std."""
+    seen = ks.dynamicsymbols("seen")
+    problem = ks.Shooting(
+        OSCILLATOR,
+        ks.Experiment(TIME, inputs={seen: NOISY}, measurements={X: NOISY}),
+        unknown={**FREE, M: (0.1, 5)},
+        initial={X: 1.0, V: 0.0},
+        objective=ks.Integral((X - seen) ** 2),
+    )
+    fit = problem.solve({**GUESS, M: 1.0}, "least-squares")
+    assert fit.parameters["k"] / fit.parameters["m"] == pytest.approx(20.0, rel=0.02)
+    assert any("are not identifiable together" in note for note in fit.notes)
+
+
 @WAYS
 def test_at_a_bound(solve):
     fit = solve(trial(), {K: (0, 19), B: (0, 5)})
