@@ -138,7 +138,7 @@ class Fitted(Discretised):
         def inference() -> Inference:
             course = self._smoothed(solution)
             if self._integrated:
-                return MarginalInference(course)
+                return MarginalInference(course, [*solution.uncertainty, known][0])
             return CollocationInference(
                 course=course,
                 problem=self._ipopt(self.nlp),

@@ -52,7 +52,7 @@ class Integrated(Fitted):
         made = (problem.nlp, problem.trials, problem._kkt(known))
         values = [run.parameters for run in known.trials]
         seen = self.on_grid_of(solution)._seen(known.free_vector)
-        return log_likelihood(self.symbolic, *made, known.objective, values, seen, problem._drawn)
+        return log_likelihood(self.symbolic, *made, known.objective, values, problem._drawn, seen)
 
     def _seen(self, z: Array) -> Array:
         """The Hessian of the first samples, by which the start is measured; see `log_volume`."""
@@ -62,11 +62,11 @@ class Integrated(Fitted):
     def _of_first_samples(self) -> NLP:
         """Standard deviations that are not known are those of the samples: the unit of volume must
         not depend on what is to be found. With noise only the first samples tell of the start;
-        later ones would make much of a start that lasts, and so favour little damping. Unknown
-        inputs without a prior are seen by all."""
+        later ones would make much of a start that lasts, and so favour little damping. Without it,
+        and of unknown inputs without a prior, all do."""
         std, least = first_std(self.trials), _PER_STATE * len(self.layout.states)
-        anywhere = len(self.symbolic.unknown_inputs) > len(priors_of_inputs(self.symbolic))
-        share = 1.0 if anywhere else _FIRST
+        priors = priors_of_inputs(self.symbolic)
+        share = _FIRST if 0 < len(self.symbolic.unknown_inputs) == len(priors) else 1.0
         first = [trial.with_std(std).begun(share, least) for trial in self.trials]
         return self._nlp(self._built, first)
 

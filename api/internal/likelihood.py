@@ -29,21 +29,22 @@ def log_likelihood(
     kkt: Kkt,
     objective: float,
     values: Sequence[Mapping[str, float]],
-    seen: Array,
     effects: tuple[NDArray[np.bool_], float],
+    seen: Array,
 ) -> float:
     """Of the parameters of a solution; see `Collocation.log_likelihood`.
 
-    kkt : the matrix there. objective : its value. values : of all parameters in each trial. seen :
-    see `log_volume`. effects : which parameter values are random effects, (r,), and -2 log of the
-    heights of the densities of these.
+    kkt : the matrix there. objective : its value. values : of all parameters in each trial.
+    effects : which parameter values are random effects, (r,), and -2 log of the heights of the
+    densities of these. seen : see `log_volume`.
     """
     _check_terms(problem)
-    (random, height), prior, layout = effects, priors_of_inputs(problem), nlp.layout
+    (random, height), prior = effects, priors_of_inputs(problem)
     heights = _of_samples(nlp, trials) + _of_prior(prior, trials, values) + height
-    fixed, effect = (layout.parameter_offset + np.flatnonzero(k) for k in (~random, random))
-    drawn = np.append(_drawn(layout, list(prior)), effect)
-    volume = log_volume(kkt, fixed, drawn, seen)
+    layout = nlp.layout
+    parameters = layout.parameter_offset + np.arange(len(random))
+    drawn = np.append(_noise(layout, list(prior)), parameters[random])
+    volume = log_volume(kkt, parameters[~random], drawn, seen)
     return volume - 0.5 * (objective + heights)
 
 
@@ -82,7 +83,7 @@ def priors_of_inputs(problem: Problem) -> dict[str, sp.Expr]:
     return found
 
 
-def _drawn(layout: Layout, noises: Sequence[str]) -> NDArray[np.intp]:
+def _noise(layout: Layout, noises: Sequence[str]) -> NDArray[np.intp]:
     """Numbers in z of the values of noises, each of which acts on an interval."""
     found = [np.zeros(0, dtype=np.intp)]
     for begin, N in zip(layout.offsets, layout.nodes, strict=False):

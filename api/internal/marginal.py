@@ -23,12 +23,14 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.covariance import kkt_at
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.quasi_newton import Minimum, Value, held_by, minimise
+from kinesym.runtime.status import Solve
 from kinesym.symbolic.problem import Problem
 
 #: Of -2 log L, at the end of the search.
 _TOLERANCE = 1e-9
 #: Steps of the differences of likelihoods, and of their gradients, in standard errors.
 _SHORT, _LONG = 1e-2, 3e-2
+_UNSOLVED = "the trajectories cannot be solved for: {}; change the guess"
 #: Iterations after which a neighbouring problem counts as not solved.
 _ITERATIONS = 300
 
@@ -73,9 +75,9 @@ class Marginal:
     Tucker, the Lagrange function is right to third order there, and the determinants to second.
 
     problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
-    the nonlinear program of other trials and distributions from a near one. seen : see
-    `log_volume`, at any z. population : the random effects, limits : of h. idle : see `kkt_at`.
-    chosen : how IPOPT is to solve.
+    the nonlinear program of other trials and distributions from a near one. population : the random
+    effects, limits : of h. seen : see `log_volume`, at any z. idle : see `kkt_at`. chosen : how
+    IPOPT is to solve.
     """
 
     symbolic: Problem
@@ -239,14 +241,28 @@ class Marginal:
         problem = replace(self.problem, callbacks=nlp.plans, bounds=bounds)
         begin = replace(start, z=np.clip(start.z, *bounds))
         found = solve(problem, begin, chosen, self.report)
-        if not found.status.success:
-            return f"the trajectories cannot be solved for: {found.message}; change the guess"
+        ended = found.status is Solve.SMALL_STEP
+        if not (found.status.success or ended):
+            return _UNSOLVED.format(found.message)
         try:
             value, kkt = self._value(x, trials, nlp, found.z, found.multipliers)
         except ValueError as error:
             return str(error)
+        if ended:  # at the minimum, but for the rounding of what is small beside it?
+            if self._falls(nlp, kkt, found) > _TOLERANCE:
+                return _UNSOLVED.format(found.message)
+            found = replace(found, status=Solve.ACCEPTABLE)
         ways, curvature = self._followed(x, nlp, found.z, kkt)
         return Value(x, value, Best(found, nlp, trials, ways, curvature))
+
+    def _falls(self, nlp: NLP, kkt: Kkt, found: Solved) -> float:
+        """By how much Newton's method would change the objective (its decrement)."""
+        low, high = self.problem.constraint_bounds
+        rows, columns, slopes = kkt.jacobian
+        side = np.append(nlp.gradient(found.z), nlp.constraints(found.z) - np.clip(0.0, low, high))
+        np.add.at(side, columns, slopes * found.multipliers[0][rows])
+        side[kkt.gone] = 0.0
+        return float(abs(side @ kkt.factorised().factors.solve(side[:, None])[:, 0]))
 
     def _value(
         self,
@@ -264,7 +280,7 @@ class Marginal:
         aim = nlp.cost(z) + float(multipliers[0] @ off)
         known = [dict[str, float]() for _ in trials]
         drawn = self.population.random, self.population.heights(self._spread(x))
-        made = (self.symbolic, nlp, trials, kkt, aim, known, self.seen(z), drawn)
+        made = (self.symbolic, nlp, trials, kkt, aim, known, drawn, self.seen(z))
         return -2.0 * log_likelihood(*made), kkt
 
     # -- derivatives ----------------------------------------------------------------------------

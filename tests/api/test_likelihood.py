@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from scipy.integrate import solve_ivp
+from scipy.interpolate import CubicSpline
 from scipy.linalg import expm
 
 import kinesym as ks
@@ -392,6 +393,85 @@ def test_noise_in_what_is_measured():
     expected = -0.5 * (y @ np.linalg.solve(cov, y) + np.linalg.slogdet(2.0 * np.pi * cov)[1])
     task = ks.Collocation(model, trial, scheme="gauss-6", **given)
     assert task.solve().log_likelihood == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_same_record_by_other_means():
+    """Sensors with a gain and an offset, two noises for one, and schemes to within their order."""
+    time, row = next(walks(1, 4))
+    time, row = time[:41], row[:41]
+    one = ks.Model("walk", [x], [u], [k], [x.diff(t) + k * x - u])
+    two = ks.Model("walk", [x], [u, w], [k], [x.diff(t) + k * x - u - w])
+
+    def found(model=one, measured=row, std=0.3, noise=None, scheme="gauss-6", **options):
+        name = "s" if options else "x"
+        trial = ks.Experiment(time, measurements={name: measured}, std={name: std})
+        given = {"noise": noise or {u: 1.0}, "scheme": scheme, "known": {k: 0.5}}
+        return ks.Collocation(model, trial, **given, **options).solve().log_likelihood
+
+    here = found()
+    gained = found(measured=2.0 * row + 0.5, std=0.6, sensors={"s": 2 * x + 0.5})
+    assert gained == pytest.approx(here - len(row) * np.log(2.0), abs=1e-8)
+    assert found(two, noise={u: 0.6, w: 0.8}) == pytest.approx(here, abs=1e-8)
+    for scheme, off in (("radau-3", 1e-5), ("midpoint", 1e-3), ("hermite-simpson", 1e-7)):
+        assert found(scheme=scheme) == pytest.approx(here, abs=off)
+
+
+def test_samples_at_times_of_their_own():
+    """Between nodes a sample feels a part of the noise of its interval: by the covariance of all
+    samples, the start anywhere, in units of what moves the first tenth of the samples."""
+    h, edges = 0.1, 0.1 * np.arange(41)
+    times = np.sort(np.random.default_rng(0).uniform(0.0, edges[-1], 60))
+    y = np.sin(times)
+    model = ks.Model("walk", [x], [u], [k], [x.diff(t) + k * x - u])
+    trial = ks.Experiment(edges, measurements={x: ks.Signal(times, y)}, std={x: 0.3})
+    task = ks.Collocation(model, trial, known={k: 0.5}, noise={u: 1.0}, scheme="gauss-6")
+    since = np.maximum(times[:, None] - edges, 0.0)  # of the step responses to each node
+    steps = (1.0 - np.exp(-0.5 * since)) / 0.5
+    pushes = (steps[:, :-1] - steps[:, 1:]) / np.sqrt(h)
+    inverse = np.linalg.inv(pushes @ pushes.T + 0.09 * np.eye(60))
+    start = np.exp(-0.5 * times)
+    known = start @ inverse @ start
+    left = y @ inverse @ y - (start @ inverse @ y) ** 2 / known
+    spread = np.log(known) - np.linalg.slogdet(inverse)[1] + 59 * np.log(2.0 * np.pi)
+    expected = -0.5 * (left + spread - np.log(start[:6] @ start[:6] / 0.09))
+    assert task.solve().log_likelihood == pytest.approx(expected, abs=1e-6)
+
+
+def double_well(x, push, h):
+    """x after h, by four steps of the classical method of Runge and Kutta."""
+    d = 0.25 * h
+    for _ in range(4):
+        slope, total = 0.0, 0.0
+        for share, weight in ((0.0, 1.0), (0.5, 2.0), (0.5, 2.0), (1.0, 1.0)):
+            at = x + share * d * slope
+            slope = at - at**3 + push
+            total = total + weight * slope
+        x = x + d / 6.0 * total
+    return x
+
+
+def test_a_nonlinear_model_by_integration():
+    """A ball that leaves the top between two wells: against integrals over all positions, backward
+    in time, Laplace's method is off by 0.06 in log L, and by less the less noise there is."""
+    h, std, off = 0.2, 0.2, []
+    model = ks.Model("well", [x], [u], [], [x.diff(t) - x + x**3 - u])
+    places = np.linspace(-2.5, 2.5, 401)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(21)
+    for sigma in (0.4, 0.1):
+        rng, ball, y = np.random.default_rng(0), 0.1, []
+        for _ in range(21):
+            y.append(ball + std * rng.standard_normal())
+            ball = double_well(ball, sigma * rng.standard_normal() / np.sqrt(h), h)
+        heights = [np.exp(-0.5 * ((s - places) / std) ** 2) / (std * np.sqrt(2 * np.pi)) for s in y]
+        after = np.array([double_well(places, sigma * q / np.sqrt(h), h) for q in nodes])
+        rest = heights[-1]
+        for height in heights[-2::-1]:
+            rest = height * (weights @ CubicSpline(places, rest)(after)) / np.sqrt(2.0 * np.pi)
+        trial = ks.Experiment(h * np.arange(21), measurements={x: np.array(y)}, std={x: std})
+        start = [sp.Eq(ks.at_start(x), 0.1)]
+        task = ks.Collocation(model, trial, noise={u: sigma}, boundary=start, scheme="gauss-6")
+        off.append(task.solve().log_likelihood - np.log(CubicSpline(places, rest)(0.1)))
+    assert abs(off[0]) < 0.07 and abs(off[1]) < 0.02
 
 
 def test_an_intensity_at_its_bound():
