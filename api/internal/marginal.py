@@ -196,8 +196,9 @@ class Marginal:
         owned, some = self.nlp.layout.owned, self.population
         own = np.concatenate([owned.log[~some.random], np.zeros(len(some.names), dtype=bool)])
         log = np.append(own, np.ones(len(self.groups), dtype=bool))
-        width = np.where(np.isfinite(high - low) & (high > low), 0.1 * (high - low), 1.0)
-        reach = np.where(log, 1.0, np.where(x != 0.0, np.minimum(0.5 * np.abs(x), width), width))
+        wide = np.where(np.isfinite(high - low) & (high > low), 0.1 * (high - low), np.inf)
+        free = np.minimum(np.where(x != 0.0, 0.5 * np.abs(x), np.inf), wide)
+        reach = np.where(log | np.isinf(free), 1.0, free)
         begin = len(self._mine)
         reach[begin : begin + len(some.names)] = some.reach(self._spread(x))
         return reach
