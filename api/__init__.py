@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kinesym import multibody as multibody
     from kinesym.collocation import Collocation as Collocation
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
+    from kinesym.cross_validation import cross_validate as cross_validate
     from kinesym.gait.support import Interruption as Interruption
     from kinesym.gait.support import Support as Support
     from kinesym.gait.support import center_of_pressure as center_of_pressure
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from kinesym.runtime.results.bands import Bands as Bands
     from kinesym.runtime.results.bootstrap import Bootstrap as Bootstrap
     from kinesym.runtime.results.compare import nrmse as nrmse
+    from kinesym.runtime.results.comparison import Comparison as Comparison
+    from kinesym.runtime.results.comparison import compare as compare
+    from kinesym.runtime.results.cross_validation import CrossValidation as CrossValidation
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble
     from kinesym.runtime.results.fit import Fit as Fit
     from kinesym.runtime.results.profile import Profile as Profile

@@ -42,6 +42,7 @@ from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.leverage import free_directions
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 from kinesym.verification import verified
@@ -267,7 +268,7 @@ class Collocation(Fitted):
             noise=noise,
             notes=[*solution.notes, *found.uncertainty.notes],
             uncertainty=[found.uncertainty],
-            log_likelihood=found.log_likelihood,
+            likelihood=[self._marginal_likelihood(found)],
         )
         return self._judged(problem._certified(solution))
 
@@ -376,6 +377,9 @@ class Collocation(Fitted):
         try:
             kkt = self._kkt(solution, workspace)
             solution = self._with_noise(solution, kkt)
+            free = free_directions(kkt) if self.symbolic.objective.least_squares else None
+            told = {} if free is None else {"directions": free}
+            solution = replace(solution, problem={**solution.problem, **told})
             about = self._uncertainty(solution, kkt)
             variance = self._variance(solution)
             error = grid_error(*made, solution, kkt, self.variable_bounds, variance)

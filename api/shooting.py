@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -129,7 +130,7 @@ class Shooting:
         else:
             made = smooth_program(given)
             self._make, self.symbolic, self.timings = made.trials, made.problem, dict(made.timings)
-        self._trials = self._make(given)
+        self._trials: Simulated = self._make(given)
 
     # -- the unknowns -----------------------------------------------------------------------
 
@@ -201,8 +202,9 @@ class Shooting:
             return self._trials.gradient(q)
         if mode == "forward":
             return self._trials.forward_gradient(q)
-        if self.segments > 1 or self.symbolic is None:
+        if self.segments > 1 or self.symbolic is None or self._given.delays:
             what = "multiple shooting" if self.segments > 1 else "a hybrid model"
+            what = "sensors with an unknown delay" if self._given.delays else what
             raise ValueError(f"there is no continuous adjoint of {what}; use mode='adjoint'")
         runs, owned = self._trials.trajectories(q), self._given.unknowns.owned
         found = sampled_gradient(self.symbolic, runs, owned, self.names)
@@ -268,6 +270,19 @@ class Shooting:
             warnings.warn(words, stacklevel=2)
         found = self._identification(self._given, self._trials)
         return found.fit(q, Chosen(optimizer, scale, progress, tolerance, limit, settings))
+
+    @property
+    def arguments(self) -> ShootingArguments:
+        """What was given, checked."""
+        return self._given
+
+    def of(self, given: ShootingArguments) -> Shooting:
+        """The same problem, and library, of other trials."""
+        made = copy(self)
+        vars(made).pop("_finest", None)
+        made._given, made.trials, made.bounds = given, given.trials, given.bounds
+        made._trials = self._make(given)
+        return made
 
     def _identification(self, given: ShootingArguments, trials: Simulated) -> Identification:
         """Of trials, and with other standard deviations of these."""

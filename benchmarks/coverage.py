@@ -1,9 +1,10 @@
 """Do 95 % intervals hold?
 
-Synthetic records of five models, with noise of five kinds, are fitted, and it is counted how often
+Synthetic records of models, with noise of several kinds, are fitted, and it is counted how often
 an interval contains the true value: by Student's t, sandwich, profile likelihood, with robust
-losses, with an input as an unknown of its own. Each record leaves a line in a folder, and what is
-there is not fitted again, so that a run can be stopped and goes on where it was.
+losses, with an input as an unknown of its own, with process noise integrated out. Each record
+leaves a line in a folder, and what is there is not fitted again, so that a run can be stopped and
+goes on where it was.
 
     python benchmarks/coverage.py [--models NAME ...] [--records N] [--workers N] [--write]
 """
@@ -27,6 +28,7 @@ import sympy as sp
 from report import machine, parsed, save, table, write
 
 import kinesym as ks
+from kinesym.examples.quiet_standing import NOISE_STEP, SIGMA, body, problem
 
 LEVEL = 0.95
 #: Coefficient of the autoregression; share of outliers and how many times larger they are.
@@ -44,7 +46,8 @@ class Subject:
     time : (N,). initial : states at the start. inputs : with straight lines between nodes, (N,)
     each, or signals. std : of the noise of what is measured. truth : of what is to be found.
     posed : makes the problem of an experiment. input_std : of inputs that can be measured with
-    noise.
+    noise. white : inputs that are white noise, drawn anew for each record, and their intensities;
+    run_in : for how long they act before it [s].
     """
 
     model: Any
@@ -55,6 +58,8 @@ class Subject:
     truth: Mapping[str, float]
     posed: Callable[..., Any]
     input_std: Mapping[str, float] = field(default_factory=dict)
+    white: Mapping[str, float] = field(default_factory=dict)
+    run_in: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,7 @@ FITS = {
         Fit("outliers 2 %, Student", "outliers", ("t", "sandwich", "profile"), loss="student"),
         Fit("noisy input taken as exact", "input", ("t", "sandwich"), given=True),
         Fit("noisy input as unknown", "input", ("t", "profile"), given=True, free=True),
+        Fit("process noise", "process", ("t",), given=True),
     )
 }
 
@@ -214,12 +220,40 @@ def knee() -> Subject:
     return Subject(hybrid, time, start, inputs, {"theta": 0.02, "omega": 0.2}, truth, posed)
 
 
+def quiet_standing(
+    stiffness: float = 1.5, damping: float = 100.0, strength: float = 200.0, duration: float = 60.0
+) -> Subject:
+    """The example of that name, pushed by an unknown disturbance: centre of pressure at 10 Hz,
+    after 300 s of standing. stiffness : over m g h."""
+    values = body(70.0, 1.75)
+    tipping = values["m"] * values["g"] * values["h"]
+    time = np.linspace(0.0, duration, round(duration / NOISE_STEP) + 1)
+
+    def posed(trial: Any, loss: str | None, free: Sequence[str]) -> Any:
+        return problem(trial.grid, trial.measurements["u_COP"], values)
+
+    return Subject(
+        ks.models.cip(**values),
+        time,
+        dict.fromkeys(("u", "v", "z", "Td"), 0.0),
+        {},
+        {"u_COP": SIGMA},
+        {"KP": stiffness * tipping, "KD": damping, "A": strength},
+        posed,
+        white={"x": np.sqrt(NOISE_STEP)},
+        run_in=300.0,
+    )
+
+
 MODELS: Mapping[str, Callable[[], Subject]] = {
     "oscillator": oscillator,
     "predator_prey": predator_prey,
     "cip": cip,
     "standing": standing,
     "knee": knee,
+    "quiet_standing": quiet_standing,
+    "quiet_standing_20s": lambda: quiet_standing(duration=20.0),
+    "quiet_standing_stiff": lambda: quiet_standing(2.5, 250.0, 400.0),
 }
 
 
@@ -228,8 +262,11 @@ MODELS: Mapping[str, Callable[[], Subject]] = {
 
 @cache
 def subject(name: str) -> tuple[Subject, Mapping[str, np.ndarray]]:
-    """A model with what it measures without noise, simulated with ten steps per interval."""
+    """A model with what it measures without noise, simulated with ten steps per interval; nothing
+    of one with process noise."""
     made = MODELS[name]()
+    if made.white:
+        return made, {}
     fine = np.interp(
         np.arange(10 * (len(made.time) - 1) + 1) / 10, range(len(made.time)), made.time
     )
@@ -239,6 +276,19 @@ def subject(name: str) -> tuple[Subject, Mapping[str, np.ndarray]]:
     }
     run = ks.simulate(made.model, fine, made.initial, made.truth, inputs=inputs)
     return made, {channel: run[channel][::10] for channel in made.std}
+
+
+def driven(made: Subject, rng: np.random.Generator) -> Mapping[str, np.ndarray]:
+    """What is measured under process noise that is drawn, without the noise of measurements."""
+    step = made.time[1] - made.time[0]
+    before = round(made.run_in / step)
+    time = step * np.arange(before + len(made.time))
+    drawn = {
+        key: ks.Signal(time, sigma / np.sqrt(step) * rng.standard_normal(len(time)), "held")
+        for key, sigma in made.white.items()
+    }
+    run = ks.simulate(made.model, time, made.initial, made.truth, inputs=drawn, substeps=4)
+    return {channel: run[channel][before:] for channel in made.std}
 
 
 def noise(kind: str, rng: np.random.Generator, size: int) -> np.ndarray:
@@ -256,7 +306,7 @@ def noise(kind: str, rng: np.random.Generator, size: int) -> np.ndarray:
 def experiment(name: str, fit: Fit, rng: np.random.Generator) -> ks.Experiment:
     """A record."""
     made, clean = subject(name)
-    size = len(made.time)
+    clean, size = clean or driven(made, rng), len(made.time)
     measured = {key: clean[key] + s * noise(fit.noise, rng, size) for key, s in made.std.items()}
     inputs, std = dict(made.inputs), dict(made.std)
     if fit.noise == "input":
@@ -313,9 +363,10 @@ def kept(folder: Path, name: str, which: str) -> list[dict[str, Any]]:
 def cases(models: Sequence[str]) -> Iterator[tuple[str, str]]:
     """All pairs of a model and a kind of fit."""
     for name in models:
-        for which, fit in FITS.items():
-            if fit.noise != "input" or MODELS[name]().input_std:
-                yield name, which
+        made = MODELS[name]()
+        kinds = {"process"} if made.white else {fit.noise for fit in FITS.values()} - {"process"}
+        kinds -= set() if made.input_std else {"input"}
+        yield from ((name, which) for which, fit in FITS.items() if fit.noise in kinds)
 
 
 def collect(

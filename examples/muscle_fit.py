@@ -22,6 +22,7 @@ import gzip
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,8 +40,6 @@ PASSIVE = {49: "3", 58: "9"}
 FITTED = (43, 47, 52, 57)
 
 ELEMENT_LENGTH = 27.0 / 0.63 * 1e-3  # of the contractile element [m]
-STD = 1.0  # of a sample [N]; only sets the unit of the objective
-BLOCK = 1.0  # samples further apart than this are taken as independent [s]
 
 length, rate = ks.dynamicsymbols("length rate")
 F0, k0, tendon, Up, Um, fall = sp.symbols("F0 k0 ks Up Um fall")
@@ -217,7 +216,7 @@ def experiment(record, passive, nodes=None, whole=False):
     if not whole:
         active = np.where(time <= record.until, active, np.nan)
     inputs = {"rate": record.ramp.signal(), "soleus_u": clock(record.file)}
-    return ks.Experiment(time, inputs, {"soleus_F": active}, {"soleus_F": STD})
+    return ks.Experiment(time, inputs, {"soleus_F": active})
 
 
 def problem(hybrid, records, passive, nodes=None, whole=False):
@@ -235,27 +234,13 @@ def problem(hybrid, records, passive, nodes=None, whole=False):
     )
 
 
-def block_errors(shooting, fit):
-    """Standard errors by name: residuals of a law that is not quite true are alike for a while, so
-    that blocks of them count as independent, not samples."""
-    slopes, r = shooting.residual_jacobian(fit), shooting.residuals(fit)
-    blocks, first = [], 0
-    for trial in shooting.trials:
-        time = trial.grid[~np.isnan(trial.measurements["soleus_F"])]
-        blocks.append(first + (time // BLOCK).astype(int))
-        first = blocks[-1][-1] + 1
-    sums = np.zeros((first, len(fit.values)))
-    np.add.at(sums, np.concatenate(blocks), slopes * r[:, None])
-    inverse = np.linalg.inv(slopes.T @ slopes)
-    return dict(zip(fit.names, np.sqrt(np.diag(inverse @ sums.T @ sums @ inverse)), strict=True))
-
-
 @dataclass(frozen=True)
 class Study:
-    """A fitted law: the fit, standard errors by name, and runs of all trials by number."""
+    """A fitted law: the fit, its estimates with intervals for residuals that are correlated in
+    time, as those of a law that is not quite true are, and runs of all trials by number."""
 
     fit: ks.Fit
-    errors: dict
+    estimates: Any
     runs: dict
 
     def residual(self, record, whole=False):
@@ -283,7 +268,7 @@ def study(records, passive, shaped, nodes=None):
     numbers = sorted({**HELD, **STRETCHED})
     whole = problem(hybrid, [records[k] for k in numbers], passive, nodes, whole=True)
     runs = dict(zip(numbers, whole.trajectories(fit), strict=True))
-    return Study(fit, block_errors(shooting, fit), runs)
+    return Study(fit, fit.intervals(method="sandwich"), runs)
 
 
 def solve(nodes=None):
@@ -298,16 +283,11 @@ def solve(nodes=None):
 
 def parameters(plain, shaped):
     """Estimates of both studies as text."""
-    rows = [f"{'':10}{'law as it is':>24}{'with force-length':>24}"]
-    for name in shaped.fit.names:
-        cells = [
-            f"{s.fit.parameters[name]:.5g} +- {s.errors[name]:.2g}"
-            if name in s.fit.parameters
-            else ""
-            for s in (plain, shaped)
-        ]
-        rows.append(f"  {name:8}{cells[0]:>24}{cells[1]:>24} {UNITS.get(name, 's')}")
-    return "\n".join(rows)
+    units = ", ".join(f"{name} {unit}" for name, unit in UNITS.items())
+    return (
+        f"\nthe law as it is: {plain.estimates}\n\nwith force-length: {shaped.estimates}\n\n"
+        f"in SI units: {units}, the others s\n"
+    )
 
 
 def table(records, plain, shaped):

@@ -229,6 +229,7 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     ends, table = compare(time, measured, problem)
     print(f"\nwhere p (and J) end, from five guesses\n{table}\n")
     print(verdict(ends, minima[best, 1]))
+    print(f"\nby collocation: {collocate(time, measured, GUESSES[0])}")
     fig = plt.figure(figsize=(10, 7.5), layout="constrained")
     axes = fig.subplot_mosaic("AA;BC", height_ratios=(1.25, 1))
     draw_profile(axes["A"], p, J, minima, ends)

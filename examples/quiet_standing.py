@@ -23,10 +23,6 @@ GRAVITY = 9.81
 NOISE_STEP = 0.1  # s: x has unit variance per such step
 SIGMA = 5e-4  # m: what the model need not explain of the centre of pressure
 
-#: What is known of the state at the start, as if measured once: standard deviations around 0. Where
-#: the record does not tell a part of it, a start that may be anywhere would have no likelihood.
-START = {"u": 0.1, "v": 0.1, "z": 3.0, "Td": 100.0}
-
 
 def load(trial="BDS00001"):
     """Time [s], anterior-posterior centre of pressure without its mean [m], mass, stature."""
@@ -49,12 +45,7 @@ def problem(time, pressure, values, sigma=SIGMA):
     """Unknown: KP > m g h, KD > 0, the strength A of the disturbance, and the noise x."""
     model = ks.models.cip()
     tipping = values["m"] * values["g"] * values["h"]
-    once = np.where(np.arange(len(time)) == 0, 0.0, np.nan)
-    trial = ks.Experiment(
-        time,
-        measurements={"u_COP": pressure, **dict.fromkeys(START, once)},
-        std={"u_COP": sigma, **START},
-    )
+    trial = ks.Experiment(time, measurements={"u_COP": pressure}, std={"u_COP": sigma})
     return ks.Collocation(
         model,
         trial,

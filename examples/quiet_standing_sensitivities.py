@@ -18,6 +18,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import sympy as sp
 from matplotlib.patches import Arc, FancyBboxPatch
 
 import kinesym as ks
@@ -149,17 +150,18 @@ def table(fits):
 def lesson_a(fits, cost):
     """What exchanges with what."""
     fit = fits[EXPERIMENTS[2]][BEST]
-    A, B = fit.parameters["A"], fit.parameters["B"]
-    var = fit.covariance[-2:, -2:] / np.outer([A, B], [A, B])  # of the logarithms
+    A, B = (sp.Symbol(name) for name in "AB")
+    alone, ratio = fit.interval(A), fit.interval(A / B)
+    var = fit.covariance[-2:, -2:]
     correlation = var[0, 1] / np.sqrt(var[0, 0] * var[1, 1])
-    ratio = np.sqrt(max(var[0, 0] + var[1, 1] - 2.0 * var[0, 1], 0.0))
     other = twin(fit.parameters)
     listed = ", ".join(f"{k} {v:.5g}" for k, v in other.items())
     return f"""\
 A. B is longer than the record, so that the disturbance is nearly A/B times the integral of
    the noise: A and B are correlated by {correlation:.4f}. Each is uncertain by \
-{100 * np.sqrt(var[0, 0]):.0f} %, but
-   A/B = {A / B:.3f} by {100 * ratio:.1f} % only (true: {TRUE["A"] / TRUE["B"]:.3f}).
+{100 * alone.standard_error / alone.value:.0f} %, but
+   A/B = {ratio.value:.3f} by {100 * ratio.standard_error / ratio.value:.1f} % only \
+(true: {TRUE["A"] / TRUE["B"]:.3f}).
    Besides, the slow pole of the noise filter and that of the control loop can change places:
    {listed}
    are as good (J differs by {abs(cost(other) / fit.objective - 1.0):.0e}). No record tells them \

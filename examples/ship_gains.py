@@ -41,11 +41,8 @@ def record(nodes, seed=3):
 
 
 def collocate(model, trial):
-    """The gains by direct collocation, with their standard errors."""
-    problem = ks.Collocation(model, trial, unknown=BOUNDS, scheme="trapezoid")
-    solution = problem.solve(guess=GUESS)
-    deviations = np.sqrt(np.diag(problem.covariance(solution)))
-    return solution, dict(zip(solution.parameters, deviations, strict=False))
+    """The gains by direct collocation."""
+    return ks.Collocation(model, trial, unknown=BOUNDS, scheme="trapezoid").solve(guess=GUESS)
 
 
 def shoot(model, trial):
@@ -55,18 +52,13 @@ def shoot(model, trial):
     return shooting.solve(GUESS, optimizer="least-squares")
 
 
-def table(solution, errors, fit):
-    """Gains: true, found by each method, standard error, difference of the two."""
-    rows = [
-        f"{'gain':12}{'true':>8}{'collocation':>14}{'shooting':>12}{'std error':>12}"
-        f"{'difference':>13}"
-    ]
-    for name in TRUE:
-        x, y = solution.parameters[name], fit.parameters[name]
-        rows.append(
-            f"{name:12}{TRUE[name]:8.0f}{x:14.3f}{y:12.3f}{errors[name]:12.2f}"
-            f"{abs(x / y - 1.0):13.1e}"
-        )
+def comparison(solution, fit):
+    """Gains: true, by how many standard errors they are off, difference of the two methods."""
+    rows = [f"{'gain':12}{'true':>8}{'off by':>20}{'difference':>13}"]
+    for name, row in solution.parameters.table.items():
+        off = abs(row.value - TRUE[name]) / row.standard_error
+        apart = abs(row.value / fit.parameters[name] - 1.0)
+        rows.append(f"{name:12}{TRUE[name]:8.0f}{off:9.1f} std. errors{apart:13.1e}")
     return "\n".join(rows)
 
 
@@ -97,11 +89,9 @@ def figure(trial, run, solution, first):
 def main(out: Path, nodes: int | None = None) -> list[Path]:
     """Simulate, identify twice, compare, draw."""
     model, trial, run = record(nodes or 6001)
-    solution, errors = collocate(model, trial)
-    print(solution)
-    fit = shoot(model, trial)
-    print(f"\n{fit}\n")
-    print(table(solution, errors, fit))
+    solution, fit = collocate(model, trial), shoot(model, trial)
+    print(f"by collocation: {solution}\n\nby shooting: {fit}\n")
+    print(comparison(solution, fit))
     start = {name: run[name][0] for name in model.state_names}
     first = ks.simulate(model, trial.time, start, GUESS, trial.inputs)
     path = out / "ship_gains.png"

@@ -68,13 +68,16 @@ def identify(time, measured, acceleration="measured"):
 
 
 def table(true, first, second):
-    """Known and identified gains with their errors, as text."""
-    rows = ["gain   known   a as measured        a unknown", "-" * 46]
+    """Known gains, and identified ones with their intervals, as text."""
+    rows = [f"{'gain':6}{'known':>6}{'a as measured':>26}{'a unknown':>30}"]
     for name in GAINS:
-        x, y = first.parameters[name], second.parameters[name]
-        ex, ey = 100.0 * (x / true[name] - 1.0), 100.0 * (y / true[name] - 1.0)
-        rows.append(f"{name}  {true[name]:6.0f}  {x:8.1f} {ex:+6.1f} %  {y:8.1f} {ey:+6.1f} %")
-    return "\n".join(rows)
+        cells = [f"{name:6}{true[name]:6.0f}"]
+        for solution in (first, second):
+            row = solution.parameters.table[name]
+            found = f"{row.value:7.1f} ({row.low:6.1f} ... {row.high:6.1f})"
+            cells.append(f"{found} {' ' if row.low < true[name] < row.high else '*'}")
+        rows.append("   ".join(cells))
+    return "\n".join([*rows, "95 % intervals; * the known gain is outside"])
 
 
 def misfit(solution):

@@ -49,8 +49,9 @@ def real_array(value: ArrayLike, what: str, missing: bool = False) -> Array:
         gone = np.array([type(x).__name__ in _NOTHING for x in array.flat]).reshape(array.shape)
         mask = gone if mask is None else mask | gone
     if array.dtype.kind in _KINDS:
+        more = "; give seconds, from one instant on for all" if array.dtype.kind in "Mm" else ""
         raise ValueError(
-            f"{what} must be real numbers, got {_KINDS[array.dtype.kind]}, {_some(array)}"
+            f"{what} must be real numbers, got {_KINDS[array.dtype.kind]}, {_some(array)}{more}"
         )
     if array.dtype == object:
         array = _converted(array, mask, what)
@@ -62,7 +63,10 @@ def real_array(value: ArrayLike, what: str, missing: bool = False) -> Array:
 
 def one_number(value: ArrayLike, what: str, remedy: str = "") -> float:
     """One finite number; raises `ValueError`, naming `what`, for anything else."""
-    number = real_array(value, what)
+    try:
+        number = real_array(value, what)
+    except ValueError as error:
+        raise ValueError(f"{error}{remedy}") from error
     if number.ndim or not np.isfinite(number):
         raise ValueError(f"{what} must be one finite number, got {shown(value)}{remedy}")
     return float(number)

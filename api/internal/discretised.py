@@ -19,6 +19,7 @@ from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.delays import delayed
 from kinesym.internal.parameters import (
     checked_unknowns,
+    is_random,
     known_values,
     priors_of,
     without_distribution,
@@ -101,9 +102,9 @@ class Discretised:
             check_index(model, most, f"the scheme {self._scheme.title}")
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
-        late = delayed(
-            given.trials, delays_of(model.outputs), self._unknown, self._known, self._noisy
-        )
+        random = "a distribution to be found" if any(map(is_random, self._unknown.values())) else ""
+        about = (self._unknown, self._known, "process noise" if noise else random)
+        late = delayed(given.trials, delays_of(model.outputs), *about)
         self._gaps = late.gaps
         self.symbolic = symbolic_problem(
             model,
@@ -143,13 +144,27 @@ class Discretised:
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
         self.constraint_bounds = low, high = constraint_bounds(self.layout, self._condition_bounds)
         self._ends = held_ends(self.nlp, low == high)
+        if self._noisy:
+            self._check_last_samples()
         ends = self._ends.values()
         self.variable_bounds = variable_bounds(self.layout, trials, self._bounds, ends)
+
+    def _check_last_samples(self) -> None:
+        """What is measured at the last node must not depend on noise that would begin there."""
+        for (trial, name), end in self._ends.items():
+            noise = name.removeprefix("white_")
+            if end.used and noise in self.model.outputs:
+                t = self.trials[trial].grid[-1]
+                raise ValueError(
+                    f"the noise {noise} acts between nodes, so that at the last one, t = {t:g} s, "
+                    "it has no value: what is measured there, or asked of the end, depends on it; "
+                    "make the last sample NaN"
+                )
 
     def _on(self: _Same, trials: Sequence[Experiment]) -> _Same:
         """The same problem, and library, with the trials on other grids."""
         made = copy(self)
-        for name in ("_gauss_newton", "_residuals"):
+        for name in ("_gauss_newton", "_residuals", "_of_first_samples"):
             vars(made).pop(name, None)
         made._place(trials)
         return made

@@ -10,6 +10,7 @@ import sympy as sp
 from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.signals.experiment import Experiment
@@ -29,19 +30,21 @@ def log_likelihood(
     objective: float,
     values: Sequence[Mapping[str, float]],
     effects: tuple[NDArray[np.bool_], float],
+    seen: Array,
 ) -> float:
     """Of the parameters of a solution; see `Collocation.log_likelihood`.
 
     kkt : the matrix there. objective : its value. values : of all parameters in each trial.
     effects : which parameter values are random effects, (r,), and -2 log of the heights of the
-    densities of these.
+    densities of these. seen : see `log_volume`.
     """
     _check_terms(problem)
-    random, height = effects
-    heights = _of_samples(nlp, trials) + _of_prior(_prior(problem), trials, values) + height
+    (random, height), prior = effects, priors_of_inputs(problem)
+    heights = _of_samples(nlp, trials) + _of_prior(prior, trials, values) + height
     layout = nlp.layout
-    parameters = layout.parameter_offset + np.flatnonzero(~random)
-    volume = log_volume(kkt, parameters, [_states(layout, True), _states(layout, False)])
+    parameters = layout.parameter_offset + np.arange(len(random))
+    drawn = np.append(_noise(layout, list(prior)), parameters[random])
+    volume = log_volume(kkt, parameters[~random], drawn, seen)
     return volume - 0.5 * (objective + heights)
 
 
@@ -56,7 +59,7 @@ def _check_terms(problem: Problem) -> None:
         raise ValueError("the likelihood of a record needs known durations")
 
 
-def _prior(problem: Problem) -> dict[str, sp.Expr]:
+def priors_of_inputs(problem: Problem) -> dict[str, sp.Expr]:
     """1/sigma^2 of each unknown input that has a prior."""
     integrand, found = sp.expand(problem.objective.integrand), dict[str, sp.Expr]()
     for u in problem.unknown_inputs:
@@ -80,14 +83,12 @@ def _prior(problem: Problem) -> dict[str, sp.Expr]:
     return found
 
 
-def _states(layout: Layout, first: bool) -> NDArray[np.intp]:
-    """Numbers of all states in z, those at first nodes too or not."""
-    index, found = np.arange(layout.n_variables), []
-    for trial in range(len(layout.nodes)):
-        for block, rows in layout.rows(index, trial):
-            started = not first and block.place is None and not (layout.linked and trial)
-            pairs = zip(block.members, rows, strict=True)
-            found += [row[int(started) :] for name, row in pairs if name in layout.states]
+def _noise(layout: Layout, noises: Sequence[str]) -> NDArray[np.intp]:
+    """Numbers in z of the values of noises, each of which acts on an interval."""
+    found = [np.zeros(0, dtype=np.intp)]
+    for begin, N in zip(layout.offsets, layout.nodes, strict=False):
+        for name in noises:
+            found.append(begin + layout.at_nodes.index(name) * N + np.arange(N - 1))
     return np.concatenate(found)
 
 

@@ -21,12 +21,14 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.covariance import kkt_at
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.quasi_newton import Minimum, Value, held_by, minimise
+from kinesym.runtime.status import Solve
 from kinesym.symbolic.problem import Problem
 
 #: Of -2 log L, at the end of the search.
 _TOLERANCE = 1e-9
 #: Steps of the differences of likelihoods, and of their gradients, in standard errors.
 _SHORT, _LONG = 1e-2, 3e-2
+_UNSOLVED = "the trajectories cannot be solved for: {}; change the guess"
 #: Iterations after which a neighbouring problem counts as not solved.
 _ITERATIONS = 300
 
@@ -72,7 +74,8 @@ class Marginal:
 
     problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
     the nonlinear program of other trials and distributions from a near one. population : the random
-    effects, limits : of h. idle : see `kkt_at`. chosen : how IPOPT is to solve.
+    effects, limits : of h. seen : see `log_volume`, at any z. idle : see `kkt_at`. chosen : how
+    IPOPT is to solve.
     """
 
     symbolic: Problem
@@ -83,6 +86,7 @@ class Marginal:
     on: Callable[[NLP, Sequence[Experiment], Numbers], NLP]
     population: Population
     limits: tuple[Array, Array]
+    seen: Callable[[Array], Array]
     idle: Sequence[int]
     chosen: SolverOptions
     report: Callable[[Iteration], None]
@@ -94,7 +98,7 @@ class Marginal:
         x = np.concatenate([z[self._mine], h, np.log(std)])
         start = self._solved(x, Start(z), self.chosen, self.nlp)
         if isinstance(start, str):
-            raise ValueError(f"with the parameters of the guess, {start}; change the guess")
+            raise ValueError(f"with the parameters of the guess, {start}")
         bounds, reach = self._bounds, self._reach(x)
         first = np.maximum(np.abs(start.state.curvature), 2.0 * reach**-2.0)
         made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
@@ -174,7 +178,7 @@ class Marginal:
         owned, some = self.nlp.layout.owned, self.population
         own = np.concatenate([owned.log[~some.random], np.zeros(len(some.names), dtype=bool)])
         log = np.append(own, np.ones(len(self.groups), dtype=bool))
-        width = np.where(np.isfinite(high - low), 0.1 * (high - low), 1.0)
+        width = np.where(np.isfinite(high - low) & (high > low), 0.1 * (high - low), 1.0)
         reach = np.where(log, 1.0, np.where(x != 0.0, np.minimum(0.5 * np.abs(x), width), width))
         begin = len(self._mine)
         reach[begin : begin + len(some.names)] = some.reach(self._spread(x))
@@ -219,14 +223,28 @@ class Marginal:
         problem = replace(self.problem, callbacks=nlp.plans, bounds=bounds)
         begin = replace(start, z=np.clip(start.z, *bounds))
         found = solve(problem, begin, chosen, self.report)
-        if not found.status.success:
-            return f"the trajectories cannot be solved for: {found.message}"
+        ended = found.status is Solve.SMALL_STEP
+        if not (found.status.success or ended):
+            return _UNSOLVED.format(found.message)
         try:
             value, kkt = self._value(x, trials, nlp, found.z, found.multipliers)
         except ValueError as error:
             return str(error)
+        if ended:  # at the minimum, but for the rounding of what is small beside it?
+            if self._falls(nlp, kkt, found) > _TOLERANCE:
+                return _UNSOLVED.format(found.message)
+            found = replace(found, status=Solve.ACCEPTABLE)
         ways, curvature = self._followed(x, nlp, found.z, kkt)
         return Value(x, value, Best(found, nlp, trials, ways, curvature))
+
+    def _falls(self, nlp: NLP, kkt: Kkt, found: Solved) -> float:
+        """By how much Newton's method would change the objective (its decrement)."""
+        low, high = self.problem.constraint_bounds
+        rows, columns, slopes = kkt.jacobian
+        side = np.append(nlp.gradient(found.z), nlp.constraints(found.z) - np.clip(0.0, low, high))
+        np.add.at(side, columns, slopes * found.multipliers[0][rows])
+        side[kkt.gone] = 0.0
+        return float(abs(side @ kkt.factorised().factors.solve(side[:, None])[:, 0]))
 
     def _value(
         self,
@@ -244,7 +262,8 @@ class Marginal:
         aim = nlp.cost(z) + float(multipliers[0] @ off)
         known = [dict[str, float]() for _ in trials]
         drawn = self.population.random, self.population.heights(self._spread(x))
-        return -2.0 * log_likelihood(self.symbolic, nlp, trials, kkt, aim, known, drawn), kkt
+        made = (self.symbolic, nlp, trials, kkt, aim, known, drawn, self.seen(z))
+        return -2.0 * log_likelihood(*made), kkt
 
     # -- derivatives ----------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.checks import check_identifier, finite, naming, positive
+from kinesym.checks import check_identifier, finite, naming, positive, shown
 from kinesym.runtime.arrays import one_number
 from kinesym.runtime.nlp.collocation import bound_pair
 from kinesym.runtime.signals.experiment import TRIAL, Experiment
@@ -253,6 +253,11 @@ def _row_of_values(
 
 def _record(name: str, given: Any) -> Unknown:
     """The record of a parameter that was given as such, by bounds or None."""
+    if isinstance(given, Mapping):
+        raise ValueError(
+            f"bounds of {name} are {shown(given)}; a parameter with a value per subject is "
+            'ks.per("subject", (low, high)), with bounds for all'
+        )
     return given if isinstance(given, Unknown) else Unknown(*bound_pair(name, given))
 
 

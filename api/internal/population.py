@@ -78,6 +78,11 @@ class Population:
         return np.array([what == "sd" for _, what in self._entries], dtype=bool)
 
     @property
+    def edges(self) -> list[str]:
+        """Names of spreads."""
+        return [name for name, spread in zip(self.names, self.spreads, strict=True) if spread]
+
+    @property
     def freedoms(self) -> dict[str, float]:
         """Degrees of freedom of means: of so many owners less one, if their spread is unknown."""
         return {

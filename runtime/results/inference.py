@@ -19,6 +19,9 @@ from kinesym.runtime.statistics.sandwich import Influence, sandwich
 #: Ways to an interval.
 METHODS = ("t", "sandwich", "profile", "bootstrap")
 
+#: Where residuals tell nothing.
+_FOLLOWED = "the fit follows the samples that tell it, so that residuals show no error"
+
 
 class Influences(NamedTuple):
     """What samples do to the estimates, by channel and trial; the number of samples, and of degrees
@@ -60,12 +63,19 @@ def by_sandwich(
     found = sandwich(told.series, told.samples, told.taken)
     covariance, n = about.covariance.copy(), len(values)
     free = np.ix_(np.diag(covariance)[:n] > 0.0, np.diag(covariance)[:n] > 0.0)
-    covariance[:n, :n][free] = (found.covariance + told.of_priors)[free]
+    whole = found.covariance + told.of_priors
+    covariance[:n, :n][free] = whole[free]
+    with np.errstate(divide="ignore", invalid="ignore"):  # what priors may be off is known
+        freedoms = found.freedom * np.diag(whole) ** 2 / np.diag(found.covariance) ** 2
     table = {}
-    for (name, value), freedom in zip(values.items(), found.freedom.tolist(), strict=True):
+    for (name, value), freedom in zip(values.items(), freedoms.tolist(), strict=True):
         robust = replace(about, covariance=covariance, freedom=freedom)
-        table[name] = estimates_of({name: value}, robust, level).table[name]
+        row = estimates_of({name: value}, robust, level).table[name]
+        followed = np.isnan(freedom) and about.deviations()[about.names.index(name)] > 0.0
+        table[name] = replace(row, remark=_FOLLOWED) if followed else row
     words = f"sandwich, autoregression of order {found.order}, bandwidth {found.bandwidth:.2g}"
+    if np.isfinite(freedoms).any():
+        words += f", at least {np.nanmin(freedoms):.0f} degrees of freedom"
     return Estimates(values, table, level, words)
 
 

@@ -30,8 +30,7 @@ class Solution(Trials):
     status : the name of how the solve ended. multipliers : of the constraints. linear_solver :
     which one was used, and why if it was not the time-structured one. grid : the error that the
     grid leaves, if it converged; see `grid_error`. timings : seconds to derive,
-    compile, evaluate, in the linear solver, in total. problem : sizes and names. log_likelihood :
-    with process noise that of the measurements, all trajectories counted in; else NaN.
+    compile, evaluate, in the linear solver, in total. problem : sizes and names.
     """
 
     status: Solve
@@ -44,7 +43,6 @@ class Solution(Trials):
     grid: Sequence[GridError] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
     log: str = ""
-    log_likelihood: float = np.nan
 
     @property
     def iterations(self) -> int:
@@ -94,8 +92,6 @@ class Solution(Trials):
 
     def _rows(self) -> list[tuple[str, str]]:
         grid = [("grid", str(error)) for error in self.grid]
-        known = not np.isnan(self.log_likelihood)
-        grid += [("log L", f"{self.log_likelihood:.8g}")] if known else []
         return [*super()._rows(), *grid, ("solver", self.linear_solver)]
 
     def to_xarray(self, trial: int = 0) -> xr.Dataset:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kinesym.checks import between, check_choice, count, shown
+from kinesym.checks import between, check_choice, count, listed_of, shown
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap
@@ -33,6 +33,7 @@ from kinesym.runtime.results.inference import (
     by_profile,
     by_sandwich,
 )
+from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings
@@ -55,7 +56,8 @@ class Trials(ByName, Saved):
     given, the same in all trials. notes : sentences on what cannot be relied on. timings : seconds
     by what they were spent on. model : its name. uncertainty : what is known of the errors of
     estimates, if it is; `parameters` shows it as a table. noise : standard deviations of
-    measurements that were not given but estimated. inference : the problem, for what needs it.
+    measurements that were not given but estimated. likelihood : of the samples, if the objective is
+    one. inference : the problem, for what needs it.
     """
 
     success: bool
@@ -69,6 +71,7 @@ class Trials(ByName, Saved):
     model: str = ""
     uncertainty: Sequence[Uncertainty] = ()
     noise: Sequence[Noise] = ()
+    likelihood: Sequence[Likelihood] = ()
     inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
 
     def __post_init__(self) -> None:
@@ -92,6 +95,21 @@ class Trials(ByName, Saved):
     def estimated_std(self) -> dict[str, float]:
         """Standard deviations that were estimated, by measurement or group of measurements."""
         return {each.group: each.std for each in self.noise}
+
+    @property
+    def log_likelihood(self) -> float:
+        """log of the likelihood of the samples, see `Likelihood`; NaN if there is none."""
+        return self.likelihood[0].log_likelihood if self.likelihood else np.nan
+
+    @property
+    def aic(self) -> float:
+        """Akaike's information criterion, see `Likelihood`; NaN if there is none."""
+        return self.likelihood[0].aic if self.likelihood else np.nan
+
+    @property
+    def bic(self) -> float:
+        """The Bayesian information criterion, see `Likelihood`; NaN if there is none."""
+        return self.likelihood[0].bic if self.likelihood else np.nan
 
     def vaf(self) -> dict[str, float]:
         """Variance accounted for [%] of each measurement, of the first trial."""
@@ -235,6 +253,7 @@ class Trials(ByName, Saved):
         are largest. Raises `ValueError` as `intervals`, but not for what has not converged: of that
         the page says so.
         """
+        drawn = listed_of(profiles, Profile, "profiles")
         rows = [*self._rows(), ("objective", f"{self.objective:.8g}"), ("seconds", self._seconds)]
         measured = [[*run.measurements, *run.timed] for run in self.trials]
         findings = Findings(
@@ -247,7 +266,7 @@ class Trials(ByName, Saved):
             channels=[list(dict.fromkeys(names)) for names in measured],
             plot=self.plot,
             bands=self._bands_of(measured) if self.success else "",
-            profiles=profiles,
+            profiles=drawn,
             facts={name: words for name, words in rows if name != "note"},
         )
         return findings.report().write(path)
@@ -319,6 +338,7 @@ class Trials(ByName, Saved):
             for each in self.noise
         ]
         found = [("std", ", ".join(scatter))] if scatter else []
+        found += [("likelihood", str(each)) for each in self.likelihood]
         more = self._about.notes if self._about else ()
         return [*found, *(("note", note) for note in dict.fromkeys([*self.notes, *more]))]
 
@@ -328,7 +348,11 @@ class Trials(ByName, Saved):
 
     def _table(self) -> list[tuple[str, str]]:
         estimates = self._estimates()
-        fits = [f"{name} {share:.2f} %" for run in self.trials for name, share in run.vaf().items()]
+        shares: dict[str, list[float]] = {}
+        for run in self.trials:
+            for name, share in run.vaf().items():
+                shares.setdefault(name, []).append(share)
+        fits = [f"{name} {_range(own)} %" for name, own in shares.items()]
         rows = estimates[:12]
         if len(estimates) > 12:
             rows.append((f"... and {len(estimates) - 12} more unknowns", ""))
@@ -356,6 +380,12 @@ class Trials(ByName, Saved):
     ) -> Path:
         """A moving stick figure of a trial as a .gif or .html file; see `Trajectory.animate`."""
         return self.trials[trial].animate(path, fps, speed, up)
+
+
+def _range(shares: Sequence[float]) -> str:
+    """The smallest and the largest of one per trial."""
+    ends = (f"{np.nanmin(shares):.2f}", f"{np.nanmax(shares):.2f}")
+    return " ... ".join(dict.fromkeys(ends))
 
 
 def _told(value: str, error: str, interval: str, remark: str) -> tuple[str, ...]:

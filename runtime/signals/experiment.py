@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from numbers import Integral
@@ -185,6 +185,20 @@ class Experiment:
         object.__setattr__(made, "unknown_std", {})
         return made
 
+    def begun(self, share: float, least: int) -> Experiment:
+        """The same trial up to where each channel has this share of its samples, and all have so
+        many together if there are; later ones have an infinite standard deviation. Standard
+        deviations must be known."""
+        rows = {name: own for name in self.measured if (own := self.timed_samples(name))}
+        found, last = [own.times[own.present] for own in rows.values()], -np.inf
+        for times in found:
+            count = max(int(share * len(times)), -(-least // len(found)))
+            last = max(last, *times[:count][-1:])
+        std = {n: np.where(own.times > last, np.inf, self.std[n]) for n, own in rows.items()}
+        made = copy(self)
+        object.__setattr__(made, "std", std)
+        return made
+
     def on_grid(self, grid: ArrayLike) -> Experiment:
         """The same trial on another grid (N,), which contains all nodes with a measurement.
 
@@ -214,15 +228,19 @@ class Experiment:
         more |= {"duration": self.duration} if self.free_duration else {}
         return Experiment(fine, self.signals, measurements, std, **more)
 
-    def with_nodes_at_samples(self) -> Experiment:
-        """The same trial with further nodes, so that all that is measured is measured at nodes."""
-        if not self.timed:
+    def with_nodes_at_samples(self, but: Collection[str] = ()) -> Experiment:
+        """The same trial with further nodes, so that all that is measured is measured at nodes,
+        `but` channels of these names."""
+        timed = {name: own for name, own in self.timed.items() if name not in but}
+        if not timed:
             return self
-        times = [own.shown for own in self.timed.values()]
+        times = [own.shown for own in timed.values()]
         grid = with_times(self.grid, np.concatenate(times))
         found = self.on_grid(grid)
-        rows, std = dict(found.measurements), {**found.unknown_std, **found.std}
-        for (name, own), at in zip(self.timed.items(), times, strict=True):
+        left = {name: own for name, own in found.timed.items() if name not in timed}
+        rows: dict[str, Any] = {**found.measurements, **left}
+        std = {**found.unknown_std, **found.std}
+        for (name, own), at in zip(timed.items(), times, strict=True):
             k = np.clip(np.searchsorted(grid, at), 1, len(grid) - 1)
             k -= at - grid[k - 1] < grid[k] - at
             rows[name] = np.full(len(grid), np.nan)
@@ -335,9 +353,10 @@ class Experiment:
                 raise ValueError(
                     f"std of {name}, which is not measured in this experiment; measured is {there}"
                 )
-            if isinstance(value, str) and not value.strip():
+            if isinstance(value, str) and not _is_name(value):
+                text = f"the text {value!r}" if value.strip() else "an empty text"
                 raise ValueError(
-                    f"std of {name} is an empty text; give numbers, or the name of a group of "
+                    f"std of {name} is {text}; give numbers, or the name of a group of "
                     "measurements that share one which is to be estimated"
                 )
         return given
@@ -405,6 +424,15 @@ def _numbers(what: str, given: Any) -> dict[str, float]:
     return {
         name: one_number(value, f"{what}: {name}") for name, value in _by_name(what, given).items()
     }
+
+
+def _is_name(text: str) -> bool:
+    """Whether a text is neither empty nor a number."""
+    try:
+        float(text)
+    except ValueError:
+        return bool(text.strip())
+    return False
 
 
 def _labels(given: Any) -> dict[str, str]:

@@ -16,8 +16,9 @@ from kinesym.runtime.arrays import Array
 _MOST_GROWTH = 0.97
 #: The largest partial correlation; products that are corrected may be of no process at all.
 _MOST = 0.999
-#: How often what the fit has taken is found anew, with the autoregression that follows from it.
-_ROUNDS = 4
+#: How often what the fit has taken is found anew, with the autoregression that follows from it, at
+#: most, and the share of the variance of residuals up to which it is the same.
+_ROUNDS, _SETTLED = 20, 1e-4
 #: Terms of the response to one innovation.
 _RESPONSE = 2000
 
@@ -83,17 +84,19 @@ def autoregressions(
     products = {c: _products(rows) for c, rows in channels.items()}
     counts = {c: sum(map(len, rows)) for c, rows in channels.items()}
     found = {c: _fitted(products[c], counts[c]) for c in channels}
-    if any(basis.any() for rows in bases.values() for basis in rows):
-        for _ in range(_ROUNDS):
-            moved = {c: [found[c].covaried(q) for q in rows] for c, rows in bases.items()}
-            whole = sum(
-                (q.T @ v for c in bases for q, v in zip(bases[c], moved[c], strict=True)),
-                start=np.zeros(()),
-            )
-            for c in channels:
-                lags = range(len(products[c]))
-                lost = [_lost(bases[c], moved[c], whole, lag) for lag in lags]
-                found[c] = _fitted(products[c] + lost, counts[c])
+    if not any(basis.any() for rows in bases.values() for basis in rows):
+        return found
+    inner = {c: [_inner(bases[c], lag) for lag in range(len(products[c]))] for c in channels}
+    before = {c: np.zeros(len(each)) for c, each in products.items()}
+    for _ in range(_ROUNDS):
+        moved = {c: [found[c].covaried(q) for q in rows] for c, rows in bases.items()}
+        pairs = [(q, v) for c in bases for q, v in zip(bases[c], moved[c], strict=True)]
+        whole = np.sum([q.T @ v for q, v in pairs], axis=0)
+        lost = {c: _lost(bases[c], moved[c], inner[c], whole) for c in channels}
+        found = {c: _fitted(products[c] + lost[c], counts[c]) for c in channels}
+        if all(np.abs(lost[c] - before[c]).max() <= _SETTLED * products[c][0] for c in channels):
+            break
+        before = lost
     return found
 
 
@@ -108,15 +111,23 @@ def _apart(a: Array, b: Array, lag: int) -> float:
     return float(np.vdot(a[lag:], b[: len(b) - lag])) if lag < len(a) else 0.0
 
 
-def _lost(basis: Sequence[Array], moved: Sequence[Array], whole: Array, lag: int) -> float:
-    """By how much a sum of products is smaller, tr D V - tr D R V R with R = 1 - Q Q' and D the
-    samples that are so far apart; moved : V Q, whole : Q' V Q."""
-    lost = 0.0
-    for q, v in zip(basis, moved, strict=True):
-        if lag < len(q):
-            inner = q[lag:].T @ q[: len(q) - lag]
-            lost += _apart(v, q, lag) + _apart(q, v, lag) - float(np.vdot(inner, whole))
-    return lost
+def _inner(basis: Sequence[Array], lag: int) -> Array:
+    """Q' D Q, with D of the samples that are so far apart."""
+    return np.asarray(np.sum([q[lag:].T @ q[: max(len(q) - lag, 0)] for q in basis], axis=0))
+
+
+def _lost(
+    basis: Sequence[Array], moved: Sequence[Array], inner: Sequence[Array], whole: Array
+) -> Array:
+    """By how much sums of products of lags 0, 1, ... are smaller, tr D V - tr D R V R with R = 1 -
+    Q Q' and D as in `inner`, which is Q' D Q; moved : V Q, whole : Q' V Q."""
+    pairs = list(zip(basis, moved, strict=True))
+    return np.array(
+        [
+            sum(_apart(v, q, lag) + _apart(q, v, lag) for q, v in pairs) - np.vdot(each, whole)
+            for lag, each in enumerate(inner)
+        ]
+    )
 
 
 def _fitted(products: Array, count: int) -> Autoregression:

@@ -35,18 +35,20 @@ def leverages(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Ar
     has no solutions.
     """
     if directions <= _FEW:
-        return np.asarray((hat_basis(kkt, slopes, factor, directions) ** 2).sum(axis=1))
+        return np.asarray((_hat_basis(kkt, slopes, factor, directions)[0] ** 2).sum(axis=1))
     return _of_many(kkt, slopes, factor)
 
 
 def followed(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Array | None:
-    """`hat_basis` where it is not too large, else None."""
-    few = directions <= _FEW and directions * slopes.shape[0] <= _SMALL
-    return hat_basis(kkt, slopes, factor, directions) if few else None
+    """B (k, m) with H = B B' if that is not too large, else None; see `leverages`."""
+    if not (directions <= _FEW and directions * slopes.shape[0] <= _SMALL):
+        return None
+    basis, values = _hat_basis(kkt, slopes, factor, directions)
+    return basis * np.sqrt(np.minimum(values, 1.0))
 
 
-def hat_basis(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Array:
-    """An orthonormal basis Q (k, m) of what residuals can follow, H = Q Q', see `leverages`."""
+def _hat_basis(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> tuple[Array, Array]:
+    """Eigenvectors (k, m) of H and their eigenvalues: 1 but for what else is in the objective."""
     k = slopes.shape[0]
     count = min(directions + _MORE, k)
     some = np.random.default_rng(0).standard_normal((k, count))
@@ -58,7 +60,8 @@ def hat_basis(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Ar
     left = basis @ sizes.U[:, 1e-9 * sizes.S.max(initial=0.0) < sizes.S]
     inner = left.T @ _hat(kkt, slopes, factor, left)
     values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
-    return np.asarray(left @ vectors[:, values > _HELD])
+    free = values > _HELD
+    return np.asarray(left @ vectors[:, free]), np.asarray(values[free])
 
 
 def _of_many(kkt: Kkt, slopes: csr_array, factor: float) -> Array:

@@ -59,7 +59,7 @@ def minimise(
         step = _step(here.x, g, B, bounds, reach)
         if -(g @ step) <= tolerance:
             return Minimum(here, g, B, True, steps)
-        found = _along(evaluate, here, g, step, bounds)
+        found = _along(evaluate, here, g, step, bounds, tolerance)
         if found is None:
             left = -float(g @ step)
             return Minimum(here, g, B, left <= _ROUNDING * tolerance, steps)
@@ -89,12 +89,16 @@ def _along(
     g: Array,
     step: Array,
     bounds: tuple[Array, Array],
+    tolerance: float,
 ) -> Value | None:
-    """A value along a step that is low enough."""
+    """A value along a step that is low enough; falls that are less than the tolerance are lost in
+    rounding."""
     share = 1.0
     for _ in range(_HALVINGS):
-        found = evaluate(np.clip(here.x + share * step, *bounds), here)
         falls = share * float(g @ step)
+        if -falls <= tolerance:
+            break
+        found = evaluate(np.clip(here.x + share * step, *bounds), here)
         if found is not None and found.value <= here.value + _ENOUGH * falls:
             return found
         if found is None:

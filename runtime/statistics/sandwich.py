@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -17,7 +18,7 @@ _MOST_GROWTH = 0.97
 _FEW = 20
 #: Lags that are looked at, in bandwidths.
 _LAGS = 8.0
-#: What is left of the variance of innovations is at least this share.
+#: Where the fit leaves less than this share of a variance, residuals tell nothing about it.
 _LEFT = 0.1
 
 
@@ -26,9 +27,9 @@ class Influence:
     """What the samples of a channel in a trial do to estimates.
 
     channel, trial : their numbers. time : (n,), increasing. residual : (n,), of a robust loss its
-    slope. pull : d estimate / d residual, (n, r). basis : rows (n, m) of an orthonormal basis, over
-    all samples, of what the fit follows, so that the hat matrix is basis basis'; None where it has
-    too many directions.
+    slope. pull : d estimate / d residual, (n, r). basis : of what the fit follows, (n, m); those of
+    all series below each other, times their transpose, are the hat matrix. None where it has too
+    many directions.
     """
 
     channel: int
@@ -49,7 +50,8 @@ class Influence:
 @dataclass(frozen=True, eq=False)
 class Robust:
     """A covariance (r, r); the order of the autoregressions of residuals and over how many samples
-    what they leave was taken as correlated; and the degrees of freedom of each variance, (r,)."""
+    what they leave was taken as correlated; and the degrees of freedom of each variance, (r,). NaN
+    for what residuals do not tell, since the fit follows nearly all of it."""
 
     covariance: Array
     order: int
@@ -76,8 +78,8 @@ def sandwich(
 ) -> Robust:
     """The covariance of estimates from the residuals of all channels and trials.
 
-    samples, taken : the number of samples, and of degrees of freedom that unknowns take; residuals
-    are too small by these where no basis of what the fit follows is known. correlated : whether
+    samples, taken : the number of samples, and of degrees of freedom that unknowns take, by which
+    residuals are too small where no basis of what the fit follows is known. correlated : whether
     residuals may be correlated in time, else only of unequal variance (White 1980, Econometrica 48,
     817).
 
@@ -110,12 +112,15 @@ def sandwich(
     whole = np.sum([p.sum(axis=0) for p in power], axis=0)
     whole[whole == 0.0] = 1.0
     if any(one.basis is None for one in series):
-        kept = np.full(len(size), 1.0 - taken / samples if samples > taken else np.nan)
+        kept = np.full(len(size), 1.0 - taken / samples)
     else:
-        kept = np.maximum(1.0 - _lost(white, instants, weights) / whole, _LEFT)
+        taken = float(np.sum([np.vdot(one.followed, one.followed) for one in series]))
+        kept = 1.0 - _lost(white, instants, weights) / whole
+    kept = np.where(kept > _LEFT, kept, np.nan)
     covariance = spread * np.outer(size, size) / np.sqrt(np.outer(kept, kept))
     doubt = _doubt_of_squares(power, weights) / whole**2 + _doubt_of_models(white, whole)
-    freedom = np.minimum(2.0 / np.where(doubt > 0.0, doubt, np.nan), max(samples - taken, 1.0))
+    freedom = 2.0 / np.where((doubt > 0.0) & np.isfinite(kept), doubt, np.nan)
+    freedom = np.minimum(freedom, samples - taken)
     order = max(len(w.model.coefficients) for w in white)
     return Robust(covariance, order, bandwidth, freedom)
 
@@ -197,7 +202,7 @@ def _weights(bandwidth: float, longest: int) -> Array:
     return np.concatenate([[1.0], 3.0 / a**2 * (np.sin(a) / a - np.cos(a))])
 
 
-def _summed(x: Array, y: Array, weights: Array, product: Callable[[Array, Array], Array]) -> Array:
+def _summed(x: Array, y: Array, weights: Array, product: Callable[[Array, Array], Any]) -> Any:
     """The weighted sum over all lags of products of x (K, k) and y (K, k), of all instants."""
     total = product(x, y)
     for lag, weight in enumerate(weights[1 : len(x)], 1):
@@ -227,7 +232,7 @@ def _lost(
         pulls = [w.pull[:, j, None] for w in white]
         a = _by_instant(instants, [p * w.follows for p, w in zip(pulls, white, strict=True)])
         b = _by_instant(instants, [p * other for p, other in zip(pulls, others, strict=True)])
-        lost[j] = sum(_summed(x, y, weights, _dot).sum() for x, y in zip(a, b, strict=True))
+        lost[j] = sum(_summed(x, y, weights, np.vdot) for x, y in zip(a, b, strict=True))
     return lost
 
 

@@ -60,7 +60,8 @@ class ShootingInference:
         known = ~np.isnan(np.diag(self.about.covariance))
         mine = (numbers < rows.shape[1]) & known[numbers]
         rows[:, numbers[mine]] = pulls[:, mine]
-        basis = basis_of_columns(np.sqrt(np.maximum(bend, 0.0))[:, None] * unit)
+        root = np.sqrt(np.maximum(bend, 0.0))[:, None]
+        basis = basis_of_columns(np.vstack([root * unit, others]))[: len(e)]
         series, priors = found.samples.influences(slope, rows[: len(e)], basis), rows[len(e) :]
         return Influences(series, float(len(e)), float(which.sum()), priors.T @ priors)
 

@@ -250,6 +250,9 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
 
     _refuse(problem.options, _BFGS, "bfgs")
     problem.note(q, problem.trials.cost(q))
+    low, high = problem.scaled_bounds
+    if (low == high).all():
+        return Minimum(q, True, "all unknowns are held by their bounds")
     settings = {
         "maxiter": problem.limit,
         "gtol": problem.tolerance,
@@ -258,7 +261,7 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
         "maxcor": 30,
         **problem.options,
     }
-    bounds = list(zip(*problem.scaled_bounds, strict=True))
+    bounds = list(zip(low, high, strict=True))
     found = minimize(
         value,
         problem.scaled(q),
@@ -268,7 +271,6 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
         bounds=bounds,
         options=settings,
     )
-    low, high = problem.scaled_bounds
     slope = np.clip(found.x - found.jac, low, high) - found.x
     stuck = found.status == 2  # its line search ended; 1 is a limit
     if stuck:

@@ -21,6 +21,7 @@ from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import Fit, Step, poor_fits, typical_sizes
+from kinesym.runtime.results.likelihood import Likelihood, likelihood_of
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -302,9 +303,17 @@ class Identification:
             model=system.name,
             grid=grid,
             noise=list(noise),
+            likelihood=self._likelihood(trials, sure) if found.success else [],
             uncertainty=[about],
             inference=inference,
         )
+
+    def _likelihood(self, runs: Sequence[Trajectory], sure: Confidence) -> Sequence[Likelihood]:
+        """That of the samples, if the objective has nothing else."""
+        trials = self.trials
+        if not (trials.measured and trials.weighted) or np.isnan(sure.covariance).all():
+            return []
+        return likelihood_of(runs, self.given, sure.taken, trials.loss, bool(trials.priors))
 
     def _uncertainty(self, J: float, sure: Confidence, noise: Sequence[Noise]) -> Uncertainty:
         """What is known of the errors of all unknowns."""

@@ -79,6 +79,8 @@ ENTRIES = [
     ),
     ([trial(parameters={M: 1.0}), BEN], {}, "m has a value in trial 0 and none in trial 1"),
     (trial(), {"unknown": {**FREE, "k": (0, 1)}}, "k is given twice"),
+    ([ANNA, BEN], {"known": {M: {"anna": 1.0}}}, "goes into Experiment(parameters=...)"),
+    ([ANNA, BEN], {"unknown": {**FREE, B: {"anna": (0, 5)}}}, 'ks.per("subject", (low, high))'),
     (ks.Experiment(TIME), {}, "the experiment has none; give measurements"),
 ]
 
@@ -121,6 +123,7 @@ ASKED = [
     (lambda fit: fit.intervals(method="T"), "method is one of t, sandwich, profile, bootstrap"),
     (lambda fit: fit.intervals(method="bootstrap", records=1), "records must be at least 2"),
     (lambda fit: fit.bootstrap(3, executor=4), "executor must have a method map, got 4"),
+    (lambda fit: fit.report("a.html", profiles=["k"]), "profiles must be a list of Profile(...)"),
 ]
 
 
@@ -176,6 +179,9 @@ def test_at_a_bound(solve):
     for method in METHODS:
         found = fit.intervals(method=method, records=3).table
         assert found["k"].remark == "at a bound" and found["b"].standard_error > 0.0
+    found = fit.parameters.table
+    assert fit.interval(2 * K).remark == "known or at a bound"
+    assert fit.interval(K * B).standard_error == pytest.approx(19.0 * found["b"].standard_error)
     with pytest.raises(ValueError, match="k has no profile: it is at a bound"):
         fit.profile(K)
 

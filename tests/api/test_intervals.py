@@ -156,6 +156,7 @@ def test_correlated_noise_widens_the_sandwich(oscillator):
         found = solve(oscillator, record(0.05, rho=0.8))
         assert "are not white" in str(found.diagnostics())
         ends = [found.intervals(method=m).intervals()["b"] for m in ("t", "sandwich")]
+        assert "degrees of freedom" in found.intervals(method="sandwich").title
         plain, robust = (high - low for low, high in ends)
         widths[solve] = robust / plain
     assert widths[collocated] == pytest.approx(widths[shot], rel=0.02)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from scipy.integrate import solve_ivp
+from scipy.interpolate import CubicSpline
 from scipy.linalg import expm
 
 import kinesym as ks
@@ -70,6 +71,21 @@ def kalman(time, samples, force, values, start=None, std=STD):
     return total
 
 
+def likelihood(time, samples, force, values, start=None, std=STD, unit=STD):
+    """What kinesym gives: where the start may be anywhere its unit of volume is what moves the
+    first tenth of the samples of each channel (at least four per state in all) by one unit."""
+    found = kalman(time, samples, force, values, start, std)
+    if start is not None:
+        return found
+    there = ~np.isnan(samples)
+    last = max(time[some][max(int(0.1 * some.sum()), 4) - 1] for some in there)
+    F, rows = np.eye(2), []
+    for n in np.flatnonzero(time <= last):
+        F = transition(time[n] - time[n - 1], values)[0] @ F if n else F
+        rows += [F[i] / unit[name] for i, name in enumerate(STD) if there[i, n]]
+    return found + np.log(np.linalg.svd(np.array(rows), compute_uv=False)).sum()
+
+
 def grids():
     rng = np.random.default_rng(1)
     regular = np.linspace(0.0, 2.0, 41)
@@ -106,7 +122,7 @@ def test_kalman_filter(known, start):
     values = VALUES | {
         symbol: solution.parameters.get(symbol.name, VALUES[symbol]) for symbol in VALUES
     }
-    expected = sum(kalman(*given, values, start) for given in records)
+    expected = sum(likelihood(*given, values, start) for given in records)
     assert task.log_likelihood(solution) == pytest.approx(expected, rel=1e-9, abs=1e-8)
 
 
@@ -120,7 +136,8 @@ def test_the_intensity_of_the_noise():
         task = posed([given], {}, VALUES | {s: sigma})
         found.append(task.log_likelihood(task.solve()))
     assert 1.5 <= intensities[int(np.argmax(found))] <= 2.5
-    assert found == pytest.approx([kalman(*given, VALUES | {s: v}) for v in intensities], rel=1e-9)
+    expected = [likelihood(*given, VALUES | {s: v}) for v in intensities]
+    assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_nonlinear_model_by_quadrature():
@@ -225,7 +242,7 @@ def test_estimates_of_the_largest_likelihood():
 
     def loss(q):
         values = dict(zip((k, c, s), q, strict=True))
-        return -2.0 * sum(kalman(*given, values) for given in records)
+        return -2.0 * sum(likelihood(*given, values) for given in records)
 
     task = driven(records, {k: (1, 50), c: (0.01, 5)})
     solution = task.solve(guess={k: 5.0, c: 1.5})
@@ -245,11 +262,13 @@ def test_estimates_of_the_largest_likelihood():
 def test_standard_deviations_in_the_same_likelihood():
     """Those of the samples are found together with the intensity, on a logarithmic scale."""
     time = np.linspace(0.0, 4.0, 81)
-    given = (time, *record(time, 7))
+    given = (time, *record(time, 3))
+    unit = dict(zip(STD, np.nanstd(given[1], axis=1), strict=True))
 
     def loss(q):
         values = dict(zip((k, c, s), np.exp(q[:3]), strict=True))
-        return -2.0 * kalman(*given, values, std=dict(zip(STD, np.exp(q[3:]), strict=True)))
+        std = dict(zip(STD, np.exp(q[3:]), strict=True))
+        return -2.0 * likelihood(*given, values, None, std, unit)
 
     unknown = {k: ks.log_scale(1, 50), c: ks.log_scale(0.01, 5)}
     task = driven([given], unknown, {}, {u: (0.01, 100)})
@@ -308,6 +327,151 @@ def test_intensities_by_owner():
     known = walk(trials[:2], {u: 1.5}).solve({k: 1.0})
     assert known.known["sigma_u"] == 1.5 and list(known.parameters) == ["k"]
     assert walk(trials[:2], {u: None}).solve({k: 1.0}).log_likelihood > known.log_likelihood
+
+
+def test_start_in_any_coordinates():
+    """Neither the unit of a state that is not known at the start matters, nor that its effect can
+    hardly be told from that of another one: by 1 % or by 0.1 %."""
+    (a, b), y = sp.symbols("a b"), ks.dynamicsymbols("y")
+    model = ks.Model(
+        "two",
+        [x, y],
+        [u],
+        [a, b, c],
+        [x.diff(t) + a * x - u, y.diff(t) + b * y],
+        outputs={"sum": x + c * y},
+    )
+    time, row = next(walks(1, 4))
+    trial = ks.Experiment(time, measurements={"sum": row}, std={"sum": 0.3})
+
+    def found(**values):
+        return ks.Collocation(model, trial, known=values, noise={u: 1.0}).solve().log_likelihood
+
+    here = found(a=0.5, b=1.0, c=1.0)
+    assert found(a=0.5, b=1.0, c=100.0) == pytest.approx(here, abs=1e-6)
+    near = found(a=0.5, b=0.505, c=1.0)
+    assert found(a=0.5, b=0.5005, c=1.0) == pytest.approx(near, abs=0.02)
+    with pytest.raises(ValueError, match="the samples do not tell the states at the start"):
+        found(a=0.5, b=1.0, c=0.0)
+
+
+def test_stationary_start():
+    """A record cut from a long one: what went before is a run-in from rest with nothing measured,
+    after which the likelihood is that with the stationary variance at the start."""
+    time, row = next(walks(1, 4))
+    before = np.arange(-200, 0) * 0.1
+    trial = ks.Experiment(
+        np.append(before, time), measurements={x: np.append(np.nan * before, row)}, std={x: 0.3}
+    )
+    model = ks.Model("walk", [x], [u], [k], [x.diff(t) + k * x - u])
+    given = {"known": {k: 0.5}, "noise": {u: 1.0}, "scheme": "gauss-6"}
+    task = ks.Collocation(model, trial, boundary=[ks.at_start(x)], **given)
+    F = np.exp(-0.05)
+    pushed = ((1.0 - F) / 0.5) ** 2 / 0.1
+    stationary = pushed / (1.0 - F**2)
+    cov = stationary * F ** np.abs(np.subtract.outer(range(301), range(301))) + 0.09 * np.eye(301)
+    expected = -0.5 * (row @ np.linalg.solve(cov, row) + np.linalg.slogdet(2.0 * np.pi * cov)[1])
+    assert task.solve().log_likelihood == pytest.approx(expected, abs=1e-6)
+
+
+def test_noise_in_what_is_measured():
+    """An accelerometer feels it at once: samples are correlated with the motion that follows. At
+    the last node no noise has begun."""
+    time, row = next(walks(1, 4))
+    time, row = time[:40], row[:40].copy()
+    model = ks.Model("walk", [x], [u], [k], [x.diff(t) + k * x - u], outputs={"a": u - k * x})
+    given = {"boundary": [ks.at_start(x)], "known": {k: 0.5}, "noise": {u: 1.0}}
+    with pytest.raises(ValueError, match="make the last sample NaN"):
+        ks.Collocation(model, ks.Experiment(time, measurements={"a": row}, std={"a": 0.3}), **given)
+    row[-1] = np.nan
+    trial = ks.Experiment(time, measurements={"a": row}, std={"a": 0.3})
+    F = np.exp(-0.05)
+    after = np.tril(F ** np.subtract.outer(np.arange(39.0), np.arange(39.0) + 1.0), -1)
+    of_noise = (np.eye(39) - (1.0 - F) * after) / np.sqrt(0.1)
+    cov = of_noise @ of_noise.T + 0.09 * np.eye(39)
+    y = row[:-1]
+    expected = -0.5 * (y @ np.linalg.solve(cov, y) + np.linalg.slogdet(2.0 * np.pi * cov)[1])
+    task = ks.Collocation(model, trial, scheme="gauss-6", **given)
+    assert task.solve().log_likelihood == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_same_record_by_other_means():
+    """Sensors with a gain and an offset, two noises for one, and schemes to within their order."""
+    time, row = next(walks(1, 4))
+    time, row = time[:41], row[:41]
+    one = ks.Model("walk", [x], [u], [k], [x.diff(t) + k * x - u])
+    two = ks.Model("walk", [x], [u, w], [k], [x.diff(t) + k * x - u - w])
+
+    def found(model=one, measured=row, std=0.3, noise=None, scheme="gauss-6", **options):
+        name = "s" if options else "x"
+        trial = ks.Experiment(time, measurements={name: measured}, std={name: std})
+        given = {"noise": noise or {u: 1.0}, "scheme": scheme, "known": {k: 0.5}}
+        return ks.Collocation(model, trial, **given, **options).solve().log_likelihood
+
+    here = found()
+    gained = found(measured=2.0 * row + 0.5, std=0.6, sensors={"s": 2 * x + 0.5})
+    assert gained == pytest.approx(here - len(row) * np.log(2.0), abs=1e-8)
+    assert found(two, noise={u: 0.6, w: 0.8}) == pytest.approx(here, abs=1e-8)
+    for scheme, off in (("radau-3", 1e-5), ("midpoint", 1e-3), ("hermite-simpson", 1e-7)):
+        assert found(scheme=scheme) == pytest.approx(here, abs=off)
+
+
+def test_samples_at_times_of_their_own():
+    """Between nodes a sample feels a part of the noise of its interval: by the covariance of all
+    samples, the start anywhere, in units of what moves the first tenth of the samples."""
+    h, edges = 0.1, 0.1 * np.arange(41)
+    times = np.sort(np.random.default_rng(0).uniform(0.0, edges[-1], 60))
+    y = np.sin(times)
+    model = ks.Model("walk", [x], [u], [k], [x.diff(t) + k * x - u])
+    trial = ks.Experiment(edges, measurements={x: ks.Signal(times, y)}, std={x: 0.3})
+    task = ks.Collocation(model, trial, known={k: 0.5}, noise={u: 1.0}, scheme="gauss-6")
+    since = np.maximum(times[:, None] - edges, 0.0)  # of the step responses to each node
+    steps = (1.0 - np.exp(-0.5 * since)) / 0.5
+    pushes = (steps[:, :-1] - steps[:, 1:]) / np.sqrt(h)
+    inverse = np.linalg.inv(pushes @ pushes.T + 0.09 * np.eye(60))
+    start = np.exp(-0.5 * times)
+    known = start @ inverse @ start
+    left = y @ inverse @ y - (start @ inverse @ y) ** 2 / known
+    spread = np.log(known) - np.linalg.slogdet(inverse)[1] + 59 * np.log(2.0 * np.pi)
+    expected = -0.5 * (left + spread - np.log(start[:6] @ start[:6] / 0.09))
+    assert task.solve().log_likelihood == pytest.approx(expected, abs=1e-6)
+
+
+def double_well(x, push, h):
+    """x after h, by four steps of the classical method of Runge and Kutta."""
+    d = 0.25 * h
+    for _ in range(4):
+        slope, total = 0.0, 0.0
+        for share, weight in ((0.0, 1.0), (0.5, 2.0), (0.5, 2.0), (1.0, 1.0)):
+            at = x + share * d * slope
+            slope = at - at**3 + push
+            total = total + weight * slope
+        x = x + d / 6.0 * total
+    return x
+
+
+def test_a_nonlinear_model_by_integration():
+    """A ball that leaves the top between two wells: against integrals over all positions, backward
+    in time, Laplace's method is off by 0.06 in log L, and by less the less noise there is."""
+    h, std, off = 0.2, 0.2, []
+    model = ks.Model("well", [x], [u], [], [x.diff(t) - x + x**3 - u])
+    places = np.linspace(-2.5, 2.5, 401)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(21)
+    for sigma in (0.4, 0.1):
+        rng, ball, y = np.random.default_rng(0), 0.1, []
+        for _ in range(21):
+            y.append(ball + std * rng.standard_normal())
+            ball = double_well(ball, sigma * rng.standard_normal() / np.sqrt(h), h)
+        heights = [np.exp(-0.5 * ((s - places) / std) ** 2) / (std * np.sqrt(2 * np.pi)) for s in y]
+        after = np.array([double_well(places, sigma * q / np.sqrt(h), h) for q in nodes])
+        rest = heights[-1]
+        for height in heights[-2::-1]:
+            rest = height * (weights @ CubicSpline(places, rest)(after)) / np.sqrt(2.0 * np.pi)
+        trial = ks.Experiment(h * np.arange(21), measurements={x: np.array(y)}, std={x: std})
+        start = [sp.Eq(ks.at_start(x), 0.1)]
+        task = ks.Collocation(model, trial, noise={u: sigma}, boundary=start, scheme="gauss-6")
+        off.append(task.solve().log_likelihood - np.log(CubicSpline(places, rest)(0.1)))
+    assert abs(off[0]) < 0.07 and abs(off[1]) < 0.02
 
 
 def test_an_intensity_at_its_bound():

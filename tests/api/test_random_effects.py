@@ -145,6 +145,19 @@ def test_solved_again_and_asked(fit, rows, tmp_path):
     assert "mean(b)" in fit.report(tmp_path / "fit.html").read_text()
 
 
+def test_combinations(fit):
+    """What the line of a subject says at t = 2, from the covariance of all unknowns."""
+    about = fit.uncertainty[0]
+    own = [list(about.names).index(name) for name in ("a", "b[s1]")]
+    row = np.array([1.0, 2.0])
+    found = fit.interval(a + 2 * b, trial=1)
+    assert found.value == pytest.approx(fit.parameters[a] + 2.0 * fit.parameters["b[s1]"])
+    variance = row @ about.covariance[np.ix_(own, own)] @ row
+    assert found.standard_error == pytest.approx(np.sqrt(variance), rel=1e-12)
+    with pytest.raises(ValueError, match=r"and x is a state; take fit\.bands"):
+        fit.interval(ks.at_end(x))
+
+
 def test_what_is_known_of_the_distribution(rows, fit):
     """A known mean or spread stays; bounds hold; a spread of zero is said."""
     p = fit.parameters

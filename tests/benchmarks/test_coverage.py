@@ -42,10 +42,13 @@ def test_other_noise(which):
 @pytest.mark.parametrize("model", coverage.MODELS)
 def test_every_model(model):
     """Truth is within four standard errors; nothing that the simulation left out shifts it."""
-    row = coverage.fitted(model, coverage.FITS["white, sigma known"], 0)
+    which = next(which for _, which in coverage.cases([model]))
+    row = coverage.fitted(model, coverage.FITS[which], 0)
     truth = coverage.subject(model)[0].truth
     for name, value in truth.items():
         assert abs(row["estimates"][name] - value) < 4.0 * row["standard_errors"][name]
+        if "profile" not in row["intervals"]:
+            continue
         np.testing.assert_allclose(
             row["intervals"]["profile"][name],
             row["intervals"]["t"][name],

@@ -178,6 +178,12 @@ TRIALS = [
     (lambda: trial(std={x: [1.0]}), "std of x has 1 values"),
     (lambda: trial(std={x: None}), "std of x", "got None", "leave it out to have it estimated"),
     (lambda: trial(std={x: True}), "std of x", "got True", "leave it out to have it estimated"),
+    (lambda: trial(std={x: "0.02"}), "std of x is the text '0.02'; give numbers, or the name"),
+    (
+        lambda: trial(measurements={x: ks.Signal(pd.date_range("2026", periods=5), TIME)}),
+        "got dates",
+        "give seconds, from one instant on for all",
+    ),
     (lambda: trial(measurements=pd.Series([1.0])), "measurements: 0 is neither a name"),
     (lambda: trial(measurements=pd.DataFrame(np.ones((5, 2)), columns=["x", "x"])), "x", "twice"),
     (lambda: trial(measurements={x: ks.Signal(TIME, 5 * [None])}), "no sample at all; leave it"),

@@ -54,7 +54,7 @@ class Found(NamedTuple):
     freedom: float
 
 
-def coverage(n, rho, trials=1, growing=False, correlated=True, records=200, of=regressors):
+def coverage(n, rho, trials=1, growing=False, correlated=True, records=150, of=regressors):
     rng, (t, X) = np.random.default_rng(1), of(n)
     whole = np.vstack([X] * trials)
     inverse, (basis, _) = np.linalg.inv(whole.T @ whole), np.linalg.qr(whole)
@@ -178,6 +178,22 @@ def test_closed_form_of_what_the_fit_takes():
     left = 1.0 - (pull.T**2 @ (basis**2).sum(axis=1)) / (pull**2).sum(axis=0)
     assert np.diag(found.covariance) == pytest.approx((pull.T**2 @ e**2) / left, rel=1e-12)
     assert found.freedom == pytest.approx((pull**2).sum(axis=0) ** 2 / (pull**4).sum(axis=0))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_what_residuals_do_not_tell(known):
+    """As many unknowns as samples; one that follows a sample of its own."""
+    rng, X = np.random.default_rng(0), np.eye(30)[:, :2] + 0.0
+    X[:, 1] = 1.0
+    basis = np.linalg.qr(X).Q if known else None
+    series = influences(X @ np.linalg.inv(X.T @ X), rng.standard_normal(30), basis=basis)
+    rounding = 1e-15 * rng.standard_normal(30)
+    every = influences(np.eye(30), rounding, basis=np.eye(30) if known else None)
+    found = sandwich(every, 30, 30.0)
+    assert np.isnan(found.covariance).all() and np.isnan(found.freedom).all()
+    found = sandwich(series, 30, 2.0, correlated=False)
+    assert np.isfinite(found.freedom[1])
+    assert np.isnan(found.covariance[0, 0]) == np.isnan(found.freedom[0]) == known
 
 
 @pytest.mark.parametrize("units", [1e-6, 1e6])

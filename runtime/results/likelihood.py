@@ -1,0 +1,126 @@
+"""How likely a record is at the estimates of a fit, and criteria that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import gammaln
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.results.noise import groups_of
+from kinesym.runtime.results.series import Series, series_of
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+
+#: What the likelihood of a fit is of.
+LARGEST, MARGINAL, POSTERIOR = "likelihood", "marginal likelihood", "posterior density"
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The likelihood of the samples of a fit at its estimates.
+
+    kind : "likelihood", which the estimates make largest; "marginal likelihood", the same with
+    process noise or random effects integrated out; "posterior density", of which they are the
+    maximum: the likelihood is that of the samples alone, and not the largest.
+    unknowns : how many numbers were estimated by it: parameters, unknown starts and inputs,
+    standard deviations. integrated : how many of which nothing was known were integrated out
+    instead, such as starts. edges : names of standard deviations that cannot be negative, with
+    which a model contains the one without them at its edge.
+    """
+
+    log_likelihood: float
+    unknowns: float
+    samples: float
+    kind: str = LARGEST
+    integrated: float = 0.0
+    edges: str = ""
+
+    @property
+    def freedom(self) -> float:
+        """Degrees of freedom that are left: samples less unknowns."""
+        return self.samples - self.unknowns
+
+    @property
+    def aic(self) -> float:
+        """Akaike's information criterion, -2 log L + 2 k with k unknowns (Burnham, Anderson 2002,
+        Model Selection and Multimodel Inference, section 2.2)."""
+        return -2.0 * self.log_likelihood + 2.0 * self.unknowns
+
+    @property
+    def bic(self) -> float:
+        """The Bayesian information criterion, -2 log L + k log(n) with n samples (Schwarz 1978,
+        Annals of Statistics 6, 461)."""
+        return -2.0 * self.log_likelihood + self.unknowns * float(np.log(self.samples))
+
+    def __str__(self) -> str:
+        return (
+            f"log L {self.log_likelihood:.8g} ({self.kind}), AIC {self.aic:.6g}, BIC "
+            f"{self.bic:.6g} ({self.unknowns:g} unknowns, {self.samples:g} samples)"
+        )
+
+
+def likelihood_of(
+    runs: Sequence[Trajectory],
+    trials: Sequence[Experiment],
+    directions: float,
+    loss: RobustLoss | None = None,
+    posterior: bool = False,
+) -> Sequence[Likelihood]:
+    """Of a fit whose objective is the misfit of the samples; none where residuals have no density.
+
+    runs : with standard deviations, trials : as they were given, without those that are not known:
+    of these the likelihood is the largest one, whatever `runs` have. directions : in which the
+    unknowns can move. posterior : whether there are priors, too.
+    """
+    groups, alone = groups_of(trials), dict[str, list[Series]]()
+    if loss is not None and not loss.likelihood:
+        return []
+    known = list[Series]()
+    for series in series_of(runs):
+        group = groups.get((series.trial, series.channel))
+        (known if group is None else alone.setdefault(group, [])).append(series)
+    density = _normal if loss is None else _student(loss)
+    total = sum(density(s.standardised, s.std) for s in known)
+    for rows in alone.values():
+        total += _largest(np.concatenate([s.residuals for s in rows]), density, loss is None)
+    count = sum(len(s.time) for s in (*known, *(s for rows in alone.values() for s in rows)))
+    kind = POSTERIOR if posterior else LARGEST
+    return [Likelihood(float(total), float(directions + len(alone)), float(count), kind)]
+
+
+def _normal(e: Array, std: Array) -> float:
+    """log of the density of residuals e std of normal errors, (n,)."""
+    return float(-0.5 * (e @ e + np.log(2.0 * np.pi * std**2).sum()))
+
+
+def _student(loss: RobustLoss) -> Callable[[Array, Array], float]:
+    """The same of errors with the density of Student's t."""
+    c = loss.tuning
+    height = float(gammaln(0.5 * (c + 1.0)) - gammaln(0.5 * c) - 0.5 * np.log(np.pi * c))
+
+    def density(e: Array, std: Array) -> float:
+        return float((height - 0.5 * (c + 1.0) * np.log1p(e**2 / c) - np.log(std)).sum())
+
+    return density
+
+
+def _largest(residuals: Array, density: Callable[[Array, Array], float], normal: bool) -> float:
+    """The largest one over the standard deviation that all have."""
+    rms = float(np.sqrt(np.mean(residuals**2)))
+    if rms == 0.0:
+        return np.inf
+    one = np.ones(len(residuals))
+
+    def at(log_std: float) -> float:
+        std = np.exp(log_std)
+        return density(residuals / std, std * one)
+
+    if normal:
+        return at(np.log(rms))
+    found = minimize_scalar(lambda s: -at(s), (np.log(rms) - 2.0, np.log(rms)), tol=1e-10)
+    return at(float(found.x))
