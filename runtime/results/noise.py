@@ -14,6 +14,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.estimates import Noise
+from kinesym.runtime.results.series import MET
 from kinesym.runtime.results.trajectory import SampleTable, Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 
@@ -24,9 +25,8 @@ _MEDIAN = 0.6744897501960817
 #: A standard deviation is at least this share of the rms of what is measured; where estimates
 #: depend on it, of the rms of its changes: with much larger weights rounding decides.
 _LEAST, _WEIGHED = 1e-9, 1e-6
-#: Share of its size by which what is measured varies if it is constant, and up to which residuals
-#: are rounding.
-_CONSTANT, _MET = 1e-12, 1e-8
+#: Share of its size by which what is measured varies if it is constant.
+_CONSTANT = 1e-12
 #: Share of the samples that must be left when the unknowns have taken theirs.
 _LEFT = 1e-6
 #: Probability below which given standard deviations contradict the residuals.
@@ -210,7 +210,7 @@ def not_told(noise: Sequence[Noise], trials: Sequence[Experiment]) -> list[str]:
                 f"the samples of {each.group} do not change: they tell no std, and intervals mean "
                 f"little; leave {each.group} out, or give std"
             )
-        elif np.isclose(each.std, least, 1e-6, 0.0) or each.std <= _MET * _rms(rows):
+        elif np.isclose(each.std, least, 1e-6, 0.0) or each.std <= MET * _rms(rows):
             found.append(
                 f"the samples of {each.group} are met but for rounding: its std {each.std:.2g} and "
                 "what follows from it are no errors of measurements"

@@ -159,10 +159,13 @@ def test_nothing_is_known_without_convergence(solve, tmp_path):
     fit = solve(trial(), max_iterations=1)
     assert not fit.success and np.isnan(fit.to_pandas()["standard_error"]).all()
     asked = [lambda m=method: fit.intervals(method=m) for method in METHODS]
-    asked += [fit.diagnostics, lambda: fit.interval(K), lambda: fit.report(tmp_path / "a.html")]
-    for ask in asked:
+    for ask in (*asked, fit.diagnostics, lambda: fit.interval(K)):
         with pytest.raises(ValueError, match="there are no standard errors: "):
             ask()
+    with pytest.raises(ValueError, match="no bands without convergence"):
+        fit.bands()
+    text = fit.report(tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "It has not converged" in text and "interval" not in text
 
 
 @WAYS
