@@ -10,13 +10,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.internal.likelihood import log_likelihood
+from kinesym.internal.likelihood import log_likelihood, priors_of_inputs
 from kinesym.internal.population import Numbers, Population
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.likelihood import MARGINAL, Likelihood
+from kinesym.runtime.results.noise import first_std
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.covariance import kkt_at
 from kinesym.runtime.statistics.kkt import Kkt
@@ -28,6 +31,12 @@ from kinesym.symbolic.problem import Problem
 _TOLERANCE = 1e-9
 #: Steps of the differences of likelihoods, and of their gradients, in standard errors.
 _SHORT, _LONG = 1e-2, 3e-2
+#: A standard deviation is at least this share of that of the samples, which count as exact then.
+_EXACT, _SMALL = 1e-4, 1e-2
+_NO_NOISE = (
+    "process noise explains {0} without any noise of its measurement, whose std has gone to "
+    "{1:.2g}; give its std"
+)
 _UNSOLVED = "the trajectories cannot be solved for: {}; change the guess"
 #: Iterations after which a neighbouring problem counts as not solved.
 _ITERATIONS = 300
@@ -54,7 +63,7 @@ class Estimated:
     at a maximum, after so many steps."""
 
     best: Best
-    log_likelihood: float
+    likelihood: Likelihood
     std: dict[str, float]
     priors: Numbers
     uncertainty: Uncertainty
@@ -73,9 +82,9 @@ class Marginal:
     Tucker, the Lagrange function is right to third order there, and the determinants to second.
 
     problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
-    the nonlinear program of other trials and distributions from a near one. population : the random
-    effects, limits : of h. seen : see `log_volume`, at any z. idle : see `kkt_at`. chosen : how
-    IPOPT is to solve.
+    the nonlinear program of other trials and distributions from a near one. seen : see
+    `log_volume`, at any z. population : the random effects, limits : of h. idle : see `kkt_at`.
+    chosen : how IPOPT is to solve.
     """
 
     symbolic: Problem
@@ -103,14 +112,14 @@ class Marginal:
         first = np.maximum(np.abs(start.state.curvature), 2.0 * reach**-2.0)
         made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
         found = minimise(*made)
-        best: Best = found.at.state
+        about, best = self._uncertainty(found), found.at.state
         told = replace(best.found, linear_solver=start.state.found.linear_solver)
         return Estimated(
             best=best._replace(found=told),
-            log_likelihood=-0.5 * found.at.value,
+            likelihood=self._likelihood(found, about),
             std=self._std(found.at.x),
             priors=self.population.numbers(self._spread(found.at.x)),
-            uncertainty=self._uncertainty(found),
+            uncertainty=about,
             converged=found.converged,
             steps=found.steps,
         )
@@ -133,6 +142,7 @@ class Marginal:
         fixed, drawn = list(names[~some.random]), list(names[some.random])
         rows, log = [*fixed, *some.names, *drawn], list(names[layout.owned.log])
         notes = some.alike(h, self.limits[0])
+        notes += self._without_noise(found, held[count:])
         if np.isnan(outer).any():
             notes.append("the likelihood has no maximum that tells all parameters")
         return Uncertainty(
@@ -145,6 +155,30 @@ class Marginal:
             freedoms=some.freedoms,
             notes=notes,
         )
+
+    def _likelihood(self, found: Minimum, about: Uncertainty) -> Likelihood:
+        """That of which x is the maximum; what a bound holds is no unknown but at its edge: an
+        intensity, or a spread, that is like zero."""
+        owned = self.nlp.layout.owned
+        noises = [u.removeprefix("white_") for u in priors_of_inputs(self.symbolic)]
+        strong = {f"sigma_{u}" for u in noises}
+        edges = [name for name, p in zip(owned.names, owned.members, strict=True) if p in strong]
+        edges += self.population.edges
+        return Likelihood(
+            log_likelihood=-0.5 * found.at.value,
+            unknowns=float(len(found.at.x) - len({*about.held} - {*edges})),
+            samples=float(number_of_samples(self.nlp.about, self.trials)),
+            kind=MARGINAL,
+            edges=", ".join(edges),
+        )
+
+    def _without_noise(self, found: Minimum, held: NDArray[np.bool_]) -> list[str]:
+        """Sentences on standard deviations that have gone to zero, or were on their way where
+        rounding has ended the search."""
+        size, std = first_std(self.trials), self._std(found.at.x)
+        small = [not found.converged and std[group] < _SMALL * size[group] for group in self.groups]
+        gone = zip(self.groups, held | np.array(small, dtype=bool), strict=True)
+        return [_NO_NOISE.format(group, std[group]) for group, at in gone if at]
 
     def _left(self, at: Value, which: NDArray[np.intp]) -> Array:
         """The inverse of the curvature in some entries of z, all else following but x."""
@@ -167,9 +201,10 @@ class Marginal:
     @property
     def _bounds(self) -> tuple[Array, Array]:
         low, high = (bound[self._mine] for bound in self.problem.bounds)
-        open_ = np.full(len(self.groups), np.inf)
-        (least, most) = self.limits
-        return np.concatenate([low, least, -open_]), np.concatenate([high, most, open_])
+        size = first_std(self.trials)
+        exact = np.log([_EXACT * size[group] for group in self.groups])
+        (least, most), open_ = self.limits, np.full(len(exact), np.inf)
+        return np.concatenate([low, least, exact]), np.concatenate([high, most, open_])
 
     def _reach(self, x: Array) -> Array:
         """The longest steps: in logarithms 1, of others half their value, or a share of what the
@@ -178,8 +213,9 @@ class Marginal:
         owned, some = self.nlp.layout.owned, self.population
         own = np.concatenate([owned.log[~some.random], np.zeros(len(some.names), dtype=bool)])
         log = np.append(own, np.ones(len(self.groups), dtype=bool))
-        width = np.where(np.isfinite(high - low) & (high > low), 0.1 * (high - low), 1.0)
-        reach = np.where(log, 1.0, np.where(x != 0.0, np.minimum(0.5 * np.abs(x), width), width))
+        wide = np.where(np.isfinite(high - low) & (high > low), 0.1 * (high - low), np.inf)
+        free = np.minimum(np.where(x != 0.0, 0.5 * np.abs(x), np.inf), wide)
+        reach = np.where(log | np.isinf(free), 1.0, free)
         begin = len(self._mine)
         reach[begin : begin + len(some.names)] = some.reach(self._spread(x))
         return reach
@@ -262,7 +298,7 @@ class Marginal:
         aim = nlp.cost(z) + float(multipliers[0] @ off)
         known = [dict[str, float]() for _ in trials]
         drawn = self.population.random, self.population.heights(self._spread(x))
-        made = (self.symbolic, nlp, trials, kkt, aim, known, drawn, self.seen(z))
+        made = (self.symbolic, nlp, trials, kkt, aim, known, self.seen(z), drawn)
         return -2.0 * log_likelihood(*made), kkt
 
     # -- derivatives ----------------------------------------------------------------------------
