@@ -60,7 +60,6 @@ def test_each_trial_has_its_own():
         (lambda: solved(ks.Integral(x)), r"is one of ks.integral\(...\) in boundary"),
         (lambda: solved(ks.integral("x")), "text is not evaluated"),
     ],
-    ids=str,
 )
 def test_bad_input(make, words):
     with pytest.raises((ValueError, TypeError), match=words):
