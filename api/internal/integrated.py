@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.internal.fitted import Fitted
-from kinesym.internal.likelihood import log_likelihood, priors_of_inputs
+from kinesym.internal.likelihood import first_samples, log_likelihood
 from kinesym.internal.marginal import Marginal
 from kinesym.internal.pipeline import with_data
 from kinesym.internal.population import Numbers
@@ -17,12 +17,8 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.results.noise import first_std
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
-
-#: Share of the samples of a trial, and how many per state at least, by which its start is measured.
-_FIRST, _PER_STATE = 0.1, 4
 
 
 class Integrated(Fitted):
@@ -52,7 +48,7 @@ class Integrated(Fitted):
         made = (problem.nlp, problem.trials, problem._kkt(known))
         values = [run.parameters for run in known.trials]
         seen = self.on_grid_of(solution)._seen(known.free_vector)
-        return log_likelihood(self.symbolic, *made, known.objective, values, problem._drawn, seen)
+        return log_likelihood(self.symbolic, *made, known.objective, values, seen, problem._drawn)
 
     def _seen(self, z: Array) -> Array:
         """The Hessian of the first samples, by which the start is measured; see `log_volume`."""
@@ -60,15 +56,7 @@ class Integrated(Fitted):
 
     @cached_property
     def _of_first_samples(self) -> NLP:
-        """Standard deviations that are not known are those of the samples: the unit of volume must
-        not depend on what is to be found. With noise only the first samples tell of the start;
-        later ones would make much of a start that lasts, and so favour little damping. Without it,
-        and of unknown inputs without a prior, all do."""
-        std, least = first_std(self.trials), _PER_STATE * len(self.layout.states)
-        priors = priors_of_inputs(self.symbolic)
-        share = _FIRST if 0 < len(self.symbolic.unknown_inputs) == len(priors) else 1.0
-        first = [trial.with_std(std).begun(share, least) for trial in self.trials]
-        return self._nlp(self._built, first)
+        return self._nlp(self._built, first_samples(self.symbolic, self.layout, self.trials))
 
     @property
     def _drawn(self) -> tuple[NDArray[np.bool_], float]:

@@ -13,6 +13,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.results.noise import first_std
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.likelihood import log_volume
@@ -20,6 +21,8 @@ from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 
 _TAU = 2.0 * np.pi
+#: Share of the samples of a trial, and how many per state at least, by which its start is measured.
+_FIRST, _PER_STATE = 0.1, 4
 
 
 def log_likelihood(
@@ -29,22 +32,21 @@ def log_likelihood(
     kkt: Kkt,
     objective: float,
     values: Sequence[Mapping[str, float]],
-    effects: tuple[NDArray[np.bool_], float],
     seen: Array,
+    effects: tuple[NDArray[np.bool_], float],
 ) -> float:
     """Of the parameters of a solution; see `Collocation.log_likelihood`.
 
-    kkt : the matrix there. objective : its value. values : of all parameters in each trial.
-    effects : which parameter values are random effects, (r,), and -2 log of the heights of the
-    densities of these. seen : see `log_volume`.
+    kkt : the matrix there. objective : its value. values : of all parameters in each trial. seen :
+    see `log_volume`. effects : which parameter values are random effects, (r,), and -2 log of the
+    heights of the densities of these.
     """
     _check_terms(problem)
-    (random, height), prior = effects, priors_of_inputs(problem)
+    (random, height), prior, layout = effects, priors_of_inputs(problem), nlp.layout
     heights = _of_samples(nlp, trials) + _of_prior(prior, trials, values) + height
-    layout = nlp.layout
-    parameters = layout.parameter_offset + np.arange(len(random))
-    drawn = np.append(_noise(layout, list(prior)), parameters[random])
-    volume = log_volume(kkt, parameters[~random], drawn, seen)
+    fixed, effect = (layout.parameter_offset + np.flatnonzero(k) for k in (~random, random))
+    drawn = np.append(_noise(layout, list(prior)), effect)
+    volume = log_volume(kkt, fixed, drawn, seen)
     return volume - 0.5 * (objective + heights)
 
 
@@ -81,6 +83,21 @@ def priors_of_inputs(problem: Problem) -> dict[str, sp.Expr]:
             "between the nodes; write ks.held() for it"
         )
     return found
+
+
+def first_samples(
+    problem: Problem, layout: Layout, trials: Sequence[Experiment]
+) -> list[Experiment]:
+    """The trials with the samples by which states at the start are measured; see `log_volume`.
+
+    With process noise the first ones: later ones tell nothing of the start, and would make much of
+    one that lasts, and so favour little damping. Else, and of unknown inputs without a prior, all.
+    Standard deviations that are not known are those of the samples: the unit of volume must not
+    depend on what is to be found.
+    """
+    std, least = first_std(trials), _PER_STATE * len(layout.states)
+    share = _FIRST if 0 < len(problem.unknown_inputs) == len(priors_of_inputs(problem)) else 1.0
+    return [trial.with_std(std).begun(share, least) for trial in trials]
 
 
 def _noise(layout: Layout, noises: Sequence[str]) -> NDArray[np.intp]:

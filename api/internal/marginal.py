@@ -75,9 +75,9 @@ class Marginal:
     Tucker, the Lagrange function is right to third order there, and the determinants to second.
 
     problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
-    the nonlinear program of other trials and distributions from a near one. population : the random
-    effects, limits : of h. seen : see `log_volume`, at any z. idle : see `kkt_at`. chosen : how
-    IPOPT is to solve.
+    the nonlinear program of other trials and distributions from a near one. seen : see
+    `log_volume`, at any z. population : the random effects, limits : of h. idle : see `kkt_at`.
+    chosen : how IPOPT is to solve.
     """
 
     symbolic: Problem
@@ -281,7 +281,7 @@ class Marginal:
         aim = nlp.cost(z) + float(multipliers[0] @ off)
         known = [dict[str, float]() for _ in trials]
         drawn = self.population.random, self.population.heights(self._spread(x))
-        made = (self.symbolic, nlp, trials, kkt, aim, known, drawn, self.seen(z))
+        made = (self.symbolic, nlp, trials, kkt, aim, known, self.seen(z), drawn)
         return -2.0 * log_likelihood(*made), kkt
 
     # -- derivatives ----------------------------------------------------------------------------

@@ -450,9 +450,16 @@ def test_shooting_finds_the_same():
     ],
 )
 def test_gradients_of_shooting(more, objective):
-    """Adjoint, tangents, residuals; and of what belongs to steps by complex step."""
-    trial = experiment(1, np.sort(np.random.default_rng(1).uniform(0.0, 1.5, 200)))
+    """Adjoint, tangents, residuals; and of what belongs to steps by complex step. The other channel
+    has times of its own that are nodes."""
+    own = np.sort(np.random.default_rng(1).uniform(0.0, 1.5, 200))
+    rows = {
+        x: ks.Signal(own[::4], record(2, own[::4])[0]),
+        "gyro": ks.Signal(own, record(1, own=own)[1]),
+    }
+    trial = ks.Experiment(TIME, measurements=rows, std=STD)
     task = shooting(trial, objective=objective, **more)
+    assert task.trials[0].n_nodes == 201 and list(task.trials[0].timed) == ["gyro"]
     q = task.pack(START)
     adjoint, scale = task.gradient(q), np.abs(task.gradient(q)).max()
     np.testing.assert_allclose(adjoint, task.gradient(q, "forward"), rtol=1e-9, atol=1e-12 * scale)
