@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from kinesym import checks
 from kinesym.internal.diagnose import explain
-from kinesym.internal.fitted import Fitted, multipliers_of
+from kinesym.internal.fitted import multipliers_of
 from kinesym.internal.grid import grid_error
+from kinesym.internal.integrated import Integrated
 from kinesym.internal.refine import no_longer_falls, refined_trials, too_many_nodes
 from kinesym.internal.trajectories import Open, found_trajectory, idle, undetermined
 from kinesym.runtime.arrays import Array
@@ -61,7 +62,7 @@ _NO_MAXIMUM = "the search for the largest likelihood ended without one; change t
 _ROUNDS, _STALLED = 20, 2
 
 
-class Collocation(Fitted):
+class Collocation(Integrated):
     """A nonlinear program made from a model, trials and unknowns.
 
     Parameters
@@ -268,7 +269,7 @@ class Collocation(Fitted):
             noise=noise,
             notes=[*solution.notes, *found.uncertainty.notes],
             uncertainty=[found.uncertainty],
-            likelihood=[self._marginal_likelihood(found)],
+            likelihood=[found.likelihood],
         )
         return self._judged(problem._certified(solution))
 
@@ -280,14 +281,6 @@ class Collocation(Fitted):
             return None
         found = self._without_population()._fitted(z, guess, chosen, progress)
         return found if found.success else None
-
-    def _errors(self, z: Array, known: Solution | None) -> Array:
-        """Standard errors of the parameters in z, (r,), NaN where not known."""
-        found = dict[str, float]()
-        for about in known.uncertainty if known is not None else ():
-            found |= zip(about.names, about.deviations().tolist(), strict=True)
-        names = self.layout.parameters
-        return np.array([found.get(n, np.nan) for n in names]) / self.layout.parameter_slopes(z)
 
     def _until(
         self,

@@ -155,7 +155,8 @@ def _by_collocation(
         nothing = np.zeros(0)
         chosen, limits = SolverOptions({}), (nothing, nothing)
         marginal = drawn._marginal({}, limits, chosen, lambda step: None)
-        score = marginal.estimated(found.free_vector, nothing, []).log_likelihood
+        best = marginal.estimated(found.free_vector, nothing, [])
+        score = best.likelihood.log_likelihood
     return _Answer(found.trials, score, known.refitted, known.predicted)
 
 

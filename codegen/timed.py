@@ -7,7 +7,8 @@ are on the polynomial of the scheme: through the knots, or, where the knots are 
 Equations I, II.7.7). What is known at the stages is on the polynomial through these.
 
 With an unknown delay tau the share is s - tau/h, s that at which the sample was taken, and known
-signals are on the polynomial through the nodes and the stages.
+signals are on the polynomial through the nodes and the stages. Where trajectories follow by steps
+of time, states are on the cubic polynomials with the rates at both nodes.
 """
 
 from __future__ import annotations
@@ -76,12 +77,13 @@ def timed(s: Interval, rates: Rates = ()) -> tuple[list[Square], list[int]]:
     """Residuals of all slots, channel by channel, if the objective has them, and what the model has
     there."""
     problem, squares, values = s.problem, list[Square](), list[int]()
+    kind = _Slot if isinstance(problem.scheme, CollocationScheme) else _Step
     for (name, expression), row in zip(problem.timed.items(), s.slots, strict=True):
         at, y, w, known, falls = (s.nodes(argument) for argument in row)
         names, count = signals_of_slots(problem, name), problem.slots[name]
         for k, share in enumerate(_moved(s, name, at, falls)):
             signals = dict(zip(names, known[k::count], strict=True))
-            lower = _Slot(s, f"{name}.{k}", share, rates).lowering(expression, signals)
+            lower = kind(s, f"{name}.{k}", share, rates).lowering(expression, signals)
             squares += squares_of(s, lower, {name: expression}, [y[k]], [w[k]])
             values.append(lower(expression))
     return squares, values
@@ -208,6 +210,24 @@ class _Slot:
             slope = g.mul(_mixed(g, weights, row), g.inv(s.spans[1]))
             found[x] = s.link(f"rate of {name_of(x)} at {self.label}", slope)
         return [found.get(x, g.zero) for x in s.problem.model.states]
+
+
+class _Step(_Slot):
+    """A place in a step of time."""
+
+    def _states(self, used: set[sp.Basic] | None) -> dict[sp.Basic, int]:
+        s, g, share = self.s, self.s.graph, self.share
+        left = g.sub(share, g.one)
+        both, skew, found = g.mul(share, left), g.add(share, left), dict[sp.Basic, int]()
+        for x, begin, end in zip(s.problem.node_states, *self._knots(), strict=True):
+            if used is not None and x not in used:
+                continue
+            first, last = (rate[x] for rate in self.rates)
+            rise = g.mul(s.h, g.add(g.mul(left, first), g.mul(share, last)))
+            step = g.sub(end, begin)
+            bend = g.mul(both, g.sub(rise, g.mul(skew, step)))
+            found[x] = g.sum([begin, g.mul(share, step), bend])
+        return found
 
 
 def _basis(g: Graph, knots: Sequence[float], share: int) -> list[int]:

@@ -29,14 +29,15 @@ def delayed(
     delays: Mapping[str, sp.Expr],
     unknown: Mapping[str, Unknown],
     known: Sequence[Mapping[str, float]],
-    noisy: bool = False,
+    beside: str = "",
 ) -> Delayed:
     """The trials with delays of sensors, by name.
 
-    known : of each trial, values of parameters. noisy : whether there is process noise. Samples
-    that could show, with any delay within its bounds, what was before the trial or is after it are
-    missing: so the same ones are compared whatever the delay. Raises `ValueError` for an unknown
-    delay without bounds or with process noise, and if no sample is left.
+    known : of each trial, values of parameters. beside : what else is unknown that makes the
+    objective a marginal likelihood, if something is. Samples that could show, with any delay within
+    its bounds, what was before the trial or is after it are missing: so the same ones are compared
+    whatever the delay. Raises `ValueError` for an unknown delay without bounds or beside such
+    things, and if no sample is left.
     """
     measured = {name for trial in trials for name in trial.measured}
     free = {
@@ -44,11 +45,11 @@ def delayed(
         for name, delay in delays.items()
         if name in measured and isinstance(delay, sp.Symbol) and name_of(delay) in unknown
     }
-    if free and noisy:
+    if free and beside:
         raise ValueError(
-            f"the delay of sensor {next(iter(free))} is unknown, and there is process noise, with "
-            "which trajectories bend at the nodes that samples would pass; find the delay without "
-            "noise, then give it as known"
+            f"the delay of sensor {next(iter(free))} is unknown, beside {beside}: a marginal "
+            "likelihood is of samples that stay in their intervals; find the delay without that, "
+            "then give it as known"
         )
     made = []
     for k, (trial, values) in enumerate(zip(trials, known, strict=True)):

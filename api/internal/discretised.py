@@ -19,6 +19,7 @@ from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.delays import delayed
 from kinesym.internal.parameters import (
     checked_unknowns,
+    is_random,
     known_values,
     priors_of,
     without_distribution,
@@ -101,9 +102,9 @@ class Discretised:
             check_index(model, most, f"the scheme {self._scheme.title}")
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
-        late = delayed(
-            given.trials, delays_of(model.outputs), self._unknown, self._known, self._noisy
-        )
+        random = "a distribution to be found" if any(map(is_random, self._unknown.values())) else ""
+        about = (self._unknown, self._known, "process noise" if noise else random)
+        late = delayed(given.trials, delays_of(model.outputs), *about)
         self._gaps = late.gaps
         self.symbolic = symbolic_problem(
             model,

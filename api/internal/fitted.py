@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -16,13 +16,8 @@ from kinesym.internal.bands import Smoothed, slopes_library
 from kinesym.internal.discretised import Discretised
 from kinesym.internal.exchanged import known_of_solution
 from kinesym.internal.inference import CollocationInference, MarginalInference
-from kinesym.internal.likelihood import first_samples, log_likelihood
-from kinesym.internal.marginal import Estimated, Marginal
-from kinesym.internal.pipeline import with_data
-from kinesym.internal.population import Numbers
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved
-from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.ipopt.driver import IpoptProblem, Solved
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.delays import placed
@@ -30,7 +25,7 @@ from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty, nothing_known
 from kinesym.runtime.results.inference import Inference
-from kinesym.runtime.results.likelihood import MARGINAL, Likelihood, likelihood_of
+from kinesym.runtime.results.likelihood import Likelihood, likelihood_of
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -108,40 +103,6 @@ class Fitted(Discretised):
             warnings.warn(f"NaN in the covariance: {words}", stacklevel=2)
         return found.covariance
 
-    def log_likelihood(self, solution: Solution) -> float:
-        """log of the likelihood of the parameters of a solution, all trajectories counted in.
-
-        Unknown inputs with a prior, `Integral(u**2/sigma**2)`, are process noise: white, of the
-        intensity sigma^2, held between the nodes. The objective alone tells how likely the best
-        trajectories are, together with the samples, and prefers parameters with which these are
-        likely, such as a noise that is zero; the likelihood tells how likely the samples are, and
-        is what parameters and sigma are to be chosen by (marginal likelihood). It is that of the
-        Kalman filter where the model is linear, else by Laplace's method: of the curvature at the
-        solution. States at the start that no condition tells, and unknown inputs without a prior,
-        may be anywhere: it is that of a Kalman filter with a diffuse start (Durbin, Koopman 2012,
-        Time Series Analysis by State Space Methods, chapter 5), times sqrt(det X'X), where X is how
-        the first tenth of the samples, in units of their std, depends on the start. Without it the
-        likelihood would depend on the coordinates of the model, and have peaks where parameters
-        hide a part of the start (Francke, Koopman, de Vos 2010, J. Time Series Analysis 31, 407).
-
-        Raises `ValueError` for other objectives, for process noise that is not held, if the
-        solution has not converged, if a bound or an inequality holds there, and if the samples do
-        not tell the start.
-        """
-        problem, known = self._converged(solution, "likelihood")
-        made = (problem.nlp, problem.trials, problem._kkt(known))
-        values = [run.parameters for run in known.trials]
-        seen = self.on_grid_of(solution)._seen(known.free_vector)
-        return log_likelihood(self.symbolic, *made, known.objective, values, problem._drawn, seen)
-
-    def _seen(self, z: Array) -> Array:
-        """The Hessian of the first samples, by which the start is measured; see `log_volume`."""
-        return self._of_first_samples.hessian(z, np.zeros(self.n_constraints), 1.0)
-
-    @cached_property
-    def _of_first_samples(self) -> NLP:
-        return self._nlp(self._built, first_samples(self.symbolic, self.layout, self.trials))
-
     def _converged(self: _Same, solution: Solution, what: str) -> tuple[_Same, Solution]:
         """This problem on the grid, and with the standard deviations, of a solution, and that with
         these; raises `ValueError` if it has not converged, or they are not known."""
@@ -177,7 +138,7 @@ class Fitted(Discretised):
         def inference() -> Inference:
             course = self._smoothed(solution)
             if self._integrated:
-                return MarginalInference(course)
+                return MarginalInference(course, [*solution.uncertainty, known][0])
             return CollocationInference(
                 course=course,
                 problem=self._ipopt(self.nlp),
@@ -223,11 +184,6 @@ class Fitted(Discretised):
         n = len(psi)
         left = n - self._directions if n > self._directions else n
         return float(self.symbolic.objective.least_squares * (psi @ psi) / left / bend.mean())
-
-    @property
-    def _white(self) -> list[str]:
-        """Inputs that are process noise of unit intensity."""
-        return [u for u in self.layout.inputs if self._noisy and u.startswith("white_")]
 
     @property
     def _mixed(self) -> bool:
@@ -288,42 +244,6 @@ class Fitted(Discretised):
             upper_multipliers=upper,
         )
         return problem, known
-
-    @property
-    def _drawn(self) -> tuple[NDArray[np.bool_], float]:
-        """Which parameter values are random effects, and -2 log of the heights of their densities
-        with the distributions that this problem has."""
-        some = self._population
-        return some.random, some.heights(some.entries(self._priors))
-
-    def _marginal(
-        self,
-        std: Mapping[str, float],
-        limits: tuple[Array, Array],
-        chosen: SolverOptions,
-        report: Callable[[Iteration], None],
-    ) -> Marginal:
-        """The likelihood with process noise or random effects as a function of parameters; std : a
-        guess. limits : of what is unknown of distributions."""
-
-        def on(nlp: NLP, trials: Sequence[Experiment], numbers: Numbers) -> NLP:
-            return with_data(nlp, trials, self._known, {**self._priors, **numbers})
-
-        trials = [trial.with_std(std) for trial in self.trials] if std else self.trials
-        return Marginal(
-            symbolic=self.symbolic,
-            nlp=self._nlp(self._built, trials) if std else self.nlp,
-            problem=self._ipopt(self.nlp),
-            trials=self.trials,
-            groups=list(std),
-            on=on,
-            population=self._population,
-            limits=limits,
-            seen=self._seen,
-            idle=[end.place for end in self._ends.values() if not end.determined],
-            chosen=chosen,
-            report=report,
-        )
 
     def _noise(
         self, solution: Solution, kkt: Kkt, used: Mapping[str, float], trials: Sequence[Experiment]
@@ -392,28 +312,10 @@ class Fitted(Discretised):
             return []
         if self._integrated:
             drawn = int(self._population.random.sum())
-            drawn += sum(u in self._white for u in self.layout.inputs) * sum(
-                nodes - 1 for nodes in self.layout.nodes
-            )
+            white = sum(self._noisy and u.startswith("white_") for u in self.layout.inputs)
+            drawn += white * sum(nodes - 1 for nodes in self.layout.nodes)
             return [replace(each, integrated=directions - drawn) for each in solution.likelihood]
         return likelihood_of(runs, self.trials, directions, self._loss, bool(self.symbolic.priors))
-
-    def _marginal_likelihood(self, found: Estimated) -> Likelihood:
-        """That of which the outer unknowns are the maximum."""
-        free = len(found.std) + int((~self._population.random).sum())
-        free += len(self._population.names) - len(found.uncertainty.held)
-        owned, spread = (
-            self.layout.owned,
-            [f"sigma_{u.removeprefix('white_')}" for u in self._white],
-        )
-        names = [n for n, p in zip(owned.names, owned.members, strict=True) if p in spread]
-        return Likelihood(
-            found.log_likelihood,
-            float(free),
-            float(number_of_samples(self._about, self.trials)),
-            MARGINAL,
-            edges=", ".join([*names, *self._population.edges]),
-        )
 
     def _taken(self, solution: Solution) -> dict[str, float]:
         """Degrees of freedom that unknowns take of each channel; none where it is not known."""

@@ -123,6 +123,11 @@ class CollocationInference:
         """See `Inference`."""
         quantity = self._quantity(expression, trial)
         value, slopes, _ = quantity.at(self.best.z[quantity.places])
+        names, begin = self.nlp.layout.parameters, self.nlp.layout.parameter_offset
+        held = begin + np.flatnonzero(np.isin(names, list(self.about.held)))
+        slopes = np.where(np.isin(quantity.places, held), 0.0, slopes)
+        if not slopes.any():
+            return value, 0.0
         try:
             way = self._toward(quantity, slopes)
         except ValueError:  # nothing determines it
@@ -234,10 +239,33 @@ class MarginalInference:
     """Trajectories at parameters of the largest likelihood."""
 
     course: Smoothed
+    about: Uncertainty
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """See `Inference`."""
         return self.course.bands(names)
+
+    def combination(self, expression: Any, trial: int) -> tuple[float, float]:
+        """See `Inference`; of parameters."""
+        found, owned = (
+            combination(expression, self.course.runs[trial]),
+            self.course.nlp.layout.owned,
+        )
+        every, places = list(self.about.names), owned.places(trial).tolist()
+        own = dict(zip(owned.parameters, places, strict=True))
+        value, slopes, _ = found.at(found.values)
+        row = np.zeros(len(every))
+        for (where, name), slope in zip(found.arguments, slopes.tolist(), strict=True):
+            if where != "parameter":
+                raise ValueError(
+                    f"with process noise or random effects an interval is of parameters, and {name}"
+                    " is a state; take fit.bands()"
+                )
+            if name in own:
+                row[every.index(owned.names[own[name]])] += slope
+        used = np.flatnonzero(row)
+        variance = float(row[used] @ self.about.covariance[np.ix_(used, used)] @ row[used])
+        return value, float(np.sqrt(variance)) if variance >= 0.0 else np.nan
 
     def _none(self, *what: Any) -> NoReturn:
         raise ValueError(
@@ -246,4 +274,4 @@ class MarginalInference:
             "likelihood"
         )
 
-    influences = profile = combination = refit = _none
+    influences = profile = refit = _none

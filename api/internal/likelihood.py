@@ -32,22 +32,21 @@ def log_likelihood(
     kkt: Kkt,
     objective: float,
     values: Sequence[Mapping[str, float]],
-    effects: tuple[NDArray[np.bool_], float],
     seen: Array,
+    effects: tuple[NDArray[np.bool_], float],
 ) -> float:
     """Of the parameters of a solution; see `Collocation.log_likelihood`.
 
-    kkt : the matrix there. objective : its value. values : of all parameters in each trial.
-    effects : which parameter values are random effects, (r,), and -2 log of the heights of the
-    densities of these. seen : see `log_volume`.
+    kkt : the matrix there. objective : its value. values : of all parameters in each trial. seen :
+    see `log_volume`. effects : which parameter values are random effects, (r,), and -2 log of the
+    heights of the densities of these.
     """
     _check_terms(problem)
-    (random, height), prior = effects, priors_of_inputs(problem)
+    (random, height), prior, layout = effects, priors_of_inputs(problem), nlp.layout
     heights = _of_samples(nlp, trials) + _of_prior(prior, trials, values) + height
-    layout = nlp.layout
-    parameters = layout.parameter_offset + np.arange(len(random))
-    drawn = np.append(_noise(layout, list(prior)), parameters[random])
-    volume = log_volume(kkt, parameters[~random], drawn, seen)
+    fixed, effect = (layout.parameter_offset + np.flatnonzero(k) for k in (~random, random))
+    drawn = np.append(_noise(layout, list(prior)), effect)
+    volume = log_volume(kkt, fixed, drawn, seen)
     return volume - 0.5 * (objective + heights)
 
 

@@ -10,13 +10,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.internal.likelihood import log_likelihood
+from kinesym.internal.likelihood import log_likelihood, priors_of_inputs
 from kinesym.internal.population import Numbers, Population
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.likelihood import MARGINAL, Likelihood
 from kinesym.runtime.results.noise import first_std
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.covariance import kkt_at
@@ -61,7 +63,7 @@ class Estimated:
     at a maximum, after so many steps."""
 
     best: Best
-    log_likelihood: float
+    likelihood: Likelihood
     std: dict[str, float]
     priors: Numbers
     uncertainty: Uncertainty
@@ -80,9 +82,9 @@ class Marginal:
     Tucker, the Lagrange function is right to third order there, and the determinants to second.
 
     problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
-    the nonlinear program of other trials and distributions from a near one. population : the random
-    effects, limits : of h. seen : see `log_volume`, at any z. idle : see `kkt_at`. chosen : how
-    IPOPT is to solve.
+    the nonlinear program of other trials and distributions from a near one. seen : see
+    `log_volume`, at any z. population : the random effects, limits : of h. idle : see `kkt_at`.
+    chosen : how IPOPT is to solve.
     """
 
     symbolic: Problem
@@ -110,14 +112,14 @@ class Marginal:
         first = np.maximum(np.abs(start.state.curvature), 2.0 * reach**-2.0)
         made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
         found = minimise(*made)
-        best: Best = found.at.state
+        about, best = self._uncertainty(found), found.at.state
         told = replace(best.found, linear_solver=start.state.found.linear_solver)
         return Estimated(
             best=best._replace(found=told),
-            log_likelihood=-0.5 * found.at.value,
+            likelihood=self._likelihood(found, about),
             std=self._std(found.at.x),
             priors=self.population.numbers(self._spread(found.at.x)),
-            uncertainty=self._uncertainty(found),
+            uncertainty=about,
             converged=found.converged,
             steps=found.steps,
         )
@@ -161,6 +163,22 @@ class Marginal:
         small = [not found.converged and std[group] < _SMALL * size[group] for group in self.groups]
         gone = zip(self.groups, held | np.array(small, dtype=bool), strict=True)
         return [_NO_NOISE.format(group, std[group]) for group, at in gone if at]
+
+    def _likelihood(self, found: Minimum, about: Uncertainty) -> Likelihood:
+        """That of which x is the maximum; what a bound holds is no unknown but at its edge: an
+        intensity, or a spread, that is like zero."""
+        owned = self.nlp.layout.owned
+        noises = [u.removeprefix("white_") for u in priors_of_inputs(self.symbolic)]
+        strong = {f"sigma_{u}" for u in noises}
+        edges = [name for name, p in zip(owned.names, owned.members, strict=True) if p in strong]
+        edges += self.population.edges
+        return Likelihood(
+            log_likelihood=-0.5 * found.at.value,
+            unknowns=float(len(found.at.x) - len({*about.held} - {*edges})),
+            samples=float(number_of_samples(self.nlp.about, self.trials)),
+            kind=MARGINAL,
+            edges=", ".join(edges),
+        )
 
     def _left(self, at: Value, which: NDArray[np.intp]) -> Array:
         """The inverse of the curvature in some entries of z, all else following but x."""
@@ -279,7 +297,7 @@ class Marginal:
         aim = nlp.cost(z) + float(multipliers[0] @ off)
         known = [dict[str, float]() for _ in trials]
         drawn = self.population.random, self.population.heights(self._spread(x))
-        made = (self.symbolic, nlp, trials, kkt, aim, known, drawn, self.seen(z))
+        made = (self.symbolic, nlp, trials, kkt, aim, known, self.seen(z), drawn)
         return -2.0 * log_likelihood(*made), kkt
 
     # -- derivatives ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from kinesym.runtime.nlp.owned import Owned
 #: Owners that tell a standard deviation, at least.
 _FEWEST = 3
 #: Share of the standard error of an owner's value below which a standard deviation is like zero.
-_LIKE_ZERO = 1e-3
+_LIKE_ZERO = 1e-2
 
 #: Mean and standard deviation of parameters, or of their logarithms, by name.
 Numbers = Mapping[str, tuple[float, float]]

@@ -16,7 +16,7 @@ from sympy.core.function import AppliedUndef
 from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
-from kinesym.codegen.transcribe import transcribe
+from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.bands import slopes_library
 from kinesym.internal.delays import delayed
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
@@ -51,7 +51,7 @@ from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.stepping.priors import Priors, priors_by_name
 from kinesym.runtime.stepping.simulated import System
 from kinesym.runtime.stepping.simulation import Stepper
-from kinesym.runtime.stepping.smooth_shooting import Residuals, SmoothTrials
+from kinesym.runtime.stepping.smooth_shooting import Evaluated, Residuals, SmoothTrials
 from kinesym.runtime.stepping.unknowns import Unknowns
 from kinesym.runtime.summary import listed as words_of
 from kinesym.symbolic.delayed import delays_of
@@ -86,8 +86,8 @@ def without_hessians(program: Program) -> Program:
 class ShootingArguments:
     """Arguments of `ks.Shooting`, checked. fine : the trials on the grids of the steps. known,
     starts, signals : of each trial known parameters, initial values, NaN where unknown, with
-    whether contacts press, inputs of a hybrid model. free : bounds of the unknown inputs. gaps :
-    sentences on samples that are left out."""
+    whether contacts press, inputs of a hybrid model. free : bounds of the unknown inputs. delays :
+    of sensors, that are unknown; gaps : sentences on samples that are left out for delays."""
 
     model: Model
     trials: Sequence[Experiment]
@@ -103,6 +103,7 @@ class ShootingArguments:
     steps: Steps
     segments: int
     threads: int
+    delays: Mapping[str, sp.Symbol]
     gaps: Sequence[str]
 
     @cached_property
@@ -166,8 +167,7 @@ def shooting_arguments(
         )
     values = known_values(model, asked, {} if known is None else known, listed, more)
     late = delayed(listed, delays_of(model.outputs), asked, values)
-    _check_delays(late.unknown)
-    listed = [_at_nodes(trial, free) for trial in late.trials]
+    listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
     longest = max(trial.n_nodes for trial in listed)
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
     steps = checked_steps(methods, method, *options, most, () if hybrid else methods)
@@ -205,28 +205,29 @@ def shooting_arguments(
         steps=steps,
         segments=segments,
         threads=checks.threads(threads),
+        delays=late.unknown,
         gaps=late.gaps,
     )
 
 
-def _check_delays(unknown: Mapping[str, sp.Symbol]) -> None:
-    """Raise `ValueError` for delays that would move the nodes at which samples are."""
-    for sensor, delay in unknown.items():
+def _at_nodes(
+    trial: Experiment, free: Mapping[str, Any], late: Mapping[str, sp.Symbol], hybrid: bool
+) -> Experiment:
+    """The trial with a node at each sample, at which the simulation then is, but those that are
+    `late` by an unknown delay."""
+    if late and hybrid:
+        sensor, delay = next(iter(late.items()))
         raise ValueError(
-            f"the delay {delay} of sensor {sensor} is unknown, and in shooting the times of what "
-            "samples show are nodes, which do not move; find it by ks.Collocation, or give a value"
+            f"the delay {delay} of sensor {sensor} is unknown, and states of a hybrid model jump "
+            "at events, which its samples would pass; give a value, or use the model without events"
         )
-
-
-def _at_nodes(trial: Experiment, free: Mapping[str, Any]) -> Experiment:
-    """The trial with a node at each sample, at which the simulation then is."""
     if trial.timed and free:
         raise ValueError(
             f"{words_of(trial.timed)} is measured at times of its own, which become nodes in "
             f"shooting, and input {words_of(free)} is unknown at each node; use ks.Collocation, or "
             "measure at the nodes"
         )
-    return trial.with_nodes_at_samples()
+    return trial.with_nodes_at_samples(but=late)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,30 +242,35 @@ class SmoothProgram:
     def trials(self, given: ShootingArguments) -> SmoothTrials:
         """Trials on the grids of the steps."""
         problem, built, method = self.problem, self.built, given.steps.method
-        objective = problem.objective
-        channels = list(problem.measurements) if objective.least_squares else []
+        objective, loss = problem.objective, RobustLoss.of(problem.objective.loss)
+        channels = list(problem.sampled(between=False)) if objective.least_squares else []
+        factor, shared = objective.least_squares or 1.0, (given.known, given.threads)
+        between = bool(problem.slots and objective.least_squares)
 
-        @cache
-        def squares() -> Residuals:
-            symbolic, trials = residual_problem(problem, given.fine)
-            nlp = make_nlp(_residuals(symbolic), trials, given.known, given.threads)
-            return Residuals(nlp, given.fine, channels)
+        def on(fine: Sequence[Experiment]) -> Evaluated:
+            @cache
+            def squares() -> Residuals:
+                symbolic, trials = residual_problem(problem, fine)
+                nlp = make_nlp(_residuals(symbolic), trials, *shared)
+                late = make_nlp(_late(problem), fine, *shared) if between else None
+                return Residuals(nlp, fine, channels, late, factor, loss)
+
+            return Evaluated(make_nlp(built, fine, *shared), squares)
 
         return SmoothTrials(
             given.unknowns,
             given.system,
             given.trials,
-            given.priors(problem.objective.least_squares or 1.0),
-            nlp=make_nlp(built, given.fine, given.known, given.threads),
+            given.priors(factor),
+            on=on,
             stepper=Stepper.of(built, SCHEMES[method].name if method in SCHEMES else method),
-            squares=squares,
             fine=given.fine,
             initial=given.starts,
             substeps=given.steps.substeps,
             measured=bool(objective.least_squares),
             weighted=objective.integrand == 0 and objective.terminal == 0,
-            factor=objective.least_squares or 1.0,
-            loss=RobustLoss.of(objective.loss),
+            factor=factor,
+            loss=loss,
             outputs=partial(slopes_library, problem),
         )
 
@@ -280,6 +286,7 @@ def smooth_program(given: ShootingArguments) -> SmoothProgram:
         given.free,
         EXPLICIT.get(method) or replace(RK4, name=method),
         given.objective,
+        delays=given.delays,
     )
     check_compiler()  # before any long work
     begin = time.perf_counter()
@@ -300,6 +307,12 @@ def _shooting(problem: Problem, measurements: tuple[str, ...], method: str) -> B
 def _residuals(problem: Problem) -> Built:
     """The library of a problem without measurements whose path conditions are residuals."""
     return realise(without_hessians(transcribe(problem)))
+
+
+@lru_cache(maxsize=8)
+def _late(problem: Problem) -> Built:
+    """The library of the residuals of measurements that are between nodes."""
+    return realise(residual_program(replace(problem, measurements=problem.timed)))
 
 
 def warn_of_kinks(system: Model | Hybrid) -> None:

@@ -23,7 +23,8 @@ _QUADRATURE, _END = dynamicsymbols("weight_quadrature weight_end")
 def residual_problem(
     problem: Problem, trials: Sequence[Experiment]
 ) -> tuple[Problem, list[Experiment]]:
-    """A problem whose path conditions are r with objective = sum of r^2 over nodes, and its trials.
+    """A problem whose path conditions are r with objective = sum of r^2 over nodes, and its trials;
+    without measurements that are between nodes.
 
     Measurements, their weights and those of the quadrature become known trajectories. Raises
     `ValueError` if the objective is no sum of squares at the nodes.
@@ -33,7 +34,7 @@ def residual_problem(
     if objective.least_squares:
         if objective.least_squares < 0.0:
             raise ValueError("the measurements enter with a negative factor")
-        for name, modelled in problem.measurements.items():
+        for name, modelled in problem.sampled(between=False).items():
             y, w = dynamicsymbols(f"measured_{name} weight_{name}")
             e = w * (modelled - y)
             r = e if objective.loss is None else objective.loss.root(e)
@@ -52,6 +53,8 @@ def residual_problem(
         problem,
         objective=Objective(),
         measurements={},
+        slots={},
+        delays={},
         path=residuals,
         signals=[*problem.signals, *signals],
     )
@@ -95,7 +98,7 @@ def _with_weights(problem: Problem, trial: Experiment, names: set[str]) -> Exper
     quadrature[1:] += 0.5 * steps
     end[-1] = 1.0
     inputs = {**trial.signals, "weight_quadrature": np.sqrt(quadrature), "weight_end": end}
-    for name in problem.measurements:
+    for name in problem.sampled(between=False):
         inputs[f"measured_{name}"] = inputs[f"weight_{name}"] = np.zeros(trial.n_nodes)
         if name in trial.measurements:
             samples = trial.measurements[name]

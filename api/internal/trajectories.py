@@ -14,9 +14,9 @@ from kinesym.runtime.nlp.collocation import HeldEnd
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
+from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.signals.timed import slots
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.names import name_of
@@ -53,40 +53,8 @@ def found_trajectory(
         measurements={n: y for n, y in trial.measurements.items() if n not in problem.slots},
         std={name: s for name, s in trial.std.items() if name not in problem.slots},
         drawing=model.drawing,
-        samples=_samples(problem, nlp, trial, number, z, parameters),
+        samples=compared(nlp, trial, number, z),
     )
-
-
-def _samples(
-    problem: Problem,
-    nlp: NLP,
-    trial: Experiment,
-    number: int,
-    z: Array,
-    parameters: Mapping[str, float],
-) -> dict[str, Array]:
-    """All measurements at times of their own, as `Trajectory.samples` has them."""
-    values, first, parts = nlp.timed(z, number), 0, list[tuple[Array, ...]]()
-    length = nlp.layout.durations(z)[number] if nlp.layout.free_duration else 1.0
-    for name in problem.timed:
-        count = problem.slots[name]
-        mine, own = values[first : first + count], trial.timed_samples(name)
-        first += count
-        if own is None:
-            continue
-        interval, _ = own.places(trial.grid)
-        time = length * own.shown
-        if name in problem.delays:
-            late = parameters[name_of(problem.delays[name])]
-            time = length * own.times[own.present] - late
-        here, std = own.present, trial.std.get(name, np.full(len(own.values), np.nan))
-        modelled = mine[slots(interval), interval]
-        channel = np.full(len(modelled), name)
-        row = (channel, time, own.values[here], modelled, std[here])
-        parts.append(row)
-    names = ("channel", "time", "measured", "modelled", "std")
-    columns = zip(*parts, strict=True)
-    return {n: np.concatenate(c) for n, c in zip(names, columns, strict=bool(parts))}
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,9 +63,8 @@ def trial_data(
         within[f"y{k}"] = (at_place(samples, place).ravel(), 0, N - 1)
         within[f"w{k}"] = (share * at_place(weights, place).ravel(), 0, N - 1)
     for c, channel in enumerate(about.timed):
-        rows = _timed(channel, trial)
-        names = (f"at{c}", f"ya{c}", f"wa{c}", f"sa{c}", f"da{c}")
-        within |= {n: (row.ravel(), 0, N - 1) for n, row in zip(names, rows, strict=True)}
+        rows = _timed(channel, trial).items()
+        within |= {f"{what}{c}": (row.ravel(), 0, N - 1) for what, row in rows}
     q0, q1 = about.quadrature
     quadrature = np.zeros(N)
     quadrature[:-1] += q0 * steps
@@ -136,13 +135,13 @@ def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
     return y, w
 
 
-def _timed(channel: TimedManifest, trial: Experiment) -> tuple[Array, Array, Array, Array, Array]:
-    """Shares of the interval, samples and weights 1/std^2 in the slots of a measurement at times of
-    its own, (slots, N - 1), and signals there, (signals, slots, N - 1); empty slots have weight
-    0. If the delay is unknown, shares are those without it, and the last is by how much a share
-    falls with it, (slots, N - 1)."""
+def _timed(channel: TimedManifest, trial: Experiment) -> dict[str, Array]:
+    """Of the slots of a measurement at times of its own, (slots, N - 1), as `codegen.timed` calls
+    it: shares "at" of the interval, samples "ya" and weights 1/std^2 "wa", with the weight 0 in
+    empty slots; signals "sa", (signals, slots, N - 1); and when samples were taken, "time". If the
+    delay is unknown, shares are those without it, and "da" is by how much a share falls with it."""
     shape = (channel.slots, trial.n_nodes - 1)
-    shares, y, w, falls = np.zeros((4, *shape))
+    shares, y, w, falls, taken = np.zeros((5, *shape))
     signals = np.zeros((len(channel.signals), *shape))
     own = trial.timed_samples(channel.name)
     if own is not None:
@@ -154,7 +153,7 @@ def _timed(channel: TimedManifest, trial: Experiment) -> tuple[Array, Array, Arr
                 f"than the {channel.slots} of the grid that the problem was made for; make another "
                 "problem on this grid"
             )
-        shares[here], y[here] = share, own.values[own.present]
+        shares[here], y[here], taken[here] = share, own.values[own.present], own.times[own.present]
         w[here] = trial.divisors[channel.name][own.present] ** -2.0
     grid = trial.grid
     times = np.clip((1.0 - shares) * grid[:-1] + shares * grid[1:], grid[0], grid[-1])
@@ -166,7 +165,7 @@ def _timed(channel: TimedManifest, trial: Experiment) -> tuple[Array, Array, Arr
     if own is not None and channel.delay:
         falls[here] = 1.0 / np.diff(grid)[interval]
         shares += own.delay * falls
-    return shares, y, w, signals, falls
+    return {"at": shares, "ya": y, "wa": w, "sa": signals, "da": falls, "time": taken}
 
 
 # -- bounds ---------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.timed import TimedSamples
 from kinesym.runtime.status import Solve
 
-#: How far a sample may lie outside its interval, as a share of that. Polynomials meet at nodes.
-_SLACK = 0.05
+#: How far a sample may lie outside its interval in a solution. Polynomials meet at nodes.
+SLACK = 0.05
 
 #: How far delays may move in a first solve, in mean steps of the grid, and how many solves in turn
 #: there are at most; the distance is doubled as long as it is too short.
@@ -62,10 +62,11 @@ def placed(trials: Sequence[Experiment], delays: Delays) -> list[Experiment]:
     ]
 
 
-def fit(trials: Sequence[Experiment], delays: Delays) -> bool:
-    """Whether with these delays all samples lie in the intervals in which they are placed."""
+def fit(trials: Sequence[Experiment], delays: Delays, slack: float = SLACK) -> bool:
+    """Whether with these delays all samples lie in the intervals in which they are placed, or
+    outside by `slack` as a share of them."""
     return all(
-        _within(own, trial.grid, mine[name])
+        _within(own, trial.grid, mine[name], slack)
         for trial, mine in zip(trials, delays, strict=bool(delays))
         for name, own in trial.timed.items()
         if name in mine
@@ -98,10 +99,10 @@ def settled(
     return [*made[:-1], (made[-1][0], last)]
 
 
-def _within(own: TimedSamples, grid: Array, delay: float) -> bool:
+def _within(own: TimedSamples, grid: Array, delay: float, slack: float) -> bool:
     interval, share = own.places(grid)
     moved = share + (own.delay - delay) / np.diff(grid)[interval]
-    return bool(np.all((moved >= -_SLACK) & (moved <= 1.0 + _SLACK)))
+    return bool(np.all((moved >= -slack) & (moved <= 1.0 + slack)))
 
 
 def _entries(about: CollocationManifest, layout: Layout) -> NDArray[np.bool_]:

@@ -170,15 +170,14 @@ class NLP:
     @cached_property
     def _every_sample(self) -> Samples:
         found = self._called(self._residual_plan, self._residual_plan.n_out, self._anywhere)
-        return all_samples(self.about, self.layout, found[len(found) // 2 :], self._shares)
+        return all_samples(self.about, self.layout, found[len(found) // 2 :], self._taken)
 
     @property
-    def _shares(self) -> list[Array]:
-        """Of each trial, where the slots of measurements at times of their own lie in their
-        intervals, (slots of all, N - 1)."""
-        channels = [f"at{c}" for c in range(len(self.about.timed))]
+    def _taken(self) -> list[Array]:
+        """Of each trial, when samples at times of their own were taken, (slots of all, N - 1)."""
+        channels = [f"time{c}" for c in range(len(self.about.timed))]
         return [
-            np.concatenate([np.zeros(0), *(data["interval", at][0] for at in channels)]).reshape(
+            np.concatenate([np.zeros(0), *(data["interval", c][0] for c in channels)]).reshape(
                 -1, grid.size - 1
             )
             for data, grid in zip(self._data, self.layout.grids, strict=True)
@@ -250,7 +249,7 @@ class NLP:
     def timed(self, z: Array, trial: int) -> Array:
         """What the model has in the slots of measurements at times of their own, (slots of all,
         N - 1)."""
-        count, n = len(self._shares[trial]), self.layout.points(trial, "interval")
+        count, n = len(self._taken[trial]), self.layout.points(trial, "interval")
         values = np.empty((count, n))
         if count:
             place = {(trial, "interval"): rows(count, n)}

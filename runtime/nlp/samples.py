@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,9 @@ from kinesym.runtime.statistics.sandwich import Influence
 @dataclass(frozen=True, eq=False)
 class Samples:
     """Of residuals (modelled - measured)/std, (n,) each, their channel (a number of `channels`),
-    trial, time [s] (a share if durations are unknown; NaN for what has none) and weight, which is
-    share/std^2, the share less than 1 where an interval has several; and for how many samples each
-    stands, fewer for means of neighbours.
+    trial, time [s] when it was taken (a share if durations are unknown; NaN for what has none) and
+    weight, which is share/std^2, the share less than 1 where an interval has several; and for how
+    many samples each stands, fewer for means of neighbours.
 
     Their order: by trial, then intervals, nodes, ends; there by channel; there in time, but for
     what has times of its own. What has the weight zero, as missing samples do, is left out.
@@ -84,6 +85,17 @@ class Samples:
         return found
 
 
+def joined(first: Samples, second: Samples) -> Samples:
+    """Both in turn, of different channels."""
+    moved = second.channel + len(first.channels)
+    rows = zip(_columns(first), (moved, *_columns(second)[1:]), strict=True)
+    return Samples(first.channels + second.channels, *(np.concatenate(pair) for pair in rows))
+
+
+def _columns(s: Samples) -> tuple[Any, ...]:
+    return s.channel, s.trial, s.time, s.weight, s.share, s.counts
+
+
 def stacked(channels: tuple[str, ...], rows: Sequence[tuple[int, int, Array, Array]]) -> Samples:
     """Of rows that each have a channel, a trial, times and weights, every sample for itself."""
     sizes = [len(time) for _, _, time, _ in rows]
@@ -109,12 +121,11 @@ def number_of_samples(about: CollocationManifest, trials: Sequence[Experiment]) 
 
 
 def all_samples(
-    about: CollocationManifest, layout: Layout, weight: Array, shares: Sequence[Array]
+    about: CollocationManifest, layout: Layout, weight: Array, taken: Sequence[Array]
 ) -> Samples:
     """Those of all places that have residuals, the weight zero or not.
 
-    shares : of each trial, where the slots of measurements at times of their own lie in their
-    intervals, (slots of all, N - 1).
+    taken : of each trial, when samples at times of their own were taken, (slots of all, N - 1).
     """
     families = [about.families[f] for f in FAMILIES]
     channels = tuple(dict.fromkeys(name for family in families for name in family.squares))
@@ -127,13 +138,20 @@ def all_samples(
                 if name == "node":
                     time = grid
                 elif name == "interval":
-                    between = len(about.interval_measurements)
-                    places, slot = about.measured_places, k - len(about.measured_places) * between
-                    place = shares[trial][slot] if slot >= 0 else places[k // between][0]
-                    time = (1.0 - place) * grid[:-1] + place * grid[1:]
+                    time = _within(about, grid, k, taken[trial])
                 numbers = (channels.index(label), trial, family.shares[k], family.samples[k])
                 rows.append((*(np.full(n, number) for number in numbers), time))
     columns = list(zip(*rows, strict=True)) or [(np.zeros(0),)] * 5
     channel, of, share, counts, time = (np.concatenate(column) for column in columns)
     where = channel.astype(np.intp), of.astype(np.intp)
     return Samples(channels, *where, time, weight, share, counts)
+
+
+def _within(about: CollocationManifest, grid: Array, k: int, taken: Array) -> Array:
+    """Times of residual k of the intervals, (N - 1,)."""
+    between = len(about.interval_measurements)
+    slot = k - len(about.measured_places) * between
+    if slot >= 0:
+        return np.asarray(taken[slot])
+    place = about.measured_places[k // between][0]
+    return np.asarray((1.0 - place) * grid[:-1] + place * grid[1:])

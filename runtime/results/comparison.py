@@ -21,6 +21,9 @@ from kinesym.runtime.summary import html_table
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Of twice a difference of log L: where a spread is like zero, but not zero.
+_ROUNDING = 1e-2
+
 
 @dataclass(frozen=True)
 class Compared(Likelihood):
@@ -116,7 +119,7 @@ class Comparison(Saved):
         elif more:
             words = " and ".join(more)
             notes.append(f"{words} are zero in {small}, at their edges: p is less than this")
-        if statistic < 0.0:
+        if statistic < -_ROUNDING:
             notes.append(
                 f"{large} explains less than {small}: it does not contain it, or its fit ended in "
                 "a local minimum"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from numbers import Integral
@@ -228,15 +228,19 @@ class Experiment:
         more |= {"duration": self.duration} if self.free_duration else {}
         return Experiment(fine, self.signals, measurements, std, **more)
 
-    def with_nodes_at_samples(self) -> Experiment:
-        """The same trial with further nodes, so that all that is measured is measured at nodes."""
-        if not self.timed:
+    def with_nodes_at_samples(self, but: Collection[str] = ()) -> Experiment:
+        """The same trial with further nodes, so that all that is measured is measured at nodes,
+        `but` channels of these names."""
+        timed = {name: own for name, own in self.timed.items() if name not in but}
+        if not timed:
             return self
-        times = [own.shown for own in self.timed.values()]
+        times = [own.shown for own in timed.values()]
         grid = with_times(self.grid, np.concatenate(times))
         found = self.on_grid(grid)
-        rows, std = dict(found.measurements), {**found.unknown_std, **found.std}
-        for (name, own), at in zip(self.timed.items(), times, strict=True):
+        left = {name: own for name, own in found.timed.items() if name not in timed}
+        rows: dict[str, Any] = {**found.measurements, **left}
+        std = {**found.unknown_std, **found.std}
+        for (name, own), at in zip(timed.items(), times, strict=True):
             k = np.clip(np.searchsorted(grid, at), 1, len(grid) - 1)
             k -= at - grid[k - 1] < grid[k] - at
             rows[name] = np.full(len(grid), np.nan)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import toeplitz
+from scipy.optimize import brentq
 from scipy.signal import lfilter
 
 from kinesym.runtime.arrays import Array
@@ -145,7 +146,8 @@ def _fitted(products: Array, count: int) -> Autoregression:
         score = count * np.log(variance / products[0]) + 2.0 * lag
         if score < least:
             best, left, least = found, variance, score
-    total = float(np.sum(best))
-    if total > _MOST_GROWTH:
-        best = best * (_MOST_GROWTH / total)
+    powers = np.arange(1, len(best) + 1)
+    if float(np.sum(best)) > _MOST_GROWTH:  # nearer to 0 with all roots, so that it stays stable
+        shrink = brentq(lambda root: float(np.sum(best * root**powers)) - _MOST_GROWTH, 0.0, 1.0)
+        best = best * shrink**powers
     return Autoregression(best, left / count)

@@ -18,7 +18,7 @@ _FEW = 150
 #: More random combinations than directions, sides that are solved for at once, numbers in these.
 _MORE, _BLOCK, _NUMBERS = 8, 256, 20_000_000
 #: Numbers in a basis that is asked for; of longer records the fit takes little.
-_SMALL = 5_000_000
+_SMALL = 2_000_000
 #: Of so many variables near a bound it is asked whether it holds them.
 _NEAR = 20
 #: Eigenvalues of the hat matrix below it belong to what a bound holds; see `at_bounds`.

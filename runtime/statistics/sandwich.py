@@ -1,4 +1,19 @@
-"""Covariances that do not assume white residuals of equal variance."""
+"""Covariances that do not assume white residuals of equal variance.
+
+An autoregression of the residuals of each channel turns them into innovations, and its inverse,
+backwards in time, the pull of samples into that of innovations. The products of both, summed over
+channels, are what an instant contributes; their long-run variance is taken by the quadratic
+spectral kernel with the bandwidth that they ask for, for what the autoregression leaves
+(prewhitening: Andrews and Monahan 1992, Econometrica 60, 953; Andrews 1991, Econometrica 59, 817).
+Autoregressions of the products themselves, as there, would depend on how pulls change in time: the
+error is then larger, and with few swings in a record much too small a covariance is found.
+
+The variance that is found is a sum of squares of few innovations where few samples tell a
+parameter, and depends on few coefficients that are estimated too. If the autoregression is right
+and innovations are normal, its mean and its variance are known: by the first it is corrected, the
+second gives its degrees of freedom (Bell and McCaffrey 2002, Survey Methodology 28, 169; Imbens and
+Kolesar 2016, Review of Economics and Statistics 98, 701).
+"""
 
 from __future__ import annotations
 
@@ -16,6 +31,8 @@ from kinesym.runtime.statistics.autoregression import Autoregression, autoregres
 _MOST_GROWTH = 0.97
 #: Fewer instants than this say nothing about correlation in time.
 _FEW = 20
+#: The largest share of the samples that a fit may take where their correlation is asked for.
+_MOST_TAKEN = 1.0 / 3.0
 #: Lags that are looked at, in bandwidths.
 _LAGS = 8.0
 #: Where the fit leaves less than this share of a variance, residuals tell nothing about it.
@@ -81,24 +98,12 @@ def sandwich(
     samples, taken : the number of samples, and of degrees of freedom that unknowns take, by which
     residuals are too small where no basis of what the fit follows is known. correlated : whether
     residuals may be correlated in time, else only of unequal variance (White 1980, Econometrica 48,
-    817).
-
-    With correlation, an autoregression of the residuals of each channel turns them into
-    innovations, and its inverse, backwards in time, the pull of samples into that of innovations.
-    The products of both, summed over channels, are what an instant contributes; their long-run
-    variance is taken by the quadratic spectral kernel with the bandwidth that they ask for, for
-    what the autoregression leaves (prewhitening: Andrews and Monahan 1992, Econometrica 60, 953;
-    Andrews 1991, Econometrica 59, 817). Autoregressions of the products themselves, as there, would
-    depend on how pulls change in time: the error is then larger, and with few swings in a record
-    much too small a covariance is found.
-
-    The variance that is found is a sum of squares of few innovations where few samples tell a
-    parameter, and depends on few coefficients that are estimated too. If the autoregression is
-    right and innovations are normal, its mean and its variance are known: by the first it is
-    corrected, the second gives its degrees of freedom (Bell and McCaffrey 2002, Survey Methodology
-    28, 169; Imbens and Kolesar 2016, Review of Economics and Statistics 98, 701).
+    817). Raises `ValueError` where the fit takes so much that correlation cannot be told.
     """
-    correlated = correlated and max(len(one.time) for one in series) >= _FEW
+    known = all(one.basis is not None for one in series)
+    if known:
+        taken = float(np.sum([np.vdot(one.followed, one.followed) for one in series]))
+    correlated = correlated and _tells_correlation(series, samples, taken)
     white = _whitened(series, correlated)
     instants = _instants(series)
     scores = _by_instant(instants, [w.innovation[:, None] * w.pull for w in white])
@@ -111,18 +116,27 @@ def sandwich(
     power = _by_instant(instants, [w.model.variance * w.pull**2 for w in white])
     whole = np.sum([p.sum(axis=0) for p in power], axis=0)
     whole[whole == 0.0] = 1.0
-    if any(one.basis is None for one in series):
-        kept = np.full(len(size), 1.0 - taken / samples)
-    else:
-        taken = float(np.sum([np.vdot(one.followed, one.followed) for one in series]))
-        kept = 1.0 - _lost(white, instants, weights) / whole
-    kept = np.where(kept > _LEFT, kept, np.nan)
+    lost = _lost(white, instants, weights) / whole if known else np.full(len(size), taken / samples)
+    kept = np.where(lost < 1.0 - _LEFT, 1.0 - lost, np.nan)
     covariance = spread * np.outer(size, size) / np.sqrt(np.outer(kept, kept))
     doubt = _doubt_of_squares(power, weights) / whole**2 + _doubt_of_models(white, whole)
     freedom = 2.0 / np.where((doubt > 0.0) & np.isfinite(kept), doubt, np.nan)
     freedom = np.minimum(freedom, samples - taken)
     order = max(len(w.model.coefficients) for w in white)
     return Robust(covariance, order, bandwidth, freedom)
+
+
+def _tells_correlation(series: Sequence[Influence], samples: float, taken: float) -> bool:
+    """Whether there are enough samples; raises `ValueError` if the fit takes too much of them."""
+    if max(len(one.time) for one in series) < _FEW:
+        return False
+    if taken > _MOST_TAKEN * samples:
+        raise ValueError(
+            f"the fit follows {samples:.0f} samples in {taken:.0f} directions, as with unknown "
+            "inputs: what is left does not tell how errors are correlated; use another method than "
+            "'sandwich'"
+        )
+    return True
 
 
 def _whitened(series: Sequence[Influence], correlated: bool) -> list[_White]:

@@ -13,15 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, diags_array, vstack
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import HELD, LINEAR, Chain, Run
+from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.nlp.samples import Samples, stacked
+from kinesym.runtime.nlp.samples import Samples, joined, stacked
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
+from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.priors import Priors
@@ -41,6 +43,9 @@ from kinesym.runtime.stepping.simulation import (
 from kinesym.runtime.stepping.stages import extended
 from kinesym.runtime.stepping.unknowns import Unknowns
 
+#: By how much samples may leave their steps, as a share of these, before they are placed anew.
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class _TrialLoop:
@@ -54,16 +59,23 @@ class _TrialLoop:
     stages: tuple[Array, Array] | None  # x' and x at the stages of implicit steps
 
 
+class Evaluated(NamedTuple):
+    """An objective as a function of z, and what makes its residuals; that raises `ValueError` if
+    there are none."""
+
+    nlp: NLP
+    squares: Callable[[], Residuals]
+
+
 class SmoothTrials(Simulated):
     """Trials of a smooth model, see `Simulated`.
 
     Parameters
     ----------
-    nlp : the objective as a function of z. stepper : the loops, of the same library. squares :
-    makes the residuals of the objective; raises `ValueError` if there are none.
-    outputs : makes the library of derivatives of outputs, if these have any.
-    trials : as they are given; fine : on the grids of the steps. initial : per trial the initial
-    values by state, NaN where unknown.
+    on : makes the objective as a function of z, of trials on the grids of the steps. stepper : the
+    loops, of the same library. outputs : makes the library of derivatives of outputs, if these have
+    any. trials : as they are given; fine : on the grids of the steps. initial : per trial the
+    initial values by state, NaN where unknown.
     """
 
     def __init__(
@@ -73,9 +85,8 @@ class SmoothTrials(Simulated):
         trials: Sequence[Experiment],
         priors: Priors,
         *,
-        nlp: NLP,
+        on: Callable[[Sequence[Experiment]], Evaluated],
         stepper: Stepper,
-        squares: Callable[[], Residuals],
         fine: Sequence[Experiment],
         initial: Sequence[Mapping[str, float]],
         substeps: int,
@@ -88,9 +99,9 @@ class SmoothTrials(Simulated):
         super().__init__(unknowns, system, trials, priors)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
         self.factor, self.loss = factor, loss
-        self.nlp, self._stepper, self._squares = nlp, stepper, squares
-        self._fine, self._outputs = fine, outputs
-        self._z = np.zeros(nlp.n_variables)
+        self._on, self._stepper, self._fine = on, stepper, fine
+        self.nlp, self._squares = on(fine)
+        self._outputs, self._z = outputs, np.zeros(self.nlp.n_variables)
         about = stepper.about
         self._values = [
             np.array([[known.get(name, 0.0) for name in about.parameters]])
@@ -142,6 +153,10 @@ class SmoothTrials(Simulated):
             start[self._starts] = q[unknowns.starts(k)]
             bounds = q[unknowns.boundaries(k)].reshape(-1, len(start))
             self._march(k, np.vstack([start, bounds]))
+        delays = delays_at(self.nlp.about, self.nlp.layout, self._z)
+        if not fit(self._fine, delays, _ROUNDING):  # whatever was before, J(q) is the same
+            self._fine = placed(self._fine, delays)
+            self.nlp, self._squares = self._on(self._fine)
         return self._z
 
     def _march(self, number: int, starts: Array) -> None:
@@ -214,8 +229,9 @@ class SmoothTrials(Simulated):
             parameters={name: values[name] for name in system.parameters},
             model=system.name,
             measurements=dict(trial.measurements),
-            std=dict(trial.std),
+            std={name: row for name, row in trial.std.items() if name in trial.measurements},
             drawing=system.drawing,
+            samples=compared(self.nlp, fine, number, z),
         )
 
     def largest(self, q: Array) -> list[tuple[Array, Array]]:
@@ -376,12 +392,21 @@ def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
 
 class Residuals:
     """The objective as a sum of squares r(z)^2: path conditions of a problem of their own, the
-    first ones of measured `channels`. trials : with measurements, on the grids of the steps."""
+    first ones of measured `channels`. trials : with measurements, on the grids of the steps. late :
+    residuals of what is measured between nodes, if there are any, factor and loss their part in
+    the objective."""
 
     def __init__(
-        self, nlp: NLP, trials: Sequence[Experiment], channels: Sequence[str] = ()
+        self,
+        nlp: NLP,
+        trials: Sequence[Experiment],
+        channels: Sequence[str],
+        late: NLP | None,
+        factor: float,
+        loss: RobustLoss | None,
     ) -> None:
         self._nlp, self._trials, self._channels = nlp, trials, tuple(channels)
+        self._late, self._root, self._loss = late, np.sqrt(factor), loss
         layout = nlp.layout
         rows = [
             np.arange(
@@ -406,14 +431,25 @@ class Residuals:
                     weight = np.where(there, trial.divisors[name] ** -2.0, 0.0)
                 rows.append((number, k, trial.grid, weight))
             rows += [(-1, k, trial.grid, nothing)] * others
-        return stacked(self._channels, rows)
+        found = stacked(self._channels, rows)
+        return found if self._late is None else joined(found, self._late.samples)
 
     def values(self, z: Array) -> Array:
         """r, all residuals of all trials."""
-        return self._nlp.constraints(z)[self._rows]
+        found = self._nlp.constraints(z)[self._rows]
+        if self._late is None:
+            return found
+        e = self._late.residuals(z)
+        return np.concatenate([found, self._root * (self._loss.root(e) if self._loss else e)])
 
     def jacobian(self, z: Array) -> csr_array:
         """d r/d z."""
         entries = (self._nlp.jacobian(z), self._nlp.jacobian_structure.arrays())
         shape = (self._nlp.n_constraints, self._nlp.n_variables)
-        return coo_array(entries, shape=shape).tocsr()[self._rows]
+        found = coo_array(entries, shape=shape).tocsr()[self._rows]
+        if self._late is None:
+            return found
+        slopes = self._root * self._late.residual_jacobian(z)
+        if self._loss:
+            slopes = diags_array(self._loss.root_slope(self._late.residuals(z))) @ slopes
+        return csr_array(vstack([found, slopes]))

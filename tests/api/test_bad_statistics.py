@@ -179,6 +179,9 @@ def test_at_a_bound(solve):
     for method in METHODS:
         found = fit.intervals(method=method, records=3).table
         assert found["k"].remark == "at a bound" and found["b"].standard_error > 0.0
+    found = fit.parameters.table
+    assert fit.interval(2 * K).remark == "known or at a bound"
+    assert fit.interval(K * B).standard_error == pytest.approx(19.0 * found["b"].standard_error)
     with pytest.raises(ValueError, match="k has no profile: it is at a bound"):
         fit.profile(K)
 

@@ -7,6 +7,7 @@ from scipy.optimize import least_squares
 
 import kinesym as ks
 from kinesym.codegen.interpret import interpret
+from kinesym.internal.shooting_arguments import shooting_program
 from kinesym.runtime.nlp.delays import delays_at, fit
 from kinesym.runtime.results.solution import Solution
 
@@ -116,31 +117,47 @@ def moved(scheme, free, between):
     return problem, z, push
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
-def test_derivatives(case):
-    """Of the cost by complex step of the program, and their derivatives, at what was placed."""
-    problem, z, _ = moved(*case)
-    problem = problem._placed_at(z)
-    kernels = {kernel.name: kernel for kernel in problem.program.kernels}
-    n, none = problem.layout.nodes[0] - 1, np.zeros(problem.n_constraints)
+def assert_exact(kernels, nlp, z):
+    """The gradient of what belongs to intervals by complex step of the program at z, and its
+    derivatives, if there are any, by that of the gradient."""
+    n, none = nlp.layout.nodes[0] - 1, np.zeros(nlp.n_constraints)
 
-    def values(what, z):
-        given = problem.nlp.arguments(0, "interval", what, (z, none, np.ones(1)))
-        return interpret(kernels[f"interval_{what}"], given, n)
+    def given(what, z=z):
+        return nlp.arguments(0, "interval", what, (z, none, np.ones(1)))
 
-    slopes = np.array([np.sum(values("cost", z + 1e-30j * e)).imag / 1e-30 for e in np.eye(len(z))])
-    np.testing.assert_allclose(problem.cost_gradient(z), slopes, rtol=1e-10, atol=1e-10)
-    rows = problem.nlp.about.families["interval"]
+    rows = nlp.about.families["interval"]
     variables = [(name, j) for name, count, _, _ in rows.variables for j in range(count)]
-    given = problem.nlp.arguments(0, "interval", "hessian", (z, none, np.ones(1)))
-    second = dict(zip(zip(*rows.hessian, strict=True), values("hessian", z), strict=True))
+    slopes = interpret(kernels["gradient"], given("gradient"), n)
+    first = dict(zip(rows.gradient, slopes, strict=True))
+    second = {}
+    if "hessian" in kernels:
+        entries = interpret(kernels["hessian"], given("hessian"), n)
+        second = dict(zip(zip(*rows.hessian, strict=True), entries, strict=True))
     for j, (name, place) in enumerate(variables):
-        shifted = {a: np.array(row, dtype=complex) for a, row in given.items()}
+        shifted = {a: np.array(row, dtype=complex) for a, row in given("gradient").items()}
+        if name not in shifted:
+            assert j not in first
+            continue
         shifted[name][place] += 1e-30j
-        gradient = interpret(kernels["interval_gradient"], shifted, n).imag / 1e-30
-        for i, row in zip(rows.gradient, gradient, strict=True):
+        slope = interpret(kernels["cost"], shifted, n)[0].imag / 1e-30
+        np.testing.assert_allclose(first.get(j, 0.0 * slope), slope, rtol=1e-10, atol=1e-9)
+        bends = interpret(kernels["gradient"], shifted, n).imag / 1e-30
+        for i, row in zip(rows.gradient, bends if second else (), strict=bool(second)):
             entry = second.get((min(i, j), max(i, j)), np.zeros(n))
             np.testing.assert_allclose(entry, row, rtol=1e-10, atol=1e-9)
+
+
+def of_intervals(program):
+    """Kernels of the intervals by what they compute."""
+    names = {kernel.name: kernel for kernel in program.kernels}
+    return {name[9:]: kernel for name, kernel in names.items() if name.startswith("interval_")}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_derivatives(case):
+    """Of all kinds of schemes, also by a delay on a logarithmic scale."""
+    problem, z, _ = moved(*case)
+    assert_exact(of_intervals(problem.program), problem._placed_at(z).nlp, z)
 
 
 @pytest.mark.parametrize("case", CASES[:2], ids=lambda case: case[0])
@@ -369,9 +386,106 @@ def test_delays_that_are_none(arguments, words):
 
 
 def test_what_cannot_move():
-    trial = experiment(0)
-    with pytest.raises(ValueError, match="delay tau of sensor gyro is unknown, and in shooting"):
-        ks.Shooting(MODEL, trial, UNKNOWN, sensors=LATE, initial={x: 1.0, v: 0.0})
+    trial, start = experiment(0), {"initial": {x: 1.0, v: 0.0}}
+    bouncing = ks.hybrid.Hybrid(
+        MODEL, events=[ks.hybrid.Event("bounce", x + 2, direction=-1, resets={v: -v})]
+    )
+    with pytest.raises(ValueError, match="delay tau of sensor gyro is unknown, and states of a hy"):
+        ks.Shooting(bouncing, trial, UNKNOWN, sensors=LATE, **start)
     pushed = ks.Experiment(TIME, measurements=dict(trial.measured), std=STD)
-    with pytest.raises(ValueError, match="delay of sensor gyro is unknown, and there is process"):
+    with pytest.raises(ValueError, match="delay of sensor gyro is unknown, beside process noise"):
         ks.Collocation(driven(), pushed, UNKNOWN, sensors=LATE, noise={F: (0.01, 1.0)})
+    drawn = {**UNKNOWN, b: ks.per_trial(ks.normal(None, None))}
+    with pytest.raises(ValueError, match="delay of sensor gyro is unknown, beside a distribution"):
+        collocation([trial, trial], unknown=drawn)
+    with pytest.raises(ValueError, match="gyro is measured at times of its own, which become"):
+        given = {"sensors": LATE, "known": {b: 0.0}, "unknown_inputs": {F: None}}
+        ks.Shooting(driven(), pushed, {tau: (0, 0.1), k: None, c: None}, **given, **start)
+
+
+# -- shooting ---------------------------------------------------------------------------------
+
+
+def shooting(trials, **more):
+    given = {"unknown": UNKNOWN, "sensors": LATE, "initial": {x: None, v: None}, **more}
+    return ks.Shooting(MODEL, trials, **given)
+
+
+START = {**GUESS, b: 0.0, x: 1.0, v: 0.1}
+
+
+def test_shooting_finds_the_same():
+    """By all optimisers, with the errors of the closed form; a profile, other records."""
+    trial = experiment(0)
+    task, (expected, errors) = shooting(trial), by_closed_form(trial)
+    for optimizer in ("bfgs", "least-squares", "ipopt"):
+        found = task.solve(START, optimizer)
+        assert found.success
+        np.testing.assert_allclose(list(found.parameters.values()), expected[:4], rtol=1e-5)
+    row = found.parameters.table["tau"]
+    names = ("k", "c", "b", "tau")
+    spread = [found.parameters.table[name].standard_error for name in names]
+    np.testing.assert_allclose(spread, errors[:4], rtol=1e-4)
+    assert [note for note in found.notes if note.startswith("10 samples of gyro count as missing")]
+    run = found.trials[0]
+    np.testing.assert_allclose(run.timed["gyro"].time, TIME[10:] - row.value, atol=1e-12)
+    parts = np.concatenate(list(run.residuals().values()))
+    assert parts @ parts == pytest.approx(found.objective, rel=1e-9)
+    profile = found.profile("tau")
+    np.testing.assert_allclose([profile.low, profile.high], [row.low, row.high], rtol=1e-3)
+    assert found.bootstrap(records=3, seed=0).failed == 0
+    both = [found, collocation(trial).solve(guess=GUESS)]
+    robust = [each.intervals(method="sandwich").table["tau"].standard_error for each in both]
+    assert robust[0] == pytest.approx(robust[1], rel=5e-3)  # samples are of the same instants
+    with pytest.raises(ValueError, match="no continuous adjoint of sensors with an unknown delay"):
+        task.gradient(START, "continuous-adjoint")
+
+
+@pytest.mark.parametrize(
+    ("more", "objective"),
+    [
+        ({}, None),
+        ({"segments": 3, "substeps": 2}, None),
+        ({"method": "radau-3"}, ks.LeastSquares(loss="pseudo-huber")),
+    ],
+)
+def test_gradients_of_shooting(more, objective):
+    """Adjoint, tangents, residuals; and of what belongs to steps by complex step. The other channel
+    has times of its own that are nodes."""
+    own = np.sort(np.random.default_rng(1).uniform(0.0, 1.5, 200))
+    rows = {
+        x: ks.Signal(own[::4], record(2, own[::4])[0]),
+        "gyro": ks.Signal(own, record(1, own=own)[1]),
+    }
+    trial = ks.Experiment(TIME, measurements=rows, std=STD)
+    task = shooting(trial, objective=objective, **more)
+    assert task.trials[0].n_nodes == 201 and list(task.trials[0].timed) == ["gyro"]
+    q = task.pack(START)
+    adjoint, scale = task.gradient(q), np.abs(task.gradient(q)).max()
+    np.testing.assert_allclose(adjoint, task.gradient(q, "forward"), rtol=1e-9, atol=1e-12 * scale)
+    r = task.residuals(q)
+    assert r @ r == pytest.approx(task.cost(q), rel=1e-12)
+    np.testing.assert_allclose(
+        adjoint, 2.0 * r @ task.residual_jacobian(q), rtol=1e-9, atol=1e-12 * scale
+    )
+    steps = 1e-5 * np.eye(len(q))[:4]
+    ways = [(task.cost(q + e) - task.cost(q - e)) / 2e-5 for e in steps]
+    np.testing.assert_allclose(adjoint[:4], ways, rtol=1e-5, atol=1e-6 * scale)
+    program = shooting_program(task.symbolic, more.get("method", "rk4"))
+    rng, nlp = np.random.default_rng(0), task._trials.nlp
+    assert_exact(of_intervals(program), nlp, rng.uniform(0.5, 1.5, nlp.n_variables))
+
+
+def test_shooting_with_an_input_and_that_channel_alone():
+    """The input is on straight lines; nothing else is measured."""
+    push = ks.Signal(TIME, np.sin(5 * TIME))
+    start, values = {x: 0.3, v: 0.0}, {k: 40.0, c: 0.3}
+    dense = np.linspace(0.0, 1.5, 1501)
+    run = ks.simulate(driven(), dense, start, values, {F: push}, method="dormand-prince")
+    shown = run["v"] + 0.2 * run.inputs["F"]
+    y = np.interp(TIME - 0.042, dense, shown)
+    trial = ks.Experiment(TIME, {F: push}, {"load": y}, {"load": 0.01})
+    given = {"known": values, "sensors": {"load": ks.sensor(v + F / 5, delay=tau)}}
+    unknown = {tau: (0.0, 0.1)}
+    fitted = ks.Shooting(driven(), trial, unknown, **given, initial=start).solve({tau: 0.01})
+    assert fitted.parameters["tau"] == pytest.approx(0.042, abs=2e-6)

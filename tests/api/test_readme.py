@@ -52,7 +52,9 @@ EXPECTED = {
         closely(said["fit"].parameters["k"], 12.0, 0.02),
         closely(said["fit"].parameters["b[s03]"], 0.32, 0.005),
         said["profile"].low < 12.0 < said["profile"].high,
-        Path("swings.html").exists() and Path("swings_pictures").is_dir(),
+        1.3 < said["drawn"].parameters["factor(b)"] < 1.7,
+        said["models"].best == "one each",
+        Path("swings.html").exists() and Path("profile.png").exists(),
     ],
     "simulation": lambda said: [
         said["runs"]["theta"].shape == (1000, 5000),

@@ -60,3 +60,12 @@ def test_white_noise_has_none():
     [found] = autoregressions({4: [e]}, {4: [np.zeros((1000, 1))]}).values()
     assert len(found.coefficients) == 0
     assert found.variance == pytest.approx(np.mean(e**2))
+
+
+def test_near_a_unit_root_it_stays_stable():
+    """Sums of sums of white noise: three roots near 1, which are moved inwards together."""
+    e = np.cumsum(np.cumsum(np.cumsum(np.random.default_rng(0).standard_normal(400))))
+    [found] = autoregressions({0: [e]}, {0: [np.zeros((400, 1))]}).values()
+    assert found.coefficients.sum() <= 0.97 + 1e-12
+    assert np.abs(np.roots(found.filter)).max() < 1.0
+    assert np.abs(found.gathered(np.eye(1, 4000)[0][::-1])).max() < 1e3

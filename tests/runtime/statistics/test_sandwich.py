@@ -180,6 +180,13 @@ def test_closed_form_of_what_the_fit_takes():
     assert found.freedom == pytest.approx((pull**2).sum(axis=0) ** 2 / (pull**4).sum(axis=0))
 
 
+def test_a_fit_that_follows_most():
+    """An input that is measured and unknown has as many directions as samples."""
+    series = influences(np.ones((60, 1)), np.ones(60))
+    with pytest.raises(ValueError, match="60 samples in 25 directions, as with unknown inputs"):
+        sandwich(series, 60, 25.0)
+
+
 @pytest.mark.parametrize("known", [False, True])
 def test_what_residuals_do_not_tell(known):
     """As many unknowns as samples; one that follows a sample of its own."""
@@ -189,7 +196,7 @@ def test_what_residuals_do_not_tell(known):
     series = influences(X @ np.linalg.inv(X.T @ X), rng.standard_normal(30), basis=basis)
     rounding = 1e-15 * rng.standard_normal(30)
     every = influences(np.eye(30), rounding, basis=np.eye(30) if known else None)
-    found = sandwich(every, 30, 30.0)
+    found = sandwich(every, 30, 30.0, correlated=False)
     assert np.isnan(found.covariance).all() and np.isnan(found.freedom).all()
     found = sandwich(series, 30, 2.0, correlated=False)
     assert np.isfinite(found.freedom[1])
