@@ -156,14 +156,6 @@ class Marginal:
             notes=notes,
         )
 
-    def _without_noise(self, found: Minimum, held: NDArray[np.bool_]) -> list[str]:
-        """Sentences on standard deviations that have gone to zero, or were on their way where
-        rounding has ended the search."""
-        size, std = first_std(self.trials), self._std(found.at.x)
-        small = [not found.converged and std[group] < _SMALL * size[group] for group in self.groups]
-        gone = zip(self.groups, held | np.array(small, dtype=bool), strict=True)
-        return [_NO_NOISE.format(group, std[group]) for group, at in gone if at]
-
     def _likelihood(self, found: Minimum, about: Uncertainty) -> Likelihood:
         """That of which x is the maximum; what a bound holds is no unknown but at its edge: an
         intensity, or a spread, that is like zero."""
@@ -179,6 +171,14 @@ class Marginal:
             kind=MARGINAL,
             edges=", ".join(edges),
         )
+
+    def _without_noise(self, found: Minimum, held: NDArray[np.bool_]) -> list[str]:
+        """Sentences on standard deviations that have gone to zero, or were on their way where
+        rounding has ended the search."""
+        size, std = first_std(self.trials), self._std(found.at.x)
+        small = [not found.converged and std[group] < _SMALL * size[group] for group in self.groups]
+        gone = zip(self.groups, held | np.array(small, dtype=bool), strict=True)
+        return [_NO_NOISE.format(group, std[group]) for group, at in gone if at]
 
     def _left(self, at: Value, which: NDArray[np.intp]) -> Array:
         """The inverse of the curvature in some entries of z, all else following but x."""
@@ -213,8 +213,9 @@ class Marginal:
         owned, some = self.nlp.layout.owned, self.population
         own = np.concatenate([owned.log[~some.random], np.zeros(len(some.names), dtype=bool)])
         log = np.append(own, np.ones(len(self.groups), dtype=bool))
-        width = np.where(np.isfinite(high - low) & (high > low), 0.1 * (high - low), 1.0)
-        reach = np.where(log, 1.0, np.where(x != 0.0, np.minimum(0.5 * np.abs(x), width), width))
+        wide = np.where(np.isfinite(high - low) & (high > low), 0.1 * (high - low), np.inf)
+        free = np.minimum(np.where(x != 0.0, 0.5 * np.abs(x), np.inf), wide)
+        reach = np.where(log | np.isinf(free), 1.0, free)
         begin = len(self._mine)
         reach[begin : begin + len(some.names)] = some.reach(self._spread(x))
         return reach

@@ -75,8 +75,8 @@ def autoregressions(
     of other criteria, which find the right one where there is one, leave more of a slow part of it
     (Shibata 1980, Annals of Statistics 8, 147).
 
-    bases : rows that belong to these of an orthonormal basis Q of what the fit follows, (n, m): it
-    leaves e^ = (1 - Q Q') e. Sums of products of e^ are smaller than those of e by what follows
+    bases : rows (n, m) that belong to these of Q, the hat matrix being Q Q': the fit leaves e^ =
+    (1 - Q Q') e. Sums of products of e^ are smaller than those of e by what follows
     from Q and the covariance of e; this is added, with the covariance that the last autoregression
     means, until both agree (Worsley et al. 2002, NeuroImage 15, appendix A.3, where the covariance
     ends after a few lags). The fit takes most where slow swings are most of the noise: left as they
@@ -146,8 +146,8 @@ def _fitted(products: Array, count: int) -> Autoregression:
         score = count * np.log(variance / products[0]) + 2.0 * lag
         if score < least:
             best, left, least = found, variance, score
-    powers = np.arange(1, len(best) + 1)
     if float(np.sum(best)) > _MOST_GROWTH:  # nearer to 0 with all roots, so that it stays stable
+        powers = np.arange(1, len(best) + 1)
         shrink = brentq(lambda root: float(np.sum(best * root**powers)) - _MOST_GROWTH, 0.0, 1.0)
         best = best * shrink**powers
     return Autoregression(best, left / count)
