@@ -248,7 +248,8 @@ class _InTime:
 
     @property
     def log_determinant(self) -> float:
-        return self._factors.log_determinant
+        """By better pivots: these save three digits of its differences between parameters."""
+        return self._strict.log_determinant
 
     @property
     def negative(self) -> int | None:
