@@ -71,7 +71,7 @@ class Collocation(Integrated):
     trials : an `Experiment`, several that share the unknown parameters, or `Phases` of one motion.
     unknown : parameters to be found, with bounds (low, high); None for free; a value per subject or
         trial, a prior, or a logarithmic scale by `per`, `per_trial`, `normal`, `lognormal`,
-        `log_scale`.
+        `log_scale`; with `per` and an unknown mean or spread of `normal` a random effect.
     known : values of the other parameters; the model's values where not given; what differs between
         trials stands in `Experiment(parameters=...)`.
     scheme : Radau IIA "radau-1" ("backward-euler"), "radau-3", "radau-5"; Gauss "gauss-2"
@@ -250,7 +250,7 @@ class Collocation(Integrated):
             known = self._of_each_owner(z, guess, chosen, progress)
             z = z if known is None else known.free_vector
         if known is not None:
-            std |= {group: s for group, s in known.estimated_std.items() if s > 0.0}
+            std |= {g: s for g, s in known.estimated_std.items() if s > 0.0 and g in std}
         h, limits = some.start(self.layout.parameter_values(z), self._errors(z, known))
         if known is not None and set(some.names) <= set(known.parameters):
             h = np.clip(some.from_natural(known.parameters), *limits)

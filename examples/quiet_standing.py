@@ -21,7 +21,9 @@ import kinesym as ks
 
 GRAVITY = 9.81
 NOISE_STEP = 0.1  # s: x has unit variance per such step
-SIGMA = 5e-4  # m: what the model need not explain of the centre of pressure
+#: m: what the model need not explain of the centre of pressure. Left open it would go to zero: the
+#: disturbance can explain all of it.
+SIGMA = 5e-4
 
 
 def load(trial="BDS00001"):

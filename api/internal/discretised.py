@@ -138,7 +138,7 @@ class Discretised:
         self._start: Solution | None = None
         self.nlp = self._nlp(self._built, trials)
         self.layout = self.nlp.layout
-        self._population = population(self._unknown, self.layout.owned)
+        self._population = population(self._unknown, self.layout.owned, self._intensities)
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
@@ -160,6 +160,12 @@ class Discretised:
                     "it has no value: what is measured there, or asked of the end, depends on it; "
                     "make the last sample NaN"
                 )
+
+    @property
+    def _intensities(self) -> list[str]:
+        """Parameters that are intensities of process noise."""
+        noises = (u.removeprefix("white_") for u in self.layout.inputs if u.startswith("white_"))
+        return [f"sigma_{u}" for u in noises if self._noisy]
 
     def _on(self: _Same, trials: Sequence[Experiment]) -> _Same:
         """The same problem, and library, with the trials on other grids."""

@@ -312,8 +312,7 @@ class Fitted(Discretised):
             return []
         if self._integrated:
             drawn = int(self._population.random.sum())
-            white = sum(self._noisy and u.startswith("white_") for u in self.layout.inputs)
-            drawn += white * sum(nodes - 1 for nodes in self.layout.nodes)
+            drawn += len(self._intensities) * sum(nodes - 1 for nodes in self.layout.nodes)
             return [replace(each, integrated=directions - drawn) for each in solution.likelihood]
         return likelihood_of(runs, self.trials, directions, self._loss, bool(self.symbolic.priors))
 

@@ -19,6 +19,7 @@ from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.likelihood import MARGINAL, Likelihood
+from kinesym.runtime.results.noise import first_std
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.covariance import kkt_at
 from kinesym.runtime.statistics.kkt import Kkt
@@ -30,6 +31,12 @@ from kinesym.symbolic.problem import Problem
 _TOLERANCE = 1e-9
 #: Steps of the differences of likelihoods, and of their gradients, in standard errors.
 _SHORT, _LONG = 1e-2, 3e-2
+#: A standard deviation is at least this share of that of the samples, which count as exact then.
+_EXACT, _SMALL = 1e-4, 1e-2
+_NO_NOISE = (
+    "process noise explains {0} without any noise of its measurement, whose std has gone to "
+    "{1:.2g}; give its std"
+)
 _UNSOLVED = "the trajectories cannot be solved for: {}; change the guess"
 #: Iterations after which a neighbouring problem counts as not solved.
 _ITERATIONS = 300
@@ -135,6 +142,7 @@ class Marginal:
         fixed, drawn = list(names[~some.random]), list(names[some.random])
         rows, log = [*fixed, *some.names, *drawn], list(names[layout.owned.log])
         notes = some.alike(h, self.limits[0])
+        notes += self._without_noise(found, held[count:])
         if np.isnan(outer).any():
             notes.append("the likelihood has no maximum that tells all parameters")
         return Uncertainty(
@@ -164,6 +172,14 @@ class Marginal:
             edges=", ".join(edges),
         )
 
+    def _without_noise(self, found: Minimum, held: NDArray[np.bool_]) -> list[str]:
+        """Sentences on standard deviations that have gone to zero, or were on their way where
+        rounding has ended the search."""
+        size, std = first_std(self.trials), self._std(found.at.x)
+        small = [not found.converged and std[group] < _SMALL * size[group] for group in self.groups]
+        gone = zip(self.groups, held | np.array(small, dtype=bool), strict=True)
+        return [_NO_NOISE.format(group, std[group]) for group, at in gone if at]
+
     def _left(self, at: Value, which: NDArray[np.intp]) -> Array:
         """The inverse of the curvature in some entries of z, all else following but x."""
         best: Best = at.state
@@ -185,9 +201,10 @@ class Marginal:
     @property
     def _bounds(self) -> tuple[Array, Array]:
         low, high = (bound[self._mine] for bound in self.problem.bounds)
-        open_ = np.full(len(self.groups), np.inf)
-        (least, most) = self.limits
-        return np.concatenate([low, least, -open_]), np.concatenate([high, most, open_])
+        size = first_std(self.trials)
+        exact = np.log([_EXACT * size[group] for group in self.groups])
+        (least, most), open_ = self.limits, np.full(len(exact), np.inf)
+        return np.concatenate([low, least, exact]), np.concatenate([high, most, open_])
 
     def _reach(self, x: Array) -> Array:
         """The longest steps: in logarithms 1, of others half their value, or a share of what the
@@ -196,8 +213,9 @@ class Marginal:
         owned, some = self.nlp.layout.owned, self.population
         own = np.concatenate([owned.log[~some.random], np.zeros(len(some.names), dtype=bool)])
         log = np.append(own, np.ones(len(self.groups), dtype=bool))
-        width = np.where(np.isfinite(high - low) & (high > low), 0.1 * (high - low), 1.0)
-        reach = np.where(log, 1.0, np.where(x != 0.0, np.minimum(0.5 * np.abs(x), width), width))
+        wide = np.where(np.isfinite(high - low) & (high > low), 0.1 * (high - low), np.inf)
+        free = np.minimum(np.where(x != 0.0, 0.5 * np.abs(x), np.inf), wide)
+        reach = np.where(log | np.isinf(free), 1.0, free)
         begin = len(self._mine)
         reach[begin : begin + len(some.names)] = some.reach(self._spread(x))
         return reach

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +78,11 @@ class Population:
         return np.array([what == "sd" for _, what in self._entries], dtype=bool)
 
     @property
+    def _logs(self) -> NDArray[np.bool_]:
+        """Which are about a logarithm."""
+        return np.array([effect.log for effect, _ in self._entries], dtype=bool)
+
+    @property
     def edges(self) -> list[str]:
         """Names of spreads."""
         return [name for name, spread in zip(self.names, self.spreads, strict=True) if spread]
@@ -122,23 +127,20 @@ class Population:
 
     def natural(self, h: Array) -> Array:
         """What the user calls them: means or medians, standard deviations or factors."""
-        found = np.where(self.spreads, np.exp(h), h)
-        log = np.array([effect.log for effect, _ in self._entries], dtype=bool)
-        return np.where(log, np.exp(found), found)
+        found = _exp(h, self.spreads)
+        return _exp(found, self._logs)
 
     def from_natural(self, values: Mapping[str, float]) -> Array:
         """h from these, by name."""
         found = np.array([values[name] for name in self.names])
-        log = np.array([effect.log for effect, _ in self._entries], dtype=bool)
-        found[log] = np.log(found[log])
+        found[self._logs] = np.log(found[self._logs])
         found[self.spreads] = np.log(found[self.spreads])
         return found
 
     def slopes(self, h: Array) -> Array:
         """Derivatives of `natural` by h."""
-        inner = np.where(self.spreads, np.exp(h), 1.0)
-        log = np.array([effect.log for effect, _ in self._entries], dtype=bool)
-        return np.where(log, inner * self.natural(h), inner)
+        inner = np.where(self.spreads, _exp(h, self.spreads), 1.0)
+        return np.where(self._logs, inner * self.natural(h), inner)
 
     def start(self, values: Array, errors: Array) -> tuple[Array, tuple[Array, Array]]:
         """h and its bounds from values of all parameters, as z has them, (r,), that were found
@@ -153,7 +155,7 @@ class Population:
             if what == "sd":
                 known = error[np.isfinite(error) & (error > 0.0)]
                 least = _LIKE_ZERO * (float(np.median(known)) if len(known) else size)
-                below, above = float(np.log(max(below, least))), float(np.log(above))
+                below, above = float(np.log(max(below, min(least, above)))), float(np.log(above))
             begin = float(np.log(size) if what == "sd" else own.mean())
             h.append(min(max(begin, below), above))
             low.append(below)
@@ -200,13 +202,24 @@ class Population:
         return found
 
 
-def population(unknown: Mapping[str, Unknown], owned: Owned) -> Population:
-    """The random effects of a problem. Raises `ValueError` where too few owners tell a spread."""
+def _exp(values: Array, which: NDArray[np.bool_]) -> Array:
+    """Values, (n,), exponentials of some of them."""
+    found = values.copy()
+    found[which] = np.exp(values[which])
+    return found
+
+
+def population(
+    unknown: Mapping[str, Unknown], owned: Owned, intensities: Collection[str] = ()
+) -> Population:
+    """The random effects of a problem, of which intensities of noise are none: the best ones of
+    these with the best noise mean nothing. Raises `ValueError` where too few owners tell a spread.
+    """
     if not any(is_random(p) for p in unknown.values()):
         return Population((), len(owned.names))
     effects = []
     for name, p in unknown.items():
-        if p.prior is None or not p.label:
+        if p.prior is None or not p.label or name in intensities:
             continue
         places = np.flatnonzero(np.array(owned.members) == name)
         if "sd" in p.prior.unknown and len(places) < _FEWEST:

@@ -41,6 +41,15 @@ class Band(ByName, Saved):
         """Names of the trajectories."""
         return list(self.deviation)
 
+    def samples_of(self, name: str) -> tuple[Array, Array]:
+        """Times and samples of a trajectory that is measured; none of others."""
+        if name in self.measurements:
+            return self.time, self.measurements[name]
+        if not self.samples:
+            return np.zeros(0), np.zeros(0)
+        mine = self.samples["channel"] == name
+        return self.samples["time"][mine], self.samples["measured"][mine]
+
     def limits(self, key: object, level: float = 0.95) -> tuple[Array, Array]:
         """The lower and the upper limit, (N,) each, between which a trajectory is at any one time
         with the probability `level`, by Student's t. Raises `ValueError` if that is not between 0
@@ -92,12 +101,9 @@ class Bands(ByName, Saved):
         title = f"{self.model}: {100 * level:g} % at any one time"
         figure, axes = panels(wanted, title)
         for axis, name in zip(axes, wanted, strict=True):
-            if name in band.measurements:
-                axis.plot(band.time, band.measurements[name], ".", ms=2.0, color="0.55")
-            if band.samples:
-                mine = band.samples["channel"] == name
-                rows = (band.samples[column][mine] for column in ("time", "measured"))
-                axis.plot(*rows, ".", ms=2.0, color="0.55")
+            time, samples = band.samples_of(name)
+            size = 2.0 if np.isfinite(samples).sum() > 300 else 5.0
+            axis.plot(time, samples, ".", ms=size, color="0.55")
             axis.fill_between(band.time, *band.limits(name, level), alpha=0.3, lw=0.0)
             axis.plot(band.time, band.mean[name], lw=1.2)
         return figure

@@ -12,7 +12,7 @@ from scipy.stats import jarque_bera, norm
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
-from kinesym.runtime.results.series import Series, series_of
+from kinesym.runtime.results.series import MET, Series, series_of
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.residuals import (
     autocorrelation,
@@ -205,6 +205,9 @@ def diagnostics(trials: Sequence[Trajectory]) -> Diagnostics:
 def _check(series: Series, inputs: Mapping[str, Array]) -> ChannelCheck:
     e, K = series.standardised, len(series.time)
     lags, spread = usual_lags(K), float(np.std(e))
+    rms = float(np.sqrt(np.mean(series.residuals**2)))
+    if rms <= MET * series.size:
+        spread = 0.0  # rounding is neither white nor normal
     white = normal = np.nan
     lag, correlation = 0, 0.0
     if lags and spread > 0.0:
@@ -223,7 +226,7 @@ def _check(series: Series, inputs: Mapping[str, Array]) -> ChannelCheck:
         channel=series.channel,
         trial=series.trial,
         samples=K,
-        rms=float(np.sqrt(np.mean(series.residuals**2))),
+        rms=rms,
         std=float(np.median(series.std)),
         vaf=series.variance_accounted_for,
         white=white,

@@ -201,7 +201,8 @@ def estimates_of(
         error, wide = errors.get(name, np.nan), about.quantile(level, name)
         low, high = value - wide * error, value + wide * error
         if name in about.logarithmic:
-            factor = float(np.exp(wide * error / value))
+            with np.errstate(over="ignore"):  # nothing is known of it
+                factor = float(np.exp(wide * error / value))
             low, high = value / factor, value * factor
         if name in about.factors:
             power = float(np.exp(wide * error / (value * np.log(value))))

@@ -14,6 +14,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.estimates import Noise
+from kinesym.runtime.results.series import MET
 from kinesym.runtime.results.trajectory import SampleTable, Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 
@@ -24,9 +25,8 @@ _MEDIAN = 0.6744897501960817
 #: A standard deviation is at least this share of the rms of what is measured; where estimates
 #: depend on it, of the rms of its changes: with much larger weights rounding decides.
 _LEAST, _WEIGHED = 1e-9, 1e-6
-#: Share of its size by which what is measured varies if it is constant, and up to which residuals
-#: are rounding.
-_CONSTANT, _MET = 1e-12, 1e-8
+#: Share of its size by which what is measured varies if it is constant.
+_CONSTANT = 1e-12
 #: Share of the samples that must be left when the unknowns have taken theirs.
 _LEFT = 1e-6
 #: Probability below which given standard deviations contradict the residuals.
@@ -195,8 +195,9 @@ def _odd(total: float, freedom: float) -> bool:
 def not_told(noise: Sequence[Noise], trials: Sequence[Experiment]) -> list[str]:
     """Sentences on groups whose standard deviation nothing tells: samples are too few, do not
     change, or are met exactly."""
-    found, groups = list[str](), groups_of(trials)
+    found, groups, sizes = list[str](), groups_of(trials), first_std(trials)
     for each in noise:
+        least = _WEIGHED * sizes.get(each.group, np.nan)
         rows = [
             trials[k].measured[name] for (k, name), group in groups.items() if group == each.group
         ]
@@ -209,12 +210,17 @@ def not_told(noise: Sequence[Noise], trials: Sequence[Experiment]) -> list[str]:
                 f"the samples of {each.group} do not change: they tell no std, and intervals mean "
                 f"little; leave {each.group} out, or give std"
             )
-        elif each.std <= _MET * float(np.sqrt(np.nanmean(np.concatenate(rows) ** 2))):
+        elif np.isclose(each.std, least, 1e-6, 0.0) or each.std <= MET * _rms(rows):
             found.append(
                 f"the samples of {each.group} are met but for rounding: its std {each.std:.2g} and "
                 "what follows from it are no errors of measurements"
             )
     return found
+
+
+def _rms(rows: Sequence[Array]) -> float:
+    """The root mean square of samples, NaN where missing."""
+    return float(np.sqrt(np.nanmean(np.concatenate(rows) ** 2)))
 
 
 def _why_not(noise: Noise) -> str:

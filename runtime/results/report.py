@@ -6,7 +6,7 @@ import base64
 import io
 import platform
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.diagnostics import Diagnostics
 from kinesym.runtime.results.estimates import Estimates, Uncertainty
 from kinesym.runtime.results.files import replacing
 from kinesym.runtime.results.plot import close, subplots
 from kinesym.runtime.results.profile import Profile
+from kinesym.runtime.summary import listed
 
 #: Packages whose versions decide about numbers.
 _PACKAGES = ("kinesym", "numpy", "scipy", "sympy", "cyipopt")
@@ -31,6 +33,8 @@ _PACKAGES = ("kinesym", "numpy", "scipy", "sympy", "cyipopt")
 _VAGUE = 0.5
 #: Estimates more correlated than this are told apart badly.
 _CORRELATED = 0.95
+#: So many estimates, and channels, are listed at most; so many more sentences are said.
+_LISTED, _SAID = 12, 5
 #: Of so many parameters at most the correlations are written into their picture.
 _WRITTEN = 12
 
@@ -126,37 +130,48 @@ def environment() -> dict[str, str]:
     return found | more | ({"script": script} if script else {})
 
 
-def known_to(estimates: Estimates) -> Iterator[str]:
-    """Sentences on how well parameters are known."""
-    well, vague = list[tuple[float, str]](), list[tuple[float, str]]()
-    not_known = list[str]()
+def known_to(estimates: Estimates, instead: Collection[str] = ()) -> Iterator[str]:
+    """Sentences on how well parameters are known, but for those of which it is said what is known
+    instead."""
+    well: dict[str, list[tuple[float, str]]] = {}
+    vague, not_known = list[tuple[float, str]](), dict[str, list[str]]()
     for name, row in estimates.table.items():
+        if name in instead:
+            continue
         if row.remark:
-            not_known.append(f"{name}: {row.remark}.")
+            not_known.setdefault(row.remark, []).append(name)
         elif not np.isfinite(row.standard_error) or row.value == 0.0:
             continue
         else:
             share = row.standard_error / abs(row.value)
-            words = f"{name} is known to {_percent(share)}"
-            (vague if share > _VAGUE else well).append((share, words))
+            if share > _VAGUE:
+                vague.append((share, f"{name} is known to {_percent(share)}"))
+            else:
+                well.setdefault(name.split("[")[0], []).append((share, name))
     if well:
-        yield "; ".join(words for _, words in sorted(well)) + " (standard errors)."
-    for _, words in sorted(vague):
+        known = [words for _, words in sorted(_known(rows) for rows in well.values())]
+        more = f"; {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+        yield "; ".join(known[:_LISTED]) + f"{more} (standard errors)."
+    for _, words in sorted(vague)[:_SAID]:
         yield f"{words}: this record tells little about it."
-    yield from not_known
+    if len(vague) > _SAID:
+        yield f"{len(vague) - _SAID} more parameters are known as badly; see the table."
+    for remark, names in not_known.items():
+        yield f"{listed(names)}: {remark}."
 
 
 def correlated(names: Sequence[str], covariance: Array) -> Iterator[str]:
     """Sentences on estimates that are told apart badly."""
-    rho = correlations(covariance)
-    for a, b in combinations(range(len(names)), 2):
-        if abs(rho[a, b]) > _CORRELATED:
-            form = f"{names[a]} and {names[b]}"
-            what = "their difference" if rho[a, b] < 0.0 else "their sum"
-            yield (
-                f"{form} are told apart badly (correlation {rho[a, b]:.3f}): of steps of one "
-                f"standard error each, {what} is least certain."
-            )
+    rho = np.nan_to_num(correlations(covariance))
+    pairs = [pair for pair in combinations(range(len(names)), 2) if abs(rho[pair]) > _CORRELATED]
+    for a, b in sorted(pairs, key=lambda pair: -abs(rho[pair]))[:_SAID]:
+        what = "their difference" if rho[a, b] < 0.0 else "their sum"
+        yield (
+            f"{names[a]} and {names[b]} are told apart badly (correlation {rho[a, b]:.3f}): of "
+            f"steps of one standard error each, {what} is least certain."
+        )
+    if len(pairs) > _SAID:
+        yield f"{len(pairs) - _SAID} more pairs are correlated as much; see the picture."
 
 
 def correlations(covariance: Array) -> Array:
@@ -189,6 +204,15 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.2g} %" if share < 1.0 else f"{100.0 * share:.0f} %"
 
 
+def _known(rows: Sequence[tuple[float, str]]) -> tuple[float, str]:
+    """How well a parameter of one or several owners is known."""
+    (least, first), (most, last) = min(rows), max(rows)
+    if len(rows) == 1:
+        return least, f"{first} is known to {_percent(least)}"
+    ends = f"{_percent(least)} ({first}) to {_percent(most)} ({last})"
+    return least, f"{first.split('[')[0]} of {len(rows)} owners is known to {ends}"
+
+
 #: More trials than these have no pictures of their own in a report.
 _TRIALS = 6
 
@@ -196,8 +220,8 @@ _TRIALS = 6
 @dataclass(frozen=True)
 class Findings:
     """What a fit has to report: how it ended, estimates and what is known of their errors, notes,
-    checks of the residuals, a picture of a trial with some of its channels, profiles, and facts by
-    name."""
+    checks of the residuals, measured channels by trial, a picture of a trial with some of its
+    channels, their bands or why there are none, profiles, and facts by name."""
 
     title: str
     ending: str
@@ -205,8 +229,9 @@ class Findings:
     about: Uncertainty
     notes: Sequence[str]
     checks: Diagnostics
-    trials: int
-    plot: Callable[[int, list[str]], Any]
+    channels: Sequence[Sequence[str]]
+    plot: Callable[[int, Sequence[str]], Any]
+    bands: Bands | str = ""
     profiles: Sequence[Profile] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
 
@@ -218,8 +243,8 @@ class Findings:
             verdict=list(self._verdict()),
             pictures=list(self._pictures()),
             tables=[
-                Table(estimates.title, estimates.HEAD, estimates.rows()),
-                Table("Residuals", checks.HEAD, checks.rows()),
+                Table("Estimates" if self.ending else estimates.title, *_used(estimates)),
+                *([Table("Residuals", checks.HEAD, checks.rows())] if checks.checks else []),
             ],
             details={**self.facts, **environment()},
         )
@@ -228,29 +253,82 @@ class Findings:
         """What is known and what is not, the most important first."""
         if self.ending:
             yield _sentence(self.ending)
-        yield from known_to(self.estimates)
+        yield from known_to(self.estimates, self.about.instead)
         yield from correlated(self.about.names, self.about.covariance)
-        yield from map(_sentence, (*self.about.notes, *self.notes, *self.checks.sentences))
-        if not self.checks.sentences:
+        yield from map(_sentence, dict.fromkeys((*self.about.notes, *self.notes)))
+        said = self.checks.sentences
+        yield from map(_sentence, said[:_LISTED])
+        if len(said) > _LISTED:
+            yield f"{len(said) - _LISTED} more channels have residuals like these; see the table."
+        if self.checks.checks and not said:
             yield "The residuals are as they should be."
 
     def _pictures(self) -> Iterator[Picture]:
-        names, measured = self.about.names, sorted({check.trial for check in self.checks.checks})
-        for k in range(min(self.trials, _TRIALS)):
-            channels = [check.channel for check in self.checks.checks if check.trial == k]
-            figure = self.plot(k, channels)
-            yield Picture(f"Fit{self._of(k)}", figure, "Dots: measured. Line: model.")
-        for k in measured[:_TRIALS]:
+        names, shown = self.about.names, self._shown
+        measured = {check.trial for check in self.checks.checks}
+        for k in shown:
+            words = self._caption if k == shown[0] else ""
+            yield Picture(f"Fit{self._of(k)}", self._fit(k), words)
+        for k in (k for k in shown if k in measured):
             words = "Grey: 95 % of the autocorrelations of white residuals stay within."
             yield Picture(f"Residuals{self._of(k)}", self.checks.plot(k), words)
-        if len(names) > 1:
+        if len(names) > 1 and (self.about.deviations() > 0.0).any():
             yield Picture("Correlations", plot_correlations(names, self.about.covariance))
         for profile in self.profiles:
             words = f"{100.0 * profile.level:g} % interval {profile.low:.6g} ... {profile.high:.6g}"
-            yield Picture(f"Profile of {profile.name}", profile.plot(), f"{words}.")
+            notes = "".join(f" {_sentence(note)}" for note in profile.notes)
+            yield Picture(f"Profile of {profile.name}", profile.plot(), f"{words}.{notes}")
+
+    @property
+    def _shown(self) -> list[int]:
+        """Trials that have pictures: of many those whose residuals are largest for their std."""
+        worst = dict.fromkeys(range(len(self.channels)), 0.0)
+        for check in self.checks.checks:
+            size = check.rms / check.std if check.std > 0.0 else 0.0
+            worst[check.trial] = max(worst[check.trial], size)
+        return sorted(sorted(worst, key=lambda k: (-worst[k], k))[:_TRIALS])
+
+    def _fit(self, trial: int) -> Any:
+        """The picture of a trial, with bands."""
+        names = self.channels[trial]
+        figure = self.plot(trial, names)
+        figure.suptitle("")  # that of the page
+        if isinstance(self.bands, Bands):
+            band, level = self.bands.trials[trial], self.estimates.level
+            for axis, name in zip(figure.axes, names, strict=False):
+                if name in band:
+                    limits = band.limits(name, level)
+                    axis.fill_between(band.time, *limits, alpha=0.3, lw=0.0, color="C0")
+        return figure
+
+    @property
+    def _caption(self) -> str:
+        """What the pictures of trials show, and which trials have one."""
+        percent = f"{100.0 * self.estimates.level:g} %"
+        words = "Dots: measured. Line: model. "
+        if isinstance(self.bands, Bands):
+            words += (
+                f"Shaded: where the model is with {percent} at any one time, by the errors of what "
+                "is estimated; samples scatter around it. "
+            )
+        elif self.bands:
+            words += f"Without a band: {_sentence(self.bands)} "
+        if len(self.channels) > _TRIALS:
+            words += (
+                f"Of {len(self.channels)} trials those {_TRIALS} are shown whose residuals are "
+                "largest."
+            )
+        return words.rstrip()
 
     def _of(self, trial: int) -> str:
-        return f", trial {trial}" * (self.trials > 1)
+        return f", trial {trial}" * (len(self.channels) > 1)
+
+
+def _used(estimates: Estimates) -> tuple[list[str], list[list[str]]]:
+    """The head and the rows of a table, without columns that are empty."""
+    rows = estimates.rows()
+    used = [k for k in range(len(estimates.HEAD)) if k < 2 or any(row[k] for row in rows)]
+    return [estimates.HEAD[k] for k in used], [[row[k] for k in used] for row in rows]
 
 
 def _sentence(words: str) -> str:

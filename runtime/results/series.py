@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trajectory import Trajectory
 
+#: Share of the size of what is measured up to which residuals are rounding.
+MET = 1e-8
+
 
 @dataclass(frozen=True, eq=False)
 class Series:
@@ -44,6 +47,11 @@ class Series:
     def standardised(self) -> Array:
         """Residuals over standard deviations, (K,)."""
         return self.residuals / self.std
+
+    @property
+    def size(self) -> float:
+        """The rms of what is measured."""
+        return float(np.sqrt(np.mean(self.measured**2)))
 
     @property
     def variance_accounted_for(self) -> float:

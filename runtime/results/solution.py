@@ -10,6 +10,7 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
+from kinesym.runtime.results.diagnostics import Diagnostics
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.trajectory import KINDS, Trajectory
 from kinesym.runtime.results.trials import Trials
@@ -76,6 +77,15 @@ class Solution(Trials):
         if not self.grid:
             raise ValueError(f"the error of the grid is known of solutions only: {self.message}")
         return self.grid[0]
+
+    def diagnostics(self) -> Diagnostics:
+        """As of `Trials`; with process noise residuals are those of trajectories that have followed
+        the samples, which are never white: that is not tested."""
+        found = super().diagnostics()
+        if np.isnan(self.log_likelihood) or not self.problem.get("held"):
+            return found
+        checks = [replace(check, white=np.nan) for check in found.checks]
+        return replace(found, checks=checks)
 
     def _shifts(self) -> Mapping[str, float]:
         return self.grid[0].parameters if self.grid else {}

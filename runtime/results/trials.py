@@ -23,6 +23,7 @@ from kinesym.runtime.results.estimates import (
     Noise,
     Uncertainty,
     estimates_of,
+    nothing_known,
 )
 from kinesym.runtime.results.inference import (
     METHODS,
@@ -37,7 +38,7 @@ from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings
 from kinesym.runtime.results.saved import UNSAVED, Saved
-from kinesym.runtime.results.series import series_of
+from kinesym.runtime.results.series import MET, series_of
 from kinesym.runtime.results.trajectory import ByName, Named, Trajectory
 from kinesym.runtime.summary import html_table, listed
 
@@ -148,6 +149,7 @@ class Trials(ByName, Saved):
         if method == "sandwich":
             return by_sandwich(values, about, self._asked(), level)
         if method == "profile":
+            self._check_noise()
             return by_profile(values, about, self._asked(), level)
         if method == "bootstrap":
             return by_bootstrap(values, about, self.bootstrap(records, seed, executor), level)
@@ -187,6 +189,7 @@ class Trials(ByName, Saved):
         determined.
         """
         self._known_errors()
+        self._check_noise()
         level, number = between(level, 0.0, 1.0, "level"), chosen_trial(trial, len(self.trials))
         name = getattr(quantity, "name", quantity)
         if isinstance(name, str) and (isinstance(quantity, str) or name in self.parameters):
@@ -246,23 +249,34 @@ class Trials(ByName, Saved):
         and the correlations, tables, versions.
 
         path : ends on .html, a page that stands alone, or on .md, with pictures in a folder beside
-        it. profiles : to be shown, of `profile`. Raises `ValueError` as `intervals`.
+        it. profiles : to be shown, of `profile`. Of many trials those are shown whose residuals
+        are largest. Raises `ValueError` as `intervals`, but not for what has not converged: of that
+        the page says so.
         """
-        estimates, drawn = self.intervals(level), listed_of(profiles, Profile, "profiles")
+        drawn = listed_of(profiles, Profile, "profiles")
         rows = [*self._rows(), ("objective", f"{self.objective:.8g}"), ("seconds", self._seconds)]
+        measured = [[*run.measurements, *run.timed] for run in self.trials]
         findings = Findings(
             title=self._title,
             ending="" if self.success else f"It has not converged: {self.message}",
-            estimates=estimates,
-            about=self._known_errors(),
+            estimates=self.intervals(level) if self.success else Estimates(dict(self.parameters)),
+            about=self._known_errors() if self.success else nothing_known(),
             notes=self.notes,
-            checks=self.diagnostics(),
-            trials=len(self.trials),
+            checks=self.diagnostics() if self.success else Diagnostics([], []),
+            channels=[list(dict.fromkeys(names)) for names in measured],
             plot=self.plot,
+            bands=self._bands_of(measured) if self.success else "",
             profiles=drawn,
             facts={name: words for name, words in rows if name != "note"},
         )
         return findings.report().write(path)
+
+    def _bands_of(self, names: Sequence[Sequence[str]]) -> Bands | str:
+        """Bands of what is measured in trials, or why there are none."""
+        try:
+            return self.bands(list(dict.fromkeys(name for mine in names for name in mine)))
+        except ValueError as error:
+            return str(error)
 
     def to_pandas(self) -> pd.DataFrame:
         """A row per parameter: estimate, standard error, interval, shift by the grid, remark."""
@@ -272,6 +286,15 @@ class Trials(ByName, Saved):
     def _lost(self) -> bool:
         """Whether there is no minimum, or a `std` that nothing tells."""
         return not self.success or any(np.isnan(each.std) for each in self.noise)
+
+    def _check_noise(self) -> None:
+        """Raise `ValueError` where samples are met but for rounding, by which J then rises."""
+        for each in series_of(self.trials):
+            if float(np.median(each.std)) <= MET * each.size:
+                raise ValueError(
+                    f"there is no profile likelihood: the samples of {each.channel} are met but "
+                    "for rounding, which is no error of measurements; give std, or add noise"
+                )
 
     def _known_errors(self) -> Uncertainty:
         if self._about is None or self._lost:

@@ -8,7 +8,7 @@ them it is a direction at one point cannot say; that nothing changes over a long
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ _NONE = 1e-3
 @dataclass(frozen=True, eq=False)
 class Exchange:
     """Unknowns that can be exchanged: names, values (n,), and changes of these along which nothing
-    else does, (n, m); bounds of the unknowns."""
+    else does, (n, m), the clearest first; bounds of the unknowns."""
 
     names: Sequence[str]
     values: Array
@@ -44,6 +44,10 @@ class Exchange:
         """Which of them change."""
         share = np.abs(self.directions) / _sizes(self.values)[:, None]
         return np.flatnonzero((share > _NONE * share.max(axis=0)).any(axis=1))
+
+    def along(self, count: int) -> Exchange:
+        """Along some of the directions."""
+        return replace(self, directions=self.directions[:, :count])
 
     def taken(self, which: NDArray[np.intp]) -> Exchange:
         """Some of them."""
@@ -70,6 +74,16 @@ def known_as(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs]
     """
     if exchange.directions.shape[1] == len(exchange.names):
         return _groups(exchange, np.zeros((0, len(exchange.names))), [])
+    count = exchange.directions.shape[1]
+    for some in range(count, 0, -1):  # rounding may have made the last ones
+        found = _exactly(exchange.along(some), same)
+        if found is not None:
+            return found
+    return [_to_first_order(exchange, exchange.directions)]
+
+
+def _exactly(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs] | None:
+    """None if no long step shows it."""
     relative = exchange.directions / np.where(exchange.values, exchange.values, 1.0)[:, None]
     free = _basis(relative)
     powers = _whole(_combinations(free)) if exchange.values.all() else None
@@ -78,7 +92,7 @@ def known_as(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs]
     sums = _combinations(_basis(exchange.directions))
     if _holds(exchange, null_space(sums), same, logarithms=False):
         return _groups(exchange, sums, [_sum(row, exchange.names) for row in sums])
-    return [_to_first_order(exchange, exchange.directions)]
+    return None
 
 
 def _basis(directions: Array) -> Array:

@@ -53,7 +53,8 @@ def exchanges(spread: Array, names: Sequence[str], values: Array) -> tuple[list[
     size = np.where(values != 0.0, np.abs(values), 1.0)
     modes, vectors = np.linalg.eigh(spread / np.outer(size, size))
     free = np.abs(modes) > _OTHERS * np.abs(modes).max()
-    directions = size[:, None] * vectors[:, free]
+    clear = np.argsort(-np.abs(modes[free]))
+    directions = size[:, None] * vectors[:, free][:, clear]
     if free.all() and len(names) > 1:
         every = listed(names)
         words = f"{every} are not identifiable from this record, each by itself; fix them"

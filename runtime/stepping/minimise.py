@@ -275,7 +275,7 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
     stuck = found.status == 2  # its line search ended; 1 is a limit
     if stuck:
         return _stuck(problem, found.x, float(np.linalg.norm(slope)))
-    return Minimum(problem.at(found.x), bool(found.success), str(found.message).lower())
+    return Minimum(problem.at(found.x), bool(found.success), _said(found.message))
 
 
 def trust_region(problem: Minimisation, q: Array) -> Minimum:
@@ -304,7 +304,12 @@ def trust_region(problem: Minimisation, q: Array) -> Minimum:
     settings: dict[str, Any] = {"gtol": problem.tolerance, "ftol": 1e-15, "xtol": 1e-14}
     settings |= {"max_nfev": problem.limit, **problem.options}
     found = least_squares(values, inside, jac=slopes, bounds=(low, high), method="trf", **settings)
-    return Minimum(problem.at(found.x), found.status > 0, str(found.message).lower())
+    return Minimum(problem.at(found.x), found.status > 0, _said(found.message))
+
+
+def _said(message: Any) -> str:
+    """The words of SciPy within a sentence."""
+    return str(message).lower().replace("`", "").rstrip(".")
 
 
 _BFGS = ("maxcor", "ftol", "gtol", "maxfun", "maxiter", "maxls")

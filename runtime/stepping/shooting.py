@@ -346,8 +346,8 @@ class Identification:
         every = Exchange(trials.unknowns.names, q, ways, self.bounds)
         which, errors = every.moving, about.deviations()
         free = np.setdiff1d(np.flatnonzero(~sure.held), which)
-        squares = sum(
-            float(np.nansum((y / run.std[name]) ** 2))
+        squares = sum(  # zero where there is no std, as beside an Integral
+            float(np.nansum((y / run.std.get(name, np.inf)) ** 2))
             for run in runs
             for name, y in run.measurements.items()
         )

@@ -98,7 +98,6 @@ POOR = [
     (few(1, 41), "leave no degrees of freedom"),
     (few(40), "its only sample leaves no degrees of freedom"),
     (trial(np.zeros(81)), "the samples of x do not change: they tell no std"),
-    (trial(CLEAN), ""),
 ]
 
 
@@ -112,6 +111,19 @@ def test_records_that_tell_no_noise(solve, record, words):
         for ask in (found.intervals, found.diagnostics, found.bootstrap):
             with pytest.raises(ValueError, match=words):
                 ask()
+
+
+@WAYS
+def test_data_made_by_the_model_itself(solve):
+    found = solve(trial())
+    again = solve(trial(found["x"]))
+    assert any("samples of x are met but for rounding" in note for note in again.notes)
+
+
+def test_two_channels_made_by_the_model_itself():
+    found = shot(trial())
+    both = shot(ks.Experiment(TIME, measurements={X: found["x"], V: found["v"]}))
+    assert sum("are met but for rounding" in note for note in both.notes) == 2
 
 
 #: What is asked of a fit, and the sentence.
@@ -147,10 +159,13 @@ def test_nothing_is_known_without_convergence(solve, tmp_path):
     fit = solve(trial(), max_iterations=1)
     assert not fit.success and np.isnan(fit.to_pandas()["standard_error"]).all()
     asked = [lambda m=method: fit.intervals(method=m) for method in METHODS]
-    asked += [fit.diagnostics, lambda: fit.interval(K), lambda: fit.report(tmp_path / "a.html")]
-    for ask in asked:
+    for ask in (*asked, fit.diagnostics, lambda: fit.interval(K)):
         with pytest.raises(ValueError, match="there are no standard errors: "):
             ask()
+    with pytest.raises(ValueError, match="no bands without convergence"):
+        fit.bands()
+    text = fit.report(tmp_path / "a.html").read_text(encoding="utf-8")
+    assert "It has not converged" in text and "interval" not in text
 
 
 @WAYS
@@ -171,6 +186,21 @@ def test_what_only_a_combination_tells(solve):
     assert [ratio.value, ratio.standard_error] == pytest.approx(
         [known.value, known.standard_error], rel=1e-4
     )
+
+
+def test_what_an_integral_does_not_tell():
+    """The same of an objective that is no likelihood, where nothing has a std."""
+    seen = ks.dynamicsymbols("seen")
+    problem = ks.Shooting(
+        OSCILLATOR,
+        ks.Experiment(TIME, inputs={seen: NOISY}, measurements={X: NOISY}),
+        unknown={**FREE, M: (0.1, 5)},
+        initial={X: 1.0, V: 0.0},
+        objective=ks.Integral((X - seen) ** 2),
+    )
+    fit = problem.solve({**GUESS, M: 1.0}, "least-squares")
+    assert fit.parameters["k"] / fit.parameters["m"] == pytest.approx(20.0, rel=0.02)
+    assert any("are not identifiable together" in note for note in fit.notes)
 
 
 @WAYS

@@ -194,6 +194,32 @@ def test_bands_of_lines(way):
     assert fit.bands(["y"]).keys() == ["y"]
 
 
+def test_bands_with_process_noise():
+    """With the intensity known: those of the smoother with k as it is found, and what the error of
+    k adds, whose effect is that of smoothers with others (Hamilton 1986)."""
+    push = ks.dynamicsymbols("push")
+    model = ks.Model("pushed", [x], [push], [k], [x.diff(t) + k * x - push])
+    rng, grid, row = np.random.default_rng(1), np.linspace(0.0, 20.0, 101), [1.0]
+    for step in np.diff(grid):
+        row.append(np.exp(-0.8 * step) * row[-1] + 0.5 * np.sqrt(step) * rng.standard_normal())
+    noisy = np.array(row) + 0.05 * rng.standard_normal(101)
+    trial = ks.Experiment(grid, measurements={x: noisy}, std={x: 0.05})
+    fit = ks.Collocation(model, trial, {k: (0.01, 10)}, noise={push: 0.5}).solve({k: 1.0})
+    best, error = fit.parameters[k], fit.parameters.table["k"].standard_error
+    white = ks.LeastSquares() + ks.Integral(push**2 / 0.5**2)
+    others = [
+        ks.Collocation(
+            model, trial, known={k: value}, objective=white, unknown_inputs={push: ks.held()}
+        ).solve()
+        for value in (best, best - 1e-3, best + 1e-3)
+    ]
+    slope = (others[2]["x"] - others[1]["x"]) / 2e-3
+    expected = others[0].bands()["x"] ** 2 + (slope * error) ** 2
+    np.testing.assert_allclose(fit.bands()["x"] ** 2, expected, rtol=1e-3)
+    with pytest.raises(ValueError, match="with process noise or random effects use method='t'"):
+        fit.profile(k)
+
+
 def test_bands_of_shooting_and_of_collocation():
     """Of a nonlinear output too; by one or several segments, with a variance that is estimated."""
     model = ks.Model(

@@ -89,6 +89,22 @@ def test_ball_is_recovered(balls, optimizer):
     assert fit.history[0].objective > fit.history[-1].objective
 
 
+def test_bands_across_impacts(balls):
+    """Of the height at all nodes, by differences of simulations; at the end an interval."""
+    fit = balls.solve({g: 9.65, y: [1.01, 0.705]}, "least-squares")
+    step = 1e-6 * fit.values
+    sides = [
+        [balls.trajectories(fit.values + sign * h)[0]["y"] for sign in (1.0, -1.0)]
+        for h in np.diag(step)
+    ]
+    slopes = np.array([(a - b) / (2.0 * h) for (a, b), h in zip(sides, step, strict=True)]).T
+    expected = np.sqrt(np.einsum("ij,jk,ik->i", slopes, fit.covariance, slopes))
+    found = fit.bands()
+    np.testing.assert_allclose(found["y"], expected, rtol=1e-4, atol=1e-8)
+    assert fit.interval(ks.at_end(y)).standard_error == pytest.approx(expected[-1], rel=1e-4)
+    assert found.trials[1]["y"][-1] != pytest.approx(expected[-1], rel=1e-2)
+
+
 def test_errors_are_those_of_the_jacobian(balls, tmp_path):
     fit = balls.solve({g: 9.65, y: [1.01, 0.705]}, "least-squares")
     slopes = balls.residual_jacobian(fit)

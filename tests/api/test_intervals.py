@@ -212,6 +212,40 @@ def test_a_report(fit, tmp_path):
     text = path.read_text(encoding="utf-8")
     assert "k is known to" in text and "The residuals are as they should be." in text
     assert text.count("<figure>") == 4 and "Profile of b" in text
+    assert text.count("Shaded: where the model is with 95 % at any one time") == 1
+
+
+def test_a_report_of_many_trials(oscillator, tmp_path):
+    """Pictures of those that fit worst only."""
+    trials = [
+        ks.Experiment(TIME, measurements={X: record(0.05 + 0.01 * (k == 6), k)}) for k in range(8)
+    ]
+    problem = ks.Collocation(oscillator, trials, unknown={K: (0, 100), B: (-1, 5)})
+    path = problem.solve({K: 18.0, B: 0.2}).report(tmp_path / "many.html")
+    text = path.read_text(encoding="utf-8")
+    assert text.count("<figure>") == 6 + 6 + 1 and "Fit, trial 6" in text
+    assert "Of 8 trials those 6 are shown whose residuals are largest." in text
+    assert path.stat().st_size < 3e6
+
+
+def test_a_report_of_what_has_not_converged(oscillator, tmp_path):
+    trial = ks.Experiment(TIME, measurements={X: record(0.05)})
+    problem = ks.Collocation(oscillator, trial, unknown={K: (0, 100), B: (-1, 5)})
+    path = problem.solve({K: 18.0}, max_iterations=1).report(tmp_path / "report.md")
+    text = path.read_text(encoding="utf-8")
+    assert "- It has not converged: after 1 iteration" in text
+    assert "Fit" in text and "interval" not in text
+
+
+@pytest.mark.parametrize("solve", [collocated, shot])
+def test_no_profiles_without_noise(oscillator, solve):
+    run = ks.simulate(oscillator, TIME, {X: 1.0, V: 0.0}, {K: 20.0, B: 0.4}, substeps=8)
+    y = run["x"] if solve is shot else np.nan_to_num(solve(oscillator, record(0.05))["x"])
+    found = solve(oscillator, y)
+    for ask in (lambda: found.profile(K), lambda: found.intervals(method="profile")):
+        with pytest.raises(ValueError, match="samples of x are met but for rounding"):
+            ask()
+    assert not found.diagnostics().sentences
 
 
 def test_what_is_saved_keeps_its_table(fit, tmp_path):

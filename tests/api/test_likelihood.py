@@ -484,6 +484,15 @@ def test_an_intensity_at_its_bound():
     assert solution.parameters.table["k"].standard_error > 0.0
 
 
+def test_samples_without_noise():
+    """A standard deviation that goes to zero is said."""
+    time = np.linspace(0.0, 30.0, 301)
+    trial = ks.Experiment(time, measurements={x: np.sin(0.5 * time)})
+    solution = walk(trial, {u: None}).solve({k: 1.0})
+    [note] = [note for note in solution.notes if "process noise explains x" in note]
+    assert note.endswith("give its std")
+
+
 def test_what_is_no_process_noise():
     time, row = next(walks(1, 4))
     trial = ks.Experiment(time, measurements={x: row}, std={x: 0.3})

@@ -130,6 +130,16 @@ def test_intervals_by_students_t(fit):
     assert row.high - row.value == pytest.approx(1.959964 * row.standard_error, rel=1e-5)
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_units_do_not_matter(rows, fit, unit):
+    other = lines(unit * rows).solve({b: 50.0 * unit})
+    for name in ("a", "mean(b)", "sd(b)"):
+        one, same = fit.parameters.table[name], other.parameters.table[name]
+        assert same.value == pytest.approx(unit * one.value, rel=1e-6)
+        assert same.standard_error == pytest.approx(unit * one.standard_error, rel=1e-5)
+    assert other.log_likelihood + 54 * np.log(unit) == pytest.approx(fit.log_likelihood, abs=1e-6)
+
+
 def test_solved_again_and_asked(fit, rows, tmp_path):
     """From its own solution it ends at once; the table is saved; the likelihood is asked again."""
     task = lines(rows)

@@ -54,7 +54,7 @@ EXPECTED = {
         said["profile"].low < 12.0 < said["profile"].high,
         1.3 < said["drawn"].parameters["factor(b)"] < 1.7,
         said["models"].best == "one each",
-        Path("swings.html").exists() and Path("swings_pictures").is_dir(),
+        Path("swings.html").exists() and Path("profile.png").exists(),
     ],
     "simulation": lambda said: [
         said["runs"]["theta"].shape == (1000, 5000),

@@ -12,6 +12,7 @@ from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.estimates import Noise, Uncertainty
 from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState
 from kinesym.runtime.results.fit import Fit, Step
+from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.status import Solve
@@ -75,6 +76,7 @@ def fit():
             Uncertainty(names=["k", "x(0)"], covariance=np.eye(2), held=["k"], freedom=19.0)
         ],
         noise=[Noise("x", 0.1, 20.0, 19.0)],
+        likelihood=[Likelihood(-3.5, 2.0, 20.0, edges="sd(b)")],
         notes=["a note"],
         timings={"total": 0.1},
         optimizer="least-squares",
