@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from kinesym.gait.support import center_of_pressure as center_of_pressure
     from kinesym.gait.support import interruptions as interruptions
     from kinesym.gait.support import support_loads as support_loads
+    from kinesym.internal.conditions import at as at
+    from kinesym.internal.conditions import during as during
     from kinesym.internal.parameters import log_scale as log_scale
     from kinesym.internal.parameters import lognormal as lognormal
     from kinesym.internal.parameters import normal as normal
@@ -61,6 +63,12 @@ if TYPE_CHECKING:
     from kinesym.symbolic.objective import Terminal as Terminal
     from kinesym.symbolic.objective import at_end as at_end
     from kinesym.symbolic.objective import at_start as at_start
+    from kinesym.symbolic.objective import integral as integral
+    from kinesym.symbolic.objective import periodic as periodic
+    from kinesym.symbolic.smooth import smooth_abs as smooth_abs
+    from kinesym.symbolic.smooth import smooth_max as smooth_max
+    from kinesym.symbolic.smooth import smooth_min as smooth_min
+    from kinesym.symbolic.smooth import smooth_step as smooth_step
 
 _load, __all__ = lazy_names(__name__, __file__)
 

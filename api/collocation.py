@@ -330,7 +330,7 @@ class Collocation(Integrated):
         most = checks.positive(tolerance, "tolerance")
         self._check_refinable()
         error, problem = solution.grid_error(), self.on_grid_of(solution)
-        trials = refined_trials(problem.trials, error, self._scheme.order, most)
+        trials = refined_trials(problem.trials, error, self._scheme.order, most, self._instants)
         made = problem._on(trials)
         made._start = solution
         return made

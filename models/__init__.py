@@ -1,6 +1,7 @@
 """Ready-made models of the literature, one function each; values have units and a source."""
 
-from kinesym.models.closed_chains import cartesian_pendulum, four_bar
+from kinesym.models.bicycle import whipple_bicycle
+from kinesym.models.closed_chains import cartesian_pendulum, four_bar, squeezer
 from kinesym.models.n_link import n_link_pendulum_on_cart
 from kinesym.models.pendulum import pendulum
 from kinesym.models.quiet_standing import cip
@@ -18,6 +19,8 @@ __all__ = [
     "person_on_ship",
     "psm3d",
     "sim3d",
+    "squeezer",
     "standing",
     "standing_plant",
+    "whipple_bicycle",
 ]

@@ -3,6 +3,9 @@
 import sympy as sp
 
 from kinesym.symbolic.model import Model
+from kinesym.symbolic.multibody.bodies import Body, Load
+from kinesym.symbolic.multibody.joints import Revolute
+from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.names import dynamicsymbols, t
 
 
@@ -83,3 +86,41 @@ def four_bar() -> Model:
         positive=[*m, *lengths],
         drawing=[joints],
     )
+
+
+def squeezer() -> Tree:
+    """Andrews' squeezing mechanism: seven bodies in the plane x, y, without gravity, driven by
+    0.033 N m at the crank `k1` against a spring at `k3`; a benchmark of multibody programs.
+
+    Geometry, masses and spring as in the test set for initial value problems (Mazzia, Magherini
+    2008, Test Set for Initial Value Problem Solvers, release 2.4, problem andrews; Schiehlen 1990,
+    Multibody Systems Handbook). Angles there are `k1_z` (beta), `k2_z` (Theta), `k3_z` (gamma),
+    `k4_z` (Phi), `k5_z` (delta), `k6_z` (Omega), `k7_z` (epsilon), and stretched out at zero.
+    """
+    a, b, c = (-0.06934, -0.00227, 0), (-0.03635, 0.03273, 0), (0.014, 0.072, 0)
+    rr, d, ss, zt, u, e, zf = 7e-3, 28e-3, 35e-3, 4e-2, 4e-2, 2e-2, 2e-2
+    table = [  # name, mass, moment about z, centre of mass, joint, parent
+        ("k1", 0.04325, 2.194e-6, (92e-5, 0, 0), (0, 0, 0), None),
+        ("k2", 0.00365, 4.410e-7, (-115e-4, 0, 0), (rr, 0, 0), "k1"),
+        ("k3", 0.02373, 5.255e-6, (1043e-5, -1874e-5, 0), b, None),
+        ("k5", 0.07050, 1.169e-5, (2308e-5, 916e-5, 0), a, None),
+        ("k4", 0.00706, 5.667e-7, (0, 1421e-5 - e, 0), (zt, 0, 0), "k5"),
+        ("k7", 0.05498, 1.912e-5, (-449e-5, -1228e-5, 0), a, None),
+        ("k6", 0.00706, 5.667e-7, (zf - 1421e-5, 0, 0), (0, -u, 0), "k7"),
+    ]
+    bodies = [
+        Body(name, mass, com, (moment, moment, moment), Revolute("z"), at, parent)
+        for name, mass, moment, com, at, parent in table
+    ]
+
+    def spring(tree: Tree) -> list[Load]:
+        hook = (2e-2, -18e-3, 0)
+        reach = [there - here for there, here in zip(c, tree.place("k3", hook), strict=True)]
+        length = sp.sqrt(reach[0] ** 2 + reach[1] ** 2)
+        pull = [4530 * (length - 0.07785) / length * part for part in reach]
+        return [Load("k3", pull, at=hook), Load("k1", torque=(0, 0, 0.033))]
+
+    tree = Tree("squeezer", bodies, gravity=(0, 0, 0), loads=spring)
+    for name, end in (("k3", (0, -ss, 0)), ("k4", (0, -e, 0)), ("k6", (zf, 0, 0))):
+        tree = tree.close("k2", name, at=(-d, 0, 0), to=end)
+    return tree

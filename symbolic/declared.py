@@ -44,7 +44,9 @@ class Declared:
         check_text(self.name, "the name of a model")
         put, where = partial(object.__setattr__, self), f"model {self.name}: "
         for group in ("states", "inputs", "parameters", "equations", "intermediates", "drawing"):
-            put(group, listed(getattr(self, group), where + group))
+            given = getattr(self, group)
+            rows = given.flat() if isinstance(given, sp.MatrixBase) else given
+            put(group, listed(rows, where + group))
         equations = (_equation(f"{where}equation {k}", e) for k, e in enumerate(self.equations))
         put("equations", tuple(equations))
         put("intermediates", tuple(_intermediate(where, row) for row in self.intermediates))
@@ -144,12 +146,6 @@ class Declared:
         for x, rate in zip(self.states, self.derivatives, strict=True):
             if x not in in_equations and rate not in in_equations:
                 raise ValueError(f"{where}: state {x} has no equation; it appears in none of them")
-        everything = set().union(*atoms.values())
-        unused = [p for p in (*self.inputs, *self.parameters) if p not in everything]
-        if unused:
-            raise ValueError(
-                f"{where}: {unused[0]} is declared but appears nowhere; remove it or use it"
-            )
 
     def _check_order(self) -> None:
         """Intermediates use earlier ones only."""

@@ -111,6 +111,18 @@ def jacobian_at(
     return np.asarray(slopes)
 
 
+def values_at(
+    expressions: Sequence[sp.Expr], program: Program, point: Mapping[sp.Basic, float]
+) -> NDArray[np.float64]:
+    """Values of expressions at a point; NaN where one is no real number."""
+    known: dict[sp.Basic, Any] = {atom: complex(value) for atom, value in point.items()}
+    with np.errstate(all="ignore"):
+        for symbol, e in program:
+            known[symbol] = evaluate(e, known)
+        values = np.array([evaluate(e, known) for e in expressions], dtype=complex)
+    return np.where(values.imag == 0.0, values.real, np.nan)
+
+
 def evaluate(expression: sp.Basic, known: dict[sp.Basic, Any]) -> Any:
     """The value of an expression, complex, each part of it once; `known` is extended."""
     stack = [expression]

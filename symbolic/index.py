@@ -89,8 +89,9 @@ def index_of(model: Model) -> Index:
         return _regular(model, "") if structure.index else Index(0, freedom=free)
     assert structure.jacobian is not None  # some of its entries cancel
     left = np.linalg.svd(structure.jacobian)[0][:, rank(structure.jacobian) :]
-    found = equation_numbers([i for i in range(free) if np.abs(left[i]).max() > 1e-8])
-    reason, better = f"{found} determine something only in combination", combined(model)
+    lost = [i for i in range(free) if np.abs(left[i]).max() > 1e-8]
+    found, s = equation_numbers(lost), "s" * (len(lost) == 1)
+    reason, better = f"{found} determine{s} something only in combination", combined(model)
     if better is not None:
         return _regular(better, reason)
     value = _least(model, _MOST)

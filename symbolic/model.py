@@ -18,7 +18,7 @@ from kinesym.symbolic.declared import Declared, atoms_of, check_atoms, check_sig
 from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
 from kinesym.symbolic.index import Index, index_of
-from kinesym.symbolic.kane import kane_equations
+from kinesym.symbolic.mechanics import mechanical_equations
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
 
@@ -98,14 +98,27 @@ class Model(Declared):
         outputs: Mapping[str, sp.Expr] | None = None,
         name: str = "kane",
         values: Mapping[Any, float] | None = None,
+        frame: Any = None,
     ) -> Model:
-        """The model of a `sympy.physics.mechanics.KanesMethod` after `kanes_equations`.
+        """The model of a `KanesMethod` of `sympy.physics.mechanics` after `kanes_equations`, of a
+        `LagrangesMethod` after `form_lagranges_equations`, or of a `System` after `form_eoms`.
 
         States are the generalised coordinates q and speeds u; equations are the kinematic
         differential equations and Kane's dynamical equations Fr + Fr* = 0, which need no solution
-        for u'. `parameters=None` takes every constant of the equations, sorted by name.
+        for u'. Lagrange's equations have speeds `q_rate`. `parameters=None` takes every constant of
+        the equations, sorted by name.
+
+        frame : the inertial one, for a `KanesMethod` with constraints. With it their forces are
+            states `lam1`, ..., one for each velocity constraint, as in Lagrange's equations: M u' =
+            F + J' lam, where J is the derivative of the velocity constraints by u. Without it
+            dependent speeds are eliminated as SymPy does it, by symbolic solution, which may divide
+            by what is zero on the way. A `System` has a frame.
+
+        Constraints of the coordinates stand as they are given, and the velocity constraints that
+        are not their derivatives: the model is one of higher index, see `reduced_index`. Raises
+        `ValueError` for constraints that depend on one another.
         """
-        states, equations = kane_equations(kane)
+        states, equations = mechanical_equations(kane, frame)
         mapping({} if outputs is None else outputs, f"model {name}: outputs", "{name: expression}")
         used = {*equations, *(outputs or {}).values()}
         if parameters is None:

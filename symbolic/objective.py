@@ -14,10 +14,7 @@ from kinesym.symbolic.losses import TUNINGS, Loss
 Number = int | float
 
 #: Integrals are costs; what to do for anything else.
-CONDITION = (
-    "A condition on an integral needs a state y with y' = integrand, at_start(y) = 0 and its "
-    "condition on at_end(y)"
-)
+CONDITION = "A condition on an integral is one of ks.integral(...) in boundary"
 
 
 @dataclass(frozen=True)
@@ -127,3 +124,15 @@ class at_start(_End):
 
 class at_end(_End):
     """Value of an expression in states, inputs and t at the last node of a trial."""
+
+
+class integral(_End):
+    """Integral of an expression in x', x, u, p and t over a trial, in boundary conditions:
+    `boundary=[ks.integral(u**2) <= 5]`."""
+
+
+def periodic(x: Any, y: Any = None, sign: float = 1) -> sp.Expr:
+    """The condition that a trial begins with `sign` times the value with which it ends, in boundary
+    conditions: `ks.periodic(x)`; of half a symmetric stride, y of the other leg: `ks.periodic(x,
+    y)`; where left and right have opposite signs, `ks.periodic(x, sign=-1)`."""
+    return at_start(x) - sign * at_end(x if y is None else y)

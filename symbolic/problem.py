@@ -14,7 +14,7 @@ from kinesym.symbolic.delayed import undelayed
 from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
-from kinesym.symbolic.objective import Objective, at_end, at_start
+from kinesym.symbolic.objective import Objective, at_end, at_start, integral
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 
 
@@ -78,10 +78,10 @@ class Problem:
         for number, condition in enumerate(self.path):
             terms[f"path condition {number}"] = condition
         for what, expression in terms.items():
-            if expression.atoms(at_start, at_end):
+            if expression.atoms(at_start, at_end, integral):
                 raise ValueError(
-                    f"{what} contains at_start or at_end, which belong in boundary conditions; "
-                    "Terminal(...) is taken at the end anyway"
+                    f"{what} contains at_start, at_end or integral, which "
+                    "belong in boundary conditions; Terminal(...) is taken at the end anyway"
                 )
             check_atoms(atoms_of(expression), known, rates, what)
         for what, conditions in (
@@ -220,6 +220,12 @@ class Problem:
             for k, e in enumerate(self.path)
             for place in (stages if self.on_interval(e) else inner)
         ]
+
+    def place_within(self, number: int, place: int) -> float:
+        """As a share of the interval, where a path condition of `path_within` holds."""
+        assert isinstance(self.scheme, CollocationScheme)
+        stages = self.on_interval(self.path[number])
+        return float((self.scheme.nodes if stages else self.scheme.inner)[place])
 
     @property
     def known_symbols(self) -> set[sp.Basic]:

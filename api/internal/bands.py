@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +31,22 @@ def slopes_library(problem: Problem) -> Built | None:
     return realise(program) if program.kernels else None
 
 
+class Held(NamedTuple):
+    """What the matrix holds, with its covariance: parameters at `places` of z, then what is no part
+    of z, such as the mean of a distribution, sides : how the gradient changes with it (h, n)."""
+
+    places: NDArray[np.intp]
+    sides: Array
+    covariance: Array
+
+
 @dataclass(frozen=True, eq=False)
 class Smoothed:
     """Trajectories `runs` at a solution z with the matrix `kkt`, from the past and the future of a
     time, as a smoother has them.
 
     variance : of the samples in units of the objective. freedom : its degrees of freedom. outputs :
-    makes the library of `slopes_library`. estimated : covariance of parameters that the matrix
-    holds, at `places` of z.
+    makes the library of `slopes_library`. estimated : what the matrix holds and is not known.
     """
 
     nlp: NLP
@@ -48,7 +56,7 @@ class Smoothed:
     variance: float
     freedom: float
     outputs: Callable[[], Built | None]
-    estimated: tuple[NDArray[np.intp], Array] | None = None
+    estimated: Held | None = None
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """Of all trials, of trajectories of these names; raises `ValueError` if the curvature is
@@ -78,17 +86,18 @@ class Smoothed:
     def _of_estimates(self, slopes: Any) -> Array | float:
         """What the errors of held parameters add to variances, to first order (Hamilton 1986,
         Journal of Econometrics 33, 387)."""
-        if self.estimated is None or not len(self.estimated[0]):
+        if self.estimated is None or not len(self.estimated.covariance):
             return 0.0
         moved = slopes @ self._follow
-        return np.asarray(np.einsum("ij,jk,ik->i", moved, self.estimated[1], moved))
+        return np.asarray(np.einsum("ij,jk,ik->i", moved, self.estimated.covariance, moved))
 
     @cached_property
     def _follow(self) -> Array:
-        """How z follows the parameters that are held, (n, r)."""
+        """How z follows what is held, (n, r)."""
         assert self.estimated is not None
-        places, n = self.estimated[0], len(self.z)
-        sides = np.column_stack([self.kkt.column(p) for p in places])
+        places, n = self.estimated.places, len(self.z)
+        more = np.pad(self.estimated.sides, ((0, 0), (0, self.kkt.order - n)))
+        sides = np.column_stack([*(self.kkt.column(p) for p in places), *more])
         sides[self.kkt.gone] = 0.0
         ways = -self.kkt.factorised().factors.solve(sides)[:n]
         ways[places, np.arange(len(places))] = 1.0

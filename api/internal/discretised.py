@@ -17,6 +17,7 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.delays import delayed
+from kinesym.internal.integrals import with_integrals
 from kinesym.internal.parameters import (
     checked_unknowns,
     is_random,
@@ -41,14 +42,8 @@ from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
-from kinesym.runtime.nlp.collocation import (
-    constraint_bounds,
-    first_guess,
-    held_ends,
-    values_of_results,
-    variable_bounds,
-    within,
-)
+from kinesym.runtime.nlp.bounds import constraint_bounds, held_ends, variable_bounds
+from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
@@ -90,6 +85,7 @@ class Discretised:
         if noise:
             asked = (noise, unknown, known, unknown_inputs, objective)
             system, unknown, known, unknown_inputs, objective = driven(system, *asked)
+        system, boundary = with_integrals(system, boundary)
         given = posed(system, trials, unknown_inputs, path, boundary)
         self.model = model = given.model
         self._threads = checks.threads(threads)
@@ -120,11 +116,12 @@ class Discretised:
         self._bounds = named_bounds(model, self._unknown, free, {} if bounds is None else bounds)
         warn_of_degrees(model, late.trials)
 
+        given.check_spans(self.symbolic)
         check_compiler()  # before any long work
         warn_if_missing()
         self.timings = {"derive": 0.0, "compile": 0.0}
         self.program, self._built = self._transcribed("exact")
-        self._condition_bounds = given.bounds(self.symbolic)
+        self._limits, self._instants = given.bounds(self.symbolic), given.instants
         self._place(late.trials)
         if self._population and aim not in (None, LeastSquares()):
             raise ValueError(
@@ -142,7 +139,7 @@ class Discretised:
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
-        self.constraint_bounds = low, high = constraint_bounds(self.layout, self._condition_bounds)
+        self.constraint_bounds = low, high = constraint_bounds(self.layout, self._limits)
         self._ends = held_ends(self.nlp, low == high)
         if self._noisy:
             self._check_last_samples()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym import checks
-from kinesym.internal.bands import Smoothed, slopes_library
+from kinesym.internal.bands import Held, Smoothed, slopes_library
 from kinesym.internal.discretised import Discretised
 from kinesym.internal.exchanged import known_of_solution
 from kinesym.internal.inference import CollocationInference, MarginalInference
@@ -160,16 +160,21 @@ class Fitted(Discretised):
 
     def _smoothed(self, solution: Solution) -> Smoothed:
         """The trajectories of a solution, to be asked how far they are known."""
-        layout, estimated = self.layout, None
+        layout, some, z, estimated = self.layout, self._population, solution.free_vector, None
         if self._integrated and solution.uncertainty:
-            mine = np.flatnonzero(~self._population.random)
-            slopes, r = layout.parameter_slopes(solution.free_vector)[mine], len(mine)
-            covariance = solution.uncertainty[0].covariance[:r, :r]
-            estimated = (layout.parameter_offset + mine, covariance / np.outer(slopes, slopes))
+            mine, h = np.flatnonzero(~some.random), some.entries(self._priors)
+            slopes = np.append(layout.parameter_slopes(z)[mine], some.slopes(h))
+            r, sides = len(slopes), np.zeros((len(h), len(z)))
+            for side, (row, _) in zip(
+                sides, some.pulls(h, layout.parameter_values(z)), strict=True
+            ):
+                layout.parameter_values(side)[:] = row
+            covariance = solution.uncertainty[0].covariance[:r, :r] / np.outer(slopes, slopes)
+            estimated = Held(layout.parameter_offset + mine, sides, covariance)
         return Smoothed(
             nlp=self.nlp,
             kkt=self._kkt(solution),
-            z=solution.free_vector,
+            z=z,
             runs=solution.trials,
             variance=self._wider(solution) if self._robust else self._variance(solution),
             freedom=min((each.freedom for each in solution.noise), default=np.inf),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_kind, count, finite, listed, mapping, shown
-from kinesym.internal.problem import Condition, checked_trials, conditions
+from kinesym.internal.conditions import Condition, conditions
+from kinesym.internal.problem import checked_trials
+from kinesym.runtime.nlp.bounds import ALWAYS, Limits
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
@@ -109,10 +111,11 @@ class Phases:
 
 
 class Row(NamedTuple):
-    """A condition (None for one of a contact) and its bounds in each trial."""
+    """A condition (None for one of a contact), its bounds in each trial, and when it holds."""
 
     expression: sp.Expr | None
     bounds: Sequence[Pair]
+    span: Pair = ALWAYS
 
 
 @dataclass(frozen=True)
@@ -136,20 +139,54 @@ class Posed:
     def conditions(self) -> dict[str, list[sp.Expr]]:
         """The expressions of all conditions by kind."""
         kinds = ("path", "boundary", "links", "cycle")
-        return {kind: [e for e, _ in getattr(self, kind) if e is not None] for kind in kinds}
-
-    def bounds(self, problem: Problem) -> dict[str, list[list[Pair]]]:
-        """(low, high) of the last constraints of each family of points, by trial."""
-        families = {
-            "node": [self.path[k] for k in problem.path_at_nodes],
-            "interval": [self.path[k] for k, _ in problem.path_within],
-            "ends": self.boundary,
-        }
-        families |= {"link": self.links, "cycle": self.cycle}
         return {
-            name: [[pairs[k] for _, pairs in rows] for k in range(len(self.trials))]
+            kind: [row.expression for row in getattr(self, kind) if row.expression is not None]
+            for kind in kinds
+        }
+
+    def bounds(self, problem: Problem) -> dict[str, list[list[Limits]]]:
+        """Bounds of the last constraints of each family of points, by trial."""
+        families: dict[str, list[tuple[Row, float]]] = {
+            "node": [(self.path[k], 0.0) for k in problem.path_at_nodes],
+            "interval": [
+                (self.path[k], problem.place_within(k, place)) for k, place in problem.path_within
+            ],
+        }
+        for name, more in (("ends", self.boundary), ("link", self.links), ("cycle", self.cycle)):
+            families[name] = [(row, 0.0) for row in more]
+        return {
+            name: [
+                [Limits(*row.bounds[k], row.span, place) for row, place in rows]
+                for k in range(len(self.trials))
+            ]
             for name, rows in families.items()
         }
+
+    @property
+    def instants(self) -> list[float]:
+        """The times at which a condition begins or ends to hold."""
+        return sorted({time for row in self.path for time in row.span if np.isfinite(time)})
+
+    def check_spans(self, problem: Problem) -> None:
+        """Raise `ValueError` for a condition at times at which a trial has no node and no stage."""
+        for number, row in enumerate(self.path):
+            places = [problem.place_within(k, c) for k, c in problem.path_within if k == number]
+            places += [0.0] * (number in problem.path_at_nodes)
+            for k, trial in enumerate(self.trials):
+                limits = [Limits(0.0, 0.0, row.span, place) for place in places]
+                if not any(limit.holds(trial.grid).any() for limit in limits):
+                    _no_instant(number, row.span, k, trial)
+
+
+def _no_instant(number: int, span: Pair, k: int, trial: Experiment) -> NoReturn:
+    unit = " of the duration" if trial.duration else " s"
+    begin, end = span
+    when = f"at {begin:g}{unit}" if begin == end else f"from {begin:g} to {end:g}{unit}"
+    nearest = np.sort(trial.grid[np.argsort(np.abs(trial.grid - begin))[:2]])
+    raise ValueError(
+        f"path condition {number} is to hold {when}, where trial {k} has no node; the nearest are "
+        f"at {nearest[0]:g} and {nearest[1]:g}: add that time to the grid"
+    )
 
 
 def posed(
@@ -185,7 +222,7 @@ def _on_constraints(
     first of linked ones; but those of which other conditions fix all states there, and those with
     unknown inputs."""
     fixed, known = set[sp.Basic](), set[sp.Basic]()
-    for expression, bounds in conditions:
+    for expression, bounds, _ in conditions:
         if expression is not None and all(low == high for low, high in bounds[:1]):
             known |= {expression, -expression}
             ends = list(expression.atoms(at_start, at_end))
@@ -213,7 +250,7 @@ def _of_experiments(system: Any, trials: Any) -> Posed:
 
 
 def _in_all(conditions: Sequence[Condition], count: int) -> list[Row]:
-    return [Row(e, [(low, high)] * count) for e, low, high in conditions]
+    return [Row(e, [(low, high)] * count, span) for e, low, high, span in conditions]
 
 
 def _where(zero: Sequence[bool]) -> list[Pair]:
@@ -225,8 +262,8 @@ def _of_phases(system: Model | Hybrid, phases: Phases) -> Posed:
     """The phases with their links, and conditions at the ends of the motion."""
     count = len(phases.sequence)
     others = [_FREE] * (count - 1)
-    ends = [Row(e, [(low, high), *others]) for e, low, high in phases.start]
-    ends += [Row(e, [*others, (low, high)]) for e, low, high in phases.end]
+    ends = [Row(e, [(low, high), *others]) for e, low, high, _ in phases.start]
+    ends += [Row(e, [*others, (low, high)]) for e, low, high, _ in phases.end]
     steps = [step for step in phases.sequence if isinstance(step, Phase)]
     if steps:
         check_kind(system, Hybrid, "kinesym.hybrid")

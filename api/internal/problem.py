@@ -11,15 +11,14 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
-from sympy.core.relational import Relational
 
 from kinesym.checks import shown
+from kinesym.internal.conditions import check_times
 from kinesym.internal.parameters import Unknown, check_prior, labels_of, logs_of, priors_of
-from kinesym.runtime.nlp.collocation import bound_pair
+from kinesym.runtime.nlp.bounds import bound_pair
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.declared import atoms_of
-from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, suggest, t
@@ -145,14 +144,6 @@ def check_signals(trials: Sequence[Experiment]) -> None:
                     f"input {name} of trial {number} jumps at t = {jumps[0]:g} s, which a grid of "
                     f"samples cannot show; {remedy}"
                 )
-
-
-class Condition(NamedTuple):
-    """An expression and its bounds."""
-
-    expression: sp.Expr
-    low: float = 0.0
-    high: float = 0.0
 
 
 def symbolic_problem(
@@ -340,56 +331,6 @@ def _linear(
             )
     free = {name for name, bounds in unknown_inputs.items() if not isinstance(bounds, Held)}
     return frozenset(asked | free.intersection(measured))
-
-
-def check_times(expression: sp.Expr, what: str) -> None:
-    """Raise `ValueError` for a function at another time than t, such as x(0.5)."""
-    for atom in sorted(expression.atoms(AppliedUndef, sp.Subs), key=str):
-        of_state = isinstance(atom, AppliedUndef) and atom.args[0].atoms(AppliedUndef)  # f(x)
-        if isinstance(atom, sp.Subs) or (atom.args != (t,) and not of_state):
-            raise ValueError(
-                f"{what} contains {atom}: nothing can be asked at a time inside a trial. Conditions"
-                " are on at_start(...) and at_end(...), or hold at every node (path); to have one "
-                "inside, cut the trial there into two and join them by links"
-            )
-
-
-def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
-    """Conditions of a list: expressions, (expression, low, high), relations of SymPy."""
-    if not isinstance(given, (list, tuple)):
-        raise ValueError(f"{what}s must be a list, got {shown(given)}; a single one: [...]")
-    found = []
-    for number, condition in enumerate(given):
-        name = f"{what} {number}"
-        expression, pair = condition, (0.0, 0.0)
-        if isinstance(condition, (tuple, list)):
-            if len(condition) != 3:
-                raise ValueError(f"{name} must be (expression, low, high)")
-            expression, pair = condition[0], bound_pair(name, condition[1:])
-        elif isinstance(condition, Relational):
-            expression, pair = _relation(name, condition)
-        hint = "write (expression, low, high), or one equation or inequality each, in a list"
-        expression = real_expression(expression, name, hint)
-        check_times(expression, name)
-        if not expression.free_symbols:
-            raise ValueError(
-                f"{name}, {expression}, must be an expression that depends on something, or "
-                "(expression, low, high); a single one goes into a list"
-            )
-        found.append(Condition(expression, *pair))
-    return tuple(found)
-
-
-def _relation(name: str, relation: Relational) -> tuple[sp.Expr, tuple[float, float]]:
-    """lhs - rhs with its bounds."""
-    for kinds, low, high in (
-        (sp.Eq, 0.0, 0.0),
-        ((sp.Le, sp.Lt), -np.inf, 0.0),
-        ((sp.Ge, sp.Gt), 0.0, np.inf),
-    ):
-        if isinstance(relation, kinds):
-            return relation.lhs - relation.rhs, (low, high)
-    raise ValueError(f"{name}, {relation}, is neither an equation nor an inequality")
 
 
 def named_bounds(

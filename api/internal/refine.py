@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.nlp.bounds import Limits
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
@@ -27,14 +28,19 @@ _HIGH = 5
 
 
 def refined_trials(
-    trials: Sequence[Experiment], error: GridError, order: int, tolerance: float
+    trials: Sequence[Experiment],
+    error: GridError,
+    order: int,
+    tolerance: float,
+    instants: Sequence[float] = (),
 ) -> list[Experiment]:
     """The trials on grids on which the largest relative shift should be `tolerance`.
 
     Local errors are equidistributed: with m_i intervals in place of the interval i, whose local
     error is e_i, the total error sum e_i m_i^-order is reached with the fewest intervals if m_i is
     proportional to e_i^(1 / (order + 1)) (Betts 2010, Practical Methods for Optimal Control and
-    Estimation, section 4.7). Nodes with a measurement stay.
+    Estimation, section 4.7). Nodes with a measurement
+    stay, and those at `instants`.
     """
     local = np.maximum(error.relative_defects, 1e-16)
     largest = error.largest
@@ -46,7 +52,7 @@ def refined_trials(
     parts *= min(1.0, _MORE * len(parts) / parts.sum())
     parts = np.clip(parts, 1.0 / _GROW, _SHRINK)
     return [
-        trial.on_grid(_graded(trial.grid, parts[error.trial == k], _kept(trial)))
+        trial.on_grid(_graded(trial.grid, parts[error.trial == k], _kept(trial, instants)))
         for k, trial in enumerate(trials)
     ]
 
@@ -77,9 +83,9 @@ def too_many_nodes(wanted: int, most: int, order: int) -> str:
     return f"the next grid has {wanted} nodes, more than max_nodes={most}: allow more{better}"
 
 
-def _kept(trial: Experiment) -> NDArray[np.bool_]:
-    """Nodes (N,) that stay: ends, samples, and where a held signal jumps; all if intervals hold
-    samples, as they cannot hold more."""
+def _kept(trial: Experiment, instants: Sequence[float]) -> NDArray[np.bool_]:
+    """Nodes (N,) that stay: ends, samples, where a held signal jumps, and at these times; all if
+    intervals hold samples, as they cannot hold more."""
     keep = np.zeros(trial.n_nodes, dtype=bool)
     keep[[0, -1]] = True
     keep |= bool(trial.timed)
@@ -87,6 +93,8 @@ def _kept(trial: Experiment) -> NDArray[np.bool_]:
         keep |= np.isfinite(samples)
     for name in trial.held:
         keep[1:] |= np.diff(trial.inputs[name]) != 0.0
+    for time in instants:
+        keep |= Limits(0.0, 0.0, (time, time)).holds(trial.grid)
     return keep
 
 

@@ -30,12 +30,7 @@ from kinesym.internal.parameters import (
     priors_of,
 )
 from kinesym.internal.pipeline import make_nlp, realise
-from kinesym.internal.problem import (
-    check_method,
-    checked_trials,
-    named_bounds,
-    symbolic_problem,
-)
+from kinesym.internal.problem import check_method, checked_trials, named_bounds, symbolic_problem
 from kinesym.internal.simulation_arguments import check_complete
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
@@ -43,7 +38,7 @@ from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
-from kinesym.runtime.nlp.collocation import bound_pair
+from kinesym.runtime.nlp.bounds import bound_pair
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.algebraic import algebraic_at_nodes
-from kinesym.runtime.nlp.collocation import HeldEnd
+from kinesym.runtime.nlp.bounds import HeldEnd
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions

@@ -1,20 +1,21 @@
-"""Numbers of a collocation problem: known data by kernel argument, bounds, and first guesses."""
+"""Numbers of a collocation problem: known data by kernel argument, and first guesses."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.library.manifest import CollocationManifest, TimedManifest
+from kinesym.runtime.nlp.bounds import middle
 from kinesym.runtime.nlp.courses import at_place, lines
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
-from kinesym.runtime.nlp.nlp import NLP, TrialData
+from kinesym.runtime.nlp.nlp import TrialData
 from kinesym.runtime.nlp.owned import Owned, check_positive, owned_parameters
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
@@ -168,111 +169,6 @@ def _timed(channel: TimedManifest, trial: Experiment) -> dict[str, Array]:
     return {"at": shares, "ya": y, "wa": w, "sa": signals, "da": falls, "time": taken}
 
 
-# -- bounds ---------------------------------------------------------------------------------
-
-
-def bound_pair(name: str, bound: object) -> tuple[float, float]:
-    """(low, high) of a bound given as such, with None for a free side, or as None. Raises
-    `ValueError` if it is not a pair, crossed, or nothing finite is between."""
-    if bound is None:
-        return -np.inf, np.inf
-    try:
-        below, above = cast(Sequence[Any], bound)
-        low = -np.inf if below is None else float(real_array(below, "a bound"))
-        high = np.inf if above is None else float(real_array(above, "a bound"))
-        if np.isnan(low) or np.isnan(high):
-            raise ValueError("NaN is no bound")
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"bounds of {name} must be (low, high) or None, got {bound!r}") from error
-    if low > high:
-        raise ValueError(f"bounds of {name} are crossed: {low:g} > {high:g}")
-    if low == np.inf or high == -np.inf:
-        raise ValueError(
-            f"bounds of {name}, ({low:g}, {high:g}), leave nothing finite; a free side is None"
-        )
-    return low, high
-
-
-class HeldEnd(NamedTuple):
-    """The last node of an input that is held between nodes: its place in z, whether a measurement
-    or condition is about it there, and whether the objective or an equation determines it."""
-
-    place: int
-    used: bool
-    determined: bool
-
-
-def held_ends(nlp: NLP, equal: NDArray[np.bool_]) -> dict[tuple[int, str], HeldEnd]:
-    """By trial and name, last nodes of unknown inputs that are held, where the motion has ended.
-
-    What is used is seen from derivatives at a point that has nothing special. equal : which
-    constraints (m,) are equations.
-    """
-    layout, n = nlp.layout, nlp.n_variables
-    names = [name for name in layout.at_nodes if name in layout.held]
-    if not names:
-        return {}
-    rng = np.random.default_rng(0)
-    z, multipliers = rng.uniform(0.5, 1.5, n), rng.uniform(0.5, 1.5, nlp.n_constraints)
-    rows, columns = nlp.hessian_structure.arrays()
-    diagonal = rows == columns
-    curved, used, idle = np.zeros(n, bool), np.zeros(n, bool), np.zeros(nlp.n_constraints)
-    curved[rows[diagonal]] = nlp.hessian(z, idle, 1.0)[diagonal] != 0.0
-    of, moved = (places[nlp.jacobian(z) != 0.0] for places in nlp.jacobian_structure.arrays())
-    used[moved] = curved[moved[equal[of]]] = True
-    there = nlp.hessian(z, multipliers, 1.0) != 0.0
-    used[rows[there]] = used[columns[there]] = True
-    found = {}
-    for trial, (begin, N) in enumerate(zip(layout.offsets, layout.nodes, strict=False)):
-        for name in names:
-            j = begin + (layout.at_nodes.index(name) + 1) * N - 1
-            found[trial, name] = HeldEnd(j, bool(used[j]), bool(curved[j]))
-    return found
-
-
-def variable_bounds(
-    layout: Layout,
-    trials: Sequence[Experiment],
-    bounds: Mapping[str, tuple[float, float]],
-    ends: Iterable[HeldEnd] = (),
-) -> tuple[Array, Array]:
-    """Lower and upper bounds of z from bounds by name. At the last node inputs that are held are
-    fixed, unless they are used there."""
-    free = (-np.inf, np.inf)
-    sides = []
-    for side in (0, 1):
-        array = np.empty(layout.n_variables)
-        for number in range(len(trials)):
-            for block, rows in layout.rows(array, number):
-                for name, row in zip(block.members, rows, strict=True):
-                    row[:] = bounds.get(name, free)[side]
-        mine = [bounds.get(p, free)[side] for p in layout.owned.members]
-        layout.parameter_values(array)[:] = layout.owned.entries(mine)
-        if layout.free_duration:
-            layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
-        sides.append(array)
-    low, high = sides
-    for j in (end.place for end in ends if not end.used):
-        low[j] = high[j] = _inside(low[j], high[j])
-    return low, high
-
-
-def constraint_bounds(
-    layout: Layout, pairs: Mapping[str, Sequence[Sequence[tuple[float, float]]]]
-) -> tuple[Array, Array]:
-    """Lower and upper bounds of the constraints, by family and trial: those of its last conditions;
-    zero for what comes before, such as the equations of motion."""
-    low, high = np.zeros((2, layout.n_constraints))
-    for (trial, family), begin in layout.constraint_offsets.items():
-        n = layout.points(trial, family)
-        mine = pairs[family][trial] if family in pairs else ()
-        first = len(layout.labels[family]) - len(mine)
-        for k, (below, above) in enumerate(mine, start=first):
-            low[begin + k * n : begin + (k + 1) * n] = below
-            high[begin + k * n : begin + (k + 1) * n] = above
-    return low, high
-
-
 # -- guesses --------------------------------------------------------------------------------
 
 
@@ -416,7 +312,7 @@ def within(
         raise ValueError(f"the guess of {named(j)} is {natural(z)[j]:g}, not a finite number")
     z = z.copy()
     for k in np.flatnonzero(np.isnan(z)):
-        z[k] = _inside(low[k], high[k])
+        z[k] = middle(low[k], high[k])
     # IPOPT goes 1e-8 beyond bounds, and equal ones leave no choice
     beyond = np.maximum(
         low - 2e-8 * np.maximum(1.0, np.abs(low)) - z,
@@ -444,12 +340,6 @@ def _durations(trials: Sequence[Experiment], given: Mapping[str, Any]) -> Array:
             f"the guess of duration must be one finite number or {len(trials)}, got {values}"
         )
     return np.broadcast_to(values, (len(trials),))
-
-
-def _inside(low: float, high: float) -> float:
-    if np.isfinite(low) and np.isfinite(high):
-        return 0.5 * (low + high)
-    return float(np.clip(0.0, low, high))
 
 
 def _given_course(

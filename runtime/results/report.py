@@ -282,7 +282,7 @@ class Findings:
     @property
     def _shown(self) -> list[int]:
         """Trials that have pictures: of many those whose residuals are largest for their std."""
-        worst = dict.fromkeys(range(len(self.channels)), 0.0)
+        worst = {k: 0.0 for k, names in enumerate(self.channels) if names}
         for check in self.checks.checks:
             size = check.rms / check.std if check.std > 0.0 else 0.0
             worst[check.trial] = max(worst[check.trial], size)

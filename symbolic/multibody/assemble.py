@@ -9,6 +9,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.model import Explicit, Model
 from kinesym.symbolic.multibody.bodies import inertia_limits, mass_of
+from kinesym.symbolic.multibody.closures import pushes
 from kinesym.symbolic.multibody.forward import speed_rates
 from kinesym.symbolic.multibody.links import Aim, Ball
 from kinesym.symbolic.multibody.mechanism import Mechanism, lock_of
@@ -28,12 +29,15 @@ def assemble(
     steps = tree.recursion.steps
     rows = [q.diff(t) - rate for q, rate in coordinate_rates(tree, steps).items()]
     rows += dynamic_rows(tree, torques)
+    rows += [condition.expression for condition in tree.conditions]
     return settled(tree, steps, rows, outputs, values, explicit(tree, torques))
 
 
 def explicit(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Explicit | None:
     """x' of the states by articulated bodies; None if a mass matrix is singular: the torques of a
-    motion can still be computed."""
+    motion can still be computed. None of closed loops, either, whose forces are not known."""
+    if tree.closures:
+        return None
     steps = Steps()
     steps.definitions.update(tree.recursion.steps.definitions)
     found = speed_rates(tree, steps, torques)
@@ -71,6 +75,7 @@ def settled(
     program = tuple((s, e.xreplace(still)) for s, e in steps.needed(used))
     states = [q for q in tree.coordinates.values() if q not in constant]
     states += [u for name, u in tree.speeds.items() if name not in tree.locked]
+    states += [condition.force for condition in tree.conditions]
     everything = [*used, *(e for _, e in program)]
     inputs = set().union(*(e.atoms(AppliedUndef) for e in everything)) - set(states)
     symbols = set().union(*(e.free_symbols for e in everything)) - {t, *(s for s, _ in program)}
@@ -117,9 +122,9 @@ def coordinate_rates(tree: Mechanism, steps: Steps) -> dict[AppliedUndef, sp.Exp
 
 def dynamic_rows(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> list[sp.Expr]:
     """Kane's equations of all speeds that are not locked."""
-    rows = []
+    rows, pushed = [], pushes(tree.conditions)
     for name, needed in tree.needed().items():
-        row = needed - torques.get(name, 0)
+        row = needed - torques.get(name, 0) - pushed.get(name, 0)
         if name in tree.lockable:
             lock = lock_of(name)
             row = (1 - lock) * row + lock * tree.speeds[name].diff(t)

@@ -26,6 +26,7 @@ from kinesym.symbolic.multibody.bodies import (
     mass_of,
     parametrised,
 )
+from kinesym.symbolic.multibody.closures import Closure, Condition, Coupling, independent_conditions
 from kinesym.symbolic.multibody.links import Link, actuator_name, links_of
 from kinesym.symbolic.multibody.passes import (
     Frame,
@@ -61,6 +62,7 @@ class Mechanism:
     locked: frozenset[str] = frozenset()
     lockable: frozenset[str] = frozenset()
     values: Mapping[str, float] = field(default_factory=dict)
+    closures: tuple[Closure | Coupling, ...] = ()
     imus: Sequence[Imu] = ()
 
     def __post_init__(self) -> None:
@@ -123,12 +125,35 @@ class Mechanism:
 
     @cached_property
     def applied(self) -> tuple[Load, ...]:
-        """The loads; raises `ValueError` for what is none."""
+        """The loads, forces of closed loops among them; raises `ValueError` for what is none."""
+        closing = [load for condition in self.conditions for load in condition.loads]
+        return (*self.given_loads, *closing)
+
+    @cached_property
+    def given_loads(self) -> tuple[Load, ...]:
+        """The loads without those of closed loops."""
         if not callable(self.loads):
             return tuple(self.loads)
-        loads = self._load_rows(self.loads(replace(self, loads=())))
+        loads = self._load_rows(self.loads(replace(self, loads=(), closures=())))
         check_loads(self.name, self.bodies, loads)
         return loads
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Of closed loops, without redundant ones."""
+        return independent_conditions(self, self._every_condition)
+
+    @cached_property
+    def redundant(self) -> tuple[str, ...]:
+        """Names of forces of closed loops that nothing determines, as other forces can stand for
+        them: those across the plane of a planar mechanism, for example. They are left out."""
+        kept = {condition.force for condition in self.conditions}
+        return tuple(name_of(c.force) for c in self._every_condition if c.force not in kept)
+
+    @cached_property
+    def _every_condition(self) -> tuple[Condition, ...]:
+        open_ = replace(self, loads=(), closures=())
+        return tuple(c for closure in self.closures for c in closure.conditions(open_))
 
     @cached_property
     def coordinates(self) -> dict[str, AppliedUndef]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy as sp
 
-from kinesym.symbolic.expression import real_expressions
+from kinesym.checks import check_identifier
+from kinesym.symbolic.expression import real_expression, real_expressions
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import assemble
 from kinesym.symbolic.multibody.bodies import check_values
+from kinesym.symbolic.multibody.closures import Closure, Coupling
+from kinesym.symbolic.multibody.joints import unit
 from kinesym.symbolic.multibody.mechanism import Mechanism
 from kinesym.symbolic.multibody.outputs import named_outputs
+from kinesym.symbolic.multibody.vectors import vector
 from kinesym.symbolic.names import by_name, check_known
 
 
@@ -56,6 +60,71 @@ class Tree(Mechanism):
         numbers = {**self.values, **self.numbers(values)}
         check_values(self.bodies, numbers)
         return assemble(self, torques, named_outputs(self, torques, outputs), numbers)
+
+    def close(
+        self,
+        body: str,
+        other: str | None = None,
+        kind: str = "point",
+        *,
+        at: Sequence[Any] = (0, 0, 0),
+        to: Sequence[Any] = (0, 0, 0),
+        axis: str | Sequence[Any] = "y",
+        to_axis: str | Sequence[Any] | None = None,
+        radius: Any = 0,
+        crown: Any = 0,
+        name: str | None = None,
+    ) -> Tree:
+        """The tree with a loop closed: a body that is held by another one, or by the base.
+
+        kind : "point": the points `at` and `to`, in the axes of either body [m], coincide. "hinge":
+            so do `axis` and `to_axis`, by default the same. "weld": the axes of both bodies are
+            the same.
+            "rolling": the body is a wheel with this axis, centre `at` and radius [m], which rolls
+            without slip on the plane z = 0 of the world; crown : radius of the cross-section of its
+            tyre [m], 0 for a knife edge.
+
+        Forces of the loop on the body are states: `foot_pedal_fx`, ... along axes of the world [N]
+        and `foot_pedal_m1`, ... [N m], with `name` in place of `foot_pedal`. The model is one of
+        higher index; see `Model.reduced_index`. Raises `ValueError` for what is no body.
+        """
+        for one in (body, *([other] if other is not None else [])):
+            check_known(one, [b.name for b in self.bodies], f"close: {one} is no body")
+        ours, theirs = (
+            unit(a) if isinstance(a, str) else vector(a, "the axis of a loop")
+            for a in (axis, axis if to_axis is None else to_axis)
+        )
+        closure = Closure(
+            body,
+            other,
+            kind,
+            vector(at, "at"),
+            vector(to, "to"),
+            ours,
+            theirs,
+            real_expression(radius, "radius"),
+            real_expression(crown, "crown"),
+            f"{body}_{other or 'base'}" if name is None else name,
+        )
+        return self._closed(closure)
+
+    def constrain(self, expression: Any, name: str) -> Tree:
+        """The tree with an expression of its coordinates, or of these and linearly of its speeds,
+        that stays zero: gears, screws, guides, given motions.
+
+        `name` is a state, the multiplier: the generalised force on a speed is this times the
+        derivative of the expression, or of its rate, with respect to the speed. See `close`. Raises
+        `ValueError` for an expression that binds nothing or is not linear in the speeds.
+        """
+        check_identifier(name, "the name of a constraint")
+        made = self._closed(Coupling(name, real_expression(expression, f"constraint {name}")))
+        made.closures[-1].conditions(self)  # to be refused here
+        return made
+
+    def _closed(self, closure: Closure | Coupling) -> Tree:
+        if closure.name in {other.name for other in self.closures}:
+            raise ValueError(f"{self.name} has a loop {closure.name} already; give a name=")
+        return replace(self, closures=(*self.closures, closure))
 
     def checked_torques(self, given: Mapping[Any, Any] | None) -> dict[str, sp.Expr]:
         """Generalised forces by the name of their speed; raises `ValueError` for another name."""

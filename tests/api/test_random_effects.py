@@ -120,6 +120,13 @@ def test_values_of_subjects_are_the_best_ones(rows, fit):
     assert {p.table[name].remark for name in own} == {"random effect"}
 
 
+def test_bands_know_of_the_distribution(rows, fit):
+    """x = b t ends at b, which is as uncertain but for the errors of std, which bands leave out."""
+    for k in range(len(rows)):
+        error = fit.parameters.table[f"b[s{k}]"].standard_error
+        assert fit.bands().trials[k].deviation["x"][-1] == pytest.approx(error, rel=1e-2)
+
+
 def test_intervals_by_students_t(fit):
     """The mean of six subjects has five degrees of freedom; the spread is positive."""
     row = fit.parameters.table["mean(b)"]

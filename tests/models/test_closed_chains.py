@@ -88,3 +88,31 @@ def test_cartesian_pendulum_is_the_pendulum():
     rest = {"theta": 2.0, "omega": 0.0}
     one = ks.simulate(ks.models.pendulum(), time, rest, {"p": 9.81 / 0.7}, **options)
     np.testing.assert_allclose(two["x"], 0.7 * np.sin(one["theta"]), atol=1e-8)
+
+
+#: Of the test set for initial value problems, andrews: beta, Theta, gamma, Phi, delta, Omega,
+#: epsilon at the start, and after 0.03 s.
+ANDREWS = {
+    "k1_z": (-0.0617138900142764496358948458001, 0.1581077119629904e2),
+    "k2_z": (0.0, -0.1575637105984298e2),
+    "k3_z": (0.455279819163070380255912382449, 0.4082224013073101e-1),
+    "k4_z": (0.222668390165885884674473185609, -0.5347301163226948),
+    "k5_z": (0.487364979543842550225598953530, 0.5244099658805304),
+    "k6_z": (-0.222668390165885884674473185609, 0.5347301163226948),
+    "k7_z": (1.23054744454982119249735015568, 0.1048080741042263e1),
+}
+
+
+def test_squeezer_ends_where_the_test_set_says():
+    tree = ks.models.squeezer()
+    assert tree.redundant == ("k2_k3_fz", "k2_k4_fz", "k2_k6_fz")
+    model = tree.model(outputs=["energy"])
+    assert model.index.value == 3 and model.index.freedom == 2
+    low = model.reduced_index(index=0)
+    start = dict.fromkeys(low.state_names, 0.0) | {name: row[0] for name, row in ANDREWS.items()}
+    time = np.linspace(0.0, 0.03, 31)
+    run = ks.simulate(low, time, start, method="dormand-prince", rtol=1e-11, atol=1e-12)
+    for name, (_, end) in ANDREWS.items():
+        np.testing.assert_allclose(run[name][-1], end, rtol=1e-8)
+    for name in low.invariants:
+        assert np.abs(run[name]).max() < 1e-9

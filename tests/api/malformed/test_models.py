@@ -38,23 +38,6 @@ def kane(formed=True, **more):
     return method
 
 
-def rolling():
-    """A KanesMethod with a constraint between speeds."""
-    y, r = ks.dynamicsymbols("y r")
-    N, O = ReferenceFrame("N"), Point("O")  # noqa: E741
-    O.set_vel(N, v * N.x)
-    method = KanesMethod(
-        N,
-        [x, y],
-        [v],
-        kd_eqs=[x.diff(t) - v, y.diff(t) - r],
-        u_dependent=[r],
-        velocity_constraints=[r - 2 * v],
-    )
-    method.kanes_equations([Particle("P", O, sp.Symbol("m"))], [(O, -k * x * N.x)])
-    return method
-
-
 NAMES = [
     (lambda: model(name=""), "name of a model", "''"),
     (lambda: model(name=None), "name of a model", "None"),
@@ -119,7 +102,6 @@ STATES = [
     (lambda: model(states=[x, sp.Function("v")]), "the class v", "function of time"),
     (lambda: model(states=[x, sp.Function("v")(2 * t)]), "state v(2*t)"),
     (lambda: model(states=[x, x]), "x is declared more than once"),
-    (lambda: model(states=[], equations=[], inputs=[], parameters=[k]), "k is declared but"),
     (lambda: model(states=[x, v, w]), "2 equations for 3 states", "w(t) has no equation"),
     (lambda: model(states=[x]), "2 equations for 1 states"),
     (lambda: model(inputs=u), "inputs must be a list", "u(t)"),
@@ -129,7 +111,6 @@ STATES = [
     (lambda: model(inputs=[u, x]), "x is declared more than once"),
     (lambda: model(inputs=[u, k]), "input k is not a function of time"),
     (lambda: model(inputs=[u, u]), "u is declared more than once"),
-    (lambda: model(inputs=[u, w]), "w(t) is declared but appears nowhere"),
     (lambda: model(inputs=[]), "u(t), which is not declared"),
     (lambda: model(parameters=k), "parameters must be a list", "k"),
     (lambda: model(parameters="k"), "parameters must be a list", "'k'"),
@@ -140,7 +121,6 @@ STATES = [
     (lambda: model(parameters=[x]), "parameter x(t)", "sympy.Symbol"),
     (lambda: model(parameters=[k, t]), "parameter t", "sympy.Symbol"),
     (lambda: model(parameters=[k, k]), "k is declared more than once"),
-    (lambda: model(parameters=[k, c]), "c is declared but appears nowhere"),
     (lambda: model(parameters=[]), "contains k, which is not declared"),
     (lambda: model(parameters=[sp.Symbol("k", positive=True)]), "another symbol than the declared"),
     (lambda: model(parameters=[k, sp.Symbol("k", real=True)]), "k is declared more than once"),
@@ -155,7 +135,6 @@ EXPRESSIONS = [
     (lambda: model(equations="x"), "equations must be a list", "'x'"),
     (lambda: model(equations=dict(enumerate(EQUATIONS))), "equations must be a list"),
     (lambda: model(equations=EQUATIONS[0]), "equations must be a list"),
-    (lambda: model(equations=sp.Matrix(EQUATIONS)), "equations must be a list", "Matrix"),
     (lambda: model(equations=[sp.Matrix(EQUATIONS)]), "equation 0 is a matrix"),
     (lambda: model(equations=[EQUATIONS]), "equation 0 is no expression"),
     (lambda: model(equations=["x", "v"]), "equation 0 is text", "'x'"),
@@ -235,7 +214,6 @@ EXPRESSIONS = [
     (lambda: model().extended({x: v}), "x is declared more than once"),
     (lambda: model().extended({w: x}, inputs=v), "further inputs must be a list", "v(t)"),
     (lambda: model().extended(parameters=5), "further parameters must be a list", "5"),
-    (lambda: model().extended(parameters=[r]), "r is declared but appears nowhere"),
     (lambda: model().extended(outputs=[x]), "further outputs must be a mapping", "x(t)"),
     (lambda: model().extended(values=5), "further values must be a mapping", "5"),
 ]
@@ -302,11 +280,9 @@ MADE = [
     (lambda: ks.Model.from_kane("kane"), "KanesMethod"),
     (lambda: ks.Model.from_kane(model()), "KanesMethod", "got <model osc"),
     (lambda: ks.Model.from_kane(kane(formed=False)), "call kanes_equations"),
-    (lambda: ks.Model.from_kane(rolling()), "constraints is not supported", "independent speeds"),
     (lambda: ks.Model.from_kane(kane(), parameters=[k]), "m, which is not declared"),
     (lambda: ks.Model.from_kane(kane(), parameters="k"), "parameters must be a list"),
     (lambda: ks.Model.from_kane(kane(), inputs=u), "inputs must be a list"),
-    (lambda: ks.Model.from_kane(kane(), inputs=[u]), "u(t) is declared but appears nowhere"),
     (lambda: ks.Model.from_kane(kane(), outputs=[x]), "outputs must be a mapping"),
     (lambda: ks.Model.from_kane(kane(), outputs={"y": "x"}), "text"),
     (lambda: ks.Model.from_kane(kane(), values={"kk": 1.0}), "kk is unknown"),
@@ -331,7 +307,6 @@ MADE = [
     (lambda: model().substitute({c: 1.0}), "c", "osc"),
     (lambda: model().substitute({u: sp.nan}, inputs=[]), "replacement of u(t) contains NaN"),
     (lambda: model().substitute({u: w}, inputs=[]), "w(t), which is not declared"),
-    (lambda: model().substitute({u: 0}), "u(t) is declared but appears nowhere"),
     (lambda: model().substitute({u: 0}, inputs=[], colour="red"), "colour", "no field"),
     (lambda: model().substitute({u: 0}, inputs=None), "inputs must be a list"),
     (lambda: model().substitute({u: 0}, inputs=[], parameters=None), "parameters must be a list"),

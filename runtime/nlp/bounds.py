@@ -1,0 +1,146 @@
+"""Bounds of the variables and constraints of a nonlinear program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.nlp.layout import Layout
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.signals.experiment import Experiment
+
+
+def bound_pair(name: str, bound: object) -> tuple[float, float]:
+    """(low, high) of a bound given as such, with None for a free side, or as None. Raises
+    `ValueError` if it is not a pair, crossed, or nothing finite is between."""
+    if bound is None:
+        return -np.inf, np.inf
+    try:
+        below, above = cast(Sequence[Any], bound)
+        low = -np.inf if below is None else float(real_array(below, "a bound"))
+        high = np.inf if above is None else float(real_array(above, "a bound"))
+        if np.isnan(low) or np.isnan(high):
+            raise ValueError("NaN is no bound")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"bounds of {name} must be (low, high) or None, got {bound!r}") from error
+    if low > high:
+        raise ValueError(f"bounds of {name} are crossed: {low:g} > {high:g}")
+    if low == np.inf or high == -np.inf:
+        raise ValueError(
+            f"bounds of {name}, ({low:g}, {high:g}), leave nothing finite; a free side is None"
+        )
+    return low, high
+
+
+#: The times at which what always holds does.
+ALWAYS = (-np.inf, np.inf)
+#: Share of the duration by which times may differ by rounding.
+_ROUNDING = 1e-9
+
+
+class Limits(NamedTuple):
+    """Bounds of a condition. span : of the times at which it holds. place : of its points within
+    intervals, as a share; nodes with 0."""
+
+    low: float
+    high: float
+    span: tuple[float, float] = ALWAYS
+    place: float = 0.0
+
+    def holds(self, grid: Array) -> NDArray[np.bool_]:
+        """At which of the points it holds, (N,) or, within intervals, (N - 1,)."""
+        c, near = self.place, _ROUNDING * (grid[-1] - grid[0])
+        times = (1.0 - c) * grid[:-1] + c * grid[1:] if c else grid
+        return np.asarray((times >= self.span[0] - near) & (times <= self.span[1] + near))
+
+
+class HeldEnd(NamedTuple):
+    """The last node of an input that is held between nodes: its place in z, whether a measurement
+    or condition is about it there, and whether the objective or an equation determines it."""
+
+    place: int
+    used: bool
+    determined: bool
+
+
+def held_ends(nlp: NLP, equal: NDArray[np.bool_]) -> dict[tuple[int, str], HeldEnd]:
+    """By trial and name, last nodes of unknown inputs that are held, where the motion has ended.
+
+    What is used is seen from derivatives at a point that has nothing special. equal : which
+    constraints (m,) are equations.
+    """
+    layout, n = nlp.layout, nlp.n_variables
+    names = [name for name in layout.at_nodes if name in layout.held]
+    if not names:
+        return {}
+    rng = np.random.default_rng(0)
+    z, multipliers = rng.uniform(0.5, 1.5, n), rng.uniform(0.5, 1.5, nlp.n_constraints)
+    rows, columns = nlp.hessian_structure.arrays()
+    diagonal = rows == columns
+    curved, used, idle = np.zeros(n, bool), np.zeros(n, bool), np.zeros(nlp.n_constraints)
+    curved[rows[diagonal]] = nlp.hessian(z, idle, 1.0)[diagonal] != 0.0
+    of, moved = (places[nlp.jacobian(z) != 0.0] for places in nlp.jacobian_structure.arrays())
+    used[moved] = curved[moved[equal[of]]] = True
+    there = nlp.hessian(z, multipliers, 1.0) != 0.0
+    used[rows[there]] = used[columns[there]] = True
+    found = {}
+    for trial, (begin, N) in enumerate(zip(layout.offsets, layout.nodes, strict=False)):
+        for name in names:
+            j = begin + (layout.at_nodes.index(name) + 1) * N - 1
+            found[trial, name] = HeldEnd(j, bool(used[j]), bool(curved[j]))
+    return found
+
+
+def variable_bounds(
+    layout: Layout,
+    trials: Sequence[Experiment],
+    bounds: Mapping[str, tuple[float, float]],
+    ends: Iterable[HeldEnd] = (),
+) -> tuple[Array, Array]:
+    """Lower and upper bounds of z from bounds by name. At the last node inputs that are held are
+    fixed, unless they are used there."""
+    free = (-np.inf, np.inf)
+    sides = []
+    for side in (0, 1):
+        array = np.empty(layout.n_variables)
+        for number in range(len(trials)):
+            for block, rows in layout.rows(array, number):
+                for name, row in zip(block.members, rows, strict=True):
+                    row[:] = bounds.get(name, free)[side]
+        mine = [bounds.get(p, free)[side] for p in layout.owned.members]
+        layout.parameter_values(array)[:] = layout.owned.entries(mine)
+        if layout.free_duration:
+            layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
+        sides.append(array)
+    low, high = sides
+    for j in (end.place for end in ends if not end.used):
+        low[j] = high[j] = middle(low[j], high[j])
+    return low, high
+
+
+def constraint_bounds(
+    layout: Layout, limits: Mapping[str, Sequence[Sequence[Limits]]]
+) -> tuple[Array, Array]:
+    """Lower and upper bounds of the constraints, by family and trial: those of its last conditions,
+    infinite when they do not hold; zero for what comes before, such as the equations of motion."""
+    low, high = np.zeros((2, layout.n_constraints))
+    for (trial, family), begin in layout.constraint_offsets.items():
+        n = layout.points(trial, family)
+        mine = limits[family][trial] if family in limits else ()
+        first = len(layout.labels[family]) - len(mine)
+        for k, limit in enumerate(mine, start=first):
+            held: Any = limit.span == ALWAYS or limit.holds(layout.grids[trial])[:n]
+            low[begin + k * n : begin + (k + 1) * n] = np.where(held, limit.low, -np.inf)
+            high[begin + k * n : begin + (k + 1) * n] = np.where(held, limit.high, np.inf)
+    return low, high
+
+
+def middle(low: float, high: float) -> float:
+    """The middle between bounds, or what is next to zero."""
+    if np.isfinite(low) and np.isfinite(high):
+        return 0.5 * (low + high)
+    return float(np.clip(0.0, low, high))

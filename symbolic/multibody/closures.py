@@ -1,0 +1,305 @@
+"""Closed loops: conditions between bodies of a tree, and the forces that keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.checks import check_choice, check_identifier
+from kinesym.symbolic.declared import atoms_of
+from kinesym.symbolic.derivation import Program, jacobian_at, values_at
+from kinesym.symbolic.multibody.bodies import Load
+from kinesym.symbolic.multibody.joints import unit
+from kinesym.symbolic.multibody.passes import kinematics
+from kinesym.symbolic.multibody.vectors import AXES, ZERO, Steps, Vector
+from kinesym.symbolic.names import t
+from kinesym.symbolic.structure import Matrix
+
+if TYPE_CHECKING:
+    from kinesym.symbolic.multibody.mechanism import Mechanism
+
+#: Newton's method: places to begin, steps, the longest step, and gaps that count as none.
+_STARTS, _STEPS, _FARTHEST, _CLOSED = 20, 60, 0.5, 1e-9
+#: Places at which it is seen what is redundant, and lengths that count as zero there.
+_PLACES, _DEPENDENT = 3, 1e-7
+#: What a closure forbids.
+KINDS = ("point", "hinge", "weld", "rolling")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """An expression that is zero, the multiplier that keeps it so, and what this does to bodies.
+
+    expression : of coordinates, or of these and speeds. force : the multiplier, a function of time
+    [N, N m]. loads : that it means, in world axes. holonomic : whether it is one of coordinates.
+    along : what it means for speeds, by name, per unit of the force.
+    """
+
+    expression: sp.Expr
+    force: AppliedUndef
+    loads: tuple[Load, ...] = ()
+    holonomic: bool = True
+    along: Mapping[str, sp.Expr] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Closure:
+    """A connection of a body with another one, or with the base, that closes a loop.
+
+    kind : "point", "hinge", "weld" or "rolling"; see `Tree.close`. at, to : the points that
+    coincide, in the axes of either body [m]. axis, to_axis : of a hinge in those of either body, or
+    of a wheel. radius : of a wheel, from its centre `at` to the middle of its tyre [m]; crown :
+    radius of the cross-section of the tyre [m]. name : its forces begin with it.
+
+    Raises `ValueError` for what does not belong to its kind.
+    """
+
+    body: str
+    other: str | None
+    kind: str
+    at: Vector
+    to: Vector
+    axis: Vector
+    to_axis: Vector
+    radius: sp.Expr
+    crown: sp.Expr
+    name: str
+
+    def __post_init__(self) -> None:
+        check_choice(self.kind, KINDS, "the kind of a loop")
+        check_identifier(self.name, "the name of a loop")
+        where = f"loop at {self.body}"
+        if self.body == self.other:
+            raise ValueError(f"{where}: a body cannot be held by itself")
+        if any(axis == ZERO for axis in (self.axis, self.to_axis)):
+            raise ValueError(f"{where}: the axis is zero")
+        wheel = self.kind == "rolling"
+        if wheel and self.other is not None:
+            raise ValueError(
+                f"{where}: a wheel rolls on the plane z = 0 of the world, not on a body"
+            )
+        if wheel and not (self.radius.is_number is False or self.radius > 0):
+            raise ValueError(f"{where}: a wheel has a radius > 0, got {self.radius}")
+        if not wheel and (self.radius, self.crown) != (0, 0):
+            raise ValueError(f"{where}: only a wheel, kind='rolling', has a radius")
+
+    def conditions(self, tree: Mechanism) -> list[Condition]:
+        """In terms of the intermediates of the tree."""
+        if self.kind == "rolling":
+            return _rolling(tree, self)
+        turns = {"point": 0, "hinge": 2, "weld": 3}[self.kind]
+        return [*_coincidence(tree, self), *_alignment(tree, self)[:turns]]
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """An expression of coordinates, or of these and linearly of speeds, that stays zero; `name` is
+    that of its multiplier."""
+
+    name: str
+    expression: sp.Expr
+
+    def conditions(self, tree: Mechanism) -> list[Condition]:
+        """In terms of coordinates and speeds. Raises `ValueError` for speeds that are not linear,
+        and where no coordinate and no speed is bound."""
+        steps = tree.recursion.steps
+        found = _spelled_out(steps, self.expression)
+        speeds = tree.speeds
+        holonomic = not found.has(*speeds.values())
+        rate = found
+        if holonomic:
+            moving = {
+                q: _spelled_out(steps, e)
+                for link in tree.moving
+                for q, e in zip(link.q, kinematics(steps, link), strict=True)
+            }
+            rate = sp.Add(*(found.diff(q) * e for q, e in moving.items() if found.has(q)))
+        along = {name: rate.diff(u) for name, u in speeds.items() if rate.has(u)}
+        if not along:
+            raise ValueError(f"constraint {self.name} has no coordinate and no speed that moves")
+        if any(slope.has(*speeds.values()) for slope in along.values()):
+            raise ValueError(f"constraint {self.name} is not linear in the speeds")
+        force = sp.Function(self.name)(t)
+        return [Condition(found, force, holonomic=holonomic, along=along)]
+
+
+def _spelled_out(steps: Steps, expression: sp.Expr) -> sp.Expr:
+    """An expression without intermediates."""
+    while inner := expression.free_symbols & steps.definitions.keys():
+        expression = expression.xreplace({s: steps.definitions[s] for s in inner})
+    return expression
+
+
+def _force(closure: Closure, suffix: str) -> AppliedUndef:
+    return sp.Function(f"{closure.name}_{suffix}")(t)
+
+
+def _coincidence(tree: Mechanism, closure: Closure) -> list[Condition]:
+    """Two points are one; forces act on the body along axes of the world, `_fx`, `_fy`, `_fz`."""
+    gap = tree.place(closure.body, closure.at) - tree.place(closure.other, closure.to)
+    found = []
+    for axis, distance in zip(AXES, gap, strict=True):
+        force = _force(closure, f"f{axis}")
+        push = force * unit(axis)
+        loads = _pair(closure, force=push)
+        found.append(Condition(distance, force, loads))
+    return found
+
+
+def _alignment(tree: Mechanism, closure: Closure) -> list[Condition]:
+    """Axes of two bodies stay perpendicular; moments `_m1`, `_m2`, `_m3` act on the body about
+    their common perpendicular."""
+    outer_axes, inner_axes = _triad(closure.axis), _triad(closure.to_axis)
+    ours, theirs = tree.attitude(closure.body), tree.attitude(closure.other)
+    found = []
+    for number, (a, b) in enumerate(((2, 0), (2, 1), (0, 1)), 1):
+        moment = _force(closure, f"m{number}")
+        outer, inner = ours @ outer_axes[a], theirs @ inner_axes[b]
+        loads = _pair(closure, torque=moment * outer.cross(inner))
+        found.append(Condition(outer @ inner, moment, loads))
+    return found
+
+
+def _rolling(tree: Mechanism, closure: Closure) -> list[Condition]:
+    """A wheel touches the plane z = 0 of the world and does not slip.
+
+    The contact is where the wheel is lowest: from its centre by the radius down in its plane, then
+    by that of the cross-section of the tyre straight down.
+    """
+    up, down = unit("z"), -unit("z")
+    axle = tree.attitude(closure.body) @ closure.axis
+    sine = axle[2]
+    in_plane = down + sine * axle
+    arm = (closure.radius / sp.sqrt(1 - sine**2)) * in_plane + closure.crown * down
+    centre = tree.place(closure.body, closure.at)
+    spin = tree.attitude(closure.body) @ tree.frame(closure.body).angular
+    slip = tree.velocity(closure.body, closure.at) + spin.cross(arm)
+    at = closure.at + tree.attitude(closure.body).T @ arm
+    found = []
+    for axis, expression in zip(AXES, (slip[0], slip[1], (centre + arm) @ up), strict=True):
+        force = _force(closure, f"f{axis}")
+        loads = (Load(closure.body, force * unit(axis), at=at),)
+        found.append(Condition(expression, force, loads, holonomic=axis == "z"))
+    return found
+
+
+def _pair(closure: Closure, force: Vector = ZERO, torque: Vector = ZERO) -> tuple[Load, ...]:
+    """Action on the body, reaction on the other."""
+    action = Load(closure.body, force, torque, closure.at)
+    if closure.other is None:
+        return (action,)
+    return action, Load(closure.other, -force, -torque, closure.to)
+
+
+def _triad(axis: Sequence[Any]) -> tuple[Vector, Vector, Vector]:
+    """Three perpendicular axes, the third one this."""
+    third = Vector(sp.Matrix(axis).normalized())
+    helper = unit(AXES[min(range(3), key=lambda k: abs(third[k]))])
+    first = Vector(sp.Matrix(third.cross(helper)).normalized())
+    return first, third.cross(first), third
+
+
+# -- redundant conditions -------------------------------------------------------------------------
+
+
+def independent_conditions(
+    tree: Mechanism, conditions: Sequence[Condition]
+) -> tuple[Condition, ...]:
+    """Conditions from which the others follow where the loops are closed, in their order: those
+    that are farthest from depending on one another at several places.
+
+    There, what a force does to the speeds is a combination of what others do, if its condition
+    follows from theirs. Raises `ValueError` if no place is found where the loops are closed.
+    """
+    if not conditions:
+        return ()
+    loads = [load for condition in conditions for load in condition.loads]
+    loaded = replace(tree, loads=tuple(loads), closures=())
+    pushed = pushes(conditions)
+    effects = [
+        e - pushed.get(name, 0) for name, e in loaded.needed().items() if name not in tree.locked
+    ]
+    program = loaded.recursion.steps.needed([*effects, *(c.expression for c in conditions)])
+    forces = [condition.force for condition in conditions]
+    places = _closed(loaded, program, conditions, forces)
+    found = _basis([jacobian_at(effects, program, forces, place).T for place in places])
+    return tuple(conditions[k] for k in sorted(found))
+
+
+def pushes(conditions: Sequence[Condition]) -> dict[str, sp.Expr]:
+    """Generalised forces of conditions that are no loads, by speed."""
+    found: dict[str, sp.Expr] = {}
+    for condition in conditions:
+        for name, slope in condition.along.items():
+            found[name] = found.get(name, sp.S.Zero) + slope * condition.force
+    return found
+
+
+def _basis(matrices: Sequence[Matrix]) -> list[int]:
+    """Numbers of rows that span those of each of several matrices, the ones that are farthest from
+    what is spanned by those before them, at the matrix where they are nearest."""
+    sizes = np.max([np.linalg.norm(m, axis=1) for m in matrices], axis=0)
+    left = [m / np.maximum(sizes, 1e-300)[:, None] for m in matrices]
+    found: list[int] = []
+    for _ in range(len(sizes)):
+        lengths = np.array([np.linalg.norm(m, axis=1) for m in left])
+        lengths[:, found] = 0.0
+        best = int(np.argmax(lengths.min(axis=0)))
+        if lengths.max() < _DEPENDENT:
+            break
+        found.append(best)
+        along = [m[best] / max(np.linalg.norm(m[best]), 1e-300) for m in left]
+        left = [m - np.outer(m @ d, d) for m, d in zip(left, along, strict=True)]
+    return found
+
+
+def _closed(
+    tree: Mechanism, program: Program, conditions: Sequence[Condition], forces: Sequence[sp.Basic]
+) -> list[dict[sp.Basic, float]]:
+    """Some places where the loops are closed: values of all symbols of a program. Parameters are
+    those of the tree, others random; coordinates, and parameters without values, follow by Newton's
+    method."""
+    atoms = atoms_of(*(e for _, e in program), *(c.expression for c in conditions))
+    own = sorted((atoms | set(forces)) - {symbol for symbol, _ in program}, key=str)
+    q = {*tree.coordinates.values()} | {x for x in own if x.is_Symbol and x.name not in tree.values}
+    unknown = [x for x in own if x in q]
+    rows = [condition.expression for condition in conditions if condition.holonomic]
+    random, places = np.random.default_rng(20), list[dict[sp.Basic, float]]()
+    for _ in range(_STARTS):
+        numbers = random.uniform(0.5, 1.5, len(own)).tolist()
+        point = {x: tree.values.get(str(x), v) for x, v in zip(own, numbers, strict=True)}
+        if _converged(rows, program, unknown, point):
+            places.append(point)
+        if len(places) == _PLACES:
+            return places
+    if places:
+        return places
+    raise ValueError(
+        f"{tree.name}: no place was found where its loops are closed; check lengths and points"
+    )
+
+
+def _converged(
+    rows: Sequence[sp.Expr],
+    program: Program,
+    unknown: Sequence[sp.Basic],
+    point: dict[sp.Basic, float],
+) -> bool:
+    """Whether Newton's method, with the shortest steps, ends; it changes the point."""
+    for _ in range(_STEPS):
+        gap = values_at(rows, program, point)
+        closed = np.abs(gap).max(initial=0.0) < _CLOSED  # and one step more, for all digits
+        slopes = jacobian_at(rows, program, unknown, point)
+        if not np.isfinite(slopes).all():
+            return False
+        step = np.linalg.lstsq(slopes, -gap, rcond=1e-8)[0]
+        step *= min(1.0, _FARTHEST / max(np.abs(step).max(initial=0.0), 1e-300))
+        point.update({x: point[x] + d for x, d in zip(unknown, step.tolist(), strict=True)})
+        if closed:
+            return True
+    return False

@@ -1,0 +1,184 @@
+"""Models from `sympy.physics.mechanics` with constraints, against trees and closed forms."""
+
+import numpy as np
+import pytest
+import sympy as sp
+from sympy.physics import mechanics as me
+
+import kinesym as ks
+from kinesym.multibody import Body, Free, Tree
+
+r, m, g = sp.symbols("r m g")
+VALUES = {r: 0.5, m: 1.3, g: 9.81}
+
+
+def disc_of_kane(**more):
+    """A thin disc that rolls without slip: yaw, lean, spin, and the place of its centre."""
+    yaw, lean, spin, x, y, z = me.dynamicsymbols("yaw lean spin x y z")
+    u1, u2, u3, vx, vy, vz = speeds = me.dynamicsymbols("u1 u2 u3 vx vy vz")
+    N = me.ReferenceFrame("N")
+    Y = N.orientnew("Y", "Axis", [yaw, N.z])
+    L = Y.orientnew("L", "Axis", [lean, Y.x])
+    R = L.orientnew("R", "Axis", [spin, L.y])
+    w = R.ang_vel_in(N)
+    R.set_ang_vel(N, u1 * L.x + u2 * L.y + u3 * L.z)
+    rates = [w.dot(axis) - u for axis, u in zip((L.x, L.y, L.z), speeds, strict=False)]
+    rates += [q.diff() - v for q, v in zip((x, y, z), (vx, vy, vz), strict=True)]
+    O, D = me.Point("O"), me.Point("D")  # noqa: E741
+    O.set_vel(N, 0)
+    D.set_pos(O, x * N.x + y * N.y + z * N.z)
+    D.set_vel(N, vx * N.x + vy * N.y + vz * N.z)
+    C = D.locatenew("C", -r * L.z)
+    C.v2pt_theory(D, N, R)
+    inertia = me.inertia(L, m * r**2 / 4, m * r**2 / 2, m * r**2 / 4)
+    kane = me.KanesMethod(
+        N,
+        [yaw, lean, spin, x, y],
+        [u1, u2, u3],
+        kd_eqs=rates,
+        q_dependent=[z],
+        u_dependent=[vx, vy, vz],
+        **{
+            "configuration_constraints": [z - r * sp.cos(lean)],
+            "velocity_constraints": [C.vel(N).dot(axis) for axis in (N.x, N.y, N.z)],
+            **more,
+        },
+    )
+    kane.kanes_equations([me.RigidBody("disc", D, R, m, (inertia, D))], [(D, -m * g * N.z)])
+    return kane, N
+
+
+def disc_of_tree():
+    disc = Body("disc", m, inertia=(m * r**2 / 4, m * r**2 / 2, m * r**2 / 4), joint=Free("zxy"))
+    tree = Tree("disc", [disc], gravity=(0, 0, -g), values=VALUES)
+    return tree.close("disc", kind="rolling", radius=r)
+
+
+def simulated(model, start, keep, time):
+    """From the consistent state nearest to a start; explicit, as no algebraic state is left."""
+    low = model.reduced_index(index=0)
+    first = dict.fromkeys(low.state_names, 0.0) | start
+    first = ks.consistent(low, time, first, keep=[n for n in first if n in keep or "lam" in n])
+    run = ks.simulate(low, time, first, method="dormand-prince", rtol=1e-11, atol=1e-11)
+    for name in low.invariants:
+        assert np.abs(run[name]).max() < 1e-9
+    return run
+
+
+TIME = np.linspace(0.0, 3.0, 61)
+LEAN, RATES = 0.2, (0.1, 4.0, 0.3)
+START = {"lean": LEAN, "z": 0.5 * np.cos(LEAN), "u1": RATES[0], "u2": RATES[1], "u3": RATES[2]}
+KEPT = ["yaw", "lean", "spin", "x", "y", "u1", "u2", "u3"]
+
+
+@pytest.fixture(scope="module")
+def by_tree():
+    """The same disc as a tree that is closed by its contact; its axes are at the start those of the
+    frame that leans but does not spin."""
+    start = {"disc_pz": 0.5 * np.cos(LEAN), "disc_x": LEAN}
+    start |= dict(zip(("disc_wx", "disc_wy", "disc_wz"), RATES, strict=True))
+    keep = ["disc_x", "disc_y", "disc_z", "disc_px", "disc_py", "disc_wx", "disc_wy", "disc_wz"]
+    return simulated(disc_of_tree().model(), start, keep, TIME)
+
+
+@pytest.mark.parametrize("multipliers", [False, True])
+def test_disc_of_kane_rolls_as_that_of_a_tree(by_tree, multipliers):
+    kane, frame = disc_of_kane()
+    model = ks.Model.from_kane(kane, values=VALUES, frame=frame if multipliers else None)
+    assert ("lam1" in model.state_names) == multipliers
+    assert model.index.value == 2 + multipliers and model.index.freedom == 8
+    run = simulated(model, START, KEPT, TIME)
+    for ours, theirs in (("x", "disc_px"), ("y", "disc_py"), ("z", "disc_pz"), ("lean", "disc_x")):
+        np.testing.assert_allclose(run[ours], by_tree[theirs], atol=1e-8)
+
+
+def test_forces_of_the_contact_are_the_same(by_tree):
+    """Kane's multipliers are the forces of the ground along x, y, z, as those of the tree."""
+    kane, frame = disc_of_kane()
+    model = ks.Model.from_kane(kane, values=VALUES, frame=frame)
+    run = simulated(model, START, KEPT, TIME)
+    for multiplier, axis in (("lam1", "x"), ("lam2", "y"), ("lam3", "z")):
+        np.testing.assert_allclose(run[multiplier], by_tree[f"disc_base_f{axis}"], atol=1e-6)
+
+
+def pendulum_of_lagrange():
+    """A point mass on a rod, in Cartesian coordinates."""
+    x, y = me.dynamicsymbols("x y")
+    N, P = me.ReferenceFrame("N"), me.Point("P")
+    P.set_vel(N, x.diff() * N.x + y.diff() * N.y)
+    body = me.Particle("P", P, m)
+    body.potential_energy = m * g * y
+    lagrange = me.LagrangesMethod(
+        me.Lagrangian(N, body), [x, y], hol_coneqs=[x**2 + y**2 - r**2], frame=N
+    )
+    lagrange.form_lagranges_equations()
+    return lagrange
+
+
+def test_lagrange_with_a_constraint_swings_as_a_pendulum():
+    model = ks.Model.from_kane(pendulum_of_lagrange(), values=VALUES)
+    assert model.state_names == ("x", "y", "x_rate", "y_rate", "lam1") and model.index.value == 3
+    start = {"x": 0.5 * np.sin(1.0), "y": -0.5 * np.cos(1.0)}
+    run = simulated(model, start, ["x", "x_rate"], TIME)
+    angle, rate = ks.dynamicsymbols("angle rate")
+    simple = ks.Model(
+        "pendulum",
+        [angle, rate],
+        [],
+        [r, g],
+        [angle.diff(ks.t) - rate, rate.diff(ks.t) + g / r * sp.sin(angle)],
+    )
+    exact = ks.simulate(
+        simple,
+        TIME,
+        {angle: 1.0, rate: 0.0},
+        {r: 0.5, g: 9.81},
+        method="dormand-prince",
+        rtol=1e-11,
+        atol=1e-11,
+    )
+    np.testing.assert_allclose(run["x"], 0.5 * np.sin(exact["angle"]), atol=1e-8)
+    # tension of the rod: m (g cos + r rate^2); the multiplier times the gradient, 2 r
+    tension = 1.3 * (9.81 * np.cos(exact["angle"]) + 0.5 * exact["rate"] ** 2)
+    np.testing.assert_allclose(np.abs(run["lam1"]) * 2 * 0.5, tension, atol=1e-6)
+
+
+def test_a_system_brings_its_frame():
+    system = me.System()
+    q, u = me.dynamicsymbols("q u")
+    bob = me.RigidBody("bob", mass=m)
+    bob.masscenter.set_vel(bob.frame, 0)
+    joint = me.PinJoint(
+        "pin", system_ground(system), bob, q, u, child_point=r * bob.y, joint_axis=system.z
+    )
+    system.add_joints(joint)
+    system.apply_uniform_gravity(-g * system.y)
+    with pytest.raises(ValueError, match=r"call form_eoms\(\) of the System first"):
+        ks.Model.from_kane(system)
+    system.form_eoms()
+    model = ks.Model.from_kane(system)
+    assert model.state_names == ("q", "u") and model.index.value == 0
+
+
+def system_ground(system):
+    ground = me.RigidBody("ground", masscenter=system.fixed_point, frame=system.frame)
+    system.add_bodies(ground)
+    return ground
+
+
+def test_constraints_that_depend_are_named():
+    kane, _ = disc_of_kane(configuration_constraints=[me.dynamicsymbols("z") - r])
+    with pytest.raises(ValueError, match=r"configuration constraint 0, -r . z, does not"):
+        ks.Model.from_kane(kane)
+
+
+def test_bad_input():
+    for given in (None, "kane", 3.0):
+        with pytest.raises(
+            ValueError, match="expected a KanesMethod, a LagrangesMethod or a System"
+        ):
+            ks.Model.from_kane(given)
+    x = me.dynamicsymbols("x")
+    open_ = me.LagrangesMethod(x.diff() ** 2, [x])
+    with pytest.raises(ValueError, match="call form_lagranges_equations"):
+        ks.Model.from_kane(open_)
