@@ -36,7 +36,7 @@ class Integrated(Fitted):
         solution. States at the start that no condition tells, and unknown inputs without a prior,
         may be anywhere: it is that of a Kalman filter with a diffuse start (Durbin, Koopman 2012,
         Time Series Analysis by State Space Methods, chapter 5), times sqrt(det X'X), where X is how
-        the first tenth of the samples, in units of their std, depends on the start. Without it the
+        the first 5 % of the samples, in units of their std, depends on the start. Without it the
         likelihood would depend on the coordinates of the model, and have peaks where parameters
         hide a part of the start (Francke, Koopman, de Vos 2010, J. Time Series Analysis 31, 407).
 

@@ -22,7 +22,7 @@ from kinesym.symbolic.problem import Problem
 
 _TAU = 2.0 * np.pi
 #: Share of the samples of a trial, and how many per state at least, by which its start is measured.
-_FIRST, _PER_STATE = 0.1, 4
+_FIRST, _PER_STATE = 0.05, 3
 
 
 def log_likelihood(

@@ -73,12 +73,12 @@ def kalman(time, samples, force, values, start=None, std=STD):
 
 def likelihood(time, samples, force, values, start=None, std=STD, unit=STD):
     """What kinesym gives: where the start may be anywhere its unit of volume is what moves the
-    first tenth of the samples of each channel (at least four per state in all) by one unit."""
+    first 5 % of the samples of each channel (at least three per state in all) by one unit."""
     found = kalman(time, samples, force, values, start, std)
     if start is not None:
         return found
     there = ~np.isnan(samples)
-    last = max(time[some][max(int(0.1 * some.sum()), 4) - 1] for some in there)
+    last = max(time[some][max(int(0.05 * some.sum()), 3) - 1] for some in there)
     F, rows = np.eye(2), []
     for n in np.flatnonzero(time <= last):
         F = transition(time[n] - time[n - 1], values)[0] @ F if n else F
@@ -418,7 +418,7 @@ def test_the_same_record_by_other_means():
 
 def test_samples_at_times_of_their_own():
     """Between nodes a sample feels a part of the noise of its interval: by the covariance of all
-    samples, the start anywhere, in units of what moves the first tenth of the samples."""
+    samples, the start anywhere, in units of what moves the first samples."""
     h, edges = 0.1, 0.1 * np.arange(41)
     times = np.sort(np.random.default_rng(0).uniform(0.0, edges[-1], 60))
     y = np.sin(times)
@@ -433,7 +433,7 @@ def test_samples_at_times_of_their_own():
     known = start @ inverse @ start
     left = y @ inverse @ y - (start @ inverse @ y) ** 2 / known
     spread = np.log(known) - np.linalg.slogdet(inverse)[1] + 59 * np.log(2.0 * np.pi)
-    expected = -0.5 * (left + spread - np.log(start[:6] @ start[:6] / 0.09))
+    expected = -0.5 * (left + spread - np.log(start[:3] @ start[:3] / 0.09))
     assert task.solve().log_likelihood == pytest.approx(expected, abs=1e-6)
 
 

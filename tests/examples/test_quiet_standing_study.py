@@ -135,7 +135,7 @@ def test_compact_records_are_the_full_ones(records):
 
 def test_likelihood_is_that_of_the_gaussian(records):
     """Covariance of the samples from impulse responses: no filter, no state-space matrices. States
-    at the start are equally likely everywhere, in units of what moves the first 16 samples."""
+    at the start are equally likely everywhere, in units of what moves the first 12 samples."""
     record, N = records[0], 60
     y, time, found, expected = record.pressure[:N], record.time[:N], [], []
     for gains in ({"KP": 900.0, "KD": 100.0, "A": 250.0}, {"KP": 700.0, "KD": 60.0, "A": 150.0}):
@@ -153,7 +153,7 @@ def test_likelihood_is_that_of_the_gaussian(records):
         starts = np.array(starts).T
         open_ = starts.T @ inverse @ starts  # integrated over the states at the start
         left = inverse - inverse @ starts @ np.linalg.solve(open_, starts.T @ inverse)
-        unit = np.linalg.svd(starts[:16] / quiet_standing.SIGMA, compute_uv=False)
+        unit = np.linalg.svd(starts[:12] / quiet_standing.SIGMA, compute_uv=False)
         spread = np.linalg.slogdet(open_)[1] - np.linalg.slogdet(inverse)[1]
         spread -= 2.0 * np.log(unit).sum()
         expected.append(-0.5 * (y @ left @ y + spread + (N - 4) * np.log(2.0 * np.pi)))
