@@ -57,11 +57,7 @@ def cross_validate(
     checks.check_kind(fit, Solution if isinstance(problem, Collocation) else Fit, "kinesym")
     if not fit.success:
         raise ValueError(f"no cross-validation without convergence: {fit.message}")
-    if len(fit.trials) != len(problem.trials):
-        raise ValueError(
-            f"the fit has {len(fit.trials)} trials and the problem {len(problem.trials)}: it is of "
-            "another problem"
-        )
+    _check_same(problem, fit)
     inside = _rms(fit.trials)
     errors, scores, notes = list[Foretold](), list[Score](), list[str]()
     refitted, predicted = list[str](), list[str]()
@@ -94,6 +90,15 @@ def cross_validate(
     return CrossValidation(
         by=by, errors=errors, scores=scores, refitted=refitted, predicted=predicted, notes=notes
     )
+
+
+def _check_same(problem: Collocation | Shooting, fit: Solution | Fit) -> None:
+    """Raise `ValueError` for a fit of another problem."""
+    if isinstance(fit, Solution) and isinstance(problem, Collocation):
+        problem.on_grid_of(fit)
+    elif isinstance(fit, Fit) and isinstance(problem, Shooting):
+        if list(fit.names) != problem.names or len(fit.trials) != len(problem.trials):
+            raise ValueError("this is a fit of another problem")
 
 
 def _parts(trials: Sequence[Experiment], by: str) -> dict[str, list[int]]:

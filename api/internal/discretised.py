@@ -99,6 +99,11 @@ class Discretised:
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
         random = "a distribution to be found" if any(map(is_random, self._unknown.values())) else ""
+        if random and aim not in (None, LeastSquares()):
+            raise ValueError(
+                "with an unknown mean or sd the objective is the likelihood of the measurements; "
+                "leave objective out"
+            )
         about = (self._unknown, self._known, "process noise" if noise else random)
         late = delayed(given.trials, delays_of(model.outputs), *about)
         self._gaps = late.gaps
@@ -123,11 +128,6 @@ class Discretised:
         self.program, self._built = self._transcribed("exact")
         self._limits, self._instants = given.bounds(self.symbolic), given.instants
         self._place(late.trials)
-        if self._population and aim not in (None, LeastSquares()):
-            raise ValueError(
-                "with an unknown mean or sd the objective is the likelihood of the measurements; "
-                "leave objective out"
-            )
 
     def _place(self, trials: Sequence[Experiment]) -> None:
         """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""

@@ -132,3 +132,11 @@ def test_what_cannot_be_left_out():
     ):
         with pytest.raises(ValueError, match=words):
             ks.cross_validate(*given)
+
+
+@pytest.mark.parametrize("kind", [ks.Collocation, ks.Shooting])
+def test_a_fit_of_another_problem(kind):
+    """With one slope for all, where the problem has one for each subject."""
+    problem, other = posed({b: ks.per("subject")}, kind), posed({b: None}, kind)
+    with pytest.raises(ValueError, match="of another problem"):
+        ks.cross_validate(problem, other.solve())
