@@ -94,11 +94,13 @@ def cross_validate(
 
 def _check_same(problem: Collocation | Shooting, fit: Solution | Fit) -> None:
     """Raise `ValueError` for a fit of another problem."""
-    if isinstance(fit, Solution) and isinstance(problem, Collocation):
+    if isinstance(problem, Collocation):
+        assert isinstance(fit, Solution)
         problem.on_grid_of(fit)
-    elif isinstance(fit, Fit) and isinstance(problem, Shooting):
-        if list(fit.names) != problem.names or len(fit.trials) != len(problem.trials):
-            raise ValueError("this is a fit of another problem")
+        return
+    assert isinstance(fit, Fit)
+    if list(fit.names) != problem.names or len(fit.trials) != len(problem.trials):
+        raise ValueError("this is a fit of another problem")
 
 
 def _parts(trials: Sequence[Experiment], by: str) -> dict[str, list[int]]:
