@@ -155,20 +155,20 @@ def test_fifty_digits(scheme):
     ],
 )
 def test_many_noisy_records(made, given):
-    """The scatter of the estimates from 300 records is what the standard errors say, to a seventh
-    (of 300 the scatter is known to 4 %), and their mean is the truth."""
+    """The scatter of the estimates from 120 records is what the standard errors say, to a fifth (of
+    120 the scatter is known to 6 %), and their mean is the truth."""
     task, guess, record = made(*given)
     estimates, errors = [], []
-    for seed in range(300):
+    for seed in range(120):
         task = task._on([record(seed)])
         solution = task.solve(guess)
         assert solution.success
         estimates.append(list(solution.parameters.values()))
         errors.append(np.sqrt(np.diag(task.covariance(solution))))
     error = np.median(errors, axis=0)
-    np.testing.assert_allclose(np.std(estimates, axis=0, ddof=1), error, rtol=0.14)
+    np.testing.assert_allclose(np.std(estimates, axis=0, ddof=1), error, rtol=0.2)
     truth = {oscillator: [1000.0, 0.5], index_1: [1.0, 0.5], driven: [1.5]}[made]
-    np.testing.assert_allclose((np.mean(estimates, axis=0) - truth) / error, 0.0, atol=0.25)
+    np.testing.assert_allclose((np.mean(estimates, axis=0) - truth) / error, 0.0, atol=0.3)
 
 
 # -- units ---------------------------------------------------------------------------------------
