@@ -273,9 +273,9 @@ def test_student_is_maximum_likelihood():
 @pytest.mark.study
 @pytest.mark.parametrize("name", TUNINGS)
 def test_standard_errors_are_the_scatter(name):
-    """Over 150 records with outliers on both sides."""
+    """Over 80 records with outliers on both sides."""
     values, errors = [], []
-    for seed in range(150):
+    for seed in range(80):
         rng = np.random.default_rng(seed)
         noise = STD * rng.standard_normal(61)
         noise[rng.random(61) < 0.1] *= 8.0
@@ -286,7 +286,7 @@ def test_standard_errors_are_the_scatter(name):
         fit = task.solve({k: 1.3, x: 2.0}, optimizer="least-squares")
         values.append(fit.parameters[k])
         errors.append(fit.standard_errors()["k"])
-    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(values), rel=0.2)
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(values), rel=0.25)
 
 
 # -- what is refused -------------------------------------------------------------------------------

@@ -378,7 +378,7 @@ def flat(outputs):
 
 
 @all_joints
-@some(20)
+@some(14)
 @given(shapes, seeds, bases)
 def test_equations_of_motion(shape, seed, base):
     case = random_case(shape, seed, base)
@@ -436,7 +436,7 @@ def motion_of_twin(twin, at, about):
 
 
 @all_joints
-@some(12)
+@some(8)
 @given(shapes, seeds, bases)
 def test_wrenches_and_motion(shape, seed, base):
     case = random_case(shape, seed, base)
@@ -451,7 +451,7 @@ def test_wrenches_and_motion(shape, seed, base):
         close(ours, np.ravel(value), 1e-11)
 
 
-@some(10)
+@some(7)
 @given(shapes, seeds, bases)
 def test_locks_take_out_rows_and_columns(shape, seed, base):
     """Some bodies and some single speeds locked; the wrench on the base is still the whole one."""
