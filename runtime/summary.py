@@ -33,3 +33,8 @@ def html_table(title: str, rows: Iterable[Sequence[str]], head: Sequence[str] = 
     body = [row(head, len(head)), *(row(cells, 1) for cells in rows)]
     lines = "".join(f"<tr>{cells}</tr>" for cells in body if cells)
     return f"<div>{html.escape(title)}</div><table>{lines}</table>"
+
+
+def in_errors(ratio: str) -> str:
+    """So many standard errors, in words."""
+    return f"{ratio} standard error{'s' * (ratio != '1')}"

@@ -99,11 +99,8 @@ class Discretised:
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
         random = "a distribution to be found" if any(map(is_random, self._unknown.values())) else ""
-        if random and aim not in (None, LeastSquares()):
-            raise ValueError(
-                "with an unknown mean or sd the objective is the likelihood of the measurements; "
-                "leave objective out"
-            )
+        if random:
+            _check_likelihood(aim)
         about = (self._unknown, self._known, "process noise" if noise else random)
         late = delayed(given.trials, delays_of(model.outputs), *about)
         self._gaps = late.gaps
@@ -444,3 +441,12 @@ def _vector(values: ArrayLike, what: str, size: int) -> Array:
     if row.shape != (size,):
         raise ValueError(f"{what} are {size} numbers, got {row.shape}")
     return row
+
+
+def _check_likelihood(objective: Objective | None) -> None:
+    """Raise `ValueError` for an objective beside a distribution that is to be found."""
+    if objective not in (None, LeastSquares()):
+        raise ValueError(
+            "with an unknown mean or sd the objective is the likelihood of the measurements; "
+            "leave objective out"
+        )

@@ -12,6 +12,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.nlp.layout import Layout
+from kinesym.runtime.results.series import squares_of_samples
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.exchange import Exchange, KnownAs, known_as, unchanged
 
@@ -36,7 +37,7 @@ def known_of_solution(
     low, high = (layout.owned.natural(bound[mine]) for bound in problem.bounds)
     values = layout.owned.natural(best.z[mine])
     every = Exchange(layout.parameters, values, directions, (low, high))
-    which, squares = every.moving, squares_of(runs)
+    which, squares = every.moving, squares_of_samples(runs)
 
     def same(moved: Array) -> bool:
         values[which] = moved
@@ -44,12 +45,6 @@ def known_of_solution(
         return held.status.success and unchanged(held.objective - best.objective, variance, squares)
 
     return known_as(every.taken(which), same)
-
-
-def squares_of(runs: Sequence[Trajectory]) -> float:
-    """The sum of squares of all that is measured, over its variance."""
-    rows = [(y, run.std[name]) for run in runs for name, y in run.measurements.items()]
-    return sum(float(np.nansum((y / std) ** 2)) for y, std in rows)
 
 
 def _held_at(

@@ -155,11 +155,7 @@ def shooting_arguments(
     more = new_names(model, signals)
     every = [*model.parameter_names, *more]
     asked = checked_unknowns(unknown, every)
-    for name in (name for name, p in asked.items() if is_random(p)):
-        raise ValueError(
-            f"the distribution of {name} is unknown, which Shooting does not estimate: give "
-            "numbers for its mean and sd, or use ks.Collocation"
-        )
+    _check_distributions(asked)
     values = known_values(model, asked, {} if known is None else known, listed, more)
     late = delayed(listed, delays_of(model.outputs), asked, values)
     listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
@@ -203,6 +199,16 @@ def shooting_arguments(
         delays=late.unknown,
         gaps=late.gaps,
     )
+
+
+def _check_distributions(unknown: Mapping[str, Unknown]) -> None:
+    """Raise `ValueError` for a parameter whose distribution is unknown."""
+    for name, given in unknown.items():
+        if is_random(given):
+            raise ValueError(
+                f"the distribution of {name} is unknown, which Shooting does not estimate: give "
+                "numbers for its mean and sd, or use ks.Collocation"
+            )
 
 
 def _at_nodes(

@@ -12,7 +12,7 @@ from scipy.stats import norm, t
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import Named
-from kinesym.runtime.summary import html_table
+from kinesym.runtime.summary import html_table, in_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,7 +108,7 @@ class Estimate:
         around = "" if np.isnan(self.low + self.high) else f"{self.low:.6g} ... {self.high:.6g}"
         error = f"{self.standard_error:.2g}" if sure else ""
         off = abs(self.shift) / self.standard_error if sure else 0.0
-        grid = f"the grid shifts it by {_rough(off)} standard errors" if off > 0.5 else ""
+        grid = f"the grid shifts it by {in_errors(_rough(off))}" if off > 0.5 else ""
         return f"{self.value:.6g}", error, around, "; ".join(filter(None, (self.remark, grid)))
 
 

@@ -84,3 +84,12 @@ def series_of(trials: Sequence[Trajectory]) -> list[Series]:
                     Series(channel, number, here, t, y, model, std, len(own.time), at_nodes=False)
                 )
     return found
+
+
+def squares_of_samples(trials: Sequence[Trajectory]) -> float:
+    """The sum of squares of all samples over their variances; without those that have no std."""
+    pairs = [
+        (y, run.std.get(name, np.nan)) for run in trials for name, y in run.measurements.items()
+    ]
+    pairs += [(own.measured, own.std) for run in trials for own in run.timed.values()]
+    return sum(float(np.nansum((y / std) ** 2)) for y, std in pairs)

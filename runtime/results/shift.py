@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kinesym.runtime.summary import in_errors
+
 #: From this share of its standard error on the shift of a parameter matters; without measurements
 #: from this share of a value, or of the range of a state.
 STANDARD_ERRORS, RELATIVE = 0.5, 1e-3
@@ -28,7 +30,7 @@ def in_standard_errors(name: str, shift: float, deviation: float, value: float) 
     ratio = abs(shift) / deviation
     size = min(ratio / STANDARD_ERRORS, _share(shift, value) / LEAST)
     share = abs(shift) / max(abs(value), deviation)
-    return Shift(f"{name} by {ratio:.2g} standard errors", size, share)
+    return Shift(f"{name} by {in_errors(format(ratio, '.2g'))}", size, share)
 
 
 def relative(name: str, shift: float, value: float, of: str) -> Shift:

@@ -32,6 +32,7 @@ from kinesym.runtime.results.noise import (
     settled,
     with_noise,
 )
+from kinesym.runtime.results.series import squares_of_samples
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.covariance import (
@@ -273,12 +274,9 @@ class Identification:
         if found.success and self.trials.measured:
             notes += self._on_std(trials, noise, q, sure)
         about = self._uncertainty(J, sure, noise)
-        known = self._known_as(made, sure, about, trials)
-        if known:
-            words = [each.sentence for each in known]
-            instead = {name: w for each in known for name, w in each.remarks.items()}
-            about = replace(about, notes=words, instead=instead)
-            notes = [*words, *(note for note in notes if note not in sure.notes)]
+        if known := self._known_as(made, sure, about, trials):
+            about = _instead(about, known)
+            notes = [*about.notes, *(note for note in notes if note not in sure.notes)]
 
         def inference() -> ShootingInference:
             asked = (self.remeasured, self.combine, about.variance * factor)
@@ -346,11 +344,7 @@ class Identification:
         every = Exchange(trials.unknowns.names, q, ways, self.bounds)
         which, errors = every.moving, about.deviations()
         free = np.setdiff1d(np.flatnonzero(~sure.held), which)
-        squares = sum(  # zero where there is no std, as beside an Integral
-            float(np.nansum((y / run.std.get(name, np.inf)) ** 2))
-            for run in runs
-            for name, y in run.measurements.items()
-        )
+        squares = squares_of_samples(runs)
 
         def same(moved: Array) -> bool:
             guess = q.copy()
@@ -471,3 +465,9 @@ class Identification:
                 return np.full_like(q, np.nan)
             sides.append(self.trials.gradient(at))
         return np.asarray((sides[0] - sides[1]) / (2.0 * step))
+
+
+def _instead(about: Uncertainty, known: Sequence[KnownAs]) -> Uncertainty:
+    """What is known of errors, with what is known instead of what the record does not tell."""
+    remarks = {name: words for each in known for name, words in each.remarks.items()}
+    return replace(about, notes=[each.sentence for each in known], instead=remarks)

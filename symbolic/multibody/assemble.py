@@ -9,7 +9,6 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.model import Explicit, Model
 from kinesym.symbolic.multibody.bodies import inertia_limits, mass_of
-from kinesym.symbolic.multibody.closures import pushes
 from kinesym.symbolic.multibody.forward import speed_rates
 from kinesym.symbolic.multibody.links import Aim, Ball
 from kinesym.symbolic.multibody.mechanism import Mechanism, lock_of
@@ -122,9 +121,9 @@ def coordinate_rates(tree: Mechanism, steps: Steps) -> dict[AppliedUndef, sp.Exp
 
 def dynamic_rows(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> list[sp.Expr]:
     """Kane's equations of all speeds that are not locked."""
-    rows, pushed = [], pushes(tree.conditions)
+    rows = []
     for name, needed in tree.needed().items():
-        row = needed - torques.get(name, 0) - pushed.get(name, 0)
+        row = needed - torques.get(name, 0)
         if name in tree.lockable:
             lock = lock_of(name)
             row = (1 - lock) * row + lock * tree.speeds[name].diff(t)

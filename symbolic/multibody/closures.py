@@ -115,7 +115,7 @@ class Coupling:
         if holonomic:
             moving = {
                 q: _spelled_out(steps, e)
-                for link in tree.moving
+                for link in tree.links  # a lock feels them, too
                 for q, e in zip(link.q, kinematics(steps, link), strict=True)
             }
             rate = sp.Add(*(found.diff(q) * e for q, e in moving.items() if found.has(q)))

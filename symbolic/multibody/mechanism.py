@@ -26,7 +26,13 @@ from kinesym.symbolic.multibody.bodies import (
     mass_of,
     parametrised,
 )
-from kinesym.symbolic.multibody.closures import Closure, Condition, Coupling, independent_conditions
+from kinesym.symbolic.multibody.closures import (
+    Closure,
+    Condition,
+    Coupling,
+    independent_conditions,
+    pushes,
+)
 from kinesym.symbolic.multibody.links import Link, actuator_name, links_of
 from kinesym.symbolic.multibody.passes import (
     Frame,
@@ -52,7 +58,7 @@ def lock_of(speed: str) -> sp.Symbol:
 
 @dataclass(frozen=True, eq=False)
 class Mechanism:
-    """Bodies, joints, loads, locks and sensors; see `Tree`."""
+    """Bodies, joints, loads, locks, loops and sensors; see `Tree`."""
 
     name: str
     bodies: Sequence[Body]
@@ -327,9 +333,11 @@ class Mechanism:
         return self.recursion.wrenches[self._number(body)]
 
     def needed(self) -> dict[str, sp.Expr]:
-        """Generalised force that each speed needs, by its name: Kane's inertia forces and loads."""
+        """Generalised force that each speed needs, by its name: Kane's inertia forces and loads,
+        less what constraints give."""
+        pushed = pushes(self.conditions)
         return {
-            name_of(u): force
+            name_of(u): force - pushed.get(name_of(u), 0)
             for k, link in enumerate(self.links)
             for u, force in zip(link.u, along_joint(link, self.recursion.kane[k]), strict=True)
         }

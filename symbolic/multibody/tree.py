@@ -1,4 +1,4 @@
-"""Multibody models of open trees from a table of bodies."""
+"""Multibody models of trees, open or with closed loops, from a table of bodies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kinesym.symbolic.names import by_name, check_known
 
 @dataclass(frozen=True, eq=False)
 class Tree(Mechanism):
-    """An open tree of rigid bodies on a fixed or moving base.
+    """A tree of rigid bodies on a fixed or moving base.
 
     bodies : each after its parent. base : `FixedBase()` or `PrescribedBase()`.
     gravity : in world axes [m/s^2], e.g. (0, 0, -g). loads : external ones, or a function that
@@ -31,7 +31,8 @@ class Tree(Mechanism):
         `loads=lambda tree: [Load("foot", (0, 0, -k * tree.place("foot")[2]))]`.
     locked : names of speeds that are zero; see `lock`. lockable : see there.
     values : default values of parameters, by name. imus : inertial sensors on bodies, which the
-        outputs "imu" are of.
+        outputs "imu" are of. closures : conditions that close loops; made by `close` and
+        `constrain`.
 
     Raises `ValueError` for bodies that make no tree or cannot exist, naming the body.
     """

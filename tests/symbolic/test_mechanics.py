@@ -54,17 +54,6 @@ def disc_of_tree():
     return tree.close("disc", kind="rolling", radius=r)
 
 
-def simulated(model, start, keep, time):
-    """From the consistent state nearest to a start; explicit, as no algebraic state is left."""
-    low = model.reduced_index(index=0)
-    first = dict.fromkeys(low.state_names, 0.0) | start
-    first = ks.consistent(low, time, first, keep=[n for n in first if n in keep or "lam" in n])
-    run = ks.simulate(low, time, first, method="dormand-prince", rtol=1e-11, atol=1e-11)
-    for name in low.invariants:
-        assert np.abs(run[name]).max() < 1e-9
-    return run
-
-
 TIME = np.linspace(0.0, 3.0, 61)
 LEAN, RATES = 0.2, (0.1, 4.0, 0.3)
 START = {"lean": LEAN, "z": 0.5 * np.cos(LEAN), "u1": RATES[0], "u2": RATES[1], "u3": RATES[2]}
@@ -72,7 +61,7 @@ KEPT = ["yaw", "lean", "spin", "x", "y", "u1", "u2", "u3"]
 
 
 @pytest.fixture(scope="module")
-def by_tree():
+def by_tree(simulated):
     """The same disc as a tree that is closed by its contact; its axes are at the start those of the
     frame that leans but does not spin."""
     start = {"disc_pz": 0.5 * np.cos(LEAN), "disc_x": LEAN}
@@ -82,7 +71,7 @@ def by_tree():
 
 
 @pytest.mark.parametrize("multipliers", [False, True])
-def test_disc_of_kane_rolls_as_that_of_a_tree(by_tree, multipliers):
+def test_disc_of_kane_rolls_as_that_of_a_tree(by_tree, multipliers, simulated):
     kane, frame = disc_of_kane()
     model = ks.Model.from_kane(kane, values=VALUES, frame=frame if multipliers else None)
     assert ("lam1" in model.state_names) == multipliers
@@ -92,7 +81,7 @@ def test_disc_of_kane_rolls_as_that_of_a_tree(by_tree, multipliers):
         np.testing.assert_allclose(run[ours], by_tree[theirs], atol=1e-8)
 
 
-def test_forces_of_the_contact_are_the_same(by_tree):
+def test_forces_of_the_contact_are_the_same(by_tree, simulated):
     """Kane's multipliers are the forces of the ground along x, y, z, as those of the tree."""
     kane, frame = disc_of_kane()
     model = ks.Model.from_kane(kane, values=VALUES, frame=frame)
@@ -115,7 +104,7 @@ def pendulum_of_lagrange():
     return lagrange
 
 
-def test_lagrange_with_a_constraint_swings_as_a_pendulum():
+def test_lagrange_with_a_constraint_swings_as_a_pendulum(simulated):
     model = ks.Model.from_kane(pendulum_of_lagrange(), values=VALUES)
     assert model.state_names == ("x", "y", "x_rate", "y_rate", "lam1") and model.index.value == 3
     start = {"x": 0.5 * np.sin(1.0), "y": -0.5 * np.cos(1.0)}
