@@ -18,6 +18,7 @@ from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.delays import delayed
 from kinesym.internal.integrals import with_integrals
+from kinesym.internal.lags import bounds_of_delays, lags_of, with_delays
 from kinesym.internal.parameters import (
     checked_unknowns,
     is_random,
@@ -87,11 +88,13 @@ class Discretised:
             system, unknown, known, unknown_inputs, objective = driven(system, *asked)
         system, boundary = with_integrals(system, boundary)
         given = posed(system, trials, unknown_inputs, path, boundary)
+        given, objective = with_delays(given, given.objective if objective is None else objective)
         self.model = model = given.model
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)
         self._priors: Numbers = priors_of(self._unknown)
-        free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
+        free = by_name(given.unknown_inputs, model.given_names, "unknown_inputs")
+        free |= {delay.name: None for delay in model.delays}
         self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
             most = highest_index(self._scheme.name)
@@ -110,12 +113,14 @@ class Discretised:
             self._unknown,
             free,
             self._scheme,
-            given.objective if objective is None else objective,
+            objective,
             given.contacts,
             late.unknown,
             **given.conditions,
         )
         self._bounds = named_bounds(model, self._unknown, free, {} if bounds is None else bounds)
+        self._bounds |= bounds_of_delays(model, self._unknown)
+        self._lags = lags_of(model, late.trials, self._unknown, self._known)
         warn_of_degrees(model, late.trials)
 
         given.check_spans(self.symbolic)
@@ -234,7 +239,7 @@ class Discretised:
         return self._nlp(built, self.trials)
 
     def _nlp(self, built: Built, trials: Sequence[Experiment]) -> NLP:
-        return make_nlp(built, trials, self._known, self._threads, self._priors)
+        return make_nlp(built, trials, self._known, self._threads, self._priors, self._lags)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
@@ -277,12 +282,16 @@ class Discretised:
                     "a guess is a mapping of names to values, a Solution, a Fit, a "
                     f"Trajectory, or an array, not {guess!r}"
                 )
-            known = [*layout.states, *layout.inputs, *layout.owned.parameters]
+            inputs = [name for name in layout.inputs if name not in layout.delayed]
+            known = [*layout.states, *inputs, *layout.owned.parameters]
             known += [name for name in layout.parameters if name not in known]
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates)
-        return within(z, bounds, given & by_hand, self.variable_name, layout.natural)
+        z = within(z, bounds, given & by_hand, self.variable_name, layout.natural)
+        if self.nlp.lags is not None:
+            z[layout.delayed_entries] = self.nlp.lags.values(z)
+        return z
 
     def _without_guess(self, guess: Any) -> list[str]:
         """States that a guess by names leaves at zero: they are not measured either."""

@@ -46,14 +46,14 @@ class IpoptProblem:
         or functions f(z, multipliers, factor, out) that fill `out`.
     structures : of Jacobian and Hessian, with `size` and `fill(rows, columns)`, see
         `kinesym.runtime.nlp.sparsity.Structure`. bounds : of z and of the constraints, (low, high).
-    stages : of the variables in time, see `Layout.stages`.
+    stages : of the variables in time, see `Layout.stages`; None if they have none.
     """
 
     callbacks: Any
     structures: tuple[Any, Any]
     bounds: Bounds
     constraint_bounds: Bounds
-    stages: NDArray[np.int32]
+    stages: NDArray[np.int32] | None
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -121,6 +121,14 @@ class Watch:
         return not self.interrupted.is_set()
 
 
+def evaluate(callback: Any, z: Array, multipliers: Array, factor: float, out: Array) -> None:
+    """Write what a callback, a plan or a function, has at z."""
+    if isinstance(callback, Plan):
+        callback((z, multipliers, np.array([float(factor)])), out)
+    elif out.size:
+        callback(z, multipliers, factor, out)
+
+
 class _Callbacks:
     """The callbacks as cyipopt wants them, with a clock."""
 
@@ -144,10 +152,7 @@ class _Callbacks:
         callback, out = getattr(self.callbacks, name), self._out[name]
         multipliers = self._no_multipliers if multipliers is None else multipliers
         start = time.perf_counter()
-        if isinstance(callback, Plan):
-            callback((z, multipliers, np.array([float(factor)])), out)
-        elif out.size:
-            callback(z, multipliers, factor, out)
+        evaluate(callback, z, multipliers, factor, out)
         self.seconds += time.perf_counter() - start
         return out
 
