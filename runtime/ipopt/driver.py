@@ -46,14 +46,14 @@ class IpoptProblem:
         or functions f(z, multipliers, factor, out) that fill `out`.
     structures : of Jacobian and Hessian, with `size` and `fill(rows, columns)`, see
         `kinesym.runtime.nlp.sparsity.Structure`. bounds : of z and of the constraints, (low, high).
-    stages : of the variables in time, see `Layout.stages`; None if they have none.
+    stages : of the variables in time, see `Layout.stages`.
     """
 
     callbacks: Any
     structures: tuple[Any, Any]
     bounds: Bounds
     constraint_bounds: Bounds
-    stages: NDArray[np.int32] | None
+    stages: NDArray[np.int32]
 
     @property
     def sizes(self) -> tuple[int, int]:

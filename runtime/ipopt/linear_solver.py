@@ -101,7 +101,6 @@ def kkt_stages(problem: IpoptProblem) -> tuple[int, NDArray[np.int32]]:
     """Order of IPOPT's KKT systems, and the stages of their first unknowns. Unknowns are variables
     that bounds do not fix, a slack for each inequality, and the multipliers."""
     (low, high), (below, above) = problem.bounds, problem.constraint_bounds
-    assert problem.stages is not None
     stages = problem.stages[low < high]
     return len(stages) + int(np.count_nonzero(below < above)) + len(below), stages
 

@@ -44,13 +44,6 @@ def solve(
     `ValueError` if an option is not accepted.
     """
     solver, reason = choose(chosen.linear_solver, chosen.options)
-    if solver == TIME_STRUCTURED and problem.stages is None:
-        if chosen.linear_solver == TIME_STRUCTURED:
-            raise ValueError(
-                "delays couple what is far apart in time, which the time-structured solver does "
-                "not take; use linear_solver='auto'"
-            )
-        solver, reason = "mumps", "delays couple what is far apart in time"
     watch = Watch(report)
     if solver != TIME_STRUCTURED:
         found = _run(problem, start, chosen, watch, solver)

@@ -182,13 +182,10 @@ class Layout:
                 found += [row for name, row in pairs if name in self.delayed]
         return np.concatenate(found)
 
-    def stages(self) -> NDArray[np.int32] | None:
+    def stages(self) -> NDArray[np.int32]:
         """The stage in time of each variable: its node, or the node after its interval, counted on
         through the trials, with a gap between those that are not linked; parameters and durations
-        have none. Within a stage the linear solver eliminates what belongs to one interval only.
-        None with delays, which couple stages that are far apart."""
-        if self.delayed:
-            return None
+        have none. Within a stage the linear solver eliminates what belongs to one interval only."""
         stages = np.full(self.n_variables, BORDER, dtype=np.int32)
         begin = 0
         for trial, N in enumerate(self.nodes):
