@@ -104,8 +104,9 @@ class Discretised:
         random = "a distribution to be found" if any(map(is_random, self._unknown.values())) else ""
         if random:
             _check_likelihood(aim)
-        about = (self._unknown, self._known, "process noise" if noise else random)
-        late = delayed(given.trials, delays_of_sensors(model.outputs), *about)
+        beside = "process noise" if noise else random
+        shown = delays_of_sensors(model.outputs)
+        late = delayed(given.trials, shown, self._unknown, self._known, beside)
         self._gaps = late.gaps
         self.symbolic = symbolic_problem(
             model,
@@ -120,7 +121,8 @@ class Discretised:
         )
         self._bounds = named_bounds(model, self._unknown, free, {} if bounds is None else bounds)
         self._bounds |= bounds_of_delays(model, self._unknown)
-        self._lags = lags_of(model, late.trials, self._unknown, self._known)
+        numbers = (self._unknown, self._known)
+        self._lags = lags_of(model, late.trials, *numbers, self.symbolic.held)
         warn_of_degrees(model, late.trials)
 
         given.check_spans(self.symbolic)

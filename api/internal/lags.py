@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -88,17 +88,24 @@ def lags_of(
     trials: Sequence[Experiment],
     unknown: Mapping[str, Unknown],
     known: Sequence[Mapping[str, float]],
+    held: Collection[str],
 ) -> list[Lag]:
     """The delays of a model in trials.
 
-    known : of each trial, values of the known parameters. Raises `ValueError` for delays that are
-    negative, longer than a trial, or without bounds, and for a history that is too short or of
-    something without a delay.
+    known : of each trial, values of the known parameters. held : inputs that are constant between
+    nodes. Raises `ValueError` for delays that are negative, longer than a trial, or without bounds,
+    or unknown and of what is held, and for a history that is too short or of something without a
+    delay.
     """
     late = [name_of(delay.signal) for delay in model.delays]
     for k, trial in enumerate(trials):
         for name in trial.history:
             check_known(name, late, f"trial {k} has a history of {name}, which has no delay")
+        for name in (delay.name for delay in model.delays if delay.name in trial.measured):
+            raise ValueError(
+                f"trial {k} measures {name}, which is an input inside the model; make it an output "
+                "with a name of its own"
+            )
     found = []
     for delay in model.delays:
         names = () if _moves(model, delay) else tuple(sorted(map(name_of, delay.tau.free_symbols)))
@@ -112,6 +119,12 @@ def lags_of(
         )
         for k, trial in enumerate(trials):
             _check_reach(lag, k, trial, lag.signal in model.state_names)
+            if lag.signal in held and lag.spans[k][0] < lag.spans[k][1]:
+                raise ValueError(
+                    f"input {lag.signal} is held between nodes, so that nothing changes as an "
+                    f"unknown delay in {lag.input} does; give it straight lines between nodes, or "
+                    "a delay that is known"
+                )
         found.append(lag)
     return found
 

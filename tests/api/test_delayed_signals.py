@@ -260,3 +260,104 @@ def test_a_linear_quadratic_problem():
     )
     assert found.objective == pytest.approx(exact, rel=1e-8)
     assert found.objective == pytest.approx(4.7961, abs=1e-3)  # by PROPT, with 50 points
+
+
+# -- what is refused ------------------------------------------------------------------------------
+
+LAG = ks.Model("lag", [x], [u], [tau, k], [x.diff(t) + k * ks.delayed(x, tau) - u], values={k: 1.0})
+LAG_OF_INPUT = ks.Model("lagging", [x], [u], [tau], [x.diff(t) + x - ks.delayed(u, tau)])
+TIME = np.linspace(0.0, 1.0, 11)
+
+
+def lagging(model=LAG, unknown=None, known=None, history=None, **more):
+    given = {"inputs": {u: 0.0}, "measurements": {x: np.cos(TIME)}, **more.pop("trial", {})}
+    trial = ks.Experiment(TIME, history=history or {}, **given)
+    return ks.Collocation(model, trial, unknown or {}, known or {}, **more)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: lagging(known={tau: -0.1}), "is -0.1 s; a delay is not negative"),
+        (lambda: lagging(unknown={tau: (-0.1, 0.2)}), r"has the bounds \(-0.1, 0.2\)"),
+        (
+            lambda: lagging(unknown={tau: None}),
+            r"needs finite bounds: unknown=\{tau: \(0.05, 0.2\)",
+        ),
+        (lambda: lagging(known={tau: 2.0}), "is 2 s or more, and trial 0 lasts 1 s"),
+        (lambda: lagging(known={tau: 0.1}, history={u: 0.0}), "history of u, which has no delay"),
+        (
+            lambda: lagging(known={tau: 0.3}, history={x: ks.Signal([-0.2, 0.0], [1.0, 1.0])}),
+            "begins at t = -0.2 s, and x.t - tau. reaches back to -0.3 s",
+        ),
+        (lambda: lagging(known={tau: 0.3}, history={x: np.cos}), "ks.Signal.times, values"),
+        (
+            lambda: lagging(known={tau: 0.3}, history={x: ks.Signal([-0.2, -0.1], [1.0, 1.0])}),
+            "goes on to the start of the trial",
+        ),
+        (
+            lambda: lagging(unknown={tau: (0.1, 0.2)}, path=[ks.delayed(x, tau, range=(0.3, 1.0))]),
+            "have nothing in common",
+        ),
+        (
+            lambda: lagging(known={tau: 0.1}, boundary=[ks.at_end(ks.delayed(x, tau))]),
+            "a condition at the ends of a trial contains a delay",
+        ),
+        (
+            lambda: lagging(known={tau: 0.1}, objective=ks.Terminal(ks.delayed(x, tau) ** 2)),
+            "the terminal cost contains a delay",
+        ),
+        (
+            lambda: lagging(
+                LAG_OF_INPUT, {tau: (0.1, 0.2)}, unknown_inputs={u: ks.held()}, trial={"inputs": {}}
+            ),
+            "input u is held between nodes",
+        ),
+        (
+            lambda: lagging(known={tau: 0.1}, unknown_inputs={"x(t - tau)": None}),
+            "unknown_inputs: x.t - tau. is unknown",
+        ),
+        (
+            lambda: lagging(known={tau: 0.1}, trial={"measurements": {"x(t - tau)": TIME}}),
+            "make it an output with a name of its own",
+        ),
+        (
+            lambda: ks.Collocation(
+                LAG,
+                ks.Phases(
+                    [ks.Experiment(TIME, inputs={u: 0.0}) for _ in range(2)],
+                    links=[ks.at_end(x) - ks.at_start(x)],
+                ),
+                known={tau: 0.1},
+            ),
+            "phases have none",
+        ),
+        (
+            lambda: ks.Collocation(
+                ks.Model("p", [x], [], [tau, k], [x.diff(t) + ks.delayed(x, tau * k**2)]),
+                ks.Experiment(TIME, measurements={x: TIME}),
+                {k: (0.1, 1.0)},
+                {tau: 0.1},
+            ),
+            "is not linear in what is unknown",
+        ),
+    ],
+)
+def test_what_is_refused(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+def test_a_guess_outside_the_bounds_is_moved_inside():
+    problem = lagging(unknown={tau: (0.1, 0.2)})
+    with pytest.warns(UserWarning, match="the guess of parameter tau, 0.5, is outside"):
+        z = problem.pack({tau: 0.5})
+    assert problem.unpack(z)["tau"] == 0.2
+    with pytest.raises(ValueError, match=r"guess: x\(t - tau\) is unknown"):
+        problem.pack({"x(t - tau)": 1.0})
+
+
+def test_constraints_have_names():
+    problem = lagging(known={tau: 0.1})
+    last = problem.constraint_name(problem.n_constraints - 1)
+    assert last == "value of x(t - tau) at interval 9 (t = 1 s) of trial 0"
