@@ -79,7 +79,9 @@ class Collocation(Integrated):
         ("hermite-simpson"), "lobatto-6", which need explicit x'; numbers are orders.
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         for phases of a `Hybrid` nothing.
-    bounds : (low, high) of states and unknown inputs at all nodes and stages.
+    bounds : (low, high) of states and unknown inputs at all nodes and stages; each side a number,
+        None, (N,) with straight lines between the nodes, a `Signal` or a function of times (n,);
+        those of one trial stand in `Experiment(bounds=...)`.
     boundary : conditions on `at_start(...)` and `at_end(...)` of every trial; path : conditions at
         every node and stage. Each is an expression that is to be zero, (expression, low, high), or
         one equation or inequality: sp.Eq(at_end(x), 1), v <= 2.

@@ -29,6 +29,8 @@ from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.population import Numbers, population
 from kinesym.internal.problem import (
+    bounded,
+    bounds_by_name,
     check_index,
     highest_index,
     kinematic_pairs,
@@ -48,6 +50,7 @@ from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.delayed import delays_of
@@ -115,7 +118,10 @@ class Discretised:
             late.unknown,
             **given.conditions,
         )
-        self._bounds = named_bounds(model, self._unknown, free, {} if bounds is None else bounds)
+        sides = bounds_by_name(model, free, {} if bounds is None else bounds)
+        fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
+        self._bounds = named_bounds(model, self._unknown, fixed)
+        bounded_trials = bounded(model, late.trials, free, sides)
         warn_of_degrees(model, late.trials)
 
         given.check_spans(self.symbolic)
@@ -124,7 +130,7 @@ class Discretised:
         self.timings = {"derive": 0.0, "compile": 0.0}
         self.program, self._built = self._transcribed("exact")
         self._limits, self._instants = given.bounds(self.symbolic), given.instants
-        self._place(late.trials)
+        self._place(bounded_trials)
 
     def _place(self, trials: Sequence[Experiment]) -> None:
         """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""

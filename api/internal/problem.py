@@ -15,8 +15,8 @@ from sympy.core.function import AppliedUndef
 from kinesym.checks import shown
 from kinesym.internal.conditions import check_times
 from kinesym.internal.parameters import Unknown, check_prior, labels_of, logs_of, priors_of
-from kinesym.runtime.nlp.bounds import bound_pair
 from kinesym.runtime.nlp.owned import owned_parameters
+from kinesym.runtime.signals.corridor import bound_pair, changes
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
@@ -333,28 +333,51 @@ def _linear(
     return frozenset(asked | free.intersection(measured))
 
 
-def named_bounds(
-    model: Model,
-    unknown: Mapping[str, Unknown],
-    unknown_inputs: Mapping[str, Any],
-    bounds: Mapping[Any, Any],
-) -> dict[str, tuple[float, float]]:
-    """(low, high) of parameters, inputs and states by name; infinite where free."""
-    allowed = [*model.state_names, *unknown_inputs]
-    given_bounds = by_name(bounds, allowed, "bounds")
-    for name in given_bounds:
+def bounds_by_name(
+    model: Model, unknown_inputs: Mapping[str, Any], bounds: Mapping[Any, Any]
+) -> dict[str, Any]:
+    """Bounds of states and unknown inputs as given. Raises `ValueError` for those given twice."""
+    given = by_name(bounds, [*model.state_names, *unknown_inputs], "bounds")
+    for name in given:
         if unknown_inputs.get(name) is not None:
             raise ValueError(f"bounds of {name} are given in bounds and in unknown_inputs")
-    every = {**{k: v for k, v in unknown_inputs.items() if k not in given_bounds}, **given_bounds}
+    return {**{k: v for k, v in unknown_inputs.items() if k not in given}, **given}
+
+
+def bounded(
+    model: Model,
+    trials: Sequence[Experiment],
+    unknown_inputs: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> list[Experiment]:
+    """The trials with those bounds that change over time, beside their own. Raises `ValueError`
+    where these are not of states or unknown inputs, and where there are two of one."""
+    moving = {name: bound for name, bound in given.items() if changes(bound)}
+    for k, trial in enumerate(trials):
+        by_name(trial.bounds, [*model.state_names, *unknown_inputs], f"bounds of trial {k}")
+        for name in trial.bounds:
+            if given.get(name) is not None:
+                raise ValueError(
+                    f"bounds of {name} are given for all trials and for trial {k}; give them in "
+                    "the experiments that have them"
+                )
+    return [trial.bounded(moving) if moving else trial for trial in trials]
+
+
+def named_bounds(
+    model: Model, unknown: Mapping[str, Unknown], given: Mapping[str, Any]
+) -> dict[str, tuple[float, float]]:
+    """(low, high) of parameters, and of inputs and states as `given`, by name; infinite where
+    free."""
     pairs = {name: (p.low, p.high) for name, p in unknown.items()}
-    pairs |= {name: bound_pair(name, bound) for name, bound in every.items()}
+    pairs |= {name: bound_pair(name, bound) for name, bound in given.items()}
     for name in set(model.positive) & set(pairs):
         low, high = pairs[name]
         if high <= 0.0:
             raise ValueError(f"bounds of {name} are ({low:g}, {high:g}), but it must be positive")
         pairs[name] = (max(low, 0.0), high)
-    for name, given in unknown.items():
-        check_prior(name, given, pairs[name])
+    for name, p in unknown.items():
+        check_prior(name, p, pairs[name])
     return pairs
 
 

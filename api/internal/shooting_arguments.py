@@ -38,9 +38,9 @@ from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
-from kinesym.runtime.nlp.bounds import bound_pair
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.owned import owned_parameters
+from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.stepping.priors import Priors, priors_by_name
@@ -187,7 +187,7 @@ def shooting_arguments(
         fine=fine,
         unknown=asked,
         unknowns=unknowns,
-        bounds=unknowns.bounds(named_bounds(model, asked, free, {}), start_bounds),
+        bounds=unknowns.bounds(named_bounds(model, asked, free), start_bounds),
         known=values,
         starts=starts,
         signals=signals,
@@ -393,6 +393,12 @@ def _check_unknowns(
         )
     if any(trial.free_duration for trial in trials):
         raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
+    for number, trial in enumerate(trials):
+        for name in trial.bounds:
+            raise ValueError(
+                f"trial {number} has bounds of {name}, but what is simulated goes where it goes; "
+                "use ks.Collocation, or bounds of parameters and of the start"
+            )
 
 
 def initial_values(

@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.signals.corridor import check_order
 from kinesym.runtime.signals.experiment import Experiment
-
-
-def bound_pair(name: str, bound: object) -> tuple[float, float]:
-    """(low, high) of a bound given as such, with None for a free side, or as None. Raises
-    `ValueError` if it is not a pair, crossed, or nothing finite is between."""
-    if bound is None:
-        return -np.inf, np.inf
-    try:
-        below, above = cast(Sequence[Any], bound)
-        low = -np.inf if below is None else float(real_array(below, "a bound"))
-        high = np.inf if above is None else float(real_array(above, "a bound"))
-        if np.isnan(low) or np.isnan(high):
-            raise ValueError("NaN is no bound")
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"bounds of {name} must be (low, high) or None, got {bound!r}") from error
-    if low > high:
-        raise ValueError(f"bounds of {name} are crossed: {low:g} > {high:g}")
-    if low == np.inf or high == -np.inf:
-        raise ValueError(
-            f"bounds of {name}, ({low:g}, {high:g}), leave nothing finite; a free side is None"
-        )
-    return low, high
-
 
 #: The times at which what always holds does.
 ALWAYS = (-np.inf, np.inf)
@@ -56,6 +34,14 @@ class Limits(NamedTuple):
         c, near = self.place, _ROUNDING * (grid[-1] - grid[0])
         times = (1.0 - c) * grid[:-1] + c * grid[1:] if c else grid
         return np.asarray((times >= self.span[0] - near) & (times <= self.span[1] + near))
+
+
+def nodes_at(grid: Array, times: Array) -> NDArray[np.bool_]:
+    """Which nodes of a grid (N,) are at times (n,), but for rounding."""
+    near, found = _ROUNDING * (grid[-1] - grid[0]), np.zeros(len(grid), dtype=bool)
+    k = np.clip(np.searchsorted(grid, times - near), 0, len(grid) - 1)
+    found[k[np.abs(grid[k] - times) <= near]] = True
+    return found
 
 
 class HeldEnd(NamedTuple):
@@ -101,8 +87,9 @@ def variable_bounds(
     bounds: Mapping[str, tuple[float, float]],
     ends: Iterable[HeldEnd] = (),
 ) -> tuple[Array, Array]:
-    """Lower and upper bounds of z from bounds by name. At the last node inputs that are held are
-    fixed, unless they are used there."""
+    """Lower and upper bounds of z from bounds by name, and those of the trials, which may change
+    over time. At the last node inputs that are held are fixed, unless they are used there. Raises
+    `ValueError` where bounds are crossed."""
     free = (-np.inf, np.inf)
     sides = []
     for side in (0, 1):
@@ -117,9 +104,25 @@ def variable_bounds(
             layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
         sides.append(array)
     low, high = sides
+    for number, trial in enumerate(trials):
+        _narrow(layout, trial, layout.rows(low, number), layout.rows(high, number))
+    check_order(low, high, layout.variable_name)
     for j in (end.place for end in ends if not end.used):
         low[j] = high[j] = middle(low[j], high[j])
     return low, high
+
+
+def _narrow(layout: Layout, trial: Experiment, low: Sequence[Any], high: Sequence[Any]) -> None:
+    """Moves bounds of a trial, in rows of each block, to those that it has of its own."""
+    for (block, below), (_, above) in zip(low, high, strict=True):
+        for k, name in enumerate(block.members):
+            if name not in trial.bounds:
+                continue
+            mine = trial.bounds[name]
+            at_nodes = mine.at_nodes(trial.grid, name in layout.held)
+            sides = at_nodes if block.place is None else mine.within(trial.grid, block.place)
+            below[k] = np.maximum(below[k], sides[0])
+            above[k] = np.minimum(above[k], sides[1])
 
 
 def constraint_bounds(
