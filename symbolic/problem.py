@@ -42,6 +42,8 @@ class Problem:
         signals `closed_NAME`, `stuck_NAME` (with friction) and `hit_NAME`, 0 or 1: which are
         closed in a trial, which of them do not slide, and which are hit at its start. The states
         then continue from trial to trial, through impacts.
+    steps : inputs with values at nodes, each with an expression of held inputs: its rate from node
+        to node less that is bounded in each interval.
 
     Equal problems, of one and the same model, have equal programs. Raises `ValueError` naming what
     does not fit.
@@ -67,6 +69,7 @@ class Problem:
     priors: Sequence[str] = ()
     slots: Mapping[str, int] = field(default_factory=dict, hash=False)
     delays: Mapping[str, sp.Symbol] = field(default_factory=dict, hash=False)
+    steps: Sequence[tuple[AppliedUndef, sp.Expr]] = ()
 
     def __post_init__(self) -> None:
         for f in fields(self):

@@ -16,6 +16,7 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
+from kinesym.internal.controls import controls
 from kinesym.internal.delays import delayed
 from kinesym.internal.integrals import with_integrals
 from kinesym.internal.parameters import (
@@ -29,6 +30,8 @@ from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.population import Numbers, population
 from kinesym.internal.problem import (
+    bounded,
+    bounds_by_name,
     check_index,
     highest_index,
     kinematic_pairs,
@@ -48,12 +51,13 @@ from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.delayed import delays_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, names_of
+from kinesym.symbolic.names import by_name, name_of, names_of
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
@@ -83,10 +87,12 @@ class Discretised:
     ) -> None:
         self._noisy, system, aim = bool(noise), with_sensors(system, sensors), objective
         if noise:
-            asked = (noise, unknown, known, unknown_inputs, objective)
-            system, unknown, known, unknown_inputs, objective = driven(system, *asked)
-        system, boundary = with_integrals(system, boundary)
-        given = posed(system, trials, unknown_inputs, path, boundary)
+            driving = (noise, unknown, known, unknown_inputs, objective)
+            system, unknown, known, unknown_inputs, objective = driven(system, *driving)
+        asked = controls(system, unknown_inputs, bounds, objective, path)
+        system, boundary = with_integrals(asked.system, boundary)
+        given = posed(system, trials, asked.unknown_inputs, asked.path, boundary, asked.steps)
+        objective = asked.objective
         self.model = model = given.model
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)
@@ -115,7 +121,10 @@ class Discretised:
             late.unknown,
             **given.conditions,
         )
-        self._bounds = named_bounds(model, self._unknown, free, {} if bounds is None else bounds)
+        sides = bounds_by_name(model, free, asked.bounds)
+        fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
+        self._bounds = named_bounds(model, self._unknown, fixed)
+        bounded_trials = bounded(model, late.trials, free, sides)
         warn_of_degrees(model, late.trials)
 
         given.check_spans(self.symbolic)
@@ -124,7 +133,8 @@ class Discretised:
         self.timings = {"derive": 0.0, "compile": 0.0}
         self.program, self._built = self._transcribed("exact")
         self._limits, self._instants = given.bounds(self.symbolic), given.instants
-        self._place(late.trials)
+        self._every = {name_of(s.u): s.limits.every for s in asked.steps if s.limits.every}
+        self._place(bounded_trials)
 
     def _place(self, trials: Sequence[Experiment]) -> None:
         """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""
@@ -136,12 +146,12 @@ class Discretised:
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
-        self.constraint_bounds = low, high = constraint_bounds(self.layout, self._limits)
-        self._ends = held_ends(self.nlp, low == high)
+        self.constraint_bounds = constraint_bounds(self.layout, self._limits)
+        self._ends = held_ends(self.nlp, self.constraint_bounds)
         if self._noisy:
             self._check_last_samples()
         ends = self._ends.values()
-        self.variable_bounds = variable_bounds(self.layout, trials, self._bounds, ends)
+        self.variable_bounds = variable_bounds(self.layout, trials, self._bounds, ends, self._every)
 
     def _check_last_samples(self) -> None:
         """What is measured at the last node must not depend on noise that would begin there."""
