@@ -155,8 +155,9 @@ class Collocation(Integrated):
         z = self.pack(guess)
         solution = self._fitted(z, guess, chosen, progress)
         if solution.status in _LOST and (names := self._without_guess(guess)):
-            words = f"no guess was given of {listed(names)}, which began at zero"
-            words += f": solve(guess={{{names[0]!r}: np.linspace(from, to, nodes), ...}})"
+            words = f"no guess was given of {listed(names)}, which began at zero or on lines"
+            words += f" between conditions: solve(guess={{{names[0]!r}: np.linspace(from, to, nodes"
+            words += "), ...})"
             solution = replace(solution, message=f"{solution.message}; {words}")
         if tolerance_grid is None:
             return solution

@@ -41,6 +41,7 @@ from kinesym.internal.problem import (
 )
 from kinesym.internal.process_noise import driven
 from kinesym.internal.sensors import with_sensors
+from kinesym.internal.straight import fixed_values, straight_lines
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
@@ -133,6 +134,7 @@ class Discretised:
         self.timings = {"derive": 0.0, "compile": 0.0}
         self.program, self._built = self._transcribed("exact")
         self._limits, self._instants = given.bounds(self.symbolic), given.instants
+        self._fixed = fixed_values(given, self._known)
         self._every = {name_of(s.u): s.limits.every for s in asked.steps if s.limits.every}
         self._place(bounded_trials)
 
@@ -264,7 +266,8 @@ class Discretised:
 
         Values are numbers, trajectories (N,), or a list with one of these per trial; of a parameter
         per owner a number for all of them, or a mapping from owners to numbers. What is not given
-        comes from the measurements, the model's values, or zero. All is moved into the bounds:
+        comes from the measurements, the model's values, straight lines between values that
+        conditions fix at the ends or at some times, or is zero. All is moved into the bounds:
         results and what is made up silently, what is given with a warning. Raises `ValueError`
         naming what is given and has a wrong size or is not finite.
         """
@@ -291,11 +294,13 @@ class Discretised:
             known += [name for name in layout.parameters if name not in known]
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
-        z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates)
+        pairs = zip(self._fixed, self.trials, strict=True)
+        lines = [straight_lines(fixed, trial.grid) for fixed, trial in pairs]
+        z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates, lines)
         return within(z, bounds, given & by_hand, self.variable_name, layout.natural)
 
     def _without_guess(self, guess: Any) -> list[str]:
-        """States that a guess by names leaves at zero: they are not measured either."""
+        """States of which a guess by names says nothing: they are not measured either."""
         if not isinstance(guess, Mapping | None):
             return []
         told = {
