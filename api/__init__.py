@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from kinesym.simulation import consistent as consistent
     from kinesym.simulation import sensitivities as sensitivities
     from kinesym.simulation import simulate as simulate
+    from kinesym.symbolic.delayed import delayed as delayed
     from kinesym.symbolic.model import Model as Model
     from kinesym.symbolic.names import dynamicsymbols as dynamicsymbols
     from kinesym.symbolic.names import t as t

@@ -10,7 +10,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.declared import atoms_of, check_atoms
-from kinesym.symbolic.delayed import undelayed
+from kinesym.symbolic.delayed import as_it_is
 from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
@@ -332,7 +332,7 @@ def _check_boundary(
 def measured_expressions(model: Model, names: Sequence[str]) -> dict[str, sp.Expr]:
     """The expression behind each measured name: a state, an input or an output."""
     known: dict[str, sp.Expr] = {name_of(x): x for x in (*model.states, *model.inputs)}
-    known.update({name: undelayed(e) for name, e in model.outputs.items()})
+    known.update({name: as_it_is(e) for name, e in model.outputs.items()})
     for name in names:
         what = f"measurement {name} is neither a state, an input nor an output of"
         check_known(name, known, f"{what} model {model.name}")

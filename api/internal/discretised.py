@@ -55,7 +55,7 @@ from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
-from kinesym.symbolic.delayed import delays_of
+from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, names_of
@@ -109,7 +109,7 @@ class Discretised:
         if random:
             _check_likelihood(aim)
         about = (self._unknown, self._known, "process noise" if noise else random)
-        late = delayed(given.trials, delays_of(model.outputs), *about)
+        late = delayed(given.trials, delays_of_sensors(model.outputs), *about)
         self._gaps = late.gaps
         self.symbolic = symbolic_problem(
             model,

@@ -56,7 +56,7 @@ from kinesym.runtime.stepping.simulation import Stepper
 from kinesym.runtime.stepping.smooth_shooting import Evaluated, Residuals, SmoothTrials
 from kinesym.runtime.stepping.unknowns import Unknowns
 from kinesym.runtime.summary import listed as words_of
-from kinesym.symbolic.delayed import delays_of
+from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
@@ -164,7 +164,7 @@ def shooting_arguments(
     asked = checked_unknowns(unknown, every)
     _check_distributions(asked)
     values = known_values(model, asked, {} if known is None else known, listed, more)
-    late = delayed(listed, delays_of(model.outputs), asked, values)
+    late = delayed(listed, delays_of_sensors(model.outputs), asked, values)
     listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
     longest = max(trial.n_nodes for trial in listed)
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
