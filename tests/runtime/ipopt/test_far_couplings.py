@@ -16,7 +16,7 @@ class DelayedChain:
 
         x_0' = u - x_0 + sum over L of x_1(k) x_{n-1}(k - L),    x_i' = x_{i-1} - x_i^3
 
-    least sum of (x_{n-1} - 1)^2 + u^2 / 10, from rest, |u| <= 2, x_{n-1} of the last two nodes alike.
+    least sum of (x_{n-1} - 1)^2 + u^2 / 10, from rest, |u| <= 2, x_{n-1} of the last two alike.
     """
 
     def __init__(self, nodes, n, lags, h=0.1):
