@@ -83,8 +83,8 @@ class Collocation(Integrated):
         None, (N,) with straight lines between the nodes, a `Signal` or a function of times (n,);
         those of one trial stand in `Experiment(bounds=...)`.
     boundary : conditions on `at_start(...)` and `at_end(...)` of every trial; path : conditions at
-        every node and stage. Each is an expression that is to be zero, (expression, low, high), or
-        one equation or inequality: sp.Eq(at_end(x), 1), v <= 2.
+        every node and stage, or `at` a time. Each is an expression that is to be zero, (expression,
+        low, high), or one equation or inequality: sp.Eq(at_end(x), 1), v <= 2.
     unknown_inputs : inputs to be found, with bounds (low, high) or None; they have a value at each
         stage, unless they are `held` or `linear` between nodes, as those are that are measured, or
         `continuous`.
@@ -170,7 +170,7 @@ class Collocation(Integrated):
         progress: bool | None,
     ) -> tuple[Collocation, Solution, Workspace | None]:
         """One solution from a free vector, and what its solver has left; and this problem, with
-        samples placed where they lie with delays that were found."""
+        samples and conditions placed where they lie with delays and times that were found."""
         self._placed_at(z)._check_finite(z)
 
         def solved(
@@ -339,7 +339,7 @@ class Collocation(Integrated):
         return made
 
     def _check_refinable(self) -> None:
-        between = {*self.layout.held, *self._about.linear} - {*self._every}
+        between = {*self.layout.held, *self._about.linear} - self._followed
         tied = [u for u in self.layout.inputs if u in between]
         if self.symbolic.objective.least_squares and tied:
             raise ValueError(
@@ -451,7 +451,7 @@ class Collocation(Integrated):
                 "arrays": self.layout.arrays,
                 "held": sorted(self.layout.held),
                 "log_scale": sorted(self.symbolic.log_scale),
-                **({"delays": self._delays} if self.symbolic.delays else {}),
+                **({"delays": self._delays} if self._delays else {}),
             },
             log=found.log,
         )

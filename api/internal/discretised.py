@@ -19,6 +19,7 @@ from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.controls import controls
 from kinesym.internal.delays import delayed
 from kinesym.internal.integrals import with_integrals
+from kinesym.internal.moments import check_within, with_moments
 from kinesym.internal.parameters import (
     checked_unknowns,
     is_random,
@@ -90,8 +91,10 @@ class Discretised:
             driving = (noise, unknown, known, unknown_inputs, objective)
             system, unknown, known, unknown_inputs, objective = driven(system, *driving)
         asked = controls(system, unknown_inputs, bounds, objective, path)
-        system, boundary = with_integrals(asked.system, boundary)
-        given = posed(system, trials, asked.unknown_inputs, asked.path, boundary, asked.steps)
+        made = with_moments(asked.system, asked.unknown_inputs, asked.path, boundary)
+        system, boundary = with_integrals(made.system, made.boundary)
+        conditions = (made.path, boundary, [*asked.steps, *made.steps], made.moments)
+        given = posed(system, trials, made.unknown_inputs, *conditions)
         objective = asked.objective
         self.model = model = given.model
         self._threads = checks.threads(threads)
@@ -125,15 +128,17 @@ class Discretised:
         fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
         self._bounds = named_bounds(model, self._unknown, fixed)
         bounded_trials = bounded(model, late.trials, free, sides)
+        steps = given.steps
+        self._every = {name_of(s.u): s.limits.every for s in steps if s.limits.every}
+        self._followed = {*self._every, *asked.parts, *made.sums}
+        check_within(late.trials, made.moments, self._unknown, self._known)
         warn_of_degrees(model, late.trials)
-
         given.check_spans(self.symbolic)
         check_compiler()  # before any long work
         warn_if_missing()
         self.timings = {"derive": 0.0, "compile": 0.0}
         self.program, self._built = self._transcribed("exact")
         self._limits, self._instants = given.bounds(self.symbolic), given.instants
-        self._every = {name_of(s.u): s.limits.every for s in asked.steps if s.limits.every}
         self._place(bounded_trials)
 
     def _place(self, trials: Sequence[Experiment]) -> None:

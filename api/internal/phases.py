@@ -13,13 +13,14 @@ from sympy.core.function import AppliedUndef
 from kinesym.checks import check_kind, count, finite, listed, mapping, shown
 from kinesym.internal.conditions import Condition, conditions
 from kinesym.internal.controls import Step, check_pieces, instants_of
+from kinesym.internal.moments import Moment
 from kinesym.internal.problem import checked_trials
 from kinesym.runtime.nlp.bounds import ALWAYS, Limits, Steps
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of, names_of
+from kinesym.symbolic.names import by_name, name_of, names_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
 from kinesym.symbolic.problem import Problem
 
@@ -136,6 +137,7 @@ class Posed:
     contacts: Sequence[Contact] = ()
     objective: Objective | None = None
     steps: Sequence[Step] = ()
+    moments: Sequence[Moment] = ()
 
     @property
     def conditions(self) -> dict[str, list[Any]]:
@@ -145,7 +147,7 @@ class Posed:
             kind: [row.expression for row in getattr(self, kind) if row.expression is not None]
             for kind in kinds
         }
-        return {**found, "steps": [step[:2] for step in self.steps]}
+        return {**found, "steps": [step[:2] for step in self.steps], "moments": [*self.moments]}
 
     def bounds(self, problem: Problem) -> dict[str, list[list[Limits | Steps]]]:
         """Bounds of the last constraints of each family of points, by trial."""
@@ -164,7 +166,7 @@ class Posed:
             ]
             for name, rows in families.items()
         }
-        steps = [step.limits for step in self.steps]
+        steps = [*(step.limits for step in self.steps), *[Steps(split=True)] * len(self.moments)]
         return {**found, "interval": [[*steps, *row] for row in found["interval"]]}
 
     @property
@@ -203,6 +205,7 @@ def posed(
     path: Sequence[Any],
     boundary: Sequence[Any],
     steps: Sequence[Step] = (),
+    moments: Sequence[Moment] = (),
 ) -> Posed:
     """Trials, or phases, with conditions; raises `ValueError` for what does not fit."""
     at_nodes = conditions(path, "path condition")
@@ -213,6 +216,8 @@ def posed(
     count = len(made.trials)
     unknown = {**made.unknown_inputs, **free}
     rows = [*made.boundary, *_in_all(at_ends, count)]
+    for time in dict.fromkeys(m.time for m in moments if made.trials[0].duration):
+        rows.append(Row(at_end(t) - time, [(0.0, np.inf)] * count))  # it is before the end
     if not made.cycle:  # which would say it once more
         rows += _on_constraints(made.model, names_of(list(unknown), "unknown_inputs"), rows, made)
     return replace(
@@ -221,6 +226,7 @@ def posed(
         path=[*made.path, *_in_all(at_nodes, count)],
         boundary=rows,
         steps=steps,
+        moments=moments,
     )
 
 

@@ -71,6 +71,8 @@ def pieces(grid: Array, every: float | None) -> Array:
     """Times at which an input may change that is constant for so long, from the first node on."""
     if every is None:
         return grid
+    if every >= grid[-1] - grid[0]:
+        return grid[:1]
     count = int(np.ceil((grid[-1] - grid[0]) / every * (1.0 - _ROUNDING)))
     return np.asarray(grid[0] + every * np.arange(count))
 
