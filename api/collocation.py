@@ -67,7 +67,8 @@ class Collocation(Integrated):
 
     Parameters
     ----------
-    system : a `Model`, or a `Hybrid` whose phases are named in `trials`.
+    system : a `Model`, a list of models for `Phases`, or a `Hybrid` whose phases are named in
+        `trials`.
     trials : an `Experiment`, several that share the unknown parameters, or `Phases` of one motion.
     unknown : parameters to be found, with bounds (low, high); None for free; a value per subject or
         trial, a prior, or a logarithmic scale by `per`, `per_trial`, `normal`, `lognormal`,
@@ -400,7 +401,7 @@ class Collocation(Integrated):
 
     def _without(self, more: Open, solution: Solution) -> Solution:
         """The solution without what else nothing determines."""
-        hidden = more.hidden | idle(self.layout, self._ends).hidden
+        hidden = more.hidden | idle(self.layout, self._ends).hidden | self._absent
         trials = self._trajectories(solution.free_vector, hidden)
         return replace(solution, trials=trials, notes=[*solution.notes, *more.notes])
 
@@ -421,7 +422,7 @@ class Collocation(Integrated):
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
         multipliers, lower, upper = found.multipliers
         shown = idle(self.layout, self._ends)
-        trials = self._trajectories(found.z, shown.hidden)
+        trials = self._trajectories(found.z, shown.hidden | self._absent)
         return Solution(
             success=found.status.success,
             message=message,

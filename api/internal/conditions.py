@@ -85,6 +85,9 @@ def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
         raise ValueError(f"{what}s must be a list, got {shown(given)}; a single one: [...]")
     found = []
     for number, condition in enumerate(given):
+        if isinstance(condition, Condition):
+            found.append(condition)
+            continue
         name, span = f"{what} {number}", ALWAYS
         if isinstance(condition, During | At):
             if what != "path condition":

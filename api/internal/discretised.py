@@ -42,11 +42,17 @@ from kinesym.internal.problem import (
 )
 from kinesym.internal.process_noise import driven
 from kinesym.internal.sensors import with_sensors
+from kinesym.internal.stages import stages_of
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
-from kinesym.runtime.nlp.bounds import constraint_bounds, held_ends, variable_bounds
+from kinesym.runtime.nlp.bounds import (
+    constraint_bounds,
+    entries_of,
+    held_ends,
+    variable_bounds,
+)
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
@@ -86,6 +92,8 @@ class Discretised:
         sensors: Mapping[str, Any] | None = None,
         noise: Mapping[Any, Any] | None = None,
     ) -> None:
+        stages = stages_of(system, trials, objective, (known, unknown), unknown_inputs)
+        system, trials, objective = stages.system, stages.trials, stages.objective
         self._noisy, system, aim = bool(noise), with_sensors(system, sensors), objective
         if noise:
             driving = (noise, unknown, known, unknown_inputs, objective)
@@ -94,7 +102,7 @@ class Discretised:
         made = with_moments(asked.system, asked.unknown_inputs, asked.path, boundary)
         system, boundary = with_integrals(made.system, made.boundary)
         conditions = (made.path, boundary, [*asked.steps, *made.steps], made.moments)
-        given = posed(system, trials, made.unknown_inputs, *conditions)
+        given = stages.joined(posed(system, trials, made.unknown_inputs, *conditions))
         objective = asked.objective
         self.model = model = given.model
         self._threads = checks.threads(threads)
@@ -130,6 +138,7 @@ class Discretised:
         bounded_trials = bounded(model, late.trials, free, sides)
         steps = given.steps
         self._every = {name_of(s.u): s.limits.every for s in steps if s.limits.every}
+        self._lacking = stages.lacking
         self._followed = {*self._every, *asked.parts, *made.sums}
         check_within(late.trials, made.moments, self._unknown, self._known)
         warn_of_degrees(model, late.trials)
@@ -156,7 +165,10 @@ class Discretised:
         if self._noisy:
             self._check_last_samples()
         ends = self._ends.values()
-        self.variable_bounds = variable_bounds(self.layout, trials, self._bounds, ends, self._every)
+        self._absent = entries_of(self.layout, self._lacking)
+        self.variable_bounds = variable_bounds(
+            self.layout, trials, self._bounds, ends, self._every, self._absent
+        )
 
     def _check_last_samples(self) -> None:
         """What is measured at the last node must not depend on noise that would begin there."""

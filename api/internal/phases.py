@@ -68,8 +68,12 @@ class Phase:
 class Phases:
     """One motion in several phases: trial k of a problem is phase k.
 
-    sequence : `Experiment`s for a `Model`, `Phase`s for a `Hybrid`. links : conditions on
-    `at_end(...)` of a phase and `at_start(...)` of the next; cycle : of the last and the first.
+    sequence : `Experiment`s for a `Model`, or a list of models, one for each phase; `Phase`s for a
+    `Hybrid`. maps : of models, for each joint in turn the start of the next phase, {state:
+    expression of the end of the phase before}, as {m: m - shell}, None where it is free; states
+    that are not in it continue. links : further conditions on `at_end(...)` of a phase and
+    `at_start(...)` of the next, or without maps, of one model, all of them; joints : such
+    conditions of each joint in turn, a list each; cycle : of the last and the first.
     start, end : conditions on `at_start(...)` of the first and `at_end(...)` of the last phase.
     drift : how far a point of a `Hybrid` may be below the ground when it is open [m]: what it has
     sunk by the error of the rule while it pressed.
@@ -78,8 +82,11 @@ class Phases:
     acceleration and does not pull, where it is open there is no force and it is not below the
     ground. A phase ends where a contact of the next one lands, or else where the force of one that
     opens is zero. From phase to phase the states continue through the impacts of `hits`, by the
-    same law as in a simulation. Without contacts say in `links` how they do, for example by a
-    reset.
+    same law as in a simulation.
+
+    Models of phases may have states and inputs that others lack, and parameters with other values:
+    results have NaN where there is nothing. Conditions and bounds hold in the phases that have all
+    that they are about. A list of objectives has one for each phase.
 
     Raises `ValueError` for what does not fit.
     """
@@ -90,6 +97,8 @@ class Phases:
     start: Sequence[Any] = ()
     end: Sequence[Any] = ()
     drift: float = 1e-4
+    maps: Sequence[Mapping[Any, Any]] | None = None
+    joints: Sequence[Sequence[Any]] = ()
 
     def __post_init__(self) -> None:
         steps = tuple(self.sequence) if isinstance(self.sequence, (list, tuple)) else (None,)
@@ -108,6 +117,16 @@ class Phases:
             ("end", "end condition"),
         ):
             object.__setattr__(self, group, conditions(getattr(self, group), what))
+        if self.maps is not None:
+            object.__setattr__(self, "maps", listed(self.maps, "the maps of phases"))
+        rows = listed(self.joints, "the conditions of joints")
+        found = [conditions(row, f"condition of joint {k}") for k, row in enumerate(rows)]
+        object.__setattr__(self, "joints", found)
+        if rows and len(rows) != len(steps) - 1:
+            raise ValueError(
+                f"there are conditions of {len(rows)} joints of {len(steps)} phases; give a list "
+                "for each joint, [] for none"
+            )
         if finite(self.drift, "drift") < 0.0:
             raise ValueError(f"drift must not be negative, got {self.drift}")
 
@@ -282,14 +301,21 @@ def _of_phases(system: Model | Hybrid, phases: Phases) -> Posed:
     steps = [step for step in phases.sequence if isinstance(step, Phase)]
     if steps:
         check_kind(system, Hybrid, "kinesym.hybrid")
+        if phases.maps is not None:
+            raise ValueError("phases with contacts continue through their impacts; leave out maps")
         made = _of_hybrid(system, steps, ends, phases.drift)
     else:
         made = replace(_of_experiments(system, phases.sequence), boundary=ends)
-    if count > 1 and not (phases.links or made.contacts or (phases.cycle and not steps)):
+    if steps and count > 1 and not (phases.links or made.contacts):
         raise ValueError(
             "nothing says how the states continue from phase to phase; give links=[...]"
         )
-    return replace(made, links=_in_all(phases.links, count), cycle=_in_all(phases.cycle, count))
+    links = _in_all(phases.links, count)
+    for k, joint in enumerate(phases.joints):
+        for c in joint:
+            pairs = [(c.low, c.high) if j == k else _FREE for j in range(count)]
+            links.append(Row(c.expression, pairs))
+    return replace(made, links=links, cycle=_in_all(phases.cycle, count))
 
 
 def _of_hybrid(hybrid: Any, steps: Sequence[Phase], ends: Sequence[Row], drift: float) -> Posed:

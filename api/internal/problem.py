@@ -332,16 +332,10 @@ def bounded(
     given: Mapping[str, Any],
 ) -> list[Experiment]:
     """The trials with those bounds that change over time, beside their own. Raises `ValueError`
-    where these are not of states or unknown inputs, and where there are two of one."""
+    where these are not of states or unknown inputs."""
     moving = {name: bound for name, bound in given.items() if changes(bound)}
     for k, trial in enumerate(trials):
         by_name(trial.bounds, [*model.state_names, *unknown_inputs], f"bounds of trial {k}")
-        for name in trial.bounds:
-            if given.get(name) is not None:
-                raise ValueError(
-                    f"bounds of {name} are given for all trials and for trial {k}; give them in "
-                    "the experiments that have them"
-                )
     return [trial.bounded(moving) if moving else trial for trial in trials]
 
 
