@@ -112,7 +112,7 @@ class Step(NamedTuple):
 
 class Controls(NamedTuple):
     """Arguments of a problem in which all that is asked of inputs stands in the model, its
-    conditions, and steps."""
+    conditions, and steps. parts : names of inputs that are parts of what is asked for."""
 
     system: Any
     unknown_inputs: Mapping[Any, Any]
@@ -120,6 +120,7 @@ class Controls(NamedTuple):
     objective: Objective | None
     path: Sequence[Any]
     steps: Sequence[Step]
+    parts: frozenset[str] = frozenset()
 
 
 def controls(
@@ -161,7 +162,8 @@ def controls(
     larger = system.extended(inputs=list(parts.made))
     objective = Objective(integrand, objective.terminal, objective.least_squares, objective.loss)
     every = [*path, *more] if isinstance(path, (list, tuple)) else path
-    return Controls(larger, {**free, **parts.made}, bounds, objective, every, steps)
+    names = frozenset(map(name_of, parts.made))
+    return Controls(larger, {**free, **parts.made}, bounds, objective, every, steps, names)
 
 
 def _with_rates(

@@ -19,6 +19,7 @@ from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.controls import controls
 from kinesym.internal.delays import delayed
 from kinesym.internal.integrals import with_integrals
+from kinesym.internal.moments import check_within, with_moments
 from kinesym.internal.parameters import (
     checked_unknowns,
     is_random,
@@ -41,12 +42,18 @@ from kinesym.internal.problem import (
 )
 from kinesym.internal.process_noise import driven
 from kinesym.internal.sensors import with_sensors
+from kinesym.internal.stages import stages_of
 from kinesym.internal.straight import fixed_values, straight_lines
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
-from kinesym.runtime.nlp.bounds import constraint_bounds, held_ends, variable_bounds
+from kinesym.runtime.nlp.bounds import (
+    constraint_bounds,
+    entries_of,
+    held_ends,
+    variable_bounds,
+)
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
@@ -86,13 +93,17 @@ class Discretised:
         sensors: Mapping[str, Any] | None = None,
         noise: Mapping[Any, Any] | None = None,
     ) -> None:
+        stages = stages_of(system, trials, objective, (known, unknown), unknown_inputs)
+        system, trials, objective = stages.system, stages.trials, stages.objective
         self._noisy, system, aim = bool(noise), with_sensors(system, sensors), objective
         if noise:
             driving = (noise, unknown, known, unknown_inputs, objective)
             system, unknown, known, unknown_inputs, objective = driven(system, *driving)
         asked = controls(system, unknown_inputs, bounds, objective, path)
-        system, boundary = with_integrals(asked.system, boundary)
-        given = posed(system, trials, asked.unknown_inputs, asked.path, boundary, asked.steps)
+        made = with_moments(asked.system, asked.unknown_inputs, asked.path, boundary)
+        system, boundary = with_integrals(made.system, made.boundary)
+        conditions = (made.path, boundary, [*asked.steps, *made.steps], made.moments)
+        given = stages.joined(posed(system, trials, made.unknown_inputs, *conditions))
         objective = asked.objective
         self.model = model = given.model
         self._threads = checks.threads(threads)
@@ -126,8 +137,12 @@ class Discretised:
         fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
         self._bounds = named_bounds(model, self._unknown, fixed)
         bounded_trials = bounded(model, late.trials, free, sides)
+        steps = given.steps
+        self._every = {name_of(s.u): s.limits.every for s in steps if s.limits.every}
+        self._lacking = stages.lacking
+        self._followed = {*self._every, *asked.parts, *made.sums}
+        check_within(late.trials, made.moments, self._unknown, self._known)
         warn_of_degrees(model, late.trials)
-
         given.check_spans(self.symbolic)
         check_compiler()  # before any long work
         warn_if_missing()
@@ -135,7 +150,6 @@ class Discretised:
         self.program, self._built = self._transcribed("exact")
         self._limits, self._instants = given.bounds(self.symbolic), given.instants
         self._fixed = fixed_values(given, self._known)
-        self._every = {name_of(s.u): s.limits.every for s in asked.steps if s.limits.every}
         self._place(bounded_trials)
 
     def _place(self, trials: Sequence[Experiment]) -> None:
@@ -153,7 +167,10 @@ class Discretised:
         if self._noisy:
             self._check_last_samples()
         ends = self._ends.values()
-        self.variable_bounds = variable_bounds(self.layout, trials, self._bounds, ends, self._every)
+        self._absent = entries_of(self.layout, self._lacking)
+        self.variable_bounds = variable_bounds(
+            self.layout, trials, self._bounds, ends, self._every, self._absent
+        )
 
     def _check_last_samples(self) -> None:
         """What is measured at the last node must not depend on noise that would begin there."""

@@ -130,11 +130,12 @@ def symbolic_problem(
     contacts: Sequence[Contact] = (),
     delays: Mapping[str, sp.Symbol] | None = None,
     steps: Sequence[tuple[AppliedUndef, sp.Expr]] = (),
+    moments: Sequence[tuple[AppliedUndef, sp.Expr, sp.Symbol]] = (),
     **asked: Sequence[sp.Expr],
 ) -> Problem:
     """Check the trials against the model and collect what the transcription needs to know.
 
-    contacts, delays, steps, asked : path, boundary, links and cycle, see
+    contacts, delays, steps, moments, asked : path, boundary, links and cycle, see
     `kinesym.symbolic.problem.Problem`.
     """
     check_signals(trials)
@@ -148,7 +149,7 @@ def symbolic_problem(
         check_times(cost, what)
     flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
     used = [e for each in asked.values() for e in each]
-    used += [chosen.integrand, chosen.terminal, *flags]
+    used += [chosen.integrand, chosen.terminal, *flags, *(e for _, e, _ in moments)]
     owners = labels_of(unknown)
     _check_links(model, asked, contacts, [*owners, *trials[0].parameters])
     owned_parameters(list(unknown), owners, trials)  # says where a label is missing
@@ -174,6 +175,7 @@ def symbolic_problem(
         slots=_slots(trials, delays or {}),
         delays=delays or {},
         steps=steps,
+        moments=moments,
         **asked,
     )
 
@@ -330,16 +332,10 @@ def bounded(
     given: Mapping[str, Any],
 ) -> list[Experiment]:
     """The trials with those bounds that change over time, beside their own. Raises `ValueError`
-    where these are not of states or unknown inputs, and where there are two of one."""
+    where these are not of states or unknown inputs."""
     moving = {name: bound for name, bound in given.items() if changes(bound)}
     for k, trial in enumerate(trials):
         by_name(trial.bounds, [*model.state_names, *unknown_inputs], f"bounds of trial {k}")
-        for name in trial.bounds:
-            if given.get(name) is not None:
-                raise ValueError(
-                    f"bounds of {name} are given for all trials and for trial {k}; give them in "
-                    "the experiments that have them"
-                )
     return [trial.bounded(moving) if moving else trial for trial in trials]
 
 

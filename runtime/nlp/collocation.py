@@ -66,6 +66,8 @@ def trial_data(
     for c, channel in enumerate(about.timed):
         rows = _timed(channel, trial).items()
         within |= {f"{what}{c}": (row.ravel(), 0, N - 1) for what, row in rows}
+    begins, ends = np.append(-np.inf, grid[1:-1]), np.append(grid[1:-1], np.inf)
+    within["edges"] = (np.concatenate([begins, ends]), 0, N - 1)
     q0, q1 = about.quadrature
     quadrature = np.zeros(N)
     quadrature[:-1] += q0 * steps
