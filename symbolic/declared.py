@@ -187,6 +187,12 @@ class Declared:
         """Names of the parameters."""
         return tuple(map(name_of, self.parameters))
 
+    @property
+    def expressions(self) -> tuple[sp.Expr, ...]:
+        """All of them."""
+        inner = (e for _, e in self.intermediates)
+        return (*inner, *self.equations, *self.outputs.values(), *self.limits.values())
+
     def through(self, expressions: Iterable[sp.Expr]) -> list[sp.Expr]:
         """`expressions`, and those of the intermediates that they use."""
         found = list(expressions)
@@ -256,7 +262,8 @@ def check_atoms(
         if isinstance(atom, AppliedUndef) and atom.has(t) and atom.args != (t,):
             raise ValueError(
                 f"{where} contains {atom}, a value at another time or of another "
-                "function; delays and tables are not available: give it as an input"
+                "function; delays are not available: give it as an input; a function from "
+                "data is ks.table"
             )
         if name_of(atom) in names:
             raise ValueError(

@@ -36,7 +36,7 @@ class HybridIVP:
     """An initial value problem with events.
 
     about : what the code generator says of the model, see `codegen.switching`. method :
-    "trapezoid", or a name in `about.methods`. step : of methods that do not choose it [s]. release
+    "trapezoid", or a name in `about.methods`. parameters : then the numbers of tables. step : of methods that do not choose it [s]. release
     : "force" or "height". tape : whether every step is kept.
     """
 
@@ -91,6 +91,7 @@ def simulate(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajecto
         "order": _tableau(ivp).order,
         "implicit": _tableau(ivp).implicit,
         "fixed": ivp.step,
+        "tables": len(ivp.parameters) - len(ivp.about.parameters),
         "pause": STEPS_AT_ONCE,
     }
     counted = map(len, (start.x, ivp.inputs, start.modes, ivp.about.contacts))

@@ -20,7 +20,7 @@ def change_of_root(
 
     The derivatives of the equations with respect to x' and algebraic states are regular along a
     motion, so that their determinant keeps its sign (implicit function theorem). time : (N,).
-    states, inputs : (n, N), (m, N). parameters : (r,).
+    states, inputs : (n, N), (m, N). parameters : (r,), without the numbers of tables.
     """
     rows, columns = stepper.pattern
     n, N = states.shape
@@ -28,7 +28,8 @@ def change_of_root(
     if stepper.about.index != 1 or moves.all() or N < 2:
         return N
     rates = np.diff(states, axis=1) / np.diff(time)
-    points = [np.hstack([rates[:, :1], rates]), states, inputs, parameters[:, None], time[None]]
+    known = stepper.with_tables(parameters[None]).T
+    points = [np.hstack([rates[:, :1], rates]), states, inputs, known, time[None]]
     if stepper.about.varying:
         points[3] = np.repeat(points[3], N, axis=1)
     entries = mapped(stepper.library, "slopes", points, len(rows))
