@@ -388,7 +388,6 @@ class _Printer:
             return f"{square}*ks_sqrt({x})", _PRODUCT
         return f"ks_{op}({', '.join(self._vector(a) for a in args)})", _ATOM
 
-
     def _from_table(self, op: str, args: tuple[int, ...]) -> str:
         """A function of kinesym_table.h, of numbers that follow the symbols of an argument."""
         every = enumerate(self.kernel.arguments)

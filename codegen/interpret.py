@@ -138,7 +138,7 @@ def describe(graph: Graph, node: int, depth: int = 3) -> str:
         return f"{graph.value[node]:.6g}"
     if op == "sym":
         return graph.name[node]
-    if depth == 0:
+    if depth == 0 or op == "data":
         return "..."
     parts = [describe(graph, a, depth - 1) for a in args]
     if op in _INFIX:

@@ -11,7 +11,7 @@ import sympy as sp
 from kinesym.codegen.graph import UNARY, Graph
 from kinesym.codegen.tables import lowered_table
 from kinesym.symbolic.delayed import delayed
-from kinesym.symbolic.table import Tables, tabulated, tables_of
+from kinesym.symbolic.table import Tables, tables_of, tabulated
 
 
 class UnsupportedExpression(ValueError):

@@ -1,5 +1,5 @@
-"""A function from data on the graph: its cell is found, its coefficients are looked up there, and the
-polynomial is ordinary arithmetic."""
+"""A function from data on the graph: its cell is found, its coefficients are looked up there, and
+the polynomial is ordinary arithmetic."""
 
 from __future__ import annotations
 

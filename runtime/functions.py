@@ -142,7 +142,9 @@ class Functions:
         library, kernel = self._kernels[name]
         counts = self._counts
         buffers = {
-            a: np.empty((counts[a], count)) if a != "p" else np.append(np.zeros(counts[a]), self._tables)
+            a: np.empty((counts[a], count))
+            if a != "p"
+            else np.append(np.zeros(counts[a]), self._tables)
             for a in kernel.arguments
         }
         arguments = [(b.reshape(-1), 0, count if a != "p" else 1) for a, b in buffers.items()]

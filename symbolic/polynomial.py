@@ -100,12 +100,12 @@ def _axis(given: Any, degree: int) -> Array:
     return points
 
 
-def _powers(weights: Array) -> Array:
+def _powers(weights: NDArray[Any]) -> Array:
     """Coefficients of powers from those of Chebyshev polynomials, along the first axis."""
     to_powers = np.zeros((len(weights),) * 2)
     for k in range(len(weights)):
         to_powers[: k + 1, k] = chebyshev.cheb2poly(np.eye(len(weights))[k, : k + 1])
-    return np.tensordot(to_powers, weights, 1)
+    return np.asarray(np.tensordot(to_powers, weights, 1))
 
 
 def _horner(numbers: Array, units: Sequence[sp.Expr]) -> sp.Expr:

@@ -1,5 +1,5 @@
-"""Functions from data: piecewise polynomials in one or two variables, whose numbers are known when a
-model runs and not before."""
+"""Functions from data: piecewise polynomials in one or two variables, whose numbers are known when
+a model runs and not before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from kinesym.symbolic.interpolation import (
     KINDS,
     OUTSIDE,
     coefficients,
-    hermite,
     least_points,
     slopes,
     symbolic_slopes,
@@ -30,7 +29,7 @@ from kinesym.symbolic.interpolation import (
 Array = NDArray[np.float64]
 
 
-class Record(sp.Atom):  # type: ignore[misc]
+class Record(sp.Atom):
     """The numbers of a table, as an operand of `tabulated`; records with equal numbers and names
     are equal.
 
@@ -42,9 +41,7 @@ class Record(sp.Atom):  # type: ignore[misc]
 
     __slots__ = ("axes", "coefficients", "digest", "name", "outside")
 
-    def __new__(
-        cls, name: str, axes: Sequence[Array], coefficients: Array, outside: str
-    ) -> Record:
+    def __new__(cls, name: str, axes: Sequence[Array], coefficients: Array, outside: str) -> Record:
         made: Record = super().__new__(cls)
         made.name, made.outside = name, outside
         made.axes = tuple(_frozen(axis) for axis in axes)
@@ -95,7 +92,9 @@ class Record(sp.Atom):  # type: ignore[misc]
             cell = np.searchsorted(begins[1:], value, side="right")
             cells.append(cell)
             distance = value - begins[cell]
-            weights.append([perm(p, order) * distance ** max(p - order, 0) for p in range(degree + 1)])
+            weights.append(
+                [perm(p, order) * distance ** max(p - order, 0) for p in range(degree + 1)]
+            )
         total: Any = 0.0
         for powers in product(*(range(degree + 1) for degree in self.degrees)):
             term = self.coefficients[(*cells, *powers)]
@@ -105,7 +104,7 @@ class Record(sp.Atom):  # type: ignore[misc]
         return total
 
 
-class tabulated(sp.Expr):  # type: ignore[misc]
+class tabulated(sp.Expr):
     """A table at its variables, or a derivative of it: (record, x, order) or (record, x, y, order
     of x, order of y)."""
 
@@ -197,39 +196,82 @@ def table(
     check_choice(outside, OUTSIDE, f"{what}: what is outside")
     pair = isinstance(x, (tuple, list))
     variables = [real_expression(one, f"{what}: x") for one in (x if pair else [x])]
-    if len(variables) > 2 or pair and len(variables) < 2:
+    if len(variables) != 1 + pair:
         raise ValueError(f"{what}: x is an expression, or a pair of them, got {shown(x)}")
     given = points if pair else [points]
     if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != len(variables):
         raise ValueError(f"{what}: a function of two variables has a pair of points, one of each")
     axes = [_axis(axis, kind, what) for axis in given]
-    grid = _grid(values, tuple(map(len, axes)), what)
+    made = _Maker(variables, axes, kind, outside, name)
+    cells = _cells(values, tuple(map(len, axes)), what)
+    if all(not isinstance(v, sp.Basic) or v.is_number for v in cells.flat):
+        return made.of_numbers(finite_numbers(values, f"{what}: the values"))
+    return made.of_expressions(
+        {k: real_expression(v, f"{what}: the value at index {k}") for k, v in np.ndenumerate(cells)}
+    )
 
-    def of(numbers: Array, label: str) -> sp.Expr:
-        record = Record(label, axes, _table(axes, numbers, kind, outside), outside)
-        return tabulated(record, *variables, *[sp.Integer(0)] * len(axes))
 
-    if isinstance(grid, np.ndarray):
-        return of(grid, name)
-    if kind in ("cubic", "linear"):
-        return _combined(grid, lambda unit, label: of(unit, f"{name}{label}"))
-    if len(axes) > 1:
-        raise ValueError(
-            f"{what}: values that are expressions on two variables need kind='cubic' or 'linear', "
-            f"slopes of {kind} are no sums of them"
+@dataclass(frozen=True, eq=False)
+class _Maker:
+    """What a table has beside its values."""
+
+    variables: Sequence[sp.Expr]
+    axes: Sequence[Array]
+    kind: str
+    outside: str
+    name: str
+
+    def of(self, coefficients: Array, label: str = "") -> sp.Expr:
+        """The function with these coefficients."""
+        record = Record(self.name + label, self.axes, coefficients, self.outside)
+        return tabulated(record, *self.variables, *[sp.Integer(0)] * len(self.axes))
+
+    def of_numbers(self, values: Array, label: str = "") -> sp.Expr:
+        """The function with these values."""
+        first = slopes(self.kind, self.axes[0], values)
+        if len(self.axes) == 1:
+            return self.of(self._along(0, values, first), label)
+        second, mixed = (slopes(self.kind, self.axes[1], rows.T).T for rows in (values, first))
+        mixed = 0.5 * (mixed + slopes(self.kind, self.axes[0], second))
+        rows, rises = (self._along(0, *pair) for pair in ((values, first), (second, mixed)))
+        cells = self._along(1, np.moveaxis(rows, 2, 0), np.moveaxis(rises, 2, 0))
+        return self.of(cells.transpose(2, 0, 3, 1), label)
+
+    def _along(self, axis: int, values: Array, tangents: Array) -> Array:
+        return coefficients(self.kind, self.axes[axis], values, tangents, self.outside)
+
+    def of_expressions(self, values: Mapping[tuple[int, ...], sp.Expr]) -> sp.Expr:
+        """The function with these values: each times the function that is 1 at its point and 0 at
+        others, if slopes are sums of values; else with slopes that are expressions, too."""
+        if self.kind in ("cubic", "linear"):
+            return sp.Add(
+                *(
+                    e * self.of_numbers(self._unit(k), "_".join(map(str, k)))
+                    for k, e in values.items()
+                )
+            )
+        if len(self.axes) > 1:
+            raise ValueError(
+                f"table {self.name}: values that are expressions of two variables need "
+                f"kind='cubic' or 'linear': slopes of {self.kind} are no sums of values"
+            )
+        tangents, none = (
+            symbolic_slopes(self.kind, self.axes[0], list(values.values())),
+            self._unit(),
         )
-    tangents = symbolic_slopes(kind, axes[0], list(grid.values()))
+        terms = []
+        for (k, value), tangent in zip(values.items(), tangents, strict=True):
+            unit = self._unit(k)
+            terms.append(value * self.of(self._along(0, unit, none), f"{k[0]}"))
+            terms.append(tangent * self.of(self._along(0, none, unit), f"_slope{k[0]}"))
+        return sp.Add(*terms)
 
-    def local(values_: Array, slopes_: Array, label: str) -> sp.Expr:
-        rows = hermite(axes[0], values_, slopes_, outside)
-        return tabulated(Record(label, axes, rows, outside), *variables, sp.Integer(0))
-
-    zero, terms = np.zeros(len(axes[0])), []
-    for k, (value, tangent) in enumerate(zip(grid.values(), tangents, strict=True)):
-        unit = _unit(zero.shape, (k,))
-        terms.append(value * local(unit, zero, f"{name}{k}"))
-        terms.append(tangent * local(zero, unit, f"{name}_slope{k}"))
-    return sp.Add(*terms)
+    def _unit(self, place: tuple[int, ...] | None = None) -> Array:
+        """1 at a place, 0 elsewhere."""
+        unit = np.zeros(tuple(map(len, self.axes)))
+        if place is not None:
+            unit[place] = 1.0
+        return unit
 
 
 def smooth_instead(e: sp.Expr) -> sp.Expr:
@@ -272,9 +314,8 @@ class Tables:
         """Where an array begins."""
         return self.begins[_digest(block)]
 
-
     def with_those_of(self, expressions: Iterable[sp.Basic]) -> Tables:
-        """These and those of the tables in expressions, in the order in which these contain them."""
+        """These and those of the tables in expressions, in their order."""
         begins, found, seen = dict(self.begins), [self.values], set[sp.Basic]()
         size = len(self.values)
         for e in expressions:
@@ -320,7 +361,9 @@ def finite_numbers(given: Any, what: str) -> Array:
     if len(wrong):
         place = tuple(wrong[0].tolist())
         at = place[0] if len(place) == 1 else place
-        raise ValueError(f"{what}: {found[place]:g} at index {at} is no finite number; leave it out")
+        raise ValueError(
+            f"{what}: {found[place]:g} at index {at} is no finite number; leave it out"
+        )
     return found
 
 
@@ -342,50 +385,15 @@ def _axis(given: Any, kind: str, what: str) -> Array:
     return points
 
 
-def _grid(given: Any, shape: tuple[int, ...], what: str) -> Array | dict[tuple[int, ...], sp.Expr]:
-    """The values: numbers, or expressions by their places."""
+def _cells(given: Any, shape: tuple[int, ...], what: str) -> NDArray[Any]:
+    """The values as objects."""
     try:
         cells = np.array(given, dtype=object)
-    except ValueError:
+    except ValueError:  # rows of different lengths
         cells = np.zeros(0, dtype=object)
     if cells.shape != shape:
         raise ValueError(
-            f"{what}: the values have the shape {np.shape(cells)}, the points {shape}; give one "
-            "value for each point"
+            f"{what}: the values have the shape {cells.shape}, the points {shape}; give one value "
+            "for each point"
         )
-    if not any(isinstance(value, sp.Basic) and not value.is_number for value in cells.flat):
-        return finite_numbers(given, f"{what}: the values")
-    return {
-        place: real_expression(cells[place], f"{what}: the value at index {place}")
-        for place in np.ndindex(*shape)
-    }
-
-
-def _unit(shape: tuple[int, ...], place: tuple[int, ...]) -> Array:
-    unit = np.zeros(shape)
-    unit[place] = 1.0
-    return unit
-
-
-def _combined(
-    grid: Mapping[tuple[int, ...], sp.Expr], of: Callable[[Array, str], sp.Expr]
-) -> sp.Expr:
-    """The sum of values times functions that are 1 at one point and 0 at others."""
-    shape = tuple(1 + max(place[axis] for place in grid) for axis in range(len(next(iter(grid)))))
-    return sp.Add(
-        *(value * of(_unit(shape, place), "_".join(map(str, place))) for place, value in grid.items())
-    )
-
-
-def _table(axes: Sequence[Array], values: Array, kind: str, outside: str) -> Array:
-    """Coefficients of a table in one or two variables."""
-    first = slopes(kind, axes[0], values)
-    if len(axes) == 1:
-        return coefficients(kind, axes[0], values, first, outside)
-    second, mixed = (slopes(kind, axes[1], rows.T).T for rows in (values, first))
-    mixed = 0.5 * (mixed + slopes(kind, axes[0], second))
-    along = [
-        coefficients(kind, axes[0], *pair, outside) for pair in ((values, first), (second, mixed))
-    ]
-    turned = [np.moveaxis(rows, 2, 0) for rows in along]
-    return coefficients(kind, axes[1], *turned, outside).transpose(2, 0, 3, 1)
+    return cells

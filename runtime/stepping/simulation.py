@@ -126,8 +126,9 @@ def _work(operations: Mapping[str, float], n: int) -> float:
 class IVP:
     """Initial value problems of M members on N nodes.
 
-    time : (N,). initial : (n, M). parameters : (1 or M, r and numbers of tables). inputs : per input its samples
-    (1 or M, N), or 3 N - 2 of them with `PARABOLA`, and their kind (see kinesym.h).
+    time : (N,). initial : (n, M). parameters : (1 or M, r), then the numbers of tables. inputs :
+    per input its samples (1 or M, N), or 3 N - 2 of them with `PARABOLA`, and their kind (see
+    kinesym.h).
     """
 
     time: Array

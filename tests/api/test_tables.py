@@ -1,5 +1,5 @@
-"""Models with tables: a cubic through points of a cubic polynomial is that polynomial, so that every
-way to run, fit and switch a model has an exact twin without a table."""
+"""Models with tables: a cubic through points of a cubic polynomial is that polynomial, so that
+every way to run, fit and switch a model has an exact twin without a table."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,10 @@ def test_simulations(twins, method):
 
 def test_ensembles(twins):
     """With parameters that differ between members, and with other states at the start only."""
-    many = {"parameters": {k: np.linspace(2.0, 6.0, 11)}}, {"initial": {q: 1.0, v: np.arange(11.0)}}
+    many = (
+        {"parameters": {k: np.linspace(2.0, 6.0, 11)}},
+        {"initial": {q: 1.0, v: 0.2 * np.arange(11.0)}},
+    )
     for given in many:
         run = {"initial": START, **given, "inputs": {F: 0.0 * TIME}}
         table, plain = both(twins, lambda m, run=run: ks.simulate(m, TIME, **run))
@@ -91,7 +94,9 @@ def test_functions_and_jacobians(twins):
     assert_same(table.rhs(*points[1:]), plain.rhs(*points[1:]))
     for of in ("residual", "outputs"):
         for wrt in ("states", "inputs", "parameters", "derivatives"):
-            assert_same(table.jacobian(*points, of=of, wrt=wrt), plain.jacobian(*points, of=of, wrt=wrt))
+            assert_same(
+                table.jacobian(*points, of=of, wrt=wrt), plain.jacobian(*points, of=of, wrt=wrt)
+            )
 
 
 def motion(model):
@@ -124,12 +129,14 @@ def test_collocation(twins, trial, scheme):
     assert one.iterations == other.iterations
     for name in ("k", "c"):
         assert_same(one.parameters[name], other.parameters[name], 1e-8)
-        assert_same(one.std_errors[name], other.std_errors[name], 1e-7)
+        errors = [s.parameters.standard_errors()[name] for s in (one, other)]
+        assert_same(*errors, 1e-7)
     assert set(one.parameters) == {"k", "c"}
     if scheme == "radau-3":
-        first, second = (str(s.grid_error()).split("of every")[0] for s in (one, other))
-        assert first == second
-        assert one.verify().largest == pytest.approx(other.verify().largest, rel=1e-4)
+        shifts = [s.grid_error().parameters["k"] for s in (one, other)]
+        assert_same(*shifts, 1e-6)
+        checks = [p.verify(s) for p, s in zip((table, plain), (one, other), strict=True)]
+        assert str(checks[0]) == str(checks[1])
 
 
 def test_shooting(twins, trial):
@@ -152,7 +159,7 @@ def test_objectives_and_conditions_bring_tables_of_their_own():
         fence = ks.table(q, points, points**3, outside="continue") if tables else q**3
         problem = ks.Collocation(
             model,
-            ks.Experiment(nodes=31, duration=1.0),
+            ks.Experiment(np.linspace(0.0, 1.0, 31)),
             known={k: 2.0},
             objective=ks.Integral(cost),
             unknown_inputs={F: (-30.0, 30.0)},
@@ -214,24 +221,40 @@ def test_a_thousand_points_of_a_smooth_curve():
     """A table that no polynomial is, against SciPy's solution with its spline."""
     points = np.linspace(-2.0, 2.0, 1000)
     model = ks.Model(
-        "fine", [q, v], [], [], [q.diff(ks.t) - v, v.diff(ks.t) + ks.table(q, points, np.tanh(points))]
+        "fine",
+        [q, v],
+        [],
+        [],
+        [q.diff(ks.t) - v, v.diff(ks.t) + ks.table(q, points, np.tanh(points))],
     )
     run = ks.simulate(model, TIME, START, method="dormand-prince")
     spline = CubicSpline(points, np.tanh(points))
     exact = solve_ivp(
-        lambda _, x: [x[1], -spline(x[0])], (0.0, 2.0), [1.0, 0.2], "DOP853", TIME, rtol=1e-11, atol=1e-12
+        lambda _, x: [x[1], -spline(x[0])],
+        (0.0, 2.0),
+        [1.0, 0.2],
+        "DOP853",
+        TIME,
+        rtol=1e-11,
+        atol=1e-12,
     )
     assert_same(run["q"], exact.y[0], 1e-7)
 
 
 def test_a_simulation_says_where_a_table_ends():
     model = ks.Model(
-        "short", [q], [], [], [q.diff(ks.t) - ks.table(q, [0, 1, 2], [1.0, 1.0, 1.0], "linear", "nan")]
+        "short",
+        [q],
+        [],
+        [],
+        [q.diff(ks.t) - ks.table(q, [0, 1, 2], [1.0, 1.0, 1.0], "linear", "nan")],
     )
     for method in ("rk4", "radau-5"):
-        with pytest.warns(UserWarning, match="the table table says nothing outside of its points, 0 to 2"):
-            run = ks.simulate(model, np.linspace(0.0, 3.0, 31), {q: 0.0}, method=method)
-        assert run.time[-1] == pytest.approx(2.0, abs=0.11)
+        with pytest.warns(
+            UserWarning, match="the table table says nothing outside of its points, 0 to 2"
+        ):
+            run = ks.simulate(model, np.linspace(0.0, 3.0, 20), {q: 0.0}, method=method)
+        assert run.time[-1] == pytest.approx(2.0, abs=0.16)
 
 
 def test_a_curve_that_is_found(trial):
@@ -264,4 +287,5 @@ def test_a_curve_that_is_found(trial):
     seen = (trial.measurements["q"].min() < ANGLES) & (trial.measurements["q"].max() > ANGLES)
     for place in np.flatnonzero(seen):
         name, true = f"f{place}", 4.0 * spring(ANGLES[place])
-        assert abs(found.parameters[name] - true) < 4.0 * found.std_errors[name]
+        error = found.parameters.standard_errors()[name]
+        assert abs(found.parameters[name] - true) < 4.0 * error

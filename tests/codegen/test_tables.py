@@ -1,5 +1,5 @@
-"""Tables in generated code: values and derivatives of the C, in every lane, as of the interpreter and
-as by mpmath; size of the code, and what models share."""
+"""Tables in generated code: values and derivatives of the C, in every lane, as of the interpreter
+and as by mpmath; size of the code, and what models share."""
 
 import mpmath
 import numpy as np
@@ -151,8 +151,8 @@ def _exact(e: sp.Expr, numbers: dict) -> mpmath.mpf:
 
 
 def test_no_number_is_compiled_in() -> None:
-    """Models that differ in the numbers of their tables alone share a library, and 1,000 points take
-    no more code than 10."""
+    """Models that differ in the numbers of their tables alone share a library, and 1,000 points
+    take no more code than 10."""
     a, b = (_model(np.linspace(0.0, 1.0, 10), values) for values in (np.arange(10.0), np.ones(10)))
     for make in (model_functions, lambda model: stepper(model, None, True)):
         assert emit(make(a)) == emit(make(b))
