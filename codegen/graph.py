@@ -148,8 +148,8 @@ class Graph:
         return self._node("data")
 
     def locate(self, begin: int, count: int, x: int) -> int:
-        """How many of the increasing data[begin : begin + count] are not larger than x; 0 for NaN.
-        Its derivative is zero."""
+        """How many of the increasing data[begin + 1 : begin + 1 + count] are not larger than x; 0
+        for NaN; see `symbolic.table.searched`. Its derivative is zero."""
         numbers = self.const(begin), self.const(count)
         return self._node("locate", self.data(), *numbers, x)
 

@@ -44,7 +44,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def _locate(data: NDArray[Any], begin: int, count: int, x: Any) -> Any:
-    found = np.searchsorted(data[begin : begin + count], x, side="right")
+    found = np.searchsorted(data[begin + 1 : begin + 1 + count], x, side="right")
     return np.where(np.isnan(x), 0.0, found)
 
 

@@ -9,15 +9,15 @@ from itertools import count, product
 from math import perm
 
 from kinesym.codegen.graph import Graph
-from kinesym.symbolic.table import Tables, before_cells, tabulated
+from kinesym.symbolic.table import Tables, searched, tabulated
 
 
 def lowered_table(g: Graph, tables: Tables, e: tabulated, variables: Sequence[int]) -> int:
     """The node of a table, or of a derivative of it, at the nodes of its variables."""
     record, number, distances = e.record, g.zero, list[int]()
     for axis, x in zip(record.axes, variables, strict=True):
-        begin = tables.begin(before_cells(axis))
-        cell = g.locate(begin + 1, len(axis), x)
+        begin = tables.begin(searched(axis))
+        cell = g.locate(begin, len(axis), x)
         number = g.add(g.mul(g.const(len(axis) + 1), number), cell)
         distances.append(g.sub(x, g.entry(begin, 1, cell)))
     powers = list(product(*(range(1 + degree) for degree in record.degrees)))

@@ -71,8 +71,8 @@ class Record(sp.Atom):
 
     @property
     def blocks(self) -> tuple[Array, ...]:
-        """What is looked up: of each axis the point before each cell, then the coefficients."""
-        return (*map(before_cells, self.axes), self.coefficients)
+        """What is looked up: each axis, then the coefficients."""
+        return (*map(searched, self.axes), self.coefficients)
 
     def __call__(self, orders: Sequence[int], *x: Any) -> Any:
         """The derivative of these orders at numbers or arrays x; complex ones are continued from
@@ -336,6 +336,19 @@ def before_cells(points: Array) -> Array:
     """The point before each cell, the first twice: cells are below the first point, between
     points, and above the last, which itself belongs to the one before."""
     return np.concatenate([points[:1], points[:-1], [np.nextafter(points[-1], np.inf)]])
+
+
+def searched(points: Array) -> Array:
+    """What a point is found with: `before_cells`; the scale of a line from 0 at the first point to
+    their number n at the last; the most points that there are between two whole numbers on it; and
+    by whole numbers 0 ... n - 1, where the search begins: how many points come before, but so many
+    that the most are left."""
+    begins, n = before_cells(points), len(points)
+    scale = n / (points[-1] - points[0])
+    places = np.minimum((begins[1:] - points[0]) * scale, n - 1.0).astype(np.intp)
+    counts = np.bincount(places, minlength=n)
+    before, most = np.cumsum(counts) - counts, counts.max()
+    return np.concatenate([begins, [scale, most], np.minimum(before, n - most)])
 
 
 def _frozen(values: Any) -> Array:

@@ -18,7 +18,7 @@ from kinesym.codegen.stepping import stepper
 from kinesym.runtime.library.build import build
 from kinesym.runtime.native._native import Call, Plan
 from kinesym.runtime.nlp.places import rows
-from kinesym.symbolic.table import tables_of
+from kinesym.symbolic.table import searched, tables_of
 
 X, Y = sp.symbols("x y", real=True)
 POINTS = np.array([-2.0, -1.1, -0.4, 0.5, 1.3, 2.0, 2.2])
@@ -172,3 +172,29 @@ def test_it_says_where_a_table_says_nothing() -> None:
     arrays = {"z": np.array([[3.0], [1.0]]), "p": np.append([0.0, 0.0], numbers)}
     words = "the table curve says nothing outside of its points, -2 to 2.2"
     assert first_failure(kernel, 0, arrays) == words
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_points_are_found_however_they_lie(lanes: int) -> None:
+    """At points, beside them, and anywhere, even or not, as by NumPy."""
+    rng = np.random.default_rng(2)
+    every = [
+        np.array([0.0, 1.0]),
+        np.linspace(-1.0, 2.0, 1001),
+        np.geomspace(1e-9, 1e6, 300),
+        -np.geomspace(1e6, 1e-9, 33),
+        np.cumsum(rng.exponential(size=500) ** 4 + 1e-12),
+        1e8 + np.arange(17) * 1e-7,
+    ]
+    tables = tables_of([ks.table(X, axis, np.zeros(len(axis)), kind="linear") for axis in every])
+    g = Graph()
+    found = [g.locate(tables.begin(searched(axis)), len(axis), g.symbol("x.x")) for axis in every]
+    arguments = (Argument("x", ("x.x",)), Argument("p", (), False, len(tables.values)))
+    kernel = Kernel("found", g, arguments, tuple(found), tuple(map(str, range(len(found)))))
+    beside = [np.nextafter(axis, side * np.inf) for axis in every for side in (-1, 1)]
+    between = [rng.uniform(axis[0] - 1.0, axis[-1] + 1.0, 300) for axis in every]
+    x = np.concatenate([*every, *beside, *between, [np.nan, np.inf, -np.inf, 1e300, -1e300]])
+    arrays = {"x": x[None], "p": tables.values}
+    np.testing.assert_array_equal(
+        compiled(kernel, lanes, arrays, len(x)), interpret(kernel, arrays, len(x))
+    )
