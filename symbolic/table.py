@@ -304,11 +304,13 @@ def function_of(symbols: Sequence[sp.Symbol], e: sp.Expr) -> Callable[..., Any]:
 class Tables:
     """The numbers of all tables of some expressions, each array once.
 
-    begins : by the digest of an array, where it begins. values : all of them.
+    begins : by the digest of an array, where it begins. values : all of them. functions : the
+    tables at their variables.
     """
 
     begins: Mapping[bytes, int]
     values: Array
+    functions: tuple[tabulated, ...] = ()
 
     def begin(self, block: Array) -> int:
         """Where an array begins."""
@@ -317,14 +319,15 @@ class Tables:
     def with_those_of(self, expressions: Iterable[sp.Basic]) -> Tables:
         """These and those of the tables in expressions, in their order."""
         begins, found, seen = dict(self.begins), [self.values], set[sp.Basic]()
-        size = len(self.values)
+        functions, size = list(self.functions), len(self.values)
         for e in expressions:
             for part in parts(e, seen):
+                functions += [part] if isinstance(part, tabulated) else []
                 for block in part.blocks if isinstance(part, Record) else ():
                     if begins.setdefault(_digest(block), size) == size:
                         found.append(block.ravel())
                         size += block.size
-        return Tables(begins, _frozen(np.concatenate(found)))
+        return Tables(begins, _frozen(np.concatenate(found)), tuple(functions))
 
 
 def tables_of(expressions: Iterable[sp.Basic]) -> Tables:

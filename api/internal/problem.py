@@ -15,6 +15,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.checks import shown
 from kinesym.internal.conditions import check_times
 from kinesym.internal.parameters import Unknown, check_prior, labels_of, logs_of, priors_of
+from kinesym.internal.tables import check_known_variables
 from kinesym.runtime.nlp.bounds import bound_pair
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.experiment import Experiment
@@ -181,7 +182,7 @@ def symbolic_problem(
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measured))
     if len({trial.free_duration for trial in trials}) > 1:
         raise ValueError("either all trials have an unknown duration or none")
-    return Problem(
+    problem = Problem(
         model=model,
         scheme=scheme,
         objective=chosen,
@@ -200,6 +201,11 @@ def symbolic_problem(
         delays=delays or {},
         **asked,
     )
+    for number, trial in enumerate(trials if problem.tables.functions else ()):
+        if not trial.free_duration:
+            where = f" of trial {number}"
+            check_known_variables(problem.tables, trial.signals, trial.grid, where)
+    return problem
 
 
 def _slots(trials: Sequence[Experiment], delays: Mapping[str, Any]) -> dict[str, int]:

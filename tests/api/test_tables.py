@@ -289,3 +289,45 @@ def test_a_curve_that_is_found(trial):
         name, true = f"f{place}", 4.0 * spring(ANGLES[place])
         error = found.parameters.standard_errors()[name]
         assert abs(found.parameters[name] - true) < 4.0 * error
+
+
+def test_inputs_beyond_a_table_are_named():
+    """An input or a time that is known before, where the table says nothing."""
+    force = ks.table(F, [-1.0, 0.0, 1.0], [1.0, 0.0, 2.0], "linear", "nan", "motor")
+    clock = ks.table(ks.t, [0.0, 1.0], [1.0, 0.0], "linear", "nan", "clock")
+    model = ks.Model("driven", [q], [F], [k], [q.diff(ks.t) + k * q - force])
+    late = ks.Model("late", [q], [], [k], [q.diff(ks.t) + k * q - clock])
+    words = "the table motor says nothing outside of its points, -1 to 1, and input F"
+    with pytest.raises(ValueError, match=f"{words} runs from 0 to 2"):
+        ks.simulate(model, TIME, {q: 0.0}, {k: 1.0}, {F: TIME})
+    trial = ks.Experiment(TIME, inputs={F: -TIME}, measurements={q: 0.0 * TIME})
+    for make in (ks.Collocation, ks.Shooting):
+        given = {"initial": {q: 0.0}} if make is ks.Shooting else {}
+        with pytest.raises(ValueError, match=f"{words} of trial 0 runs from -2 to 0; give points"):
+            make(model, trial, {k: (0.0, 9.0)}, **given)
+    with pytest.raises(ValueError, match="its points, 0 to 1, and time runs from 0 to 2"):
+        ks.simulate(late, TIME, {q: 0.0}, {k: 1.0})
+    ks.simulate(late, TIME[:20], {q: 0.0}, {k: 1.0})
+
+
+def test_a_limit_of_parameters_may_have_a_table():
+    """Checked where the value is given."""
+    limit = 2.0 - ks.table(k, [0.0, 1.0, 2.0], [0.0, 1.0, 4.0], "linear")
+    model = ks.Model("strong", [q], [], [k], [q.diff(ks.t) + k * q], limits={"k is large": limit})
+    ks.simulate(model, TIME, {q: 1.0}, {k: 1.2})
+    with pytest.raises(ValueError, match="k is large"):
+        ks.simulate(model, TIME, {q: 1.0}, {k: 1.5})
+
+
+def test_algebraic_models_start_consistent():
+    """A force that a table gives, of a state without a rate; ks.consistent finds it."""
+    f = ks.dynamicsymbols("f")
+    curve = ks.table(q, ANGLES, spring(ANGLES), outside="continue")
+    model = ks.Model(
+        "algebraic", [q, v, f], [], [], [q.diff(ks.t) - v, v.diff(ks.t) + f, f - curve]
+    )
+    assert model.index.value == 1
+    start = ks.consistent(model, TIME, {q: 0.7, v: 0.0, f: 0.0})
+    assert start["f"] == pytest.approx(spring(0.7), rel=1e-12)
+    run = ks.simulate(model, TIME, start, method="radau-5")
+    assert_same(run["f"], spring(run["q"]), 1e-6)
