@@ -21,6 +21,7 @@ from kinesym.symbolic.index import Index, index_of
 from kinesym.symbolic.mechanics import mechanical_equations
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
+from kinesym.symbolic.table import Tables, function_of, tables_of
 
 #: What an explicit form is the solution of, and itself.
 _SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
@@ -130,6 +131,13 @@ class Model(Declared):
         return cls(name, states, inputs, parameters, equations, outputs or {}, (), values or {})
 
     @cached_property
+    def tables(self) -> Tables:
+        """The numbers of the tables in its expressions."""
+        form = self.explicit
+        more = () if form is None else (*(e for _, e in form.intermediates), *form.rates)
+        return tables_of((*self.expressions, *more))
+
+    @cached_property
     def moving_limits(self) -> dict[str, sp.Expr]:
         """The limits that change along a trajectory."""
         parameters = set(self.parameters)
@@ -146,7 +154,7 @@ class Model(Declared):
         for sentence, expression in self.limits.items():
             if sentence not in self.moving_limits:
                 symbols = sorted(expression.free_symbols, key=str)
-                found[sentence] = [name_of(s) for s in symbols], sp.lambdify(symbols, expression)
+                found[sentence] = [name_of(s) for s in symbols], function_of(symbols, expression)
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -209,7 +217,8 @@ class Model(Declared):
         than those of the model.
         """
         solved = copy(self)
-        vars(solved).pop("index", None)  # that of the equations alone
+        for name in ("index", "tables"):  # those of the equations alone
+            vars(solved).pop(name, None)
         object.__setattr__(solved, "explicit", explicit)
         solved._put_explicit()
         return solved

@@ -16,6 +16,7 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start, integral
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
+from kinesym.symbolic.table import Tables
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,14 @@ class Problem:
                         f"{self.scheme.title} such an algebraic state has values at stages only, "
                         "and no rate; leave it out, or write the rate of what it follows from"
                     )
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The numbers of the tables in its expressions, those of the model first."""
+        model, objective = self.model, self.objective
+        conditions = (*self.path, *self.boundary, *self.links, *self.cycle)
+        measured = (*self.measurements.values(), objective.integrand, objective.terminal)
+        return model.tables.with_those_of((*measured, *conditions))
 
     # -- where variables live -----------------------------------------------------------------
 

@@ -85,17 +85,18 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
         if isinstance(value, Signal):
             value.warn_of_coarse(grid, f"input {name}", stacklevel=3)
     count = given.members or 1
+    parameters = _parameter_rows(given, count)
+    varying, narrow = len(parameters) > 1, given.members is None
+    stepper = compiled_stepper(model, given.steps.method, varying, narrow)
     ivp = IVP(
         time=grid,
         initial=_columns(given.initial, count),
-        parameters=_parameter_rows(given, count),
+        parameters=stepper.with_tables(parameters),
         inputs=[_sampled(value, given.time, grid) for value in given.inputs.values()],
         substeps=given.steps.substeps,
         tolerances=given.steps.tolerances,
         threads=given.threads,
     )
-    varying, narrow = len(ivp.parameters) > 1, given.members is None
-    stepper = compiled_stepper(model, given.steps.method, varying, narrow)
     raw = march(stepper, ivp, given.progress)
     single = len(grid) == 2 and ivp.substeps == 1 and not stepper.adaptive
     if single and raw.reached.min() == 2:
@@ -219,7 +220,7 @@ def _trajectory(done: _Done) -> Trajectory:
         states=_named(about.states, raw.states[:, 0, nodes]),
         inputs=_named(about.inputs, [done.samples(k)[0, :end] for k in range(len(about.inputs))]),
         outputs=_named(about.outputs, raw.values[:, 0, nodes]),
-        parameters=dict(zip(about.parameters, map(float, ivp.parameters[0]), strict=True)),
+        parameters=dict(zip(about.parameters, map(float, ivp.parameters[0]), strict=False)),
         model=about.model,
         message=message,
         drawing=done.model.drawing,
@@ -239,7 +240,8 @@ def _ensemble(done: _Done) -> Ensemble:
     inputs = [
         np.broadcast_to(done.samples(k), (members, len(nodes))) for k in range(len(ivp.inputs))
     ]
-    columns = np.broadcast_to(ivp.parameters, (members, len(about.parameters))).T
+    numbers = ivp.parameters[:, : len(about.parameters)]
+    columns = np.broadcast_to(numbers, (members, len(about.parameters))).T
     whole = len(nodes) == N
     return Ensemble(
         time=ivp.time[nodes],

@@ -67,21 +67,20 @@ from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
 def shooting_program(problem: Problem, method: str) -> Program:
     """Objective of the problem, at the nodes, and kernels for time stepping by a method."""
-    made, about = shooting_kernels(
-        problem.model, SCHEMES.get(method), problem.unknown_inputs, problem.unknown_parameters
-    )
+    made, about = shooting_kernels(problem, SCHEMES.get(method))
     program = without_hessians(transcribe(problem))
-    return Program(
-        program.name + "_shooting",
-        (*program.kernels, *made),
-        {**program.description, "stepping": about},
+    return replace(
+        program,
+        name=program.name + "_shooting",
+        kernels=(*program.kernels, *made),
+        description={**program.description, "stepping": about},
     )
 
 
 def without_hessians(program: Program) -> Program:
     """The program without second derivatives, which shooting does not use."""
     kernels = tuple(k for k in program.kernels if not k.name.endswith("_hessian"))
-    return Program(program.name, kernels, program.description)
+    return replace(program, kernels=kernels)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.library.manifest import CollocationManifest, TimedManifest
@@ -46,9 +46,10 @@ def trial_data(
     trial: Experiment,
     known: Mapping[str, float],
     following: Experiment | None = None,
+    tables: ArrayLike = (),
 ) -> TrialData:
     """Known numbers of a trial, and at its link to the `following` one. `known` has the values of
-    the known parameters."""
+    the known parameters, which the numbers of `tables` follow."""
     N, grid = trial.n_nodes, trial.grid
     steps = np.diff(grid)
     stacked = np.concatenate([np.zeros(0), *(trial.inputs[name] for name in about.signals)])
@@ -56,7 +57,7 @@ def trial_data(
         f"si{k}": (signals_within(trial, about.signals, place), 0, N - 1)
         for k, place in enumerate(about.signal_places, start=1)
     }
-    values = np.array([known[name] for name in about.known_parameters])
+    values = np.append([known[name] for name in about.known_parameters], tables)
     one, last = int(bool(about.signals)), (N - 1) * bool(about.signals)
     y, w = _measured(about.node_measurements, trial)
     samples, weights = _measured(about.interval_measurements, trial)

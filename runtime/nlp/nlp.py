@@ -70,7 +70,8 @@ class NLP:
     def __init__(
         self, built: Built, layout: Layout, data: Sequence[TrialData], threads: int
     ) -> None:
-        self.layout, self.library, self._kernels = layout, built.library, built.manifest.kernels
+        self.layout, self.built = layout, built
+        self.library, self._kernels = built.library, built.manifest.kernels
         self.about = built.manifest.of(CollocationManifest)
         self._data, self._threads = data, threads
         self.n_variables, self.n_constraints = n, m = layout.n_variables, layout.n_constraints
