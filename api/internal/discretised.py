@@ -288,6 +288,12 @@ class Discretised:
         results and what is made up silently, what is given with a warning. Raises `ValueError`
         naming what is given and has a wrong size or is not finite.
         """
+        pairs = zip(self._fixed, self.trials, strict=True)
+        return self._packed(guess, [straight_lines(fixed, trial.grid) for fixed, trial in pairs])
+
+    def _packed(self, guess: Any, lines: Sequence[Mapping[str, Array]]) -> Array:
+        """The free vector of a guess, with these trajectories of what it does not give, by trial;
+        see `first_guess`."""
         layout, bounds = self.layout, self.variable_bounds
         if isinstance(guess, Solution) and self._fits(guess):
             return np.clip(guess.free_vector, *bounds)
@@ -298,7 +304,7 @@ class Discretised:
                 )
             z = real_array(guess, "the free vector")
             every = np.ones(len(z), dtype=bool)
-            return within(z, bounds, every, self.variable_name, layout.natural)
+            return within(z, bounds, every, self.variable_name, layout.natural, stacklevel=5)
         values, rates = values_of_results(guess, layout, self.trials), dict[str, str]()
         by_hand = values is None
         if values is None:
@@ -311,10 +317,8 @@ class Discretised:
             known += [name for name in layout.parameters if name not in known]
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
-        pairs = zip(self._fixed, self.trials, strict=True)
-        lines = [straight_lines(fixed, trial.grid) for fixed, trial in pairs]
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates, lines)
-        return within(z, bounds, given & by_hand, self.variable_name, layout.natural)
+        return within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
 
     def _without_guess(self, guess: Any) -> list[str]:
         """States of which a guess by names says nothing: they are not measured either."""

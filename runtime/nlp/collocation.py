@@ -307,6 +307,7 @@ def within(
     given: NDArray[np.bool_],
     named: Callable[[int], str],
     natural: Callable[[Array], Array] = np.asarray,
+    stacklevel: int = 4,
 ) -> Array:
     """z moved into its bounds, with a warning if what was given was outside; NaN becomes the middle
     of the bounds, or what is next to zero.
@@ -335,7 +336,7 @@ def within(
         warnings.warn(
             f"the guess of {named(j)}, {value:g}, is outside its bounds ({below:g}, {above:g}); "
             f"it{more} moved inside",
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
     return np.clip(z, low, high)
 
