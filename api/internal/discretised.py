@@ -19,6 +19,7 @@ from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.controls import controls
 from kinesym.internal.delays import delayed
 from kinesym.internal.integrals import with_integrals
+from kinesym.internal.lags import bounds_of_delays, lags_of, with_delays
 from kinesym.internal.moments import check_within, with_moments
 from kinesym.internal.parameters import (
     checked_unknowns,
@@ -104,12 +105,14 @@ class Discretised:
         system, boundary = with_integrals(made.system, made.boundary)
         conditions = (made.path, boundary, [*asked.steps, *made.steps], made.moments)
         given = stages.joined(posed(system, trials, made.unknown_inputs, *conditions))
-        objective = asked.objective
+        objective = given.objective if asked.objective is None else asked.objective
+        given, objective = with_delays(given, objective)
         self.model = model = given.model
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)
         self._priors: Numbers = priors_of(self._unknown)
-        free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
+        free = by_name(given.unknown_inputs, model.given_names, "unknown_inputs")
+        free |= {delay.name: None for delay in model.delays}
         self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
             most = highest_index(self._scheme.name)
@@ -119,8 +122,9 @@ class Discretised:
         random = "a distribution to be found" if any(map(is_random, self._unknown.values())) else ""
         if random:
             _check_likelihood(aim)
-        about = (self._unknown, self._known, "process noise" if noise else random)
-        late = delayed(given.trials, delays_of_sensors(model.outputs), *about)
+        beside = "process noise" if noise else random
+        shown = delays_of_sensors(model.outputs)
+        late = delayed(given.trials, shown, self._unknown, self._known, beside)
         self._gaps = late.gaps
         self.symbolic = symbolic_problem(
             model,
@@ -128,7 +132,7 @@ class Discretised:
             self._unknown,
             free,
             self._scheme,
-            given.objective if objective is None else objective,
+            objective,
             given.contacts,
             late.unknown,
             **given.conditions,
@@ -136,12 +140,15 @@ class Discretised:
         sides = bounds_by_name(model, free, asked.bounds)
         fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
         self._bounds = named_bounds(model, self._unknown, fixed)
+        self._bounds |= bounds_of_delays(model, self._unknown)
         bounded_trials = bounded(model, late.trials, free, sides)
         steps = given.steps
         self._every = {name_of(s.u): s.limits.every for s in steps if s.limits.every}
         self._lacking = stages.lacking
         self._followed = {*self._every, *asked.parts, *made.sums}
         check_within(late.trials, made.moments, self._unknown, self._known)
+        numbers = (self._unknown, self._known)
+        self._lags = lags_of(model, late.trials, *numbers, self.symbolic.held)
         warn_of_degrees(model, late.trials)
         given.check_spans(self.symbolic)
         check_compiler()  # before any long work
@@ -263,7 +270,7 @@ class Discretised:
         return self._nlp(built, self.trials)
 
     def _nlp(self, built: Built, trials: Sequence[Experiment]) -> NLP:
-        return make_nlp(built, trials, self._known, self._threads, self._priors)
+        return make_nlp(built, trials, self._known, self._threads, self._priors, self._lags)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
@@ -313,12 +320,16 @@ class Discretised:
                     "a guess is a mapping of names to values, a Solution, a Fit, a "
                     f"Trajectory, or an array, not {guess!r}"
                 )
-            known = [*layout.states, *layout.inputs, *layout.owned.parameters]
+            inputs = [name for name in layout.inputs if name not in layout.delayed]
+            known = [*layout.states, *inputs, *layout.owned.parameters]
             known += [name for name in layout.parameters if name not in known]
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates, lines)
-        return within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
+        z = within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
+        if self.nlp.lags is not None:
+            z[layout.delayed_entries] = self.nlp.lags.values(z)
+        return z
 
     def _without_guess(self, guess: Any) -> list[str]:
         """States of which a guess by names says nothing: they are not measured either."""

@@ -25,8 +25,11 @@ from kinesym.runtime.signals.signal import Signal, held_to_the_end
 from kinesym.runtime.signals.timed import slots
 
 
-def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Layout:
-    """The layout of z and of the constraints for these trials."""
+def make_layout(
+    about: CollocationManifest, trials: Sequence[Experiment], delayed: Sequence[str] = ()
+) -> Layout:
+    """The layout of z and of the constraints for these trials; delayed : inputs that are what a
+    signal was a while ago."""
     return Layout(
         blocks=tuple(Block(a.name, a.members, a.place) for a in about.arrays),
         states=about.states,
@@ -38,6 +41,7 @@ def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Lay
         labels={f: about.families[f].constraints for f in FAMILIES},
         grids=tuple(trial.grid for trial in trials),
         free_duration=about.free_duration,
+        delayed=tuple(delayed),
     )
 
 
