@@ -267,10 +267,11 @@ class Discretised:
                 "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"
             )
         built = self._transcribed("gauss-newton")[1]
-        return self._nlp(built, self.trials)
+        return self._nlp(built, self.trials, curved=False)
 
-    def _nlp(self, built: Built, trials: Sequence[Experiment]) -> NLP:
-        return make_nlp(built, trials, self._known, self._threads, self._priors, self._lags)
+    def _nlp(self, built: Built, trials: Sequence[Experiment], curved: bool = True) -> NLP:
+        numbers = (self._known, self._threads, self._priors)
+        return make_nlp(built, trials, *numbers, self._lags, curved)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
