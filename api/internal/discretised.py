@@ -35,6 +35,7 @@ from kinesym.internal.problem import (
     check_index,
     highest_index,
     kinematic_pairs,
+    lowered,
     named_bounds,
     symbolic_problem,
     warn_of_degrees,
@@ -91,7 +92,11 @@ class Discretised:
             driving = (noise, unknown, known, unknown_inputs, objective)
             system, unknown, known, unknown_inputs, objective = driven(system, *driving)
         asked = controls(system, unknown_inputs, bounds, objective, path)
-        system, boundary = with_integrals(asked.system, boundary)
+        self._scheme = scheme_named(scheme)
+        most = highest_index(self._scheme.name)
+        system = asked.system
+        system = lowered(system, most, most) if isinstance(system, Model) else system
+        system, boundary = with_integrals(system, boundary)
         given = posed(system, trials, asked.unknown_inputs, asked.path, boundary, asked.steps)
         objective = asked.objective
         self.model = model = given.model
@@ -99,9 +104,7 @@ class Discretised:
         self._unknown = checked_unknowns(unknown, model.parameter_names)
         self._priors: Numbers = priors_of(self._unknown)
         free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
-        self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
-            most = highest_index(self._scheme.name)
             check_index(model, most, f"the scheme {self._scheme.title}")
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
