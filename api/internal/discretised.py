@@ -37,6 +37,7 @@ from kinesym.internal.problem import (
     check_index,
     highest_index,
     kinematic_pairs,
+    lowered,
     named_bounds,
     symbolic_problem,
     warn_of_degrees,
@@ -101,7 +102,11 @@ class Discretised:
             driving = (noise, unknown, known, unknown_inputs, objective)
             system, unknown, known, unknown_inputs, objective = driven(system, *driving)
         asked = controls(system, unknown_inputs, bounds, objective, path)
-        made = with_moments(asked.system, asked.unknown_inputs, asked.path, boundary)
+        self._scheme = scheme_named(scheme)
+        most = highest_index(self._scheme.name)
+        system = asked.system
+        system = lowered(system, most, most) if isinstance(system, Model) else system
+        made = with_moments(system, asked.unknown_inputs, asked.path, boundary)
         system, boundary = with_integrals(made.system, made.boundary)
         conditions = (made.path, boundary, [*asked.steps, *made.steps], made.moments)
         given = stages.joined(posed(system, trials, made.unknown_inputs, *conditions))
@@ -113,9 +118,7 @@ class Discretised:
         self._priors: Numbers = priors_of(self._unknown)
         free = by_name(given.unknown_inputs, model.given_names, "unknown_inputs")
         free |= {delay.name: None for delay in model.delays}
-        self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
-            most = highest_index(self._scheme.name)
             check_index(model, most, f"the scheme {self._scheme.title}")
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
