@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
@@ -16,10 +17,9 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
-from kinesym.internal.controls import controls
+from kinesym.internal.asked import asked
 from kinesym.internal.delays import delayed
-from kinesym.internal.integrals import with_integrals
-from kinesym.internal.moments import check_within, with_moments
+from kinesym.internal.moments import check_within
 from kinesym.internal.parameters import (
     checked_unknowns,
     is_random,
@@ -27,7 +27,7 @@ from kinesym.internal.parameters import (
     priors_of,
     without_distribution,
 )
-from kinesym.internal.phases import Phases, posed
+from kinesym.internal.phases import Phases
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.population import Numbers, population
 from kinesym.internal.problem import (
@@ -64,7 +64,7 @@ from kinesym.runtime.summary import listed
 from kinesym.symbolic.delayed import delays_of
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of, names_of
+from kinesym.symbolic.names import by_name, names_of
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
@@ -93,17 +93,14 @@ class Discretised:
         noise: Mapping[Any, Any] | None = None,
     ) -> None:
         stages = stages_of(system, trials, objective, (known, unknown), unknown_inputs)
-        system, trials, objective = stages.system, stages.trials, stages.objective
-        self._noisy, system, aim = bool(noise), with_sensors(system, sensors), objective
+        self._noisy, aim = bool(noise), stages.objective
+        system = with_sensors(stages.system, sensors)
         if noise:
-            driving = (noise, unknown, known, unknown_inputs, objective)
+            driving = (noise, unknown, known, unknown_inputs, aim)
             system, unknown, known, unknown_inputs, objective = driven(system, *driving)
-        asked = controls(system, unknown_inputs, bounds, objective, path)
-        made = with_moments(asked.system, asked.unknown_inputs, asked.path, boundary)
-        system, boundary = with_integrals(made.system, made.boundary)
-        conditions = (made.path, boundary, [*asked.steps, *made.steps], made.moments)
-        given = stages.joined(posed(system, trials, made.unknown_inputs, *conditions))
-        objective = asked.objective
+        stages = replace(stages, system=system, objective=objective if noise else aim)
+        self._asked = meant = asked(stages, unknown_inputs, bounds, path, boundary)
+        given = meant.given
         self.model = model = given.model
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)
@@ -127,20 +124,16 @@ class Discretised:
             self._unknown,
             free,
             self._scheme,
-            given.objective if objective is None else objective,
+            given.objective if meant.objective is None else meant.objective,
             given.contacts,
             late.unknown,
             **given.conditions,
         )
-        sides = bounds_by_name(model, free, asked.bounds)
+        sides = bounds_by_name(model, free, meant.bounds)
         fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
         self._bounds = named_bounds(model, self._unknown, fixed)
         bounded_trials = bounded(model, late.trials, free, sides)
-        steps = given.steps
-        self._every = {name_of(s.u): s.limits.every for s in steps if s.limits.every}
-        self._lacking = stages.lacking
-        self._followed = {*self._every, *asked.parts, *made.sums}
-        check_within(late.trials, made.moments, self._unknown, self._known)
+        check_within(late.trials, meant.moments, self._unknown, self._known)
         warn_of_degrees(model, late.trials)
         given.check_spans(self.symbolic)
         check_compiler()  # before any long work
@@ -165,9 +158,9 @@ class Discretised:
         if self._noisy:
             self._check_last_samples()
         ends = self._ends.values()
-        self._absent = entries_of(self.layout, self._lacking)
+        self._absent = entries_of(self.layout, self._asked.lacking)
         self.variable_bounds = variable_bounds(
-            self.layout, trials, self._bounds, ends, self._every, self._absent
+            self.layout, trials, self._bounds, ends, self._asked.every, self._absent
         )
 
     def _check_last_samples(self) -> None:
