@@ -362,7 +362,7 @@ class Collocation(Integrated):
         return made
 
     def _check_refinable(self) -> None:
-        between = {*self.layout.held, *self._about.linear} - self._followed
+        between = {*self.layout.held, *self._about.linear} - self._asked.followed
         tied = [u for u in self.layout.inputs if u in between]
         if self.symbolic.objective.least_squares and tied:
             raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
@@ -16,11 +17,10 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
-from kinesym.internal.controls import controls
+from kinesym.internal.asked import asked
 from kinesym.internal.delays import delayed
-from kinesym.internal.integrals import with_integrals
-from kinesym.internal.lags import bounds_of_delays, lags_of, with_delays
-from kinesym.internal.moments import check_within, with_moments
+from kinesym.internal.lags import bounds_of_delays, lags_of
+from kinesym.internal.moments import check_within
 from kinesym.internal.parameters import (
     checked_unknowns,
     is_random,
@@ -28,7 +28,7 @@ from kinesym.internal.parameters import (
     priors_of,
     without_distribution,
 )
-from kinesym.internal.phases import Phases, posed
+from kinesym.internal.phases import Phases
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.population import Numbers, population
 from kinesym.internal.problem import (
@@ -37,7 +37,6 @@ from kinesym.internal.problem import (
     check_index,
     highest_index,
     kinematic_pairs,
-    lowered,
     named_bounds,
     symbolic_problem,
     warn_of_degrees,
@@ -67,7 +66,7 @@ from kinesym.runtime.summary import listed
 from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of, names_of
+from kinesym.symbolic.names import by_name, names_of
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
@@ -96,22 +95,16 @@ class Discretised:
         noise: Mapping[Any, Any] | None = None,
     ) -> None:
         stages = stages_of(system, trials, objective, (known, unknown), unknown_inputs)
-        system, trials, objective = stages.system, stages.trials, stages.objective
-        self._noisy, system, aim = bool(noise), with_sensors(system, sensors), objective
+        self._noisy, aim = bool(noise), stages.objective
+        system = with_sensors(stages.system, sensors)
         if noise:
-            driving = (noise, unknown, known, unknown_inputs, objective)
+            driving = (noise, unknown, known, unknown_inputs, aim)
             system, unknown, known, unknown_inputs, objective = driven(system, *driving)
-        asked = controls(system, unknown_inputs, bounds, objective, path)
         self._scheme = scheme_named(scheme)
         most = highest_index(self._scheme.name)
-        system = asked.system
-        system = lowered(system, most, most) if isinstance(system, Model) else system
-        made = with_moments(system, asked.unknown_inputs, asked.path, boundary)
-        system, boundary = with_integrals(made.system, made.boundary)
-        conditions = (made.path, boundary, [*asked.steps, *made.steps], made.moments)
-        given = stages.joined(posed(system, trials, made.unknown_inputs, *conditions))
-        objective = given.objective if asked.objective is None else asked.objective
-        given, objective = with_delays(given, objective)
+        stages = replace(stages, system=system, objective=objective if noise else aim)
+        self._asked = meant = asked(stages, most, unknown_inputs, bounds, path, boundary)
+        given = meant.given
         self.model = model = given.model
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)
@@ -135,21 +128,17 @@ class Discretised:
             self._unknown,
             free,
             self._scheme,
-            objective,
+            meant.objective,
             given.contacts,
             late.unknown,
             **given.conditions,
         )
-        sides = bounds_by_name(model, free, asked.bounds)
+        sides = bounds_by_name(model, free, meant.bounds)
         fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
         self._bounds = named_bounds(model, self._unknown, fixed)
         self._bounds |= bounds_of_delays(model, self._unknown)
         bounded_trials = bounded(model, late.trials, free, sides)
-        steps = given.steps
-        self._every = {name_of(s.u): s.limits.every for s in steps if s.limits.every}
-        self._lacking = stages.lacking
-        self._followed = {*self._every, *asked.parts, *made.sums}
-        check_within(late.trials, made.moments, self._unknown, self._known)
+        check_within(late.trials, meant.moments, self._unknown, self._known)
         numbers = (self._unknown, self._known)
         self._lags = lags_of(model, late.trials, *numbers, self.symbolic.held)
         warn_of_degrees(model, late.trials)
@@ -177,9 +166,9 @@ class Discretised:
         if self._noisy:
             self._check_last_samples()
         ends = self._ends.values()
-        self._absent = entries_of(self.layout, self._lacking)
+        self._absent = entries_of(self.layout, self._asked.lacking)
         self.variable_bounds = variable_bounds(
-            self.layout, trials, self._bounds, ends, self._every, self._absent
+            self.layout, trials, self._bounds, ends, self._asked.every, self._absent
         )
 
     def _check_last_samples(self) -> None:
