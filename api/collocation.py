@@ -77,14 +77,17 @@ class Collocation(Integrated):
     scheme : Radau IIA "radau-1" ("backward-euler"), "radau-3", "radau-5"; Gauss "gauss-2"
         ("midpoint"), "gauss-4", "gauss-6"; Lobatto IIIA "lobatto-2" ("trapezoid"), "lobatto-4"
         ("hermite-simpson"), "lobatto-6", which need explicit x'; numbers are orders.
-    objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
-        for phases of a `Hybrid` nothing.
-    bounds : (low, high) of states and unknown inputs at all nodes and stages.
+    objective : `Integral`, `Terminal`, `LeastSquares`, `l1`, `total_variation` and sums of them;
+        None means `LeastSquares`, for phases of a `Hybrid` nothing.
+    bounds : (low, high) of states and unknown inputs at all nodes and stages; each side a number,
+        None, (N,) with straight lines between the nodes, a `Signal` or a function of times (n,);
+        those of one trial stand in `Experiment(bounds=...)`.
     boundary : conditions on `at_start(...)` and `at_end(...)` of every trial; path : conditions at
         every node and stage. Each is an expression that is to be zero, (expression, low, high), or
         one equation or inequality: sp.Eq(at_end(x), 1), v <= 2.
     unknown_inputs : inputs to be found, with bounds (low, high) or None; they have a value at each
-        stage, unless they are `held` or `linear` between nodes, as those are that are measured.
+        stage, unless they are `held` or `linear` between nodes, as those are that are measured, or
+        `continuous`.
     noise : inputs that are process noise, white and held between nodes, and their intensities sigma
         [unit of the input times sqrt(s)]: a number, bounds (low, high), None, or as in `unknown`.
         A noise Td is sigma_Td white_Td: the parameter `sigma_Td`, the input `white_Td` of unit
@@ -152,8 +155,9 @@ class Collocation(Integrated):
         z = self.pack(guess)
         solution = self._fitted(z, guess, chosen, progress)
         if solution.status in _LOST and (names := self._without_guess(guess)):
-            words = f"no guess was given of {listed(names)}, which began at zero"
-            words += f": solve(guess={{{names[0]!r}: np.linspace(from, to, nodes), ...}})"
+            words = f"no guess was given of {listed(names)}, which began at zero or on lines"
+            words += f" between conditions: solve(guess={{{names[0]!r}: np.linspace(from, to, nodes"
+            words += "), ...})"
             solution = replace(solution, message=f"{solution.message}; {words}")
         if tolerance_grid is None:
             return solution
@@ -336,7 +340,8 @@ class Collocation(Integrated):
         return made
 
     def _check_refinable(self) -> None:
-        tied = [u for u in self.layout.inputs if u in {*self.layout.held, *self._about.linear}]
+        between = {*self.layout.held, *self._about.linear} - {*self._every}
+        tied = [u for u in self.layout.inputs if u in between]
         if self.symbolic.objective.least_squares and tied:
             raise ValueError(
                 f"on a finer grid the unknown input {tied[0]} would have values between its nodes "

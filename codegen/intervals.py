@@ -201,7 +201,7 @@ def _at_stages(s: Interval) -> Family:
     between = {n: e for n, e in model.outputs.items() if problem.on_interval(e)}
     return s.family(
         cost=_integral(s, lowers, s.scheme.weights),
-        rows=rows | _path_rows(s, lowers),
+        rows=rows | _step_rows(s, lowers[0]) | _path_rows(s, lowers),
         outputs={
             name + _stage(s, k): lower(e)
             for name, e in between.items()
@@ -231,7 +231,7 @@ def _at_knots(s: Interval) -> Family:
         weights[0] = weights[-1] = 0.0
     return s.family(
         cost=_integral(s, lowers, weights),
-        rows=rows | _path_rows(s, lowers[1:-1]),
+        rows=rows | _step_rows(s, lowers[0]) | _path_rows(s, lowers[1:-1]),
         outputs={},
         squares=[],
         rates=[dict(zip(problem.model.states, f, strict=True)) for f in rates],
@@ -248,6 +248,17 @@ def _integral(s: Interval, lowers: Sequence[Lowering], weights: Sequence[float])
     g, integrand = s.graph, s.problem.objective.integrand
     pairs = [(w, lower(integrand)) for w, lower in zip(weights, lowers, strict=True) if w]
     return g.sum([g.mul(g.mul(s.h, g.const(w)), value) for w, value in pairs])
+
+
+def _step_rows(s: Interval, lower: Lowering) -> dict[str, int]:
+    """Rates of inputs from node to node, less expressions of what is held."""
+    g, rows = s.graph, dict[str, int]()
+    ends = dict(zip(s.problem.node_inputs, zip(*map(s.nodes, s.u), strict=True), strict=True))
+    for u, e in s.problem.steps:
+        begin, end = ends[u]
+        rate = g.mul(g.sub(end, begin), g.inv(s.h))
+        rows[f"{'parts of the ' if e != 0 else ''}rate of {name_of(u)}"] = g.sub(rate, lower(e))
+    return rows
 
 
 def _path_rows(s: Interval, lowers: Sequence[Lowering]) -> dict[str, int]:

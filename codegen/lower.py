@@ -10,7 +10,7 @@ import sympy as sp
 
 from kinesym.codegen.graph import UNARY, Graph
 from kinesym.codegen.tables import lowered_table
-from kinesym.symbolic.delayed import delayed
+from kinesym.symbolic.delayed import shown_late
 from kinesym.symbolic.table import Tables, tables_of, tabulated
 
 
@@ -213,6 +213,6 @@ _CONVERTERS: dict[type, Callable[..., int]] = {
     sp.frac: lambda g, e, x: g.sub(x, g.function("floor", x)),
     sp.log: _log,
     sp.UnevaluatedExpr: lambda g, e, x: x,
-    delayed: lambda g, e, x, delay: x,
+    shown_late: lambda g, e, x, delay: x,
     sp.atan2: lambda g, e, y, x: g.binary("atan2", y, x),
 }

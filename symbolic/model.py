@@ -45,7 +45,7 @@ class Model(Declared):
     ----------
     name : identifier of the model.
     states : n functions of time x. A state whose derivative appears nowhere is algebraic.
-    inputs : m functions of time u.
+    inputs : m functions of time u; after them those that are `delays`.
     parameters : r constants p.
     equations : n expressions, each = 0; first derivatives of states only.
     outputs : expressions by name.
@@ -55,6 +55,8 @@ class Model(Declared):
     positive : parameters that must be positive, by symbol or name.
     limits : expressions that must not be negative, by the message where one is: there a
         simulation ends. Those of parameters alone are checked at once.
+    delays : inputs that nobody gives, as they are a state or another input a while ago: each
+        `delayed(...)` in an expression becomes one, with a name such as "theta(t - tau)".
     drawing : lines of a stick figure, each from point to point; a point `knee` is where outputs
         `knee_x`, `knee_y` and, in space, `knee_z` place it [m].
     explicit : x' solved for, if there is a better way than to eliminate x' from the equations; see
@@ -233,6 +235,7 @@ class Model(Declared):
                 f"model {self.name}: expected an Explicit form with {len(self.states)} rates, "
                 f"got {shown(form)}"
             )
+        form = self._undelayed(form)
         every = (*form.rates, *(e for _, e in form.intermediates))
         stale = stale or any(e.has(sp.Derivative) for e in every)
         object.__setattr__(self, "explicit", None if stale else replace(form, solves=here))
@@ -242,6 +245,12 @@ class Model(Declared):
         where = f"model {self.name}: the explicit form of"
         for symbol, e in (*form.intermediates, *zip(self.derivatives, form.rates, strict=True)):
             check_atoms(atoms_of(e), known_symbols, set(), f"{where} {symbol}")
+
+    def _undelayed(self, form: Explicit) -> Explicit:
+        """An explicit form with the inputs of the model in place of delays."""
+        reduction = self.reduction(form.intermediates)
+        found = tuple(reduction("the explicit form", e) for e in form.rates)
+        return replace(form, rates=found, intermediates=reduction.program)
 
     @cached_property
     def index(self) -> Index:
@@ -285,7 +294,13 @@ class Model(Declared):
         table = self._replacement(replacement)
         for name in changes:
             check_known(name, self.__dataclass_fields__, f"a model has no field {name}")
+        late = {d.symbol: d.exchanged(table) for d in self.delays if d.atoms & table.keys()}
+        table |= late
+        if late:
+            inputs = listed(changes.get("inputs", self.inputs), f"model {self.name}: inputs")
+            changes["inputs"] = [u for u in inputs if u not in late]
         new: dict[str, Any] = {
+            "delays": [delay for delay in self.delays if delay.symbol not in late],
             "equations": [e.xreplace(table) for e in self.equations],
             "outputs": {k: e.xreplace(table) for k, e in self.outputs.items()},
             "intermediates": exchanged(self.intermediates, table),
@@ -346,16 +361,18 @@ class Model(Declared):
     @property
     def _sizes(self) -> str:
         return (
-            f"model {self.name}: {len(self.states)} states, {len(self.inputs)} inputs, "
+            f"model {self.name}: {len(self.states)} states, {len(self.given_names)} inputs, "
             f"{len(self.parameters)} parameters"
         )
 
     def _parts(self) -> list[tuple[str, str]]:
-        """Names of states, inputs, parameters and outputs, by the kind."""
+        """Names of states, inputs, delays, parameters and outputs, by the kind."""
         known = ", ".join(_with_value(p, self.values) for p in self.parameter_names)
+        late = ", ".join(delay.name for delay in self.delays)
         return [
             ("states", ", ".join(self.state_names)),
-            ("inputs", ", ".join(self.input_names) or "-"),
+            ("inputs", ", ".join(self.given_names) or "-"),
+            *([("delays", late)] if late else []),
             ("parameters", known),
             ("outputs", ", ".join(self.outputs) or "-"),
         ]

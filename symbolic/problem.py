@@ -10,7 +10,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.declared import atoms_of, check_atoms
-from kinesym.symbolic.delayed import undelayed
+from kinesym.symbolic.delayed import as_it_is
 from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
@@ -43,6 +43,8 @@ class Problem:
         signals `closed_NAME`, `stuck_NAME` (with friction) and `hit_NAME`, 0 or 1: which are
         closed in a trial, which of them do not slide, and which are hit at its start. The states
         then continue from trial to trial, through impacts.
+    steps : inputs with values at nodes, each with an expression of held inputs: its rate from node
+        to node less that is bounded in each interval.
 
     Equal problems, of one and the same model, have equal programs. Raises `ValueError` naming what
     does not fit.
@@ -68,6 +70,7 @@ class Problem:
     priors: Sequence[str] = ()
     slots: Mapping[str, int] = field(default_factory=dict, hash=False)
     delays: Mapping[str, sp.Symbol] = field(default_factory=dict, hash=False)
+    steps: Sequence[tuple[AppliedUndef, sp.Expr]] = ()
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -338,7 +341,7 @@ def _check_boundary(
 def measured_expressions(model: Model, names: Sequence[str]) -> dict[str, sp.Expr]:
     """The expression behind each measured name: a state, an input or an output."""
     known: dict[str, sp.Expr] = {name_of(x): x for x in (*model.states, *model.inputs)}
-    known.update({name: undelayed(e) for name, e in model.outputs.items()})
+    known.update({name: as_it_is(e) for name, e in model.outputs.items()})
     for name in names:
         what = f"measurement {name} is neither a state, an input nor an output of"
         check_known(name, known, f"{what} model {model.name}")

@@ -16,6 +16,7 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
+from kinesym.internal.controls import controls
 from kinesym.internal.delays import delayed
 from kinesym.internal.integrals import with_integrals
 from kinesym.internal.parameters import (
@@ -29,6 +30,8 @@ from kinesym.internal.phases import Phases, posed
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.population import Numbers, population
 from kinesym.internal.problem import (
+    bounded,
+    bounds_by_name,
     check_index,
     highest_index,
     kinematic_pairs,
@@ -38,6 +41,7 @@ from kinesym.internal.problem import (
 )
 from kinesym.internal.process_noise import driven
 from kinesym.internal.sensors import with_sensors
+from kinesym.internal.straight import fixed_values, straight_lines
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
@@ -48,12 +52,13 @@ from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
-from kinesym.symbolic.delayed import delays_of
+from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, names_of
+from kinesym.symbolic.names import by_name, name_of, names_of
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
@@ -83,10 +88,12 @@ class Discretised:
     ) -> None:
         self._noisy, system, aim = bool(noise), with_sensors(system, sensors), objective
         if noise:
-            asked = (noise, unknown, known, unknown_inputs, objective)
-            system, unknown, known, unknown_inputs, objective = driven(system, *asked)
-        system, boundary = with_integrals(system, boundary)
-        given = posed(system, trials, unknown_inputs, path, boundary)
+            driving = (noise, unknown, known, unknown_inputs, objective)
+            system, unknown, known, unknown_inputs, objective = driven(system, *driving)
+        asked = controls(system, unknown_inputs, bounds, objective, path)
+        system, boundary = with_integrals(asked.system, boundary)
+        given = posed(system, trials, asked.unknown_inputs, asked.path, boundary, asked.steps)
+        objective = asked.objective
         self.model = model = given.model
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)
@@ -102,7 +109,7 @@ class Discretised:
         if random:
             _check_likelihood(aim)
         about = (self._unknown, self._known, "process noise" if noise else random)
-        late = delayed(given.trials, delays_of(model.outputs), *about)
+        late = delayed(given.trials, delays_of_sensors(model.outputs), *about)
         self._gaps = late.gaps
         self.symbolic = symbolic_problem(
             model,
@@ -115,7 +122,10 @@ class Discretised:
             late.unknown,
             **given.conditions,
         )
-        self._bounds = named_bounds(model, self._unknown, free, {} if bounds is None else bounds)
+        sides = bounds_by_name(model, free, asked.bounds)
+        fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
+        self._bounds = named_bounds(model, self._unknown, fixed)
+        bounded_trials = bounded(model, late.trials, free, sides)
         warn_of_degrees(model, late.trials)
 
         given.check_spans(self.symbolic)
@@ -124,7 +134,9 @@ class Discretised:
         self.timings = {"derive": 0.0, "compile": 0.0}
         self.program, self._built = self._transcribed("exact")
         self._limits, self._instants = given.bounds(self.symbolic), given.instants
-        self._place(late.trials)
+        self._fixed = fixed_values(given, self._known)
+        self._every = {name_of(s.u): s.limits.every for s in asked.steps if s.limits.every}
+        self._place(bounded_trials)
 
     def _place(self, trials: Sequence[Experiment]) -> None:
         """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""
@@ -136,12 +148,12 @@ class Discretised:
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
-        self.constraint_bounds = low, high = constraint_bounds(self.layout, self._limits)
-        self._ends = held_ends(self.nlp, low == high)
+        self.constraint_bounds = constraint_bounds(self.layout, self._limits)
+        self._ends = held_ends(self.nlp, self.constraint_bounds)
         if self._noisy:
             self._check_last_samples()
         ends = self._ends.values()
-        self.variable_bounds = variable_bounds(self.layout, trials, self._bounds, ends)
+        self.variable_bounds = variable_bounds(self.layout, trials, self._bounds, ends, self._every)
 
     def _check_last_samples(self) -> None:
         """What is measured at the last node must not depend on noise that would begin there."""
@@ -254,7 +266,8 @@ class Discretised:
 
         Values are numbers, trajectories (N,), or a list with one of these per trial; of a parameter
         per owner a number for all of them, or a mapping from owners to numbers. What is not given
-        comes from the measurements, the model's values, or zero. All is moved into the bounds:
+        comes from the measurements, the model's values, straight lines between values that
+        conditions fix at the ends or at some times, or is zero. All is moved into the bounds:
         results and what is made up silently, what is given with a warning. Raises `ValueError`
         naming what is given and has a wrong size or is not finite.
         """
@@ -281,11 +294,13 @@ class Discretised:
             known += [name for name in layout.parameters if name not in known]
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
-        z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates)
+        pairs = zip(self._fixed, self.trials, strict=True)
+        lines = [straight_lines(fixed, trial.grid) for fixed, trial in pairs]
+        z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates, lines)
         return within(z, bounds, given & by_hand, self.variable_name, layout.natural)
 
     def _without_guess(self, guess: Any) -> list[str]:
-        """States that a guess by names leaves at zero: they are not measured either."""
+        """States of which a guess by names says nothing: they are not measured either."""
         if not isinstance(guess, Mapping | None):
             return []
         told = {

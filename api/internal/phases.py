@@ -12,8 +12,9 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_kind, count, finite, listed, mapping, shown
 from kinesym.internal.conditions import Condition, conditions
+from kinesym.internal.controls import Step, check_pieces, instants_of
 from kinesym.internal.problem import checked_trials
-from kinesym.runtime.nlp.bounds import ALWAYS, Limits
+from kinesym.runtime.nlp.bounds import ALWAYS, Limits, Steps
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
@@ -134,17 +135,19 @@ class Posed:
     cycle: Sequence[Row] = ()
     contacts: Sequence[Contact] = ()
     objective: Objective | None = None
+    steps: Sequence[Step] = ()
 
     @property
-    def conditions(self) -> dict[str, list[sp.Expr]]:
-        """The expressions of all conditions by kind."""
+    def conditions(self) -> dict[str, list[Any]]:
+        """The expressions of all conditions by kind, those of steps with their inputs."""
         kinds = ("path", "boundary", "links", "cycle")
-        return {
+        found: dict[str, list[Any]] = {
             kind: [row.expression for row in getattr(self, kind) if row.expression is not None]
             for kind in kinds
         }
+        return {**found, "steps": [step[:2] for step in self.steps]}
 
-    def bounds(self, problem: Problem) -> dict[str, list[list[Limits]]]:
+    def bounds(self, problem: Problem) -> dict[str, list[list[Limits | Steps]]]:
         """Bounds of the last constraints of each family of points, by trial."""
         families: dict[str, list[tuple[Row, float]]] = {
             "node": [(self.path[k], 0.0) for k in problem.path_at_nodes],
@@ -154,21 +157,25 @@ class Posed:
         }
         for name, more in (("ends", self.boundary), ("link", self.links), ("cycle", self.cycle)):
             families[name] = [(row, 0.0) for row in more]
-        return {
+        found: dict[str, list[list[Limits | Steps]]] = {
             name: [
                 [Limits(*row.bounds[k], row.span, place) for row, place in rows]
                 for k in range(len(self.trials))
             ]
             for name, rows in families.items()
         }
+        steps = [step.limits for step in self.steps]
+        return {**found, "interval": [[*steps, *row] for row in found["interval"]]}
 
     @property
     def instants(self) -> list[float]:
         """The times at which a condition begins or ends to hold."""
-        return sorted({time for row in self.path for time in row.span if np.isfinite(time)})
+        times = {time for row in self.path for time in row.span if np.isfinite(time)}
+        return sorted({*times, *instants_of(self.steps, self.trials)})
 
     def check_spans(self, problem: Problem) -> None:
         """Raise `ValueError` for a condition at times at which a trial has no node and no stage."""
+        check_pieces(self.steps, self.trials)
         for number, row in enumerate(self.path):
             places = [problem.place_within(k, c) for k, c in problem.path_within if k == number]
             places += [0.0] * (number in problem.path_at_nodes)
@@ -195,6 +202,7 @@ def posed(
     unknown_inputs: Mapping[Any, Any] | None,
     path: Sequence[Any],
     boundary: Sequence[Any],
+    steps: Sequence[Step] = (),
 ) -> Posed:
     """Trials, or phases, with conditions; raises `ValueError` for what does not fit."""
     at_nodes = conditions(path, "path condition")
@@ -212,6 +220,7 @@ def posed(
         unknown_inputs=unknown,
         path=[*made.path, *_in_all(at_nodes, count)],
         boundary=rows,
+        steps=steps,
     )
 
 

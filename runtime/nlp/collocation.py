@@ -258,22 +258,28 @@ def first_guess(
     given: Mapping[str, Any],
     defaults: Mapping[str, float],
     rates: Mapping[str, str],
+    lines: Sequence[Mapping[str, Array]] = (),
 ) -> tuple[Array, NDArray[np.bool_]]:
     """A free vector, and which entries were given: the others are measured, else the slope of what
-    is measured, else the value of the model, NaN for a parameter without one, else zero.
+    is given or measured, else of `lines` or their slope, else the value of the model, NaN for a
+    parameter without one, else zero.
 
     given : values by name; numbers, (N,), or one such, or a signal, per trial in a list.
     defaults : values of the unknown parameters. rates : state by the state whose derivative it is.
+    lines : trajectories (N,) by name, per trial.
     Raises `ValueError` naming what has a wrong size or is not finite.
     """
     z = np.zeros(layout.n_variables)
     fixed = np.zeros(layout.n_variables, dtype=bool)
     durations = _durations(trials, given) if layout.free_duration else np.ones(len(trials))
     for number, trial in enumerate(trials):
+        drawn = lines[number] if lines else {}
         courses = {
             name: _given_course(name, given[name], number, trials, name in layout.held)
             if name in given
-            else Signal(trial.grid, _made_up(name, trials, given, rates, number, durations[number]))
+            else Signal(
+                trial.grid, _made_up(name, trials, given, drawn, rates, number, durations[number])
+            )
             for name in (*layout.states, *layout.inputs)
         }
         layout.put(z, number, courses)
@@ -380,12 +386,13 @@ def _made_up(
     name: str,
     trials: Sequence[Experiment],
     given: Mapping[str, Any],
+    drawn: Mapping[str, Array],
     rates: Mapping[str, str],
     number: int,
     duration: float,
 ) -> Array:
-    """What is measured, else the slope of what is given or measured; a grid of unknown duration is
-    relative to it."""
+    """What is measured, else the slope of what is given or measured, else drawn or the slope of
+    that; a grid of unknown duration is relative to it."""
     trial = trials[number]
     if name in trial.measured:
         return trial.course_of(name)
@@ -394,6 +401,10 @@ def _made_up(
         row = _given_row(source, given[source], number, trials)
     elif source in trial.measured:
         row = trial.course_of(source)
+    elif name in drawn:
+        return drawn[name]
+    elif source in drawn:
+        row = drawn[source]
     else:
         return np.zeros(trial.n_nodes)
     return np.gradient(row, trial.grid * duration)

@@ -129,7 +129,7 @@ def _courses(
         inputs=_stacked((views.values(u) for u in about.inputs), s, M),
         coarse=_signals(about.signals, trial, at.nodes),
         fine=_signals(about.signals, trial, at.fine_nodes),
-        box=_box(about.inputs, [TrialViews(nlp, side, k) for side in bounds]),
+        box=_box(about.inputs, [TrialViews(nlp, side, k) for side in bounds], M),
         multipliers=_defect_rows(nlp, k, multipliers, at),
     )
 
@@ -156,15 +156,15 @@ def _add_gradient(nlp: NLP, f: PointFunctions, gradient: Array, k: int, d: Defec
         layout.durations(gradient)[k] += d.duration
 
 
-def _box(names: Sequence[str], bounds: Sequence[TrialViews]) -> Array:
-    """Bounds of inputs, (., 2); zeros for those that are held or linear."""
-    rows = [
-        [view.at_stages(name)[0][0][1][0] for view in bounds]
-        if bounds[0].is_free(name)
-        else [0.0, 0.0]
-        for name in names
-    ]
-    return np.array(rows).reshape(len(names), 2)
+def _box(names: Sequence[str], bounds: Sequence[TrialViews], M: int) -> Array:
+    """Bounds of inputs in each interval, the narrowest there, (2, M, .); zeros for those that are
+    held or linear."""
+    box, sides = np.zeros((2, M, len(names))), (np.max, np.min)
+    for j, name in enumerate(names):
+        for side, view, narrowest in zip(box, bounds, sides, strict=True):
+            if view.is_free(name):
+                side[:, j] = narrowest([terms[0][1] for terms in view.at_stages(name)], axis=0)
+    return box
 
 
 def _stacked(rows: Iterable[Sequence[Array]], places: int, M: int) -> Array:
