@@ -154,7 +154,7 @@ def _before(
     name, start, count = name_of(delay.signal), float(given.time[0]), len(members)
     history = given.history.get(name)
     if history is not None:
-        _check_reach(f"the history of {name}", history, start - reach, delay)
+        check_reach(f"the history of {name}", history, start - reach, delay)
 
     def constant(values: Array) -> Before:
         return lambda time, sides: np.broadcast_to(values[:, None], (count, time.shape[1]))
@@ -170,7 +170,7 @@ def _before(
     signals = [_signals(given, name)[k if given.members else 0] for k in members]
     for signal in signals:
         if history is None and signal.span[0] < start - slack(start):
-            _check_reach(f"input {name}", signal, start - reach, delay)
+            check_reach(f"input {name}", signal, start - reach, delay)
     levels = np.array([signal.sided(start, 1.0) for signal in signals])
 
     def known(time: Array, sides: Array) -> Array:
@@ -185,7 +185,7 @@ def _before(
     return known
 
 
-def _check_reach(what: str, signal: Signal, begin: float, delay: Delay) -> None:
+def check_reach(what: str, signal: Signal, begin: float, delay: Delay) -> None:
     """Raise `ValueError` for a signal that is not known from a time on."""
     if signal.span[0] > begin + slack(begin):
         raise ValueError(
