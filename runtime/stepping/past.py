@@ -135,15 +135,20 @@ class Past:
         d = end - a
         c, cubic = 3.0 * d - 2.0 * b - slope, b + slope - 2.0 * d
         alpha, beta = self._bends(first, h, (a, b, c, cubic))
+        found = np.empty((len(h), 6, *a.shape[1:]))
         terms = (a, b, c + alpha, cubic + beta - 2.0 * alpha, alpha - 2.0 * beta, beta)
-        return np.stack(terms, axis=1)
+        for power, row in enumerate(terms):
+            found[:, power] = row
+        return found
 
     def _bends(self, first: int, h: Array, terms: tuple[Array, ...]) -> tuple[Array, Array]:
         """alpha, beta of s^2 (1 - s)^2 (alpha + beta s), by which a cubic also has the value and
         the rate of the node before, or of the next but one; 0 where there is none."""
-        last = self._nodes - 1
+        last, smooth = self._nodes - 1, self._smooth
+        if not smooth[first:last].any():
+            return np.zeros_like(h), np.zeros_like(h)
         piece = np.arange(first, last)
-        lengths, smooth = np.diff(self._time[: last + 1]), self._smooth
+        lengths = np.diff(self._time[: last + 1])
         before, after = np.maximum(piece - 1, 0), np.minimum(piece + 1, last - 1)
         ratio = lengths[before] / lengths[piece]
         back = (piece > 0) & smooth[piece] & (ratio < _ALIKE) & (ratio * _ALIKE > 1.0)
