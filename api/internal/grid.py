@@ -92,10 +92,16 @@ def grid_error(
         durations=layout.durations(shift).tolist(),
         objective=float(found.objective),
         values=values,
-        ranges={x: float(np.ptp(np.concatenate([r[x] for r in runs]))) for x in layout.states},
+        ranges={x: _range(np.concatenate([r[x] for r in runs])) for x in layout.states},
         fitted=bool(problem.objective.least_squares),
         note=note,
     )
+
+
+def _range(values: Array) -> float:
+    """Of a state over all trials, but for those that lack it."""
+    known = values[~np.isnan(values)]
+    return float(np.ptp(known)) if len(known) else np.nan
 
 
 def _metric(nlp: NLP, z: Array) -> Entries:

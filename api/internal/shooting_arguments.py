@@ -18,6 +18,7 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.bands import slopes_library
+from kinesym.internal.controls import is_limited
 from kinesym.internal.delays import delayed
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.parameters import (
@@ -30,7 +31,13 @@ from kinesym.internal.parameters import (
     priors_of,
 )
 from kinesym.internal.pipeline import make_nlp, realise
-from kinesym.internal.problem import check_method, checked_trials, named_bounds, symbolic_problem
+from kinesym.internal.problem import (
+    bounds_by_name,
+    check_method,
+    checked_trials,
+    named_bounds,
+    symbolic_problem,
+)
 from kinesym.internal.simulation_arguments import check_complete
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
@@ -38,9 +45,9 @@ from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
-from kinesym.runtime.nlp.bounds import bound_pair
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.owned import owned_parameters
+from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.stepping.priors import Priors, priors_by_name
@@ -60,21 +67,20 @@ from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
 def shooting_program(problem: Problem, method: str) -> Program:
     """Objective of the problem, at the nodes, and kernels for time stepping by a method."""
-    made, about = shooting_kernels(
-        problem.model, SCHEMES.get(method), problem.unknown_inputs, problem.unknown_parameters
-    )
+    made, about = shooting_kernels(problem, SCHEMES.get(method))
     program = without_hessians(transcribe(problem))
-    return Program(
-        program.name + "_shooting",
-        (*program.kernels, *made),
-        {**program.description, "stepping": about},
+    return replace(
+        program,
+        name=program.name + "_shooting",
+        kernels=(*program.kernels, *made),
+        description={**program.description, "stepping": about},
     )
 
 
 def without_hessians(program: Program) -> Program:
     """The program without second derivatives, which shooting does not use."""
     kernels = tuple(k for k in program.kernels if not k.name.endswith("_hessian"))
-    return Program(program.name, kernels, program.description)
+    return replace(program, kernels=kernels)
 
 
 @dataclass(frozen=True)
@@ -186,13 +192,14 @@ def shooting_arguments(
         nodes=tuple(trial.n_nodes for trial in fine),
     )
     _check_invariants(model, [*unknowns.initial, *unknowns.parameters])
+    sides = bounds_by_name(model, free, {})
     return ShootingArguments(
         model=model,
         trials=listed,
         fine=fine,
         unknown=asked,
         unknowns=unknowns,
-        bounds=unknowns.bounds(named_bounds(model, asked, free, {}), start_bounds),
+        bounds=unknowns.bounds(named_bounds(model, asked, sides), start_bounds),
         known=values,
         starts=starts,
         signals=signals,
@@ -396,8 +403,20 @@ def _check_unknowns(
             "segments would begin without knowing which contacts press there; shoot over shorter "
             "trials, or use ks.Collocation with ks.Phases"
         )
+    for name, given in inputs.items():
+        if is_limited(given):
+            raise ValueError(
+                f"shooting bounds no rates, but input {name} has every, max_rate or is continuous; "
+                "use ks.Collocation"
+            )
     if any(trial.free_duration for trial in trials):
         raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
+    for number, trial in enumerate(trials):
+        for name in trial.bounds:
+            raise ValueError(
+                f"trial {number} has bounds of {name}, but what is simulated goes where it goes; "
+                "use ks.Collocation, or bounds of parameters and of the start"
+            )
 
 
 def initial_values(
