@@ -62,7 +62,7 @@ def delays_at_start(model: Model, given: SimulationArguments) -> Array:
             )
     s, members = model_symbols(model), given.members or 1
     start = float(given.time[0])
-    values: dict[str, Array] = {"t.time": np.full(members, start)}
+    values = {"t.time": np.full(members, start), "data": model.tables.values}
     for kind, group in (("x", given.initial), ("p", given.parameters)):
         values |= {f"{kind}.{name}": np.asarray(row, float) for name, row in group.items()}
     for name in given.inputs:
