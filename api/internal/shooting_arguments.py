@@ -59,7 +59,7 @@ from kinesym.runtime.summary import listed as words_of
 from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.model import KINKS, Model
+from kinesym.symbolic.model import Model, kinks_of
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
@@ -338,7 +338,7 @@ def warn_of_kinks(system: Model | Hybrid) -> None:
     expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
     moving = {*model.states, *(s for s, _ in model.intermediates)}
     for where, expression in expressions.items():
-        kinks = sorted(expression.atoms(*KINKS), key=str)
+        kinks = kinks_of(expression)
         if isinstance(system, Hybrid):
             kinks = [kink for kink in kinks if kink.atoms(AppliedUndef, sp.Symbol) & moving]
         if kinks:
