@@ -155,13 +155,35 @@ class Collocation(Integrated):
         guess = self._start if guess is None else guess
         z = self.pack(guess)
         solution = self._fitted(z, guess, chosen, progress)
+        if solution.status in _LOST[:2]:
+            solution = self._from_zero(solution, z, guess, chosen, progress)
         if solution.status in _LOST and (names := self._without_guess(guess)):
-            words = f"no guess was given of {listed(names)}, which began at zero"
-            words += f": solve(guess={{{names[0]!r}: np.linspace(from, to, nodes), ...}})"
+            words = f"no guess was given of {listed(names)}, which began at zero or on lines"
+            words += f" between conditions: solve(guess={{{names[0]!r}: np.linspace(from, to, nodes"
+            words += "), ...})"
             solution = replace(solution, message=f"{solution.message}; {words}")
         if tolerance_grid is None:
             return solution
         return self._until(solution, tolerance_grid, most_nodes, chosen, progress)
+
+    def _from_zero(
+        self,
+        lost: Solution,
+        z: Array,
+        guess: Any,
+        chosen: SolverOptions,
+        progress: bool | None,
+    ) -> Solution:
+        """Another solution where lines between the conditions, of which z was made, lead to none:
+        of what is made up, from zero."""
+        zero = self._packed(guess, ())
+        if np.array_equal(zero, z):
+            return lost
+        other = after(lost, self._fitted(zero, guess, chosen, progress))
+        words = (
+            "from straight lines between the conditions no solution was found, from zero one was"
+        )
+        return replace(other, notes=[*other.notes, words]) if other.success else lost
 
     def _solved(
         self,

@@ -18,7 +18,7 @@ from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.solve import NotExplicit, linearised_rates
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
-from kinesym.symbolic.problem import moving_symbols
+from kinesym.symbolic.problem import Problem, moving_symbols
 from kinesym.symbolic.schemes import ADAPTIVE, EXPLICIT, CollocationScheme
 
 
@@ -44,7 +44,7 @@ def stepper(model: Model, scheme: CollocationScheme | None, varying: bool) -> Pr
         index=_index(model, scheme),
     )
     name = f"{model.name}_{'implicit' if scheme else 'explicit'}".replace("-", "_")
-    return Program(name, tuple(kernels), {"stepping": about})
+    return Program(name, tuple(kernels), {"stepping": about}, model.tables.values)
 
 
 def _tableaus(scheme: CollocationScheme | None, adaptive: bool) -> dict[str, dict[str, object]]:
@@ -89,20 +89,17 @@ def _description(
 
 
 def shooting_kernels(
-    model: Model,
-    scheme: CollocationScheme | None,
-    inputs: Sequence[sp.Basic],
-    parameters: Sequence[sp.Symbol],
+    problem: Problem, scheme: CollocationScheme | None
 ) -> tuple[list[Kernel], dict[str, object]]:
     """Kernels that step along a trajectory and differentiate its steps.
 
     Implicit steps are differentiated by the kernel `partials`: derivatives of the equations by x',
-    x, `inputs` and `parameters`. Explicit ones by the kernel `tangent`: x', then what its
-    derivatives by states, `inputs` and `parameters` follow from, see `codegen.solve.Linearised`.
+    x, unknown inputs and parameters. Explicit ones by the kernel `tangent`: x', then what its
+    derivatives by states and these follow from, see `codegen.solve.Linearised`.
     """
-    s = model_symbols(model)
+    model, s = problem.model, model_symbols(problem.model, tables=problem.tables)
     kernels, methods = _rhs(model, s, required=scheme is None), _tableaus(scheme, adaptive=False)
-    chosen = [*inputs, *parameters]
+    chosen = [*problem.unknown_inputs, *problem.unknown_parameters]
     if scheme is not None:
         made, pattern = _equations(model, s)
         partials, places = _derivatives(model, s, "partials", chosen)

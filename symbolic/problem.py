@@ -10,12 +10,13 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.declared import atoms_of, check_atoms
-from kinesym.symbolic.delayed import undelayed
+from kinesym.symbolic.delayed import as_it_is
 from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start, integral
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
+from kinesym.symbolic.table import Tables
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,14 @@ class Problem:
                         f"{self.scheme.title} such an algebraic state has values at stages only, "
                         "and no rate; leave it out, or write the rate of what it follows from"
                     )
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The numbers of the tables in its expressions, those of the model first."""
+        model, objective = self.model, self.objective
+        conditions = (*self.path, *self.boundary, *self.links, *self.cycle)
+        measured = (*self.measurements.values(), objective.integrand, objective.terminal)
+        return model.tables.with_those_of((*measured, *conditions))
 
     # -- where variables live -----------------------------------------------------------------
 
@@ -337,7 +346,7 @@ def _check_boundary(
 def measured_expressions(model: Model, names: Sequence[str]) -> dict[str, sp.Expr]:
     """The expression behind each measured name: a state, an input or an output."""
     known: dict[str, sp.Expr] = {name_of(x): x for x in (*model.states, *model.inputs)}
-    known.update({name: undelayed(e) for name, e in model.outputs.items()})
+    known.update({name: as_it_is(e) for name, e in model.outputs.items()})
     for name in names:
         what = f"measurement {name} is neither a state, an input nor an output of"
         check_known(name, known, f"{what} model {model.name}")

@@ -160,6 +160,12 @@ def _assembled(
     found = set().union(*(e.atoms(sp.Derivative) for e in every))
     rates = [a for a in found if a.expr in set(model.inputs)]
     rates.sort(key=lambda a: (a.derivative_count, str(a)))
+    late = {delay.symbol: delay for delay in model.delays}
+    for delay in (late[a.expr] for a in rates if a.expr in late):
+        raise ValueError(
+            f"model {model.name}: a constraint holds {delay.name}, and its derivative would hold "
+            "the delayed rate; write constraints without delays"
+        )
     names = {*model.symbols, *model.outputs, *changes.get("parameters", ())}
     table = {a: sp.Function(fresh_name(_of_rate(a), names))(t) for a in (*form.higher, *rates)}
     drift = {

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from kinesym.internal.controls import controls
 from kinesym.internal.integrals import with_integrals
+from kinesym.internal.lags import with_delays
 from kinesym.internal.moments import Moment, with_moments
 from kinesym.internal.phases import Posed, posed
 from kinesym.internal.stages import Stages
@@ -14,7 +15,7 @@ from kinesym.symbolic.objective import Objective
 
 
 class Asked(NamedTuple):
-    """A model with trials and conditions, the objective as given, and bounds.
+    """A model with trials and conditions, the objective, None if none is given, and bounds.
 
     moments : conditions at times that are parameters. every : of inputs that are constant over
     several intervals, for how long. followed : names of inputs that may be on any grid, as they
@@ -46,6 +47,8 @@ def asked(
     steps = [*one.steps, *two.steps]
     conditions = (two.path, ends, steps, two.moments)
     given = stages.joined(posed(system, stages.trials, two.unknown_inputs, *conditions))
+    objective = given.objective if one.objective is None else one.objective
+    given, objective = with_delays(given, objective)
     every = {step.name: step.limits.every for step in steps if step.limits.every is not None}
     followed = frozenset([*every, *one.parts, *two.sums])
-    return Asked(given, one.objective, one.bounds, two.moments, every, followed, stages.lacking)
+    return Asked(given, objective, one.bounds, two.moments, every, followed, stages.lacking)

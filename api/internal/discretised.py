@@ -19,6 +19,7 @@ from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.asked import asked
 from kinesym.internal.delays import delayed
+from kinesym.internal.lags import bounds_of_delays, lags_of
 from kinesym.internal.moments import check_within
 from kinesym.internal.parameters import (
     checked_unknowns,
@@ -43,6 +44,7 @@ from kinesym.internal.problem import (
 from kinesym.internal.process_noise import driven
 from kinesym.internal.sensors import with_sensors
 from kinesym.internal.stages import stages_of
+from kinesym.internal.straight import fixed_values, straight_lines
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
@@ -61,7 +63,7 @@ from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
-from kinesym.symbolic.delayed import delays_of
+from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, names_of
@@ -105,7 +107,8 @@ class Discretised:
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)
         self._priors: Numbers = priors_of(self._unknown)
-        free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
+        free = by_name(given.unknown_inputs, model.given_names, "unknown_inputs")
+        free |= {delay.name: None for delay in model.delays}
         self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
             most = highest_index(self._scheme.name)
@@ -115,8 +118,9 @@ class Discretised:
         random = "a distribution to be found" if any(map(is_random, self._unknown.values())) else ""
         if random:
             _check_likelihood(aim)
-        about = (self._unknown, self._known, "process noise" if noise else random)
-        late = delayed(given.trials, delays_of(model.outputs), *about)
+        beside = "process noise" if noise else random
+        shown = delays_of_sensors(model.outputs)
+        late = delayed(given.trials, shown, self._unknown, self._known, beside)
         self._gaps = late.gaps
         self.symbolic = symbolic_problem(
             model,
@@ -124,7 +128,7 @@ class Discretised:
             self._unknown,
             free,
             self._scheme,
-            given.objective if meant.objective is None else meant.objective,
+            meant.objective,
             given.contacts,
             late.unknown,
             **given.conditions,
@@ -132,8 +136,11 @@ class Discretised:
         sides = bounds_by_name(model, free, meant.bounds)
         fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
         self._bounds = named_bounds(model, self._unknown, fixed)
+        self._bounds |= bounds_of_delays(model, self._unknown)
         bounded_trials = bounded(model, late.trials, free, sides)
         check_within(late.trials, meant.moments, self._unknown, self._known)
+        numbers = (self._unknown, self._known)
+        self._lags = lags_of(model, late.trials, *numbers, self.symbolic.held)
         warn_of_degrees(model, late.trials)
         given.check_spans(self.symbolic)
         check_compiler()  # before any long work
@@ -141,6 +148,7 @@ class Discretised:
         self.timings = {"derive": 0.0, "compile": 0.0}
         self.program, self._built = self._transcribed("exact")
         self._limits, self._instants = given.bounds(self.symbolic), given.instants
+        self._fixed = fixed_values(given, self._known)
         self._place(bounded_trials)
 
     def _place(self, trials: Sequence[Experiment]) -> None:
@@ -254,7 +262,7 @@ class Discretised:
         return self._nlp(built, self.trials)
 
     def _nlp(self, built: Built, trials: Sequence[Experiment]) -> NLP:
-        return make_nlp(built, trials, self._known, self._threads, self._priors)
+        return make_nlp(built, trials, self._known, self._threads, self._priors, self._lags)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
@@ -274,10 +282,17 @@ class Discretised:
 
         Values are numbers, trajectories (N,), or a list with one of these per trial; of a parameter
         per owner a number for all of them, or a mapping from owners to numbers. What is not given
-        comes from the measurements, the model's values, or zero. All is moved into the bounds:
+        comes from the measurements, the model's values, straight lines between values that
+        conditions fix at the ends or at some times, or is zero. All is moved into the bounds:
         results and what is made up silently, what is given with a warning. Raises `ValueError`
         naming what is given and has a wrong size or is not finite.
         """
+        pairs = zip(self._fixed, self.trials, strict=True)
+        return self._packed(guess, [straight_lines(fixed, trial.grid) for fixed, trial in pairs])
+
+    def _packed(self, guess: Any, lines: Sequence[Mapping[str, Array]]) -> Array:
+        """The free vector of a guess, with these trajectories of what it does not give, by trial;
+        see `first_guess`."""
         layout, bounds = self.layout, self.variable_bounds
         if isinstance(guess, Solution) and self._fits(guess):
             return np.clip(guess.free_vector, *bounds)
@@ -288,7 +303,7 @@ class Discretised:
                 )
             z = real_array(guess, "the free vector")
             every = np.ones(len(z), dtype=bool)
-            return within(z, bounds, every, self.variable_name, layout.natural)
+            return within(z, bounds, every, self.variable_name, layout.natural, stacklevel=5)
         values, rates = values_of_results(guess, layout, self.trials), dict[str, str]()
         by_hand = values is None
         if values is None:
@@ -297,15 +312,19 @@ class Discretised:
                     "a guess is a mapping of names to values, a Solution, a Fit, a "
                     f"Trajectory, or an array, not {guess!r}"
                 )
-            known = [*layout.states, *layout.inputs, *layout.owned.parameters]
+            inputs = [name for name in layout.inputs if name not in layout.delayed]
+            known = [*layout.states, *inputs, *layout.owned.parameters]
             known += [name for name in layout.parameters if name not in known]
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
-        z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates)
-        return within(z, bounds, given & by_hand, self.variable_name, layout.natural)
+        z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates, lines)
+        z = within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
+        if self.nlp.lags is not None:
+            z[layout.delayed_entries] = self.nlp.lags.values(z)
+        return z
 
     def _without_guess(self, guess: Any) -> list[str]:
-        """States that a guess by names leaves at zero: they are not measured either."""
+        """States of which a guess by names says nothing: they are not measured either."""
         if not isinstance(guess, Mapping | None):
             return []
         told = {

@@ -21,7 +21,11 @@ from kinesym.runtime.results.ensemble import Ensemble, Failure
 from kinesym.runtime.results.step_error import Lost
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.signal import Signal, with_jumps
-from kinesym.runtime.stepping.roots import change_of_root, said_of_roots
+from kinesym.runtime.stepping.roots import (
+    change_of_root,
+    dependent_constraints,
+    said_of_roots,
+)
 from kinesym.runtime.stepping.simulation import (
     IVP,
     STIFF,
@@ -34,6 +38,7 @@ from kinesym.runtime.stepping.simulation import (
     too_long,
 )
 from kinesym.runtime.stepping.simulation import simulate as march
+from kinesym.runtime.summary import listed
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.schemes import SCHEMES
 
@@ -58,8 +63,8 @@ class _Done:
         if node == len(raw.ivp.time):
             node, words = growth(about.states, raw.states[:, member], raw.ivp.time)
             if words:
-                words += f"; {cause_of_growth(raw, member, node)}"
-            return node, words
+                return node, f"{words}; {cause_of_growth(raw, member, node)}"
+            return _without_constraints(self, member)
         known = raw.interrupted[member] or member in raw.broken
         if not explained or known or raw.trouble[member] == STIFF:
             return node, failure(raw, member)
@@ -80,17 +85,18 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
         if isinstance(value, Signal):
             value.warn_of_coarse(grid, f"input {name}", stacklevel=3)
     count = given.members or 1
+    parameters = _parameter_rows(given, count)
+    varying, narrow = len(parameters) > 1, given.members is None
+    stepper = compiled_stepper(model, given.steps.method, varying, narrow)
     ivp = IVP(
         time=grid,
         initial=_columns(given.initial, count),
-        parameters=_parameter_rows(given, count),
+        parameters=stepper.with_tables(parameters),
         inputs=[_sampled(value, given.time, grid) for value in given.inputs.values()],
         substeps=given.steps.substeps,
         tolerances=given.steps.tolerances,
         threads=given.threads,
     )
-    varying, narrow = len(ivp.parameters) > 1, given.members is None
-    stepper = compiled_stepper(model, given.steps.method, varying, narrow)
     raw = march(stepper, ivp, given.progress)
     single = len(grid) == 2 and ivp.substeps == 1 and not stepper.adaptive
     if single and raw.reached.min() == 2:
@@ -99,6 +105,28 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
             warnings.warn(f"{model.name}: {words}", stacklevel=3)
     done = _Done(model, given.steps.method, raw, nodes)
     return _trajectory(done) if given.members is None else _ensemble(done)
+
+
+def _without_constraints(done: _Done, member: int) -> tuple[int, str]:
+    """The node from which on the constraints of a model no longer say how its motion goes on, and
+    why; nothing of others."""
+    raw, names = done.raw, [n for n in done.model.invariants if not n.endswith("_rate")]
+    about, time = raw.stepper.about, raw.ivp.time
+    inputs = np.empty((len(about.inputs), len(time)))
+    for k, row in enumerate(inputs):
+        samples, kind = raw.ivp.inputs[k]
+        row[:] = samples[member % len(samples), :: 3 if kind == PARABOLA else 1]
+    parameters = raw.ivp.parameters[member % len(raw.ivp.parameters)]
+    rows = [about.outputs.index(name) for name in names]
+    states = raw.states[:, member]
+    node = dependent_constraints(raw.stepper, time, states, inputs, parameters, rows)
+    if node == len(time):
+        return node, ""
+    return node, (
+        f"not to be trusted from t = {time[node - 1]:g} s on: before t = {time[node]:g} s the "
+        f"motion goes through a configuration where {listed(names)} depend on each other "
+        "(a singularity of the mechanism), and which way it leaves that is not determined"
+    )
 
 
 def lost_roots(
@@ -192,7 +220,7 @@ def _trajectory(done: _Done) -> Trajectory:
         states=_named(about.states, raw.states[:, 0, nodes]),
         inputs=_named(about.inputs, [done.samples(k)[0, :end] for k in range(len(about.inputs))]),
         outputs=_named(about.outputs, raw.values[:, 0, nodes]),
-        parameters=dict(zip(about.parameters, map(float, ivp.parameters[0]), strict=True)),
+        parameters=dict(zip(about.parameters, map(float, ivp.parameters[0]), strict=False)),
         model=about.model,
         message=message,
         drawing=done.model.drawing,
@@ -212,7 +240,8 @@ def _ensemble(done: _Done) -> Ensemble:
     inputs = [
         np.broadcast_to(done.samples(k), (members, len(nodes))) for k in range(len(ivp.inputs))
     ]
-    columns = np.broadcast_to(ivp.parameters, (members, len(about.parameters))).T
+    numbers = ivp.parameters[:, : len(about.parameters)]
+    columns = np.broadcast_to(numbers, (members, len(about.parameters))).T
     whole = len(nodes) == N
     return Ensemble(
         time=ivp.time[nodes],

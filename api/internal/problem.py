@@ -16,6 +16,7 @@ from kinesym.checks import shown
 from kinesym.internal.conditions import check_times
 from kinesym.internal.controls import Held, Linear, pair_of
 from kinesym.internal.parameters import Unknown, check_prior, labels_of, logs_of, priors_of
+from kinesym.internal.tables import check_known_variables
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.corridor import bound_pair, changes
 from kinesym.runtime.signals.experiment import Experiment
@@ -157,7 +158,7 @@ def symbolic_problem(
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measured))
     if len({trial.free_duration for trial in trials}) > 1:
         raise ValueError("either all trials have an unknown duration or none")
-    return Problem(
+    problem = Problem(
         model=model,
         scheme=scheme,
         objective=chosen,
@@ -178,6 +179,11 @@ def symbolic_problem(
         moments=moments,
         **asked,
     )
+    for number, trial in enumerate(trials if problem.tables.functions else ()):
+        if not trial.free_duration:
+            where = f" of trial {number}"
+            check_known_variables(problem.tables, trial.signals, trial.grid, where)
+    return problem
 
 
 def _slots(trials: Sequence[Experiment], delays: Mapping[str, Any]) -> dict[str, int]:

@@ -56,7 +56,7 @@ from kinesym.runtime.stepping.simulation import Stepper
 from kinesym.runtime.stepping.smooth_shooting import Evaluated, Residuals, SmoothTrials
 from kinesym.runtime.stepping.unknowns import Unknowns
 from kinesym.runtime.summary import listed as words_of
-from kinesym.symbolic.delayed import delays_of
+from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import KINKS, Model
 from kinesym.symbolic.names import by_name, name_of
@@ -67,21 +67,20 @@ from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
 def shooting_program(problem: Problem, method: str) -> Program:
     """Objective of the problem, at the nodes, and kernels for time stepping by a method."""
-    made, about = shooting_kernels(
-        problem.model, SCHEMES.get(method), problem.unknown_inputs, problem.unknown_parameters
-    )
+    made, about = shooting_kernels(problem, SCHEMES.get(method))
     program = without_hessians(transcribe(problem))
-    return Program(
-        program.name + "_shooting",
-        (*program.kernels, *made),
-        {**program.description, "stepping": about},
+    return replace(
+        program,
+        name=program.name + "_shooting",
+        kernels=(*program.kernels, *made),
+        description={**program.description, "stepping": about},
     )
 
 
 def without_hessians(program: Program) -> Program:
     """The program without second derivatives, which shooting does not use."""
     kernels = tuple(k for k in program.kernels if not k.name.endswith("_hessian"))
-    return Program(program.name, kernels, program.description)
+    return replace(program, kernels=kernels)
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ def shooting_arguments(
     asked = checked_unknowns(unknown, every)
     _check_distributions(asked)
     values = known_values(model, asked, {} if known is None else known, listed, more)
-    late = delayed(listed, delays_of(model.outputs), asked, values)
+    late = delayed(listed, delays_of_sensors(model.outputs), asked, values)
     listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
     longest = max(trial.n_nodes for trial in listed)
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)

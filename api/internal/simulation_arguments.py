@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from kinesym import checks
 from kinesym.checks import shown
 from kinesym.internal.steps import Steps
+from kinesym.internal.tables import check_known_variables
 from kinesym.runtime.arrays import Array, check_finite, real_array, time_grid
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.signals.signal import Signal, signal_of
@@ -92,6 +93,8 @@ def simulation_arguments(
     check_values(model, known)
     names = model.input_names if isinstance(system, Model) else tuple(system.given)
     signals = _inputs(grid, names, inputs)
+    of_all = {name: s for name, s in signals.items() if isinstance(s, Signal)}
+    check_known_variables(system.tables, of_all, grid)
     return SimulationArguments(
         time=grid,
         initial=values,

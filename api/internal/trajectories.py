@@ -43,10 +43,12 @@ def found_trajectory(
         made = algebraic_at_nodes(nlp, functions, trial, number, z, found)
         courses |= {x: made[x] for x in layout.states}
         outputs |= {name: made[name] for name in functions.about.outputs}
+    outputs |= {name: courses[name] for name in layout.delayed}
+    given = [name for name in layout.inputs if name not in layout.delayed]
     return Trajectory(
         time=layout.time(z, number).copy(),
         states={name: courses[name] for name in layout.states},
-        inputs={**trial.inputs, **{name: courses[name] for name in layout.inputs}},
+        inputs={**trial.inputs, **{name: courses[name] for name in given}},
         outputs=outputs,
         parameters=parameters,
         model=model.name,

@@ -25,6 +25,7 @@ from kinesym.runtime.arrays import (
 )
 from kinesym.runtime.native import HELD
 from kinesym.runtime.signals.corridor import Corridor, corridors
+from kinesym.runtime.signals.history import history_of
 from kinesym.runtime.signals.signal import Signal, signal_of, size_words
 from kinesym.runtime.signals.timed import TimedSamples, with_times
 from kinesym.runtime.summary import html_table, listed
@@ -71,6 +72,10 @@ class Experiment:
         each side a number, None, (N,) with straight lines between the nodes, a `Signal` or a
         function of times (n,); with an unknown duration, over 0 ... 1 of it. For `Collocation`,
         beside those for all trials.
+    history : what states and inputs with a delay were before the start, each a number, or a
+        `Signal` whose times go back as far as the delay does and on to the start, which is 0 s with
+        an unknown duration. What is not given was as it is at the start; an input that is a
+        `Signal` from before the start is its own history.
 
     `signals` are the inputs as signals, and `inputs` their values at the nodes, (N,) each; those
     whose pieces depend on parameters have none. `held` names inputs that are constant between nodes
@@ -91,6 +96,7 @@ class Experiment:
     parameters: Mapping[Any, float] = field(default_factory=dict)
     labels: Mapping[str, str | int] = field(default_factory=dict)
     bounds: Mapping[Any, Any] = field(default_factory=dict)
+    history: Mapping[Any, Any] = field(default_factory=dict)
     signals: Mapping[str, Signal] = field(init=False)
     held: frozenset[str] = field(init=False)
     timed: Mapping[str, TimedSamples] = field(init=False)
@@ -119,6 +125,7 @@ class Experiment:
         put(self, "parameters", _numbers("parameters", self.parameters))
         put(self, "labels", _labels(self.labels))
         put(self, "bounds", self._corridors(self.bounds))
+        put(self, "history", history_of(_by_name("history", self.history), float(self.grid[0])))
         self._warn_of_leaps()
 
     def __repr__(self) -> str:
@@ -231,10 +238,18 @@ class Experiment:
                 std[name][place[there]] = self.std[name][there]
         measurements |= self.timed
         std |= {name: self.std[name] for name in self.timed if name in self.std}
-        more: dict[str, Any] = {"parameters": self.parameters, "labels": self.labels}
-        more |= {"bounds": self.bounds}
-        more |= {"duration": self.duration} if self.free_duration else {}
-        return Experiment(fine, self.signals, measurements, std, **more)
+        more: dict[str, Any] = {"duration": self.duration} if self.free_duration else {}
+        return Experiment(fine, self.signals, measurements, std, **self.beside, **more)
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """What does not depend on the grid."""
+        return {
+            "parameters": self.parameters,
+            "labels": self.labels,
+            "bounds": self.bounds,
+            "history": self.history,
+        }
 
     def with_nodes_at_samples(self, but: Collection[str] = ()) -> Experiment:
         """The same trial with further nodes, so that all that is measured is measured at nodes,
@@ -256,9 +271,7 @@ class Experiment:
             if name in self.std:
                 std[name] = np.full(len(grid), np.median(self.std[name]))
                 std[name][k] = self.std[name][own.present]
-        more: dict[str, Any] = {"parameters": self.parameters, "labels": self.labels}
-        more |= {"bounds": self.bounds}
-        return Experiment(grid, self.signals, rows, std, **more)
+        return Experiment(grid, self.signals, rows, std, **self.beside)
 
     def remeasured(self, samples: Mapping[str, Array]) -> Experiment:
         """The same trial with other samples of what is measured, NaN where missing: (N,) or (K,),

@@ -46,20 +46,23 @@ _LARGEST, _LARGEST_GROWTH = 1e100, 1e30
 class Stepper:
     """The compiled time stepping of a model, and what the code generator says of it.
 
-    loop : the name of the method. work : operations per step, about.
+    loop : the name of the method. work : operations per step, about. tables : numbers of tables,
+    which follow parameters.
     """
 
     library: Library
     about: SteppingManifest
     loop: str
     work: float
+    tables: Array
 
     @classmethod
     def of(cls, built: Built, loop: str) -> Stepper:
         """From a built library."""
         about, kernels = built.manifest.of(SteppingManifest), built.manifest.kernels
         operations = {name: float(kernel.operations) for name, kernel in kernels.items()}
-        return cls(built.library, about, loop, _work(operations, len(about.states)))
+        work = _work(operations, len(about.states))
+        return cls(built.library, about, loop, work, built.tables)
 
     @property
     def tableau(self) -> TableauManifest:
@@ -77,6 +80,12 @@ class Stepper:
         """Targets and sources of the steps of M^-1."""
         pairs = np.array(self.about.solution, dtype=np.intp).reshape(-1, 2)
         return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+    def with_tables(self, parameters: Array) -> Array:
+        """Parameters (1 or M, r) with the numbers of tables after them."""
+        if not len(self.tables):
+            return parameters
+        return np.hstack([parameters, np.tile(self.tables, (len(parameters), 1))])
 
     @property
     def explicit(self) -> bool:
@@ -117,8 +126,9 @@ def _work(operations: Mapping[str, float], n: int) -> float:
 class IVP:
     """Initial value problems of M members on N nodes.
 
-    time : (N,). initial : (n, M). parameters : (1 or M, r). inputs : per input its samples
-    (1 or M, N), or 3 N - 2 of them with `PARABOLA`, and their kind (see kinesym.h).
+    time : (N,). initial : (n, M). parameters : (1 or M, r), then the numbers of tables. inputs :
+    per input its samples (1 or M, N), or 3 N - 2 of them with `PARABOLA`, and their kind (see
+    kinesym.h).
     """
 
     time: Array

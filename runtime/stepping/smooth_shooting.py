@@ -104,7 +104,7 @@ class SmoothTrials(Simulated):
         self._outputs, self._z = outputs, np.zeros(self.nlp.n_variables)
         about = stepper.about
         self._values = [
-            np.array([[known.get(name, 0.0) for name in about.parameters]])
+            stepper.with_tables(np.array([[known.get(name, 0.0) for name in about.parameters]]))
             for known in system.known
         ]
         self._free = [about.parameters.index(name) for name in unknowns.owned.parameters]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import sympy as sp
@@ -22,6 +22,7 @@ from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.hybrid.muscle import FESMuscle, with_muscle
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, t
+from kinesym.symbolic.table import Tables
 
 #: How a contact ends: when its force does, or when its height has grown by the hysteresis.
 RELEASES = ("force", "height")
@@ -139,6 +140,17 @@ class Hybrid:
                         f"{where} depends on {others[0]}, which is no state and no "
                         "mode; make what moves the ground a state"
                     )
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The numbers of the tables in its expressions, those of the model first."""
+        events = (
+            e
+            for event in self.events
+            for e in (event.guard, event.when, *event.resets.values(), *event.sets.values())
+        )
+        places = (e for c in self.contacts for e in (c.height, c.place) if e is not None)
+        return self.model.tables.with_those_of((*events, *places))
 
     @property
     def tangential(self) -> tuple[Contact, ...]:

@@ -88,6 +88,10 @@ EXPECTED = {
         all(Path(f"throw.{kind}").exists() for kind in ("png", "html", "nc", "csv")),
     ],
     "troubles": lambda said: [],
+    "delays": lambda said: [
+        closely(said["fit"].parameters["tau"], 0.12, 0.005),
+        closely(said["best"].objective, 2.0 + np.tanh(1.0), 1e-6),
+    ],
     "speed": lambda said: [],
     "reliability": lambda said: [],
 }

@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import quad
 
 import kinesym as ks
+from kinesym.multibody import Body, Revolute, Tree
 
 MASSES, LENGTHS, BASE, G = (0.3, 0.9, 0.7), (0.3, 0.9, 0.7), 1.0, 9.81
 
@@ -116,3 +117,25 @@ def test_squeezer_ends_where_the_test_set_says():
         np.testing.assert_allclose(run[name][-1], end, rtol=1e-8)
     for name in low.invariants:
         assert np.abs(run[name]).max() < 1e-9
+
+
+def test_a_parallelogram_that_is_flat_has_two_ways_to_go_on():
+    """Stretched out, all rods lie on one line, and the constraints depend on each other."""
+    turn = Revolute("y")
+    rods = [
+        Body("crank", 0.3, (0.15, 0, 0), (0, 0.01, 0.01), turn),
+        Body("coupler", 0.9, (0.45, 0, 0), (0, 0.06, 0.06), turn, (0.3, 0, 0), "crank"),
+        Body("rocker", 0.3, (0.15, 0, 0), (0, 0.01, 0.01), turn, (0.9, 0, 0)),
+    ]
+    tree = Tree("rods", rods, gravity=(0, 0, 0)).close(
+        "coupler", "rocker", at=(0.9, 0, 0), to=(0.3, 0, 0)
+    )
+    reduced = tree.model().reduced_index(index=0)
+    values = dict.fromkeys(reduced.state_names, 0.0)
+    values |= {"crank_y": -1.0, "coupler_y": 1.0, "rocker_y": -1.0}
+    values |= {"crank_wy": 6.0, "coupler_wy": -6.0, "rocker_wy": 6.0}
+    before = ks.simulate(reduced, np.linspace(0.0, 0.15, 6), values, method="dormand-prince")
+    assert not before.message and before["rocker_y"][-1] < -0.05
+    with pytest.warns(UserWarning, match="constraint_6, constraint_7 depend on each other"):
+        beyond = ks.simulate(reduced, np.linspace(0.0, 0.3, 11), values, method="dormand-prince")
+    assert beyond["crank_y"][-1] > 0.0 and "from t = 0.15 s on: before t = 0.18 s" in beyond.message
