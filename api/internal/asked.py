@@ -10,12 +10,14 @@ from kinesym.internal.integrals import with_integrals
 from kinesym.internal.lags import with_delays
 from kinesym.internal.moments import Moment, with_moments
 from kinesym.internal.phases import Posed, posed
+from kinesym.internal.problem import lowered
 from kinesym.internal.stages import Stages
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.objective import Objective
 
 
 class Asked(NamedTuple):
-    """A model with trials and conditions, the objective, None if none is given, and bounds.
+    """A model with trials and conditions, the objective, and bounds.
 
     moments : conditions at times that are parameters. every : of inputs that are constant over
     several intervals, for how long. followed : names of inputs that may be on any grid, as they
@@ -33,19 +35,22 @@ class Asked(NamedTuple):
 
 def asked(
     stages: Stages,
+    most: int,
     unknown_inputs: Mapping[Any, Any] | None,
     bounds: Mapping[Any, Any] | None,
     path: Sequence[Any],
     boundary: Sequence[Any],
 ) -> Asked:
     """The arguments of `Collocation` in which inputs, costs of absolute values, conditions at times
-    that are parameters, integrals and phases stand in model and conditions. Raises `ValueError` for
-    what does not fit."""
+    that are parameters, integrals, phases and delays stand in model and conditions, with a model of
+    an index of at most `most`. Raises `ValueError` for what does not fit."""
     one = controls(stages.system, unknown_inputs, bounds, stages.objective, path)
-    two = with_moments(one.system, one.unknown_inputs, one.path, boundary)
+    system = one.system
+    system = lowered(system, most, most) if isinstance(system, Model) else system
+    two = with_moments(system, one.unknown_inputs, one.path, boundary)
     system, ends = with_integrals(two.system, two.boundary)
     steps = [*one.steps, *two.steps]
-    conditions = (two.path, ends, steps, two.moments)
+    conditions = (two.path, ends, steps, two.moments, stages.links)
     given = stages.joined(posed(system, stages.trials, two.unknown_inputs, *conditions))
     objective = given.objective if one.objective is None else one.objective
     given, objective = with_delays(given, objective)

@@ -94,14 +94,16 @@ class Discretised:
         sensors: Mapping[str, Any] | None = None,
         noise: Mapping[Any, Any] | None = None,
     ) -> None:
-        stages = stages_of(system, trials, objective, (known, unknown), unknown_inputs)
+        self._scheme = scheme_named(scheme)
+        most = highest_index(self._scheme.name)
+        stages = stages_of(system, trials, objective, (known, unknown), unknown_inputs, most)
         self._noisy, aim = bool(noise), stages.objective
         system = with_sensors(stages.system, sensors)
         if noise:
             driving = (noise, unknown, known, unknown_inputs, aim)
             system, unknown, known, unknown_inputs, objective = driven(system, *driving)
         stages = replace(stages, system=system, objective=objective if noise else aim)
-        self._asked = meant = asked(stages, unknown_inputs, bounds, path, boundary)
+        self._asked = meant = asked(stages, most, unknown_inputs, bounds, path, boundary)
         given = meant.given
         self.model = model = given.model
         self._threads = checks.threads(threads)
@@ -109,9 +111,7 @@ class Discretised:
         self._priors: Numbers = priors_of(self._unknown)
         free = by_name(given.unknown_inputs, model.given_names, "unknown_inputs")
         free |= {delay.name: None for delay in model.delays}
-        self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
-            most = highest_index(self._scheme.name)
             check_index(model, most, f"the scheme {self._scheme.title}")
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
@@ -259,10 +259,11 @@ class Discretised:
                 "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"
             )
         built = self._transcribed("gauss-newton")[1]
-        return self._nlp(built, self.trials)
+        return self._nlp(built, self.trials, curved=False)
 
-    def _nlp(self, built: Built, trials: Sequence[Experiment]) -> NLP:
-        return make_nlp(built, trials, self._known, self._threads, self._priors, self._lags)
+    def _nlp(self, built: Built, trials: Sequence[Experiment], curved: bool = True) -> NLP:
+        numbers = (self._known, self._threads, self._priors)
+        return make_nlp(built, trials, *numbers, self._lags, curved)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
