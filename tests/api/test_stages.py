@@ -159,7 +159,7 @@ def test_models_with_constraints_and_intermediates():
     free = [*moving, v.diff(ks.t), w.diff(ks.t) + s]
     flight = ks.Model("flight", [x, y, v, w], [], [], free, intermediates=[(s, sp.Float(9.81))])
     way = ks.Phases(
-        [phase(31, (0.3, 2.0)), phase(7, (0.05, 2.0))],
+        [phase(31, (0.3, 1.0)), phase(7, (0.05, 2.0))],
         start=[ks.at_start(x) - 1, ks.at_start(w)],
         joints=[[ks.at_end(x)]],
         end=[ks.at_end(y) + 2],
@@ -167,12 +167,12 @@ def test_models_with_constraints_and_intermediates():
     problem = ks.Collocation([rod, flight], way, objective=ks.Integral(0), scheme="radau-5")
     share = np.linspace(0, 1, 31) * np.pi / 2
     guess = {x: [np.cos(share), np.zeros(7)], y: [-np.sin(share), np.full(7, -1.5)]}
-    solution = problem.solve({**guess, pull: 9.0, v: -3.0, "duration": [1.1, 0.4]})
+    solution = problem.solve({**guess, pull: 9.0, v: -3.0, "duration": [0.6, 0.4]})
     assert solution.success
     swing, fall = solution.trials
     np.testing.assert_allclose(swing["pull"][-1], 3 * 9.81, rtol=1e-4)
-    np.testing.assert_allclose(fall["v"], -np.sqrt(2 * 9.81), rtol=1e-6)
-    np.testing.assert_allclose(fall.time[-1], np.sqrt(2 / 9.81), rtol=1e-6)
+    np.testing.assert_allclose(fall["v"], -np.sqrt(2 * 9.81), rtol=1e-4)
+    np.testing.assert_allclose(fall.time[-1], np.sqrt(2 / 9.81), rtol=1e-4)
     assert np.isnan(fall["pull"]).all() and not np.isnan(swing["pull"]).any()
 
 
