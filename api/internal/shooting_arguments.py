@@ -152,6 +152,11 @@ def shooting_arguments(
     listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
+    if model.delays:
+        raise ValueError(
+            f"model {model.name} has delays ({model.delays[0].name}), by which Shooting has no "
+            "derivatives; use ks.Collocation"
+        )
     free = {} if unknown_inputs is None else unknown_inputs
     free = by_name(free, model.input_names, "unknown_inputs")
     signals = [

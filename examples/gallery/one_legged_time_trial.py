@@ -125,7 +125,7 @@ def model():
     kane.kanes_equations(bodies, loads)
     loop = sp.lambdify([q[:2], q[2:]], list(gap))
     lengths = sp.lambdify([q], [muscle.pathway.length for muscle in pull])
-    tuned = {}
+    tuned: dict[sp.Symbol, float] = {}
     for muscle, length in zip(
         pull, lengths(posture(loop, -TUBE, 1.5 * np.pi, [-1.7, 0.3])), strict=True
     ):

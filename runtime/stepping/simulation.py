@@ -23,18 +23,14 @@ _Places = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 #: Steps of all members, and operations of a vector, between two looks at the clock and at Ctrl-C.
 #: Adaptive methods make a stop at nodes, so that theirs must not depend on the number of members.
-_STEPS_AT_ONCE = 200_000
-_WORK_AT_ONCE = 1e8
+_STEPS_AT_ONCE, _WORK_AT_ONCE = 200_000, 1e8
 _ADAPTIVE_NODES_AT_ONCE = 4096
 #: Steps of a block of members that are worth a call.
 _LEAST_STEPS = 64
-
 #: More substeps than this are no remedy; such a mode is the consequence of a divergence.
 _WORTHWHILE = 1e4
-
 #: Growth of a small error, as a power of e, from which a model counts as unstable.
 _GROWTH = 20.0
-
 #: In `RawTrajectories.trouble`: an adaptive method needed too many steps.
 STIFF = 1.0
 
@@ -175,9 +171,11 @@ def bind(
     ivp: IVP,
     states: Array | None = None,
     stages: tuple[Array, Array] | None = None,
+    steps: Array | None = None,
 ) -> tuple[Run, RawTrajectories]:
     """The loop bound to its arrays; the initial states are put in place. stages : where x' and x at
-    the stages of implicit steps are written."""
+    the stages of implicit steps are written. steps : (M,), lengths of first steps of an adaptive
+    method, and of the next ones afterwards."""
     about, shape = stepper.about, (ivp.members, len(ivp.time))
     states = np.empty((len(about.states), *shape)) if states is None else states
     values = np.empty((len(about.outputs) + len(about.limits), *shape))
@@ -193,7 +191,7 @@ def bind(
         states,
         values,
         reached,
-        np.zeros(members),
+        np.zeros(members) if steps is None else steps,
         trouble,
         ivp.substeps,
         *ivp.tolerances,
@@ -224,19 +222,24 @@ def simulate(stepper: Stepper, ivp: IVP, progress: bool | None = None) -> RawTra
     """
     run, raw = bind(stepper, ivp)
     with interruptible() as stop:
-        _check_start(raw, run)
+        check_start(raw, run)
         _march(raw, run, progress, stop)
-        run.outputs(0, int(raw.reached.max()) - 1)
-        broken = _broken_limits(raw)
-        for member in np.flatnonzero(raw.reached < len(ivp.time)):
-            raw.states[:, member, raw.reached[member] :] = np.nan
-            raw.values[:, member, raw.reached[member] :] = np.nan
-        for k in broken:
-            raw.interrupted[k] = False
-        kept = raw.values[: len(stepper.about.outputs)]
-        if len(kept) < len(stepper.about.limits):  # do not keep the limits alive
-            kept = kept.copy()
-        return replace(raw, values=kept, broken=broken)
+        return finished(raw, run)
+
+
+def finished(raw: RawTrajectories, run: Run) -> RawTrajectories:
+    """With outputs, and without what is beyond the nodes that are reached or that limits allow."""
+    about = raw.stepper.about
+    run.outputs(0, int(raw.reached.max()) - 1)
+    broken = _broken_limits(raw)
+    for member in np.flatnonzero(raw.reached < len(raw.ivp.time)):
+        for group in (raw.states, raw.values):
+            group[:, member, raw.reached[member] :] = np.nan
+    raw.interrupted[list(broken)] = False
+    kept = raw.values[: len(about.outputs)]
+    if len(kept) < len(about.limits):  # do not keep the limits alive
+        kept = kept.copy()
+    return replace(raw, values=kept, broken={**raw.broken, **broken})
 
 
 def _march(raw: RawTrajectories, run: Run, progress: bool | None, stop: threading.Event) -> None:
@@ -258,7 +261,7 @@ def _march(raw: RawTrajectories, run: Run, progress: bool | None, stop: threadin
         raw.interrupted[:] = (reached < N) & (reached > done) & ~run.failed
 
 
-def _check_start(raw: RawTrajectories, run: Run) -> None:
+def check_start(raw: RawTrajectories, run: Run) -> None:
     """Raise `ValueError` if one of the limits is broken by the initial state."""
     about = raw.stepper.about
     if not about.limits:
