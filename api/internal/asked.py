@@ -50,7 +50,7 @@ def asked(
     two = with_moments(system, one.unknown_inputs, one.path, boundary)
     system, ends = with_integrals(two.system, two.boundary)
     steps = [*one.steps, *two.steps]
-    conditions = (two.path, ends, steps, two.moments)
+    conditions = (two.path, ends, steps, two.moments, stages.links)
     given = stages.joined(posed(system, stages.trials, two.unknown_inputs, *conditions))
     objective = given.objective if one.objective is None else one.objective
     given, objective = with_delays(given, objective)

@@ -97,14 +97,14 @@ class Discretised:
         sensors: Mapping[str, Any] | None = None,
         noise: Mapping[Any, Any] | None = None,
     ) -> None:
-        stages = stages_of(system, trials, objective, (known, unknown), unknown_inputs)
+        self._scheme = scheme_named(scheme)
+        most = highest_index(self._scheme.name)
+        stages = stages_of(system, trials, objective, (known, unknown), unknown_inputs, most)
         self._noisy, aim = bool(noise), stages.objective
         system = with_sensors(stages.system, sensors)
         if noise:
             driving = (noise, unknown, known, unknown_inputs, aim)
             system, unknown, known, unknown_inputs, objective = driven(system, *driving)
-        self._scheme = scheme_named(scheme)
-        most = highest_index(self._scheme.name)
         stages = replace(stages, system=system, objective=objective if noise else aim)
         self._asked = meant = asked(stages, most, unknown_inputs, bounds, path, boundary)
         given = meant.given

@@ -225,13 +225,16 @@ def posed(
     boundary: Sequence[Any],
     steps: Sequence[Step] = (),
     moments: Sequence[Moment] = (),
+    maps: Sequence[Row] = (),
 ) -> Posed:
-    """Trials, or phases, with conditions; raises `ValueError` for what does not fit."""
+    """Trials, or phases, with conditions, maps : further links; raises `ValueError` for what does
+    not fit."""
     at_nodes = conditions(path, "path condition")
     at_ends = conditions(boundary, "boundary condition")
     free = mapping({} if unknown_inputs is None else unknown_inputs, "unknown_inputs")
     make: Any = _of_phases if isinstance(trials, Phases) else _of_experiments
     made: Posed = make(system, trials)
+    made = replace(made, links=[*made.links, *maps])
     count = len(made.trials)
     unknown = {**made.unknown_inputs, **free}
     rows = [*made.boundary, *_in_all(at_ends, count)]

@@ -141,6 +141,41 @@ def test_objectives_and_conditions_of_phases():
     assert np.isnan(solution.trials[1]["u"]).all() and np.isnan(solution["w"]).all()
 
 
+def test_models_with_constraints_and_intermediates():
+    """A bob on a rod swings down from the side, is let go at the bottom, and falls: with Cartesian
+    coordinates, the force of the rod an algebraic state that the fall lacks. Symbols of
+    intermediates may stand for something else in each model."""
+    y, w, pull = ks.dynamicsymbols("y w pull")
+    s = sp.Symbol("s")
+    moving = [x.diff(ks.t) - v, y.diff(ks.t) - w]
+    rod = ks.Model(
+        "rod",
+        [x, y, v, w, pull],
+        [],
+        [],
+        [*moving, v.diff(ks.t) + pull * x, w.diff(ks.t) + s, x**2 + y**2 - 1],
+        intermediates=[(s, pull * y + 9.81)],
+    )
+    free = [*moving, v.diff(ks.t), w.diff(ks.t) + s]
+    flight = ks.Model("flight", [x, y, v, w], [], [], free, intermediates=[(s, sp.Float(9.81))])
+    way = ks.Phases(
+        [phase(31, (0.3, 1.0)), phase(7, (0.05, 2.0))],
+        start=[ks.at_start(x) - 1, ks.at_start(w)],
+        joints=[[ks.at_end(x)]],
+        end=[ks.at_end(y) + 2],
+    )
+    problem = ks.Collocation([rod, flight], way, objective=ks.Integral(0), scheme="radau-5")
+    share = np.linspace(0, 1, 31) * np.pi / 2
+    guess = {x: [np.cos(share), np.zeros(7)], y: [-np.sin(share), np.full(7, -1.5)]}
+    solution = problem.solve({**guess, pull: 9.0, v: -3.0, "duration": [0.6, 0.4]})
+    assert solution.success
+    swing, fall = solution.trials
+    np.testing.assert_allclose(swing["pull"][-1], 3 * 9.81, rtol=1e-4)
+    np.testing.assert_allclose(fall["v"], -np.sqrt(2 * 9.81), rtol=1e-4)
+    np.testing.assert_allclose(fall.time[-1], np.sqrt(2 / 9.81), rtol=1e-4)
+    assert np.isnan(fall["pull"]).all() and not np.isnan(swing["pull"]).any()
+
+
 def test_phases_of_one_model_continue():
     """Without links the states of phases of one model continue; a map resets one."""
     start, end = REST
