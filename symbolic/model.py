@@ -22,6 +22,7 @@ from kinesym.symbolic.index import Index, index_of
 from kinesym.symbolic.mechanics import mechanical_equations
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
+from kinesym.symbolic.table import Tables, function_of, tables_of, tabulated
 
 #: What an explicit form is the solution of, and itself.
 _SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
@@ -131,6 +132,13 @@ class Model(Declared):
         return cls(name, states, inputs, parameters, equations, outputs or {}, (), values or {})
 
     @cached_property
+    def tables(self) -> Tables:
+        """The numbers of the tables in its expressions."""
+        form = self.explicit
+        more = () if form is None else (*(e for _, e in form.intermediates), *form.rates)
+        return tables_of((*self.expressions, *more))
+
+    @cached_property
     def moving_limits(self) -> dict[str, sp.Expr]:
         """The limits that change along a trajectory."""
         parameters = set(self.parameters)
@@ -147,7 +155,7 @@ class Model(Declared):
         for sentence, expression in self.limits.items():
             if sentence not in self.moving_limits:
                 symbols = sorted(expression.free_symbols, key=str)
-                found[sentence] = [name_of(s) for s in symbols], sp.lambdify(symbols, expression)
+                found[sentence] = [name_of(s) for s in symbols], function_of(symbols, expression)
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -210,7 +218,8 @@ class Model(Declared):
         than those of the model.
         """
         solved = copy(self)
-        vars(solved).pop("index", None)  # that of the equations alone
+        for name in ("index", "tables"):  # those of the equations alone
+            vars(solved).pop(name, None)
         object.__setattr__(solved, "explicit", explicit)
         solved._put_explicit()
         return solved
@@ -381,7 +390,7 @@ class Model(Declared):
 
 
 #: Functions with kinks or jumps, at which derivatives are one-sided.
-KINKS = (
+_KINKS = (
     sp.Abs,
     sp.Max,
     sp.Min,
@@ -394,6 +403,12 @@ KINKS = (
     sp.Mod,
     sp.DiracDelta,
 )
+
+
+def kinks_of(e: sp.Expr) -> list[sp.Expr]:
+    """Parts of an expression that have kinks or jumps, in the order of their text."""
+    tables = (part for part in e.atoms(tabulated) if min(part.record.degrees) == 1)
+    return sorted({*e.atoms(*_KINKS), *tables}, key=str)
 
 
 def check_values(model: Model, values: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.library.manifest import CollocationManifest, TimedManifest
@@ -50,9 +50,10 @@ def trial_data(
     trial: Experiment,
     known: Mapping[str, float],
     following: Experiment | None = None,
+    tables: ArrayLike = (),
 ) -> TrialData:
     """Known numbers of a trial, and at its link to the `following` one. `known` has the values of
-    the known parameters."""
+    the known parameters, which the numbers of `tables` follow."""
     N, grid = trial.n_nodes, trial.grid
     steps = np.diff(grid)
     stacked = np.concatenate([np.zeros(0), *(trial.inputs[name] for name in about.signals)])
@@ -60,7 +61,7 @@ def trial_data(
         f"si{k}": (signals_within(trial, about.signals, place), 0, N - 1)
         for k, place in enumerate(about.signal_places, start=1)
     }
-    values = np.array([known[name] for name in about.known_parameters])
+    values = np.append([known[name] for name in about.known_parameters], tables)
     one, last = int(bool(about.signals)), (N - 1) * bool(about.signals)
     y, w = _measured(about.node_measurements, trial)
     samples, weights = _measured(about.interval_measurements, trial)
@@ -70,6 +71,8 @@ def trial_data(
     for c, channel in enumerate(about.timed):
         rows = _timed(channel, trial).items()
         within |= {f"{what}{c}": (row.ravel(), 0, N - 1) for what, row in rows}
+    begins, ends = np.append(-np.inf, grid[1:-1]), np.append(grid[1:-1], np.inf)
+    within["edges"] = (np.concatenate([begins, ends]), 0, N - 1)
     q0, q1 = about.quadrature
     quadrature = np.zeros(N)
     quadrature[:-1] += q0 * steps
@@ -261,22 +264,28 @@ def first_guess(
     given: Mapping[str, Any],
     defaults: Mapping[str, float],
     rates: Mapping[str, str],
+    lines: Sequence[Mapping[str, Array]] = (),
 ) -> tuple[Array, NDArray[np.bool_]]:
     """A free vector, and which entries were given: the others are measured, else the slope of what
-    is measured, else the value of the model, NaN for a parameter without one, else zero.
+    is given or measured, else of `lines` or their slope, else the value of the model, NaN for a
+    parameter without one, else zero.
 
     given : values by name; numbers, (N,), or one such, or a signal, per trial in a list.
     defaults : values of the unknown parameters. rates : state by the state whose derivative it is.
+    lines : trajectories (N,) by name, per trial.
     Raises `ValueError` naming what has a wrong size or is not finite.
     """
     z = np.zeros(layout.n_variables)
     fixed = np.zeros(layout.n_variables, dtype=bool)
     durations = _durations(trials, given) if layout.free_duration else np.ones(len(trials))
     for number, trial in enumerate(trials):
+        drawn = lines[number] if lines else {}
         courses = {
             name: _given_course(name, given[name], number, trials, name in layout.held)
             if name in given
-            else Signal(trial.grid, _made_up(name, trials, given, rates, number, durations[number]))
+            else Signal(
+                trial.grid, _made_up(name, trials, given, drawn, rates, number, durations[number])
+            )
             for name in (*layout.states, *layout.inputs)
         }
         layout.put(z, number, courses)
@@ -302,6 +311,7 @@ def within(
     given: NDArray[np.bool_],
     named: Callable[[int], str],
     natural: Callable[[Array], Array] = np.asarray,
+    stacklevel: int = 4,
 ) -> Array:
     """z moved into its bounds, with a warning if what was given was outside; NaN becomes the middle
     of the bounds, or what is next to zero.
@@ -330,7 +340,7 @@ def within(
         warnings.warn(
             f"the guess of {named(j)}, {value:g}, is outside its bounds ({below:g}, {above:g}); "
             f"it{more} moved inside",
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
     return np.clip(z, low, high)
 
@@ -383,12 +393,13 @@ def _made_up(
     name: str,
     trials: Sequence[Experiment],
     given: Mapping[str, Any],
+    drawn: Mapping[str, Array],
     rates: Mapping[str, str],
     number: int,
     duration: float,
 ) -> Array:
-    """What is measured, else the slope of what is given or measured; a grid of unknown duration is
-    relative to it."""
+    """What is measured, else the slope of what is given or measured, else drawn or the slope of
+    that; a grid of unknown duration is relative to it."""
     trial = trials[number]
     if name in trial.measured:
         return trial.course_of(name)
@@ -397,6 +408,10 @@ def _made_up(
         row = _given_row(source, given[source], number, trials)
     elif source in trial.measured:
         row = trial.course_of(source)
+    elif name in drawn:
+        return drawn[name]
+    elif source in drawn:
+        row = drawn[source]
     else:
         return np.zeros(trial.n_nodes)
     return np.gradient(row, trial.grid * duration)

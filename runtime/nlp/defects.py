@@ -55,7 +55,7 @@ class Courses:
     states at the stages, (s, M, .). inputs : unknown ones at the stages, (s, M, .).
     coarse, fine : signals at the stages and the fine nodes. late : inputs `delayed`, by number, at
     the fine nodes, (f, M, .); others are the polynomials through the stages. box : bounds of the
-    inputs, (., 2), equal for those whose course is given. multipliers : of the equations at the
+    inputs, (2, M, .), equal for those whose course is given. multipliers : of the equations at the
     stages, (s, M, n), or of the defects of the states at the knots but the first, (m - 1, M, n).
     """
 
@@ -75,7 +75,7 @@ class Courses:
     def part(self, here: slice) -> Courses:
         """Some of the intervals."""
         first = {name: getattr(self, name)[here] for name in ("begin", "step")}
-        names = ("knots", "staged", "inputs", "coarse", "fine", "late", "multipliers")
+        names = ("knots", "staged", "inputs", "coarse", "fine", "late", "box", "multipliers")
         return replace(self, **first, **{name: getattr(self, name)[:, here] for name in names})
 
 
@@ -326,12 +326,12 @@ def _gains(
     if not shape[-1]:
         return np.zeros(shape[1])
     bend = f.curvature(fine.given, weight, mu.reshape(-1, mu.shape[-1]).T).T.reshape(shape)
-    low, high = box[:, 0] - fine.inputs, box[:, 1] - fine.inputs
+    low, high = box[0] - fine.inputs, box[1] - fine.inputs
     span = np.ptp(fine.inputs, axis=(0, 1))  # without bounds, no farther than inputs go anyway
     low = np.where(np.isfinite(low), np.minimum(low, 0.0), -span)
     high = np.where(np.isfinite(high), np.maximum(high, 0.0), span)
-    free = box[:, 0] < box[:, 1]
-    free[f.tied] = False  # the states that it is tied to cannot follow
+    free = box[0] < box[1]
+    free[:, f.tied] = False  # the states that it is tied to cannot follow
     with np.errstate(divide="ignore", invalid="ignore"):
         step = np.where(bend > 0.0, -slope / bend, np.where(slope > 0.0, low, high))
     step = np.where(free & ~np.isnan(step), np.clip(step, low, high), 0.0)

@@ -77,7 +77,8 @@ class NLP:
         threads: int,
         lags: Lags | None = None,
     ) -> None:
-        self.layout, self.library, self._kernels = layout, built.library, built.manifest.kernels
+        self.layout, self.built = layout, built
+        self.library, self._kernels = built.library, built.manifest.kernels
         self.about = built.manifest.of(CollocationManifest)
         self._data, self._threads, self.lags = data, threads, lags
         self.n_variables, self.n_constraints = n, m = layout.n_variables, layout.n_constraints

@@ -94,3 +94,21 @@ def test_refined_grids_keep_the_instants():
 def test_bad_input(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_lines_between_conditions_are_the_guess():
+    """A line from value to value, constant beyond; the slope of it for a rate that has no values.
+    Conditions that are no equations of one trajectory, or of something unknown, fix nothing."""
+    by_way = [ks.at_start(2 * x + 1) - 3, ks.at(0.4, x - 3), ks.at_end(x) <= 9]
+    task = posed(by_way[1:2], boundary=by_way[::2])
+    given = task.unpack(task.pack())
+    np.testing.assert_allclose(given["x"], np.interp(TIME, [0.4], [3.0]))
+    task = posed(by_way[1:2], boundary=[ks.at_start(x) - 1, ks.at_end(x) - 5])
+    given = task.unpack(task.pack())
+    np.testing.assert_allclose(given["x"], np.interp(TIME, [0.0, 0.4, 1.0], [1.0, 3.0, 5.0]))
+    np.testing.assert_allclose(given["v"], np.gradient(given["x"], TIME))
+    np.testing.assert_allclose(task.unpack(task.pack({x: 2.0, v: 0.5}))["v"], 0.5)
+    free = ks.Experiment(nodes=11, duration=(2.0, 4.0))
+    given = posed([], free, boundary=[ks.at_start(x), ks.at_end(x) - 6.0]).pack()
+    given = posed([], free, boundary=[ks.at_start(x), ks.at_end(x) - 6.0]).unpack(given)
+    np.testing.assert_allclose(given["v"], 2.0)  # in the middle of the durations, 3 s

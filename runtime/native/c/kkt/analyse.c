@@ -169,10 +169,11 @@ static int settle_levels(draft *a) {
 static void find_first(draft *a) {
     for (int v = 0; v < a->n; v++) a->first[v] = a->level[v];
     for (ptrdiff_t e = 0; e < a->n_entries; e++) {
-        const int i = a->row[e] - 1, j = a->column[e] - 1;
-        if (a->level[i] < 0 || a->level[j] < 0) continue;
-        if (a->level[i] < a->first[j]) a->first[j] = a->level[i];
-        if (a->level[j] < a->first[i]) a->first[i] = a->level[j];
+        int i = a->row[e] - 1, j = a->column[e] - 1;
+        if (a->level[i] < a->level[j]) swap_int(&i, &j);
+        const int level = a->level[j];
+        if (level < 0 || a->level[i] == level) continue;
+        if (level < a->first[i]) a->first[i] = level;
     }
 }
 
