@@ -101,6 +101,10 @@ class Delay:
         """What it depends on: the signal, and what is in the delay."""
         return {self.signal, *self.tau.atoms(sp.Symbol, AppliedUndef)}
 
+    def changes(self, parameters: Iterable[sp.Symbol]) -> bool:
+        """Whether the delay depends on more than parameters, so that it changes along a motion."""
+        return not self.tau.atoms(sp.Symbol, AppliedUndef) <= set(parameters)
+
     def exchanged(self, table: Mapping[sp.Basic, sp.Expr]) -> sp.Expr:
         """The same of other symbols."""
         return delayed(self.signal.xreplace(table), self.tau.xreplace(table), *self.range or ())
