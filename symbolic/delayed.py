@@ -142,7 +142,7 @@ class Reduction:
 
     def delays(self, expressions: Iterable[sp.Expr]) -> tuple[Delay, ...]:
         """Those that were known, and those that reduced expressions and intermediates contain."""
-        every = (*expressions, *self._program.values())
+        every = (*expressions, *self._program.values()) if self._delays else ()
         used = self._known.union(*(e.atoms(AppliedUndef) for e in every))
         return tuple(delay for symbol, delay in self._delays.items() if symbol in used)
 

@@ -262,6 +262,32 @@ def test_a_linear_quadratic_problem():
     assert found.objective == pytest.approx(4.7961, abs=1e-3)  # by PROPT, with 50 points
 
 
+def test_two_tanks_with_a_pipe():
+    """Of two stirred tanks the second gets what the first had 0.4 s before (Luus 2000, Iterative
+    Dynamic Programming, section 8.3.3): the optimum of the same without delays, in five pieces of
+    0.4 s that follow one another (method of steps)."""
+    x1, x2, x3, x4, u1, u2 = ks.dynamicsymbols("x1:5 u1:3")
+    first = (x1 + 0.5) * sp.exp(25 * x2 / (x2 + 2))
+    second = (x3 + 0.25) * sp.exp(25 * x4 / (x4 + 2))
+    equations = [
+        x1.diff(t) - (0.5 - x1 - first),
+        x2.diff(t) - (first - (x2 + 0.25) * (2 + u1)),
+        x3.diff(t) - (ks.delayed(x1, tau) - x3 - second + 0.25),
+        x4.diff(t) - (ks.delayed(x2, tau) - 2 * x4 - u2 * (x4 + 0.25) + second - 0.25),
+    ]
+    start = {x1: 0.15, x2: -0.03, x3: 0.1, x4: 0.0}
+    found = solved(
+        ks.Model("tanks", [x1, x2, x3, x4], [u1, u2], [tau], equations),
+        ks.Experiment(np.linspace(0.0, 2.0, 41), history={x1: 0.15, x2: -0.03}),
+        "radau-5",
+        known={tau: 0.4},
+        unknown_inputs={u1: (-0.5, 0.5), u2: (-0.5, 0.5)},
+        objective=ks.Integral(x1**2 + x2**2 + x3**2 + x4**2 + 0.1 * (u1**2 + u2**2)),
+        boundary=[ks.at_start(name) - value for name, value in start.items()],
+    )
+    assert found.objective == pytest.approx(0.024612879978, rel=1e-7)
+
+
 # -- what is refused ------------------------------------------------------------------------------
 
 LAG = ks.Model("lag", [x], [u], [tau, k], [x.diff(t) + k * ks.delayed(x, tau) - u], values={k: 1.0})
