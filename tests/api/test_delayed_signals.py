@@ -515,3 +515,23 @@ def test_a_simulation_follows_a_solution(fitted, records):
     assert problem.verify(found).largest < 1e-4
     with pytest.raises(ValueError, match="is simulated as a whole"):
         problem.verify(found, segments=2)
+
+
+def test_process_noise_beside_a_delay():
+    """A delay of next to nothing is none, for the marginal likelihood, too."""
+    time, rng = np.linspace(0.0, 1.0, 21), np.random.default_rng(0)
+    y = 0.1 * np.cumsum(rng.standard_normal(21)) + 0.05 * rng.standard_normal(21)
+    y[-1] = np.nan
+    trial = ks.Experiment(time, measurements={x: y}, std={x: 0.05})
+    found = []
+    for late in (x, ks.delayed(x, 1e-9)):
+        problem = ks.Collocation(
+            ks.Model("drift", [x], [w], [k], [x.diff(t) + k * late - w]),
+            trial,
+            known={k: 1.0},
+            scheme="midpoint",
+            objective=ks.LeastSquares() + ks.Integral(w**2 / 0.4**2),
+            unknown_inputs={w: ks.held()},
+        )
+        found.append(problem.log_likelihood(problem.solve()))
+    assert found[1] == pytest.approx(found[0], abs=1e-6)
