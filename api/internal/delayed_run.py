@@ -27,6 +27,8 @@ from kinesym.symbolic.problem import algebraic_states
 
 #: Where values differ by more than this share of them, there is a jump.
 _JUMP = 1e-12
+#: What follows from kinks of delayed inputs is hit if there are so few, else from jumps alone.
+_FEW = 200
 
 _Members = NDArray[np.intp]
 
@@ -233,8 +235,10 @@ def _breaks(
     for name in given.inputs:
         for signal in {id(s): s for s in _signals(given, name)}.values():
             found += [Break(float(at), 1) for at in signal.jumps(start, end)]
-    made = images([one for one in found if one.order < 2], constant, end, order)
-    return made + [one for one in found if one.order >= 2 and start < one.time < end]
+    few = found if len(found) <= _FEW else [one for one in found if one.order < 2]
+    made = images(few, constant, end, order)
+    kinks = [] if few is found else [one for one in found if one.order >= 2]
+    return made + [one for one in kinks if start < one.time < end]
 
 
 def _leaps(given: SimulationArguments, delays: Sequence[Delayed], members: _Members) -> bool:
