@@ -69,10 +69,13 @@ if TYPE_CHECKING:
     from kinesym.symbolic.objective import l1 as l1
     from kinesym.symbolic.objective import periodic as periodic
     from kinesym.symbolic.objective import total_variation as total_variation
+    from kinesym.symbolic.polynomial import PolynomialFit as PolynomialFit
+    from kinesym.symbolic.polynomial import polynomial_fit as polynomial_fit
     from kinesym.symbolic.smooth import smooth_abs as smooth_abs
     from kinesym.symbolic.smooth import smooth_max as smooth_max
     from kinesym.symbolic.smooth import smooth_min as smooth_min
     from kinesym.symbolic.smooth import smooth_step as smooth_step
+    from kinesym.symbolic.table import table as table
 
 _load, __all__ = lazy_names(__name__, __file__)
 

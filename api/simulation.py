@@ -40,6 +40,7 @@ def simulate(
     atol: float = 1e-11,
     threads: int | None = None,
     progress: bool | None = None,
+    history: Mapping[Any, Any] | None = None,
 ) -> Any:
     """Simulate a system on the grid `time` (N,) [s]: a `Trajectory`, or an `Ensemble` of M of them.
 
@@ -70,6 +71,9 @@ def simulate(
         each for all states.
     threads : for ensembles; default: OMP_NUM_THREADS or the number of processors.
     progress : show a bar; None only on a terminal.
+    history : what states and inputs with a delay were before time[0], each a number or a `Signal`
+        that goes back as far as the delay. What is not given was as it is at time[0]; an input that
+        is a `Signal` from before is its own history.
 
     What ends early (divergence, an expression that is not finite, Newton's method, too many events,
     Ctrl-C) is returned up to there with a warning that names time, cause and remedy, and so is what
@@ -84,7 +88,7 @@ def simulate(
     steps = checked_steps(methods_of(system), method, substeps, rtol, atol)
     system = lowered_for_method(system, steps.method)
     given = simulation_arguments(
-        system, time, initial, parameters, inputs, steps, threads, progress
+        system, time, initial, parameters, inputs, steps, threads, progress, history
     )
     found: Trajectory | Ensemble
     if isinstance(system, Model):
@@ -177,6 +181,12 @@ def sensitivities(
     end by their height.
     """
     check_system(system)
+    model = system if isinstance(system, Model) else system.model
+    if model.delays:
+        raise ValueError(
+            f"model {model.name} has delays ({model.delays[0].name}), by which there are no "
+            "sensitivities; simulate it with other values instead"
+        )
     if isinstance(system, Model):
         system = _without_events(system)
     methods = methods_of(system, derivatives=True)

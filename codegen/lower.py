@@ -9,7 +9,9 @@ from functools import partial, reduce
 import sympy as sp
 
 from kinesym.codegen.graph import UNARY, Graph
+from kinesym.codegen.tables import lowered_table
 from kinesym.symbolic.delayed import shown_late
+from kinesym.symbolic.table import Tables, tables_of, tabulated
 
 
 class UnsupportedExpression(ValueError):
@@ -20,11 +22,15 @@ class Lowering:
     """Translates SymPy expressions into `graph`, given the nodes of the symbols.
 
     `symbols` maps SymPy symbols, functions of time and their derivatives to nodes; intermediates
-    are added with `define`. Every distinct subexpression is visited once.
+    are added with `define`. `tables` has the places of the numbers of tables. Every distinct
+    subexpression is visited once.
     """
 
-    def __init__(self, graph: Graph, symbols: Mapping[sp.Basic, int]) -> None:
+    def __init__(
+        self, graph: Graph, symbols: Mapping[sp.Basic, int], tables: Tables | None = None
+    ) -> None:
         self.graph = graph
+        self._tables = tables_of(()) if tables is None else tables
         self._known: dict[sp.Basic, int] = dict(symbols)
 
     def define(self, intermediates: Iterable[tuple[sp.Basic, sp.Expr]]) -> None:
@@ -58,9 +64,13 @@ class Lowering:
             return g.const(float(e))
         if e in (sp.true, sp.false):
             return g.one if e is sp.true else g.zero
+        if isinstance(e, tabulated):
+            return lowered_table(g, self._tables, e, operands)
         convert = _CONVERTERS.get(type(e))
         if convert is not None:
             return convert(g, e, *operands)
+        if _formula(e) is not None:
+            return operands[0]
         kind = "symbol" if isinstance(e, (sp.Symbol, sp.core.function.AppliedUndef)) else "term"
         raise UnsupportedExpression(
             f"{kind} {e} ({type(e).__name__}) cannot be turned into C; "
@@ -76,9 +86,21 @@ def _operands(e: sp.Basic) -> tuple[sp.Basic, ...]:
         return tuple(part for pair in e.args for part in (pair.expr, pair.cond))
     if isinstance(e, sp.Pow) and isinstance(e.exp, sp.Number):
         return (e.base,)
+    if isinstance(e, tabulated):
+        return e.variables
     if isinstance(e, sp.log) and (terms := _exponentials(e.args[0])):
         return tuple(exponent for _, exponent in terms)
-    return tuple(e.args)
+    formula = _formula(e)
+    return tuple(e.args) if formula is None else (formula,)
+
+
+def _formula(e: sp.Basic) -> sp.Basic | None:
+    """What a function without a converter is short for, as the curves of muscles in
+    `sympy.physics.biomechanics` are; None for others."""
+    if type(e) in _CONVERTERS or not isinstance(e, sp.Function):
+        return None
+    formula = e.doit(deep=False)
+    return None if formula == e else formula
 
 
 def _exponentials(e: sp.Expr) -> list[tuple[float, sp.Expr]]:

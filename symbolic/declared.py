@@ -224,6 +224,12 @@ class Declared:
         """Names of the parameters."""
         return tuple(map(name_of, self.parameters))
 
+    @property
+    def expressions(self) -> tuple[sp.Expr, ...]:
+        """All of them."""
+        inner = (e for _, e in self.intermediates)
+        return (*inner, *self.equations, *self.outputs.values(), *self.limits.values())
+
     def through(self, expressions: Iterable[sp.Expr]) -> list[sp.Expr]:
         """`expressions`, and those of the intermediates that they use."""
         found = list(expressions)
@@ -293,8 +299,8 @@ def check_atoms(
         if isinstance(atom, AppliedUndef) and atom.has(t) and atom.args != (t,):
             raise ValueError(
                 f"{where} contains {atom}, a value at another time or of another "
-                "function; for a delay write kinesym.delayed(expression, tau), a table give as an "
-                "input"
+                "function; for a delay write kinesym.delayed(expression, tau), for a function from "
+                "data kinesym.table(x, points, values)"
             )
         if name_of(atom) in names:
             raise ValueError(

@@ -15,6 +15,7 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 
 from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.names import name_of
+from kinesym.symbolic.table import Record, tabulated
 
 #: Intermediates in order, each with what it stands for.
 Program = Sequence[tuple[Any, sp.Expr]]
@@ -158,6 +159,8 @@ def _parts(argument: sp.Basic) -> tuple[sp.Basic, ...]:
 def _value(e: sp.Basic, operands: Sequence[Any]) -> Any:
     if e in (sp.true, sp.false):
         return e is sp.true
+    if isinstance(e, Record):
+        return e
     if not e.args:
         return complex(e) if e.is_number else complex(np.nan)
     special = _SPECIAL.get(type(e))
@@ -191,6 +194,11 @@ def _extreme(sign: float) -> Callable[..., Any]:
     return lambda *z: reduce(lambda a, b: np.where(sign * np.real(b) > sign * np.real(a), b, a), z)
 
 
+def _tabulated(record: Record, *rest: Any) -> Any:
+    variables, orders = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+    return record([int(np.real(order)) for order in orders], *variables)
+
+
 #: Functions of complex numbers that are continued analytically from the real ones.
 _SPECIAL: dict[type, Callable[..., Any]] = {
     sp.Add: lambda *z: sum(z[1:], z[0]),
@@ -221,4 +229,5 @@ _SPECIAL: dict[type, Callable[..., Any]] = {
     sp.And: lambda *z: reduce(np.logical_and, z),
     sp.Or: lambda *z: reduce(np.logical_or, z),
     sp.Not: np.logical_not,
+    tabulated: _tabulated,
 }

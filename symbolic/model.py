@@ -15,12 +15,14 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_choice, count, listed, mapping, positive, shown
 from kinesym.symbolic.declared import Declared, atoms_of, check_atoms, check_signal
+from kinesym.symbolic.delayed import delayed
 from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
 from kinesym.symbolic.index import Index, index_of
 from kinesym.symbolic.mechanics import mechanical_equations
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
+from kinesym.symbolic.table import Tables, function_of, tables_of, tabulated
 
 #: What an explicit form is the solution of, and itself.
 _SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
@@ -130,6 +132,13 @@ class Model(Declared):
         return cls(name, states, inputs, parameters, equations, outputs or {}, (), values or {})
 
     @cached_property
+    def tables(self) -> Tables:
+        """The numbers of the tables in its expressions."""
+        form = self.explicit
+        more = () if form is None else (*(e for _, e in form.intermediates), *form.rates)
+        return tables_of((*self.expressions, *more))
+
+    @cached_property
     def moving_limits(self) -> dict[str, sp.Expr]:
         """The limits that change along a trajectory."""
         parameters = set(self.parameters)
@@ -146,7 +155,7 @@ class Model(Declared):
         for sentence, expression in self.limits.items():
             if sentence not in self.moving_limits:
                 symbols = sorted(expression.free_symbols, key=str)
-                found[sentence] = [name_of(s) for s in symbols], sp.lambdify(symbols, expression)
+                found[sentence] = [name_of(s) for s in symbols], function_of(symbols, expression)
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -209,7 +218,8 @@ class Model(Declared):
         than those of the model.
         """
         solved = copy(self)
-        vars(solved).pop("index", None)  # that of the equations alone
+        for name in ("index", "tables"):  # those of the equations alone
+            vars(solved).pop(name, None)
         object.__setattr__(solved, "explicit", explicit)
         solved._put_explicit()
         return solved
@@ -275,6 +285,16 @@ class Model(Declared):
         least = STABILISATIONS.index(stabilisation) * 2  # what multipliers need
         wanted = max(least, 1) if index is None else count(index, f"{where}the index", least=least)
         return reduced(self, stabilisation, wanted, positive(rate, f"{where}the rate"))
+
+    def undelayed(self, expressions: Sequence[sp.Expr]) -> tuple[Model, list[sp.Expr]]:
+        """Expressions with inputs in place of delays, and the model that has these inputs, too."""
+        if not any(e.has(delayed) for e in expressions):
+            return self, list(expressions)
+        reduction = self.reduction()
+        found = [reduction("a condition or objective", e) for e in expressions]
+        late = reduction.delays(found)
+        inputs = (*self.given, *(delay.symbol for delay in late))
+        return replace(self, inputs=inputs, delays=late, intermediates=reduction.program), found
 
     def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:
         """A model with symbols exchanged, e.g. an input by a feedback law.
@@ -370,7 +390,7 @@ class Model(Declared):
 
 
 #: Functions with kinks or jumps, at which derivatives are one-sided.
-KINKS = (
+_KINKS = (
     sp.Abs,
     sp.Max,
     sp.Min,
@@ -383,6 +403,12 @@ KINKS = (
     sp.Mod,
     sp.DiracDelta,
 )
+
+
+def kinks_of(e: sp.Expr) -> list[sp.Expr]:
+    """Parts of an expression that have kinks or jumps, in the order of their text."""
+    tables = (part for part in e.atoms(tabulated) if min(part.record.degrees) == 1)
+    return sorted({*e.atoms(*_KINKS), *tables}, key=str)
 
 
 def check_values(model: Model, values: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ from kinesym.checks import shown
 from kinesym.internal.conditions import check_times
 from kinesym.internal.controls import Held, Linear, pair_of
 from kinesym.internal.parameters import Unknown, check_prior, labels_of, logs_of, priors_of
+from kinesym.internal.tables import check_known_variables
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.corridor import bound_pair, changes
 from kinesym.runtime.signals.experiment import Experiment
@@ -160,11 +161,12 @@ def symbolic_problem(
     contacts: Sequence[Contact] = (),
     delays: Mapping[str, sp.Symbol] | None = None,
     steps: Sequence[tuple[AppliedUndef, sp.Expr]] = (),
+    moments: Sequence[tuple[AppliedUndef, sp.Expr, sp.Symbol]] = (),
     **asked: Sequence[sp.Expr],
 ) -> Problem:
     """Check the trials against the model and collect what the transcription needs to know.
 
-    contacts, delays, steps, asked : path, boundary, links and cycle, see
+    contacts, delays, steps, moments, asked : path, boundary, links and cycle, see
     `kinesym.symbolic.problem.Problem`.
     """
     check_signals(trials)
@@ -178,7 +180,7 @@ def symbolic_problem(
         check_times(cost, what)
     flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
     used = [e for each in asked.values() for e in each]
-    used += [chosen.integrand, chosen.terminal, *flags]
+    used += [chosen.integrand, chosen.terminal, *flags, *(e for _, e, _ in moments)]
     owners = labels_of(unknown)
     _check_links(model, asked, contacts, [*owners, *trials[0].parameters])
     owned_parameters(list(unknown), owners, trials)  # says where a label is missing
@@ -186,7 +188,7 @@ def symbolic_problem(
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measured))
     if len({trial.free_duration for trial in trials}) > 1:
         raise ValueError("either all trials have an unknown duration or none")
-    return Problem(
+    problem = Problem(
         model=model,
         scheme=scheme,
         objective=chosen,
@@ -204,8 +206,14 @@ def symbolic_problem(
         slots=_slots(trials, delays or {}),
         delays=delays or {},
         steps=steps,
+        moments=moments,
         **asked,
     )
+    for number, trial in enumerate(trials if problem.tables.functions else ()):
+        if not trial.free_duration:
+            where = f" of trial {number}"
+            check_known_variables(problem.tables, trial.signals, trial.grid, where)
+    return problem
 
 
 def _slots(trials: Sequence[Experiment], delays: Mapping[str, Any]) -> dict[str, int]:
@@ -360,16 +368,10 @@ def bounded(
     given: Mapping[str, Any],
 ) -> list[Experiment]:
     """The trials with those bounds that change over time, beside their own. Raises `ValueError`
-    where these are not of states or unknown inputs, and where there are two of one."""
+    where these are not of states or unknown inputs."""
     moving = {name: bound for name, bound in given.items() if changes(bound)}
     for k, trial in enumerate(trials):
         by_name(trial.bounds, [*model.state_names, *unknown_inputs], f"bounds of trial {k}")
-        for name in trial.bounds:
-            if given.get(name) is not None:
-                raise ValueError(
-                    f"bounds of {name} are given for all trials and for trial {k}; give them in "
-                    "the experiments that have them"
-                )
     return [trial.bounded(moving) if moving else trial for trial in trials]
 
 

@@ -59,7 +59,7 @@ from kinesym.runtime.summary import listed as words_of
 from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.model import KINKS, Model
+from kinesym.symbolic.model import Model, kinks_of
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
@@ -69,21 +69,20 @@ from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
 def shooting_program(problem: Problem, method: str) -> Program:
     """Objective of the problem, at the nodes, and kernels for time stepping by a method."""
-    made, about = shooting_kernels(
-        problem.model, SCHEMES.get(method), problem.unknown_inputs, problem.unknown_parameters
-    )
+    made, about = shooting_kernels(problem, SCHEMES.get(method))
     program = without_hessians(transcribe(problem))
-    return Program(
-        program.name + "_shooting",
-        (*program.kernels, *made),
-        {**program.description, "stepping": about},
+    return replace(
+        program,
+        name=program.name + "_shooting",
+        kernels=(*program.kernels, *made),
+        description={**program.description, "stepping": about},
     )
 
 
 def without_hessians(program: Program) -> Program:
     """The program without second derivatives, which shooting does not use."""
     kernels = tuple(k for k in program.kernels if not k.name.endswith("_hessian"))
-    return Program(program.name, kernels, program.description)
+    return replace(program, kernels=kernels)
 
 
 @dataclass(frozen=True)
@@ -155,6 +154,11 @@ def shooting_arguments(
     listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
+    if model.delays:
+        raise ValueError(
+            f"model {model.name} has delays ({model.delays[0].name}), by which Shooting has no "
+            "derivatives; use ks.Collocation"
+        )
     free = {} if unknown_inputs is None else unknown_inputs
     free = by_name(free, model.input_names, "unknown_inputs")
     signals = [
@@ -334,7 +338,7 @@ def warn_of_kinks(system: Model | Hybrid) -> None:
     expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
     moving = {*model.states, *(s for s, _ in model.intermediates)}
     for where, expression in expressions.items():
-        kinks = sorted(expression.atoms(*KINKS), key=str)
+        kinks = kinks_of(expression)
         if isinstance(system, Hybrid):
             kinks = [kink for kink in kinks if kink.atoms(AppliedUndef, sp.Symbol) & moving]
         if kinks:

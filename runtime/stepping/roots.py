@@ -26,7 +26,7 @@ def change_of_root(
 
     The derivatives of the equations with respect to x' and algebraic states are regular along a
     motion, so that their determinant keeps its sign (implicit function theorem). time : (N,).
-    states, inputs : (n, N), (m, N). parameters : (r,).
+    states, inputs : (n, N), (m, N). parameters : (r,), without the numbers of tables.
     """
     rows, columns = stepper.pattern
     n, N = states.shape
@@ -109,7 +109,7 @@ def _points(
     stepper: Stepper, rates: Array, states: Array, inputs: Array, parameters: Array, time: Array
 ) -> list[Array]:
     """The arguments of kernels at all nodes."""
-    p = parameters[:, None]
+    p = stepper.with_tables(parameters[None]).T
     if stepper.about.varying:
         p = np.repeat(p, len(time), axis=1)
     return [rates, states, inputs, p, time[None]]
