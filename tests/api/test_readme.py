@@ -86,6 +86,10 @@ EXPECTED = {
     "files-and-results": lambda said: [
         all(Path(f"throw.{kind}").exists() for kind in ("png", "html", "nc", "csv")),
     ],
+    "gallery": lambda said: [
+        said["solution"].success,
+        Path("crane.png").exists() and Path("violations.png").exists(),
+    ],
     "troubles": lambda said: [],
     "speed": lambda said: [],
     "reliability": lambda said: [],
