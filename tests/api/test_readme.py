@@ -92,6 +92,10 @@ EXPECTED = {
     "files-and-results": lambda said: [
         all(Path(f"throw.{kind}").exists() for kind in ("png", "html", "nc", "csv")),
     ],
+    "gallery": lambda said: [
+        said["solution"].success,
+        Path("crane.png").exists() and Path("violations.png").exists(),
+    ],
     "troubles": lambda said: [],
     "delays": lambda said: [
         closely(said["fit"].parameters["tau"], 0.12, 0.005),
