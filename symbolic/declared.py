@@ -299,8 +299,8 @@ def check_atoms(
         if isinstance(atom, AppliedUndef) and atom.has(t) and atom.args != (t,):
             raise ValueError(
                 f"{where} contains {atom}, a value at another time or of another "
-                "function; a delay is kinesym.delayed(expression, tau), a function from data "
-                "kinesym.table(x, points, values)"
+                "function; for a delay write kinesym.delayed(expression, tau), for a function from "
+                "data kinesym.table(x, points, values)"
             )
         if name_of(atom) in names:
             raise ValueError(

@@ -109,6 +109,11 @@ class Step(NamedTuple):
     expression: sp.Expr
     limits: Steps
 
+    @property
+    def name(self) -> str:
+        """Of the input."""
+        return name_of(self.u)
+
 
 class Controls(NamedTuple):
     """Arguments of a problem in which all that is asked of inputs stands in the model, its
@@ -273,14 +278,15 @@ class _Parts:
 
 def check_pieces(steps: Iterable[Step], trials: Sequence[Experiment]) -> None:
     """Raise `ValueError` for an input that is to be constant until where there is no node."""
-    for u, _, limits in steps:
+    for step in steps:
+        limits = step.limits
         for k, trial in enumerate(trials):
             times = pieces(trial.grid, limits.every)
             missing = times[~nodes_at(times, trial.grid)] if limits.every else times[:0]
             if len(missing):
                 unit = " of the duration" if trial.duration else " s"
                 raise ValueError(
-                    f"input {name_of(u)} is held for {limits.every:g}{unit} each, but trial {k} "
+                    f"input {step.name} is held for {limits.every:g}{unit} each, but trial {k} "
                     f"has no node at {missing[0]:g}{unit}; add that time to the grid"
                 )
 

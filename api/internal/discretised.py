@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
@@ -16,11 +17,10 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
-from kinesym.internal.controls import controls
+from kinesym.internal.asked import asked
 from kinesym.internal.delays import delayed
-from kinesym.internal.integrals import with_integrals
-from kinesym.internal.lags import bounds_of_delays, lags_of, with_delays
-from kinesym.internal.moments import check_within, with_moments
+from kinesym.internal.lags import bounds_of_delays, lags_of
+from kinesym.internal.moments import check_within
 from kinesym.internal.parameters import (
     checked_unknowns,
     is_random,
@@ -28,7 +28,7 @@ from kinesym.internal.parameters import (
     priors_of,
     without_distribution,
 )
-from kinesym.internal.phases import Phases, posed
+from kinesym.internal.phases import Phases
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.population import Numbers, population
 from kinesym.internal.problem import (
@@ -45,6 +45,7 @@ from kinesym.internal.process_noise import driven
 from kinesym.internal.sensors import with_sensors
 from kinesym.internal.stages import stages_of
 from kinesym.internal.straight import fixed_values, straight_lines
+from kinesym.internal.views import violated, within_bounds
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
@@ -59,14 +60,16 @@ from kinesym.runtime.nlp.collocation import first_guess, values_of_results, with
 from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.results.plot import chosen_trial
 from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.violations import Violations
 from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of, names_of
+from kinesym.symbolic.names import by_name, names_of
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
@@ -94,28 +97,24 @@ class Discretised:
         sensors: Mapping[str, Any] | None = None,
         noise: Mapping[Any, Any] | None = None,
     ) -> None:
-        stages = stages_of(system, trials, objective, (known, unknown), unknown_inputs)
-        system, trials, objective = stages.system, stages.trials, stages.objective
-        self._noisy, system, aim = bool(noise), with_sensors(system, sensors), objective
+        self._scheme = scheme_named(scheme)
+        most = highest_index(self._scheme.name)
+        stages = stages_of(system, trials, objective, (known, unknown), unknown_inputs, most)
+        self._noisy, aim = bool(noise), stages.objective
+        system = with_sensors(stages.system, sensors)
         if noise:
-            driving = (noise, unknown, known, unknown_inputs, objective)
+            driving = (noise, unknown, known, unknown_inputs, aim)
             system, unknown, known, unknown_inputs, objective = driven(system, *driving)
-        asked = controls(system, unknown_inputs, bounds, objective, path)
-        made = with_moments(asked.system, asked.unknown_inputs, asked.path, boundary)
-        system, boundary = with_integrals(made.system, made.boundary)
-        conditions = (made.path, boundary, [*asked.steps, *made.steps], made.moments)
-        given = stages.joined(posed(system, trials, made.unknown_inputs, *conditions))
-        objective = given.objective if asked.objective is None else asked.objective
-        given, objective = with_delays(given, objective)
+        stages = replace(stages, system=system, objective=objective if noise else aim)
+        self._asked = meant = asked(stages, most, unknown_inputs, bounds, path, boundary)
+        given = meant.given
         self.model = model = given.model
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)
         self._priors: Numbers = priors_of(self._unknown)
         free = by_name(given.unknown_inputs, model.given_names, "unknown_inputs")
         free |= {delay.name: None for delay in model.delays}
-        self._scheme = scheme_named(scheme)
         if model.index.value is not None:  # else unknown inputs may determine what is left
-            most = highest_index(self._scheme.name)
             check_index(model, most, f"the scheme {self._scheme.title}")
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
@@ -132,21 +131,17 @@ class Discretised:
             self._unknown,
             free,
             self._scheme,
-            objective,
+            meant.objective,
             given.contacts,
             late.unknown,
             **given.conditions,
         )
-        sides = bounds_by_name(model, free, asked.bounds)
+        sides = bounds_by_name(model, free, meant.bounds)
         fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
         self._bounds = named_bounds(model, self._unknown, fixed)
         self._bounds |= bounds_of_delays(model, self._unknown)
         bounded_trials = bounded(model, late.trials, free, sides)
-        steps = given.steps
-        self._every = {name_of(s.u): s.limits.every for s in steps if s.limits.every}
-        self._lacking = stages.lacking
-        self._followed = {*self._every, *asked.parts, *made.sums}
-        check_within(late.trials, made.moments, self._unknown, self._known)
+        check_within(late.trials, meant.moments, self._unknown, self._known)
         numbers = (self._unknown, self._known)
         self._lags = lags_of(model, late.trials, *numbers, self.symbolic.held)
         warn_of_degrees(model, late.trials)
@@ -174,9 +169,9 @@ class Discretised:
         if self._noisy:
             self._check_last_samples()
         ends = self._ends.values()
-        self._absent = entries_of(self.layout, self._lacking)
+        self._absent = entries_of(self.layout, self._asked.lacking)
         self.variable_bounds = variable_bounds(
-            self.layout, trials, self._bounds, ends, self._every, self._absent
+            self.layout, trials, self._bounds, ends, self._asked.every, self._absent
         )
 
     def _check_last_samples(self) -> None:
@@ -267,10 +262,11 @@ class Discretised:
                 "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"
             )
         built = self._transcribed("gauss-newton")[1]
-        return self._nlp(built, self.trials)
+        return self._nlp(built, self.trials, curved=False)
 
-    def _nlp(self, built: Built, trials: Sequence[Experiment]) -> NLP:
-        return make_nlp(built, trials, self._known, self._threads, self._priors, self._lags)
+    def _nlp(self, built: Built, trials: Sequence[Experiment], curved: bool = True) -> NLP:
+        numbers = (self._known, self._threads, self._priors)
+        return make_nlp(built, trials, *numbers, self._lags, curved)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
@@ -411,6 +407,35 @@ class Discretised:
     def constraint_name(self, i: int) -> str:
         """What constraint i is, in words."""
         return self.layout.constraint_name(checks.count(i, "the number of a constraint", least=0))
+
+    # -- what can be looked at ------------------------------------------------------------------
+
+    def violations(self, guess: Any = None) -> Violations:
+        """How much a guess or a solution, see `pack`, violates equations, conditions and bounds:
+        `print(task.violations(solution))`, `task.violations(solution).plot()`."""
+        z = self.pack(guess)
+        given = self.constraints(z), self.constraint_bounds, self.variable_bounds
+        return Violations(list(violated(self.layout, z, *given)))
+
+    def plot(
+        self,
+        guess: Any = None,
+        beside: Any = None,
+        trial: int = 0,
+        names: Sequence[Any] | None = None,
+    ) -> Any:
+        """A figure of the states and unknown inputs of a guess or a solution, see `pack`, within
+        their bounds (dashed), and of another one `beside` it (dotted), such as its guess. Raises
+        `ValueError` for a trial or a name that there is not."""
+        number = chosen_trial(trial, len(self.trials))
+        z, others = self.pack(guess), {}
+        if beside is not None:
+            other = self.pack(beside)
+            time = self.layout.time(other, number)
+            others = {name: (time, row) for name, row in self._courses(other, number).items()}
+        rows = self._courses(z, number)
+        given = (self.layout, z, number, rows, self.variable_bounds, others, names)
+        return within_bounds(*given, self.model.name)
 
     # -- parts of the free vector ----------------------------------------------------------------
 

@@ -20,6 +20,8 @@ from kinesym.runtime.statistics.apart import apart, spreads_of_trials
 from kinesym.runtime.statistics.covariance import blur_of_gradient
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 from kinesym.runtime.statistics.undetermined import solver
+from kinesym.symbolic.declared import atoms_of
+from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
 
@@ -59,9 +61,11 @@ def grid_error(
     shift, deviations = np.full(nlp.n_variables, np.nan), dict[str, float]()
     unknown = [np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes]
     found = GridDefects(unknown, gains=[ends[0] for ends in unknown])
+    behind = atoms_of(*problem.model.through(problem.path))
+    limited = [name_of(u) for u in problem.unknown_inputs if u in behind]
     try:
         given = (z, solution.multipliers, bounds)
-        found = grid_defects(nlp, functions, numbers, trials, *given)
+        found = grid_defects(nlp, functions, numbers, trials, *given, limited)
         matrix = replace(kkt, hessian=_metric(nlp, z)) if problem.aimless else kkt
         matrix, deviations = _identified(problem, nlp, solution, matrix, variance)
         shift = _shifts(nlp, z, found, matrix)

@@ -126,7 +126,7 @@ def _without_constraints(done: _Done, member: int) -> tuple[int, str]:
     for k, row in enumerate(inputs):
         samples, kind = raw.ivp.inputs[k]
         row[:] = samples[member % len(samples), :: 3 if kind == PARABOLA else 1]
-    parameters = raw.ivp.parameters[member % len(raw.ivp.parameters)]
+    parameters = raw.ivp.parameters[member % len(raw.ivp.parameters), : len(about.parameters)]
     rows = [about.outputs.index(name) for name in names]
     states = raw.states[:, member]
     node = dependent_constraints(raw.stepper, time, states, inputs, parameters, rows)

@@ -47,16 +47,18 @@ def make_nlp(
     threads: int,
     priors: Mapping[str, tuple[float, float]] | None = None,
     lags: Sequence[Lag] = (),
+    curved: bool = True,
 ) -> NLP:
     """Objective and constraints of the trials as functions of all trajectories.
 
     known : of each trial, values of the known parameters. Each trial is linked to the next, the
     last to the first. priors : means and standard deviations of parameters, see `prior_data`.
-    lags : of delayed inputs.
+    lags : of delayed inputs. curved : whether the Hessian knows curvatures of constraints.
     """
     about = built.manifest.of(CollocationManifest)
     layout = make_layout(about, trials, [lag.input for lag in lags])
-    rows = Lags(layout, lags, trials, known, lobatto=about.stages[0] == 0.0) if lags else None
+    lobatto = about.stages[0] == 0.0
+    rows = Lags(layout, lags, trials, known, lobatto, curved) if lags else None
     return NLP(built, layout, _data(built, layout, trials, known, priors), threads, rows)
 
 

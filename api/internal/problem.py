@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -72,6 +74,34 @@ def check_index(model: Model, most: int, what: str) -> None:
         f"model {model.name} has index {index.value}, {what} is for models of index {most}"
         f"{' or less' * bool(most)}: {words}; use {needed}{radau}"
     )
+
+
+@lru_cache(maxsize=32)
+def lowered(model: Model, most: int, index: int) -> Model:
+    """The model if a method for models of indices up to `most` treats it, else one of this index
+    with the same motion, see `Model.reduced_index`. Multipliers stay unknowns: the equations are as
+    sparse as they were, and regular wherever the constraints are independent. At index 2 these and
+    their derivatives hold at every node. As it is, too, if rates of inputs would have to be given.
+
+    Raises `ValueError` if the index cannot be reduced."""
+    value = model.index.value
+    if value is None or value <= most:
+        return model
+    found = None
+    if index == 2:
+        with suppress(ValueError):  # there may be no multipliers of Gear, Gupta and Leimkuhler
+            found = model.reduced_index("gear-gupta-leimkuhler")
+    found = found or model.reduced_index(index=min(index, 1))
+    return found if found.inputs == model.inputs else model
+
+
+def lowered_for_method(system: Any, method: str) -> Any:
+    """The system, or if it is a model of an index of 2 or 3 that a method of time stepping does not
+    treat, one of index 0 or 1: constraints are then approached, as exactly as the method is."""
+    if not isinstance(system, Model) or system.index.value == 1:
+        return system
+    most = 0 if method in EXPLICIT else highest_index(method)
+    return lowered(system, most, min(most, 1))
 
 
 def check_method(model: Model, method: str) -> bool:

@@ -23,6 +23,7 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.problem import algebraic_states
+from kinesym.symbolic.reduction import integrals_of
 
 #: An input: the same for all members, or for each its own; (M, N) are joined by straight lines.
 Input = Signal | Sequence[Signal] | Array
@@ -116,10 +117,12 @@ def simulation_arguments(
 def _initial(
     system: Model | Hybrid, model: Model, given: Any
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Values of states, and whether contacts press."""
+    """Values of states, and whether contacts press; what integrals are of needs no guess."""
     contacts = () if isinstance(system, Model) else tuple(c.name for c in system.contacts)
-    found = by_name(given, (*model.state_names, *contacts), "initial")
-    states = {name: value for name, value in found.items() if name in model.state_names}
+    integrals = integrals_of(model)
+    found = by_name(given, (*model.state_names, *integrals.values(), *contacts), "initial")
+    states = dict.fromkeys(integrals, 0.0)
+    states |= {name: value for name, value in found.items() if name in model.state_names}
     if len(states) < len(model.state_names):
         guessed = [name_of(x) for x in algebraic_states(model) if name_of(x) not in states]
         hint = f"; a guess will do for the algebraic {listed(guessed, 6)}" if guessed else ""

@@ -17,7 +17,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.checks import listed, mapping, shown
 from kinesym.internal.controls import Continuous
 from kinesym.internal.phases import Phases, Posed, Row
-from kinesym.internal.problem import chosen_objective
+from kinesym.internal.problem import chosen_objective, lowered
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.derivation import fresh_name
 from kinesym.symbolic.expression import real_expression
@@ -25,6 +25,7 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
+from kinesym.symbolic.problem import algebraic_states
 
 _ZERO, _FREE = (0.0, 0.0), (-np.inf, np.inf)
 
@@ -45,15 +46,14 @@ class Stages:
     links: Sequence[Row] = ()
 
     def joined(self, made: Posed) -> Posed:
-        """The trials with their maps, and with conditions in the phases only that have all that
-        they are about."""
+        """Trials with conditions in the phases only that have all that they are about."""
         if not self.lacking:
             return made
         return replace(
             made,
             path=[self._there(row, 0, 0) for row in made.path],
             boundary=[*(self._there(row, 0, 0) for row in made.boundary), *self.starts],
-            links=[*(self._there(row, 0, 1) for row in made.links), *self.links],
+            links=[self._there(row, 0, 1) for row in made.links],
         )
 
     def _there(self, row: Row, end: int, start: int) -> Row:
@@ -73,10 +73,16 @@ class Stages:
 
 
 def stages_of(
-    system: Any, trials: Any, objective: Any, given: Sequence[Any], unknown_inputs: Any
+    system: Any,
+    trials: Any,
+    objective: Any,
+    given: Sequence[Any],
+    unknown_inputs: Any,
+    most: int,
 ) -> Stages:
     """What models, one for each phase or one for all, and maps mean. given : of parameters what is
-    given for all phases, by name. Raises `ValueError` for what does not fit."""
+    given for all phases, by name. most : the index up to which the scheme treats models, see
+    `lowered`. Raises `ValueError` for what does not fit."""
     phases = isinstance(trials, Phases) and isinstance(trials.sequence[0], Experiment)
     several = isinstance(system, (list, tuple))
     if not phases or isinstance(system, Hybrid):
@@ -92,6 +98,8 @@ def stages_of(
     maps = _maps(trials, count)
     if count == 1 or not (several or maps is not None or not (trials.links or trials.cycle)):
         return Stages(models[0], trials, objective)
+    low = {model: lowered(model, most, most) for model in models}
+    models = tuple(low[model] for model in models)
     _check_ends(trials, models)
     shared = {name for row in given for name in by_name(row or {}, None, "parameters")}
     free = by_name(unknown_inputs or {}, None, "unknown_inputs")
@@ -172,9 +180,7 @@ def _one_model(models: Sequence[Model], several_objectives: bool) -> _Whole:
     )
     _check_names(states, inputs, parameters)
     programs = [_own_program(k, models) for k in range(count)]
-    rated = {
-        x for m in models for x, rate in zip(m.states, m.derivatives, strict=True) if _has(m, rate)
-    }
+    rated = {x for model in models for x in model.states if x not in algebraic_states(model)}
 
     def row_of(k: int, x: AppliedUndef) -> sp.Expr:
         model = models[k]
@@ -182,6 +188,7 @@ def _one_model(models: Sequence[Model], several_objectives: bool) -> _Whole:
             return x.diff(t) if x in rated else x
         return model.equations[model.states.index(x)].xreplace(programs[k])
 
+    nothing = dict.fromkeys(first.invariants, sp.S.Zero)  # which conditions are about
     outputs = dict.fromkeys(name for model in models for name in model.outputs)
     limits = dict.fromkeys(name for model in models for name in model.limits)
     made = Model(
@@ -191,9 +198,12 @@ def _one_model(models: Sequence[Model], several_objectives: bool) -> _Whole:
         parameters=[*parameters, phase],
         equations=[_select(phase, [row_of(k, x) for k in range(count)]) for x in states],
         outputs={
-            name: _where_there(phase, _parts("outputs", name, models, programs)) for name in outputs
+            name: _where_there(phase, _parts("outputs", name, models, programs, nothing.get(name)))
+            for name in outputs
         },
         intermediates=list(_intermediates(models, programs)),
+        invariants=first.invariants,
+        drawing=list(dict.fromkeys(tuple(line) for model in models for line in model.drawing)),
         values={p: v for model in reversed(models) for p, v in model.values.items()},
         positive=list(dict.fromkeys(p for model in models for p in model.positive)),
         limits={
@@ -202,10 +212,6 @@ def _one_model(models: Sequence[Model], several_objectives: bool) -> _Whole:
         },
     )
     return _Whole(made, phase, count)
-
-
-def _has(model: Model, rate: sp.Expr) -> bool:
-    return any(e.has(rate) for e in (*model.equations, *(e for _, e in model.intermediates)))
 
 
 def _check_names(*groups: Sequence[sp.Basic]) -> None:
@@ -223,15 +229,16 @@ def _check_names(*groups: Sequence[sp.Basic]) -> None:
 
 
 def _own_program(k: int, models: Sequence[Model]) -> dict[sp.Basic, sp.Expr]:
-    """Symbols of intermediates of a model that others have for something else, by new ones."""
+    """Symbols of intermediates of a model that earlier ones have, by new ones."""
+    earlier = [model for model in dict.fromkeys(models[:k]) if model is not models[k]]
+    used = {s for model in earlier for s, _ in model.intermediates} if earlier else set()
     taken = {name_of(s) for m in models for s, _ in m.intermediates}
-    others = dict(pair for model in models[:k] for pair in model.intermediates)
-    found: dict[sp.Basic, sp.Expr] = {}
-    for symbol, e in models[k].intermediates:
-        if symbol in others and others[symbol] != e:
-            found[symbol] = sp.Symbol(fresh_name(f"{name_of(symbol)}_{k}", taken), real=True)
-            taken.add(name_of(found[symbol]))
-    return found
+    first = models.index(models[k])
+    return {
+        symbol: sp.Symbol(fresh_name(f"{name_of(symbol)}_{first}", taken), real=True)
+        for symbol, _ in models[k].intermediates
+        if symbol in used and first
+    }
 
 
 def _intermediates(
@@ -313,8 +320,8 @@ def _maps(trials: Phases, count: int) -> list[dict[str, Any]] | None:
 
 
 def _absent(models: Sequence[Model]) -> list[Row]:
-    """States that phases lack are zero at their starts."""
-    states = dict.fromkeys(x for model in models for x in model.states)
+    """States with a rate that phases lack are zero at their starts."""
+    states = dict.fromkeys(x for m in models for x in m.states if x not in algebraic_states(m))
     rows = []
     for x in states:
         lacks = [x not in model.states for model in models]
@@ -330,7 +337,10 @@ def _links(models: Sequence[Model], maps: Sequence[Mapping[str, Any]]) -> list[R
         names = {name_of(x): x for x in after.states}
         for name in by_name(given, list(names), f"the map from phase {k} to {k + 1}"):
             _check_map(before, k, name, given[name])
+        follow = algebraic_states(after)
         for name, x in names.items():
+            if name not in given and x in follow:
+                continue
             if name not in given and x not in before.states:
                 raise ValueError(
                     f"state {name} begins in phase {k + 1}; give its start in maps[{k}], an "

@@ -154,9 +154,10 @@ def variable_bounds(
         sides.append(array)
     low, high = sides
     for number, trial in enumerate(trials):
-        both = layout.rows(low, number), layout.rows(high, number)
-        _narrow(layout, trial, *both)
-        _at_first(every or {}, trial.grid, *both)
+        if trial.bounds or every:
+            both = layout.rows(low, number), layout.rows(high, number)
+            _narrow(layout, trial, *both)
+            _at_first(every or {}, trial.grid, *both)
     check_order(low, high, layout.variable_name)
     fixed = [end.place for end in ends if not end.used]
     for j in (*fixed, *_absent_inputs(layout, absent)):
@@ -175,8 +176,10 @@ def entries_of(layout: Layout, names: Sequence[Iterable[str]]) -> NDArray[np.boo
 
 
 def _absent_inputs(layout: Layout, absent: NDArray[np.bool_] | None) -> Sequence[int]:
+    if absent is None or not absent.any():
+        return []
     inputs = entries_of(layout, [layout.inputs] * len(layout.nodes))
-    return [] if absent is None else np.flatnonzero(absent & inputs).tolist()
+    return np.flatnonzero(absent & inputs).tolist()
 
 
 def _narrow(layout: Layout, trial: Experiment, low: Sequence[Any], high: Sequence[Any]) -> None:

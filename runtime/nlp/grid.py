@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,12 +93,14 @@ def grid_defects(
     z: Array,
     multipliers: Array,
     bounds: tuple[Array, Array],
+    limited: Collection[str] = (),
 ) -> GridDefects:
-    """What the scheme misses at a solution z with multipliers of the constraints; bounds : of z."""
+    """What the scheme misses at a solution z with multipliers of the constraints; bounds : of z.
+    limited : inputs in path conditions, which alone cannot gain anything."""
     gradient, rows = np.zeros(nlp.n_variables), np.zeros(nlp.n_constraints)
     objective, ends, gains = 0.0, [], list[Array]()
     for k, trial in enumerate(trials):
-        whole = _courses(nlp, f, at, trial, k, (z, multipliers, bounds))
+        whole = _courses(nlp, f, at, trial, k, (z, multipliers, bounds), limited)
         d = _in_parts(f.of_trial(k), at, nlp.layout.parameters_of(z, k), whole)
         _add_gradient(nlp, f, gradient, k, d)
         _defect_rows(nlp, k, rows, at)[:] = d.rows
@@ -124,6 +126,7 @@ def _courses(
     trial: Experiment,
     k: int,
     solution: tuple[Array, Array, tuple[Array, Array]],
+    limited: Collection[str],
 ) -> Courses:
     """All intervals of trial k; solution : z, multipliers, and bounds of z."""
     (z, multipliers, bounds), about = solution, f.about
@@ -141,7 +144,7 @@ def _courses(
         fine=_signals(about.signals, trial, at.fine_nodes),
         late=_late(nlp, views, at, z, k),
         delayed=[about.inputs.index(u) for u in layout.delayed],
-        box=_box(about.inputs, [TrialViews(nlp, side, k) for side in bounds], M),
+        box=_box(about.inputs, [TrialViews(nlp, side, k) for side in bounds], M, limited),
         multipliers=_defect_rows(nlp, k, multipliers, at),
     )
 
@@ -180,13 +183,15 @@ def _add_gradient(nlp: NLP, f: PointFunctions, gradient: Array, k: int, d: Defec
         layout.durations(gradient)[k] += d.duration
 
 
-def _box(names: Sequence[str], bounds: Sequence[TrialViews], M: int) -> Array:
+def _box(
+    names: Sequence[str], bounds: Sequence[TrialViews], M: int, limited: Collection[str]
+) -> Array:
     """Bounds of inputs in each interval, the narrowest there, (2, M, .); zeros for those that are
-    held or linear."""
+    held, linear or limited."""
     box, sides = np.zeros((2, M, len(names))), (np.max, np.min)
     for j, name in enumerate(names):
         for side, view, narrowest in zip(box, bounds, sides, strict=True):
-            if view.is_free(name):
+            if view.is_free(name) and name not in limited:
                 side[:, j] = narrowest([terms[0][1] for terms in view.at_stages(name)], axis=0)
     return box
 

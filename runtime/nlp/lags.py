@@ -117,6 +117,12 @@ class TrialLag:
         ends = np.cumsum((self._last - self._first + 1) * m)
         self._begin, self.size = np.append(0, ends[:-1]), int(ends[-1])
 
+    @property
+    def carried(self) -> int:
+        """How many unknowns and rows are between the signal and the delayed input, at most."""
+        reach = self._interval(self._at) - self._first
+        return 2 * int(reach.max(initial=0)) * -(-len(self.entries) // len(self._grid))
+
     def structure(self) -> tuple[Index, Index]:
         """Rows (by number) and columns of the weights."""
         if self._pieces is None or not self.size:
@@ -233,7 +239,8 @@ class Lags:
     """All rows of delayed inputs of a nonlinear program, in the order of `Layout.delayed_entries`.
 
     known : of each trial, values of the known parameters. lobatto : whether the scheme is Lobatto
-    IIIA. `courses` : inputs that are delays; `names` : these, and those that are or have a delay.
+    IIIA. curved : whether the Hessian has curvatures of rows. `courses` : inputs that are delays;
+    `names` : these, and those that are or have a delay.
     """
 
     def __init__(
@@ -243,6 +250,7 @@ class Lags:
         trials: Sequence[Experiment],
         known: Sequence[Mapping[str, float]],
         lobatto: bool,
+        curved: bool,
     ) -> None:
         self.courses = [lag.course for lag in lags if lag.course]
         names = {name for lag in lags for name in (lag.input, lag.course, lag.signal)}
@@ -258,7 +266,7 @@ class Lags:
                 self._parts.append((part, rows))
         self._entries, self._n = layout.delayed_entries, layout.n_variables
         self._put_jacobian()
-        self._put_hessian()
+        self._put_hessian(curved)
 
     def _put_jacobian(self) -> None:
         """Its structure: the delayed inputs themselves, then by part weights and columns."""
@@ -270,10 +278,10 @@ class Lags:
             columns += [places, part.columns.ravel()]
         self.jacobian_structure = np.concatenate(rows), np.concatenate(columns)
 
-    def _put_hessian(self) -> None:
+    def _put_hessian(self, curved: bool) -> None:
         """Its structure in the lower triangle, and which entry each product goes to."""
-        keys = [np.zeros(0, np.intp)]
-        for part, _ in self._parts:
+        self._curved, keys = curved, [np.zeros(0, np.intp)]
+        for part, _ in self._parts if curved else ():
             number, places = part.structure()
             every = part.columns
             keys += [_key(every[:, number], places, self._n).ravel()]
@@ -281,6 +289,11 @@ class Lags:
         every_key = np.concatenate(keys)
         unique, self._entry = np.unique(every_key, return_inverse=True)
         self.hessian_structure = unique // self._n, unique % self._n
+
+    @property
+    def carried(self) -> int:
+        """How many unknowns and rows of delayed inputs are between what they are of and them."""
+        return sum(part.carried for part, _ in self._parts if part.number == 0)
 
     def values(self, z: Array) -> Array:
         """What the delayed inputs are at z by the other entries, (rows,)."""
@@ -334,10 +347,11 @@ class Lags:
         """Writes the values of the Hessian of multipliers . rows."""
         products = np.zeros(len(self._entry))
         begin = 0
-        for part, rows in self._parts:
-            found, K = part.at(z), len(part.columns)
+        for part, rows in self._parts if self._curved else ():
+            K = len(part.columns)
             if not K:
                 continue
+            found = part.at(z)
             factor = -multipliers[rows]
             mixed = products[begin : begin + K * part.size].reshape(K, part.size)
             used = found.position >= 0

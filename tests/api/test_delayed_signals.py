@@ -86,7 +86,7 @@ def test_the_method_of_steps(scheme):
     )
     assert found["x"] == pytest.approx(by_steps(grid), abs=1e-12)
     if scheme != "gauss-4":  # whose nodes are no stages
-        assert found["x(t - 1)"] == pytest.approx(by_steps(grid - 1.0), abs=1e-12)
+        assert found["x(t - 1)"] == pytest.approx(by_steps(grid - 1.0), abs=1e-11)
     assert "x(t - 1)" not in found.trials[0].inputs
 
 
@@ -172,7 +172,7 @@ def of_states():
         lambda: of_parameters("radau-3"),
         lambda: of_parameters("hermite-simpson"),
         lambda: of_parameters(
-            "midpoint", unknown_inputs={u: ks.held()}, unknown={tau: (0.2, 0.6), k: None}
+            "midpoint", unknown_inputs={u: ks.held()}, unknown={k: None}, known={tau: 0.3}
         ),
         of_states,
     ],
@@ -361,3 +361,124 @@ def test_constraints_have_names():
     problem = lagging(known={tau: 0.1})
     last = problem.constraint_name(problem.n_constraints - 1)
     assert last == "value of x(t - tau) at interval 9 (t = 1 s) of trial 0"
+
+
+# -- delays that change, gains that are to be found ------------------------------------------------
+
+
+@pytest.mark.parametrize(("scheme", "order"), [("radau-3", 3), ("hermite-simpson", 4)])
+def test_a_delay_of_the_state(scheme, order):
+    """Feldstein, Neves 1984, SIAM J. Numer. Anal. 21, 844-863: y' = y(y - sqrt 2 + 1)/(2 sqrt t)
+    from y = 1 at t = 1 is sqrt(t), and from t = 2 on t/4 + 1/2 + (1 - 1/sqrt 2) sqrt(t)."""
+    late = ks.delayed(x, t - (x - sp.sqrt(2) + 1), range=(0.2, 2.6))
+    model = ks.Model("feldstein", [x], [], [], [x.diff(t) - late / (2 * sp.sqrt(t))])
+    errors = []
+    for nodes in (25, 49):
+        s = np.linspace(1.0, 4.0, nodes)
+        trial = ks.Experiment(s, history={x: 1.0})
+        found = solved(model, trial, scheme, boundary=[ks.at_start(x) - 1], objective=NOTHING)
+        later = s / 4.0 + 0.5 + (1.0 - np.sqrt(0.5)) * np.sqrt(s)
+        errors.append(np.abs(found["x"] - np.where(s <= 2.0, np.sqrt(s), later)).max())
+    assert np.log2(errors[0] / errors[1]) > order - 0.1
+    assert not found.trials[0].inputs  # the delay is an output, too
+
+
+def response(time, gain, late):
+    """Of x' = -gain x(t - late) + sines, when the start is forgotten: inputs and states."""
+    rates, phases = np.array([0.7, 1.9, 3.1]), np.array([0.3, 1.1, 2.0])
+    push = np.exp(1j * (np.outer(time, rates) + phases))
+    moved = push / (1j * rates + gain * np.exp(-1j * rates * late))
+    return push.imag.sum(axis=1), moved.imag.sum(axis=1)
+
+
+#: A gain, and delays of two subjects.
+TRUE = np.array([1.5, 0.2, 0.33])
+
+
+@pytest.fixture(scope="module")
+def records():
+    """Of two subjects with delays of their own."""
+    time, rng = np.linspace(0.0, 12.0, 241), np.random.default_rng(4)
+    early = np.linspace(-1.0, 12.0, 1041)
+    made = []
+    for name, late in zip("ab", TRUE[1:], strict=True):
+        push, course = response(early, TRUE[0], late)
+        made.append(
+            ks.Experiment(
+                time,
+                inputs={u: ks.Signal(early[::4], push[::4], between="cubic")},
+                measurements={x: np.interp(time, early, course) + 0.01 * rng.standard_normal(241)},
+                std={x: 0.01},
+                labels={"subject": name},
+                history={x: ks.Signal(early, course, between="cubic")},
+            )
+        )
+    return made
+
+
+LOOP = ks.Model("loop", [x], [u], [k, tau], [x.diff(t) + k * ks.delayed(x, tau) - u])
+
+
+@pytest.fixture(scope="module")
+def fitted(records):
+    unknown = {k: (0.0, 5.0), tau: ks.per("subject", ks.log_scale(0.05, 0.8))}
+    problem = ks.Collocation(LOOP, records, unknown)
+    return problem, problem.solve(guess={k: 1.0, tau: 0.1})
+
+
+def test_delays_per_subject(fitted):
+    found = fitted[1]
+    assert found.success
+    assert "time-structured" in found.linear_solver
+    for name, true in zip(("k", "tau[a]", "tau[b]"), TRUE, strict=True):
+        row = found.parameters.table[name]
+        assert abs(row.value - true) < 3.0 * row.standard_error < 0.02
+
+
+def from_one(time, gain, late):
+    """x' = -gain x(t - late) from x = 1 at t = 0, with nothing before."""
+    powers = np.arange(60)
+    passed = np.maximum(time[:, None] - powers * late, 0.0)
+    terms = np.cumsum(np.log(np.maximum(powers, 1.0)))
+    sizes = passed**powers * gain**powers / np.exp(terms)
+    return (np.where(time[:, None] >= powers * late, sizes, 0.0) * (-1.0) ** powers).sum(axis=1)
+
+
+def test_standard_errors_are_those_of_the_linearised_response(fitted, records):
+    """By the derivatives of the closed form, with the starts, which are estimated, too."""
+    table, h = fitted[1].parameters.table, 1e-5
+
+    def moved(values):
+        pairs = zip(records, values[1:], strict=True)
+        return np.concatenate([response(r.grid, values[0], late)[1] for r, late in pairs])
+
+    slopes = [(moved(TRUE + h * e) - moved(TRUE - h * e)) / (2.0 * h) for e in np.eye(3)]
+    starts = [from_one(r.grid, TRUE[0], late) for r, late in zip(records, TRUE[1:], strict=True)]
+    rows = [*slopes, np.append(starts[0], 0.0 * starts[1]), np.append(0.0 * starts[0], starts[1])]
+    expected = 0.01 * np.sqrt(np.diag(np.linalg.inv(np.array(rows) @ np.array(rows).T)))
+    errors = [table[name].standard_error for name in ("k", "tau[a]", "tau[b]")]
+    assert errors == pytest.approx(expected[:3], rel=0.03)
+
+
+def test_other_ways_to_the_same(fitted, tmp_path):
+    problem, found = fitted
+    values = found.parameters
+    for more in ({"hessian": "gauss-newton"}, {"linear_solver": "mumps"}, {"driver": "cyipopt"}):
+        other = problem.solve(guess={k: 1.0, tau: 0.1}, **more)
+        assert other.success
+        assert other.parameters == pytest.approx(dict(values), rel=1e-6)
+    assert problem.solve(guess=found).iterations <= 2
+    found.save(tmp_path / "fit.nc")
+    loaded = ks.Solution.load(tmp_path / "fit.nc")
+    assert loaded.trials[1]["x(t - tau)"] == pytest.approx(
+        found.trials[1]["x(t - tau)"], nan_ok=True
+    )
+    finer = problem.refined(found, 1e-5)
+    assert finer.solve().parameters == pytest.approx(dict(values), rel=1e-3)
+
+
+def test_a_profile_of_a_delay(fitted):
+    found = fitted[1]
+    profile, row = found.profile("tau[a]"), found.parameters.table["tau[a]"]
+    assert profile.low == pytest.approx(row.low, abs=0.1 * row.standard_error)
+    assert profile.high == pytest.approx(row.high, abs=0.1 * row.standard_error)

@@ -141,6 +141,41 @@ def test_objectives_and_conditions_of_phases():
     assert np.isnan(solution.trials[1]["u"]).all() and np.isnan(solution["w"]).all()
 
 
+def test_models_with_constraints_and_intermediates():
+    """A bob on a rod swings down from the side, is let go at the bottom, and falls: with Cartesian
+    coordinates, the force of the rod an algebraic state that the fall lacks. Symbols of
+    intermediates may stand for something else in each model."""
+    y, w, pull = ks.dynamicsymbols("y w pull")
+    s = sp.Symbol("s")
+    moving = [x.diff(ks.t) - v, y.diff(ks.t) - w]
+    rod = ks.Model(
+        "rod",
+        [x, y, v, w, pull],
+        [],
+        [],
+        [*moving, v.diff(ks.t) + pull * x, w.diff(ks.t) + s, x**2 + y**2 - 1],
+        intermediates=[(s, pull * y + 9.81)],
+    )
+    free = [*moving, v.diff(ks.t), w.diff(ks.t) + s]
+    flight = ks.Model("flight", [x, y, v, w], [], [], free, intermediates=[(s, sp.Float(9.81))])
+    way = ks.Phases(
+        [phase(31, (0.3, 1.0)), phase(7, (0.05, 2.0))],
+        start=[ks.at_start(x) - 1, ks.at_start(w)],
+        joints=[[ks.at_end(x)]],
+        end=[ks.at_end(y) + 2],
+    )
+    problem = ks.Collocation([rod, flight], way, objective=ks.Integral(0), scheme="radau-5")
+    share = np.linspace(0, 1, 31) * np.pi / 2
+    guess = {x: [np.cos(share), np.zeros(7)], y: [-np.sin(share), np.full(7, -1.5)]}
+    solution = problem.solve({**guess, pull: 9.0, v: -3.0, "duration": [0.6, 0.4]})
+    assert solution.success
+    swing, fall = solution.trials
+    np.testing.assert_allclose(swing["pull"][-1], 3 * 9.81, rtol=1e-4)
+    np.testing.assert_allclose(fall["v"], -np.sqrt(2 * 9.81), rtol=1e-4)
+    np.testing.assert_allclose(fall.time[-1], np.sqrt(2 / 9.81), rtol=1e-4)
+    assert np.isnan(fall["pull"]).all() and not np.isnan(swing["pull"]).any()
+
+
 def test_phases_of_one_model_continue():
     """Without links the states of phases of one model continue; a map resets one."""
     start, end = REST
@@ -152,6 +187,93 @@ def test_phases_of_one_model_continue():
     bounced = back.solve({"duration": 1.0, x: 0.3})
     before, after = bounced.trials
     np.testing.assert_allclose(after["v"][0], -0.5 * before["v"][-1], atol=1e-9)
+
+
+@pytest.mark.study
+def test_launch_of_a_satellite():
+    """Four phases of a Delta III, nine boosters burning six and three at a time, two stages: the
+    most mass in a transfer orbit, 7529.712 kg at 924.139 s (Rao et al. 2010, Algorithm 902, ACM
+    Transactions on Mathematical Software 37, 22, example "launch"). Units: radius of the Earth,
+    speed of a circular orbit there, mass at launch."""
+    mu, radius, spin, mass = 3.986012e14, 6378145.0, 7.29211585e-5, 301454.0
+    speed = np.sqrt(mu / radius)
+    second_, weight = radius / speed, mass * speed**2 / radius
+    r, w, push = (sp.Matrix(ks.dynamicsymbols(f"{n}:3")) for n in ("r_", "w_", "push_"))
+    T, flow, thin = sp.symbols("T flow thin")
+    far, turn = sp.sqrt(r.dot(r)), spin * second_
+    wind = w - sp.Matrix([-turn * r[1], turn * r[0], 0])
+    thick = 0.5 * (0.5 * 4 * np.pi) * 1.225 * radius / mass
+    drag = -thick * sp.exp((1 - far) * thin) * sp.sqrt(wind.dot(wind)) * wind
+    rates = [*w, *((T * push + drag) / m - r / far**3), -flow]
+    motion = [x.diff(ks.t) - rate for x, rate in zip([*r, *w, m], rates, strict=True)]
+    models = [
+        ks.Model(
+            "launcher",
+            [*r, *w, m],
+            [*push],
+            [T, flow, thin],
+            motion,
+            values={
+                T: (boosters * 628500.0 + force) / weight,
+                flow: (boosters * 17010 / 75.2 + lost) / mass * second_,
+                thin: radius / 7200.0,
+            },
+        )
+        for boosters, force, lost in (
+            (6, 1083100.0, 95550 / 261),
+            (3, 1083100.0, 95550 / 261),
+            (0, 1083100.0, 95550 / 261),
+            (0, 110094.0, 16820 / 700),
+        )
+    ]
+    size, shape = 24361140.0 / radius, 0.7308
+    tilt, node, argument = np.deg2rad([28.5, 269.8, 130.5])
+    normal = [np.sin(tilt) * np.sin(node), -np.sin(tilt) * np.cos(node), np.cos(tilt)]
+    cos, sin = np.cos(argument), np.sin(argument)
+    nearest = [  # the way to the perigee
+        cos * np.cos(node) - sin * np.sin(node) * np.cos(tilt),
+        cos * np.sin(node) + sin * np.cos(node) * np.cos(tilt),
+        sin * np.sin(tilt),
+    ]
+    spun = r.cross(w)
+    bent = w.cross(spun) - r / far
+    orbit = [spun[k] - np.sqrt(size * (1 - shape**2)) * normal[k] for k in range(3)]
+    orbit += [bent[k] - shape * nearest[k] for k in (0, 2)]
+    begin = [np.cos(tilt), 0.0, np.sin(tilt), 0.0, turn * np.cos(tilt), 0.0, 1.0]
+    lengths, nodes = np.array([75.2, 75.2, 110.6]) / second_, [21, 21, 21, 41]
+    last = phase(nodes[-1], (300 / second_, 700 / second_))
+    way = ks.Phases(
+        [*(phase(n, (T, T)) for n, T in zip(nodes, lengths, strict=False)), last],
+        maps=[{m: m - shell / mass} for shell in (13680, 6840, 8830)],
+        start=[ks.at_start(x) - value for x, value in zip([*r, *w, m], begin, strict=True)],
+        end=[ks.at_end(e) for e in orbit],
+    )
+    problem = ks.Collocation(
+        models,
+        way,
+        objective=[ks.Integral(0)] * 3 + [ks.Terminal(-m)],
+        unknown_inputs=dict.fromkeys(push, (-1.1, 1.1)),
+        path=[push.dot(push) - 1],
+        bounds={m: (1e-3, 1), **dict.fromkeys([*r, *w], (-10, 10))},
+        scheme="radau-5",
+    )
+    top = size * (1 - shape)
+    there = [*(top * np.array(nearest)), *np.sqrt((1 + shape) / top) * np.cross(normal, nearest)]
+    guess = {
+        x: [np.full(n, (begin, there)[k > 1][j]) for k, n in enumerate(nodes)]
+        for j, x in enumerate([*r, *w])
+    }
+    guess |= {
+        push[j]: [np.full(n, float(j == (k > 1))) for k, n in enumerate(nodes)] for j in (0, 1)
+    }
+    spent = [(301454, 171863), (158184, 79623), (72783, 32294), (23464, 6644)]
+    guess[m] = [np.linspace(*pair, n) / mass for pair, n in zip(spent, nodes, strict=True)]
+    solution = problem.solve({**guess, "duration": [*lengths, 680 / second_]})
+    assert solution.success
+    np.testing.assert_allclose(-solution.objective * mass, 7529.712412, rtol=1e-6)
+    total = sum(trial.time[-1] for trial in solution.trials) * second_
+    np.testing.assert_allclose(total, 924.139, rtol=2e-6)
+    assert solution.grid_error().largest < 1e-6
 
 
 @pytest.mark.parametrize(

@@ -81,15 +81,19 @@ def test_known_times_need_no_node():
 
 
 def test_unknown_durations():
-    """As fast as possible over 1 m with |u| <= 1, in 2 s: at sqrt(1/2) a quarter is done."""
+    """As fast as possible over 1 m with |u| <= 1, in 2 s: at sqrt(1/2) s a quarter is done. If it
+    may be done no earlier than at 2.5 s, it first goes back, for a run-up."""
     trial = ks.Experiment(nodes=31, duration=(0.5, 9.0))
     given = {"objective": ks.Terminal(ks.t), "unknown_inputs": {u: (-1, 1)}}
     path = [ks.at(tau, x - 0.25)]
     solution = posed(path, {tau: (0.1, None)}, trial, scheme="radau-3", **given).solve()
     np.testing.assert_allclose(solution.time[-1], 2.0, rtol=1e-6)
     np.testing.assert_allclose(solution.parameters["tau"], np.sqrt(0.5), rtol=1e-5)
-    late = posed([ks.at(tau, x - 1)], {tau: (0.5, None)}, trial, scheme="radau-3", **given).solve()
-    np.testing.assert_allclose(late.parameters["tau"], 2.0, rtol=1e-5)  # no later than the end
+    late = posed(path, {tau: (2.5, None)}, trial, scheme="radau-3", **given).solve()
+    back = brentq(lambda d: 2 * np.sqrt(d) + np.sqrt(2 * d + 0.5) - 2.5, 0, 1)
+    v0 = np.sqrt(2 * back + 0.5)
+    exact = 2.5 + 2 * np.sqrt(0.75 + v0**2 / 2) - v0
+    np.testing.assert_allclose(late.time[-1], exact, rtol=1e-3)
 
 
 def test_times_of_each_trial_and_derivatives():
@@ -151,6 +155,7 @@ def test_standard_errors_of_times():
         (lambda: posed([ks.at(tau, x)], {}, known={tau: 1.5}), "1.5 s, but trial 0 is from 0"),
         (lambda: posed([], {}, boundary=[ks.at(tau, x)]), "belongs in path"),
         (lambda: posed([ks.at(2 * tau, x)], {tau: (0, 1)}), "the time of ks.at"),
+        (lambda: posed([ks.at(tau, ks.delayed(x, 0.1))], {tau: (0, 1)}), "has a delayed value"),
         (lambda: posed([ks.at(tau, sp.Symbol("w"))], {tau: (0, 1)}), "w"),
     ],
 )

@@ -30,6 +30,7 @@ SMALL = {
     "muscle_fit": 201,
     "walker": 401,
     "walker_step": 11,
+    "knee_curve": 81,
 }
 
 
