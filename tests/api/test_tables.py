@@ -293,7 +293,7 @@ def test_a_curve_that_is_found(trial):
 
 def test_inputs_beyond_a_table_are_named():
     """An input or a time that is known before, where the table says nothing."""
-    force = ks.table(F, [-1.0, 0.0, 1.0], [1.0, 0.0, 2.0], "linear", "nan", "motor")
+    force = ks.table(F, [-1.0, 0.0, 1.0], [1.0, 0.0, 2.0], "pchip", "nan", "motor")
     clock = ks.table(ks.t, [0.0, 1.0], [1.0, 0.0], "linear", "nan", "clock")
     model = ks.Model("driven", [q], [F], [k], [q.diff(ks.t) + k * q - force])
     late = ks.Model("late", [q], [], [k], [q.diff(ks.t) + k * q - clock])
