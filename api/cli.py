@@ -10,9 +10,11 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 
 from kinesym import examples, models
 from kinesym.doctor import diagnosis
+from kinesym.examples import gallery
 from kinesym.runtime.library.cache import CacheError, cache_folder, clear, summary
 
 
@@ -53,20 +55,29 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def example_names() -> list[str]:
-    """Names of the examples."""
-    return sorted(module.name for module in pkgutil.iter_modules(examples.__path__))
+def example_names(folder: ModuleType = examples) -> list[str]:
+    """Names of the examples in a folder, without those in folders within."""
+    return sorted(m.name for m in pkgutil.iter_modules(folder.__path__) if not m.ispkg)
+
+
+def _examples() -> dict[str, str]:
+    """Modules of all examples, by name."""
+    return {
+        name: f"{folder.__name__}.{name}"
+        for folder in (examples, gallery)
+        for name in example_names(folder)
+    }
 
 
 def _list(options: argparse.Namespace) -> int:
-    width = max(map(len, (*models.__all__, *example_names())))
+    found = _examples()
+    width = max(map(len, (*models.__all__, *found)))
     print("models (kinesym.models)")
     for name in models.__all__:
         print(f"  {name:<{width}} {_first_line(getattr(models, name).__doc__)}")
     print("examples (kinesym run NAME)")
-    for name in example_names():
-        module = importlib.import_module(f"kinesym.examples.{name}")
-        print(f"  {name:<{width}} {_first_line(module.__doc__)}")
+    for name, path in found.items():
+        print(f"  {name:<{width}} {_first_line(importlib.import_module(path).__doc__)}")
     return 0
 
 
@@ -80,14 +91,15 @@ def _refused(words: str, status: int = 2) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.example not in example_names():
-        there = ", ".join(example_names())
+    found = _examples()
+    if options.example not in found:
+        there = ", ".join(found)
         return _refused(f"there is no example {options.example}; there are {there}")
     if options.nodes is not None and options.nodes < 2:
         return _refused(f"--nodes must be at least 2, got {options.nodes}")
     os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files
     options.out.mkdir(parents=True, exist_ok=True)
-    module = importlib.import_module(f"kinesym.examples.{options.example}")
+    module = importlib.import_module(found[options.example])
     for path in module.main(options.out, options.nodes):
         print(f"wrote {path}")
     return 0

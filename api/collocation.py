@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -39,7 +38,7 @@ from kinesym.runtime.results.noise import (
     scale_of,
     settled,
 )
-from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.signals.experiment import Experiment
@@ -67,7 +66,8 @@ class Collocation(Integrated):
 
     Parameters
     ----------
-    system : a `Model`, or a `Hybrid` whose phases are named in `trials`.
+    system : a `Model`, a list of models for `Phases`, or a `Hybrid` whose phases are named in
+        `trials`.
     trials : an `Experiment`, several that share the unknown parameters, or `Phases` of one motion.
     unknown : parameters to be found, with bounds (low, high); None for free; a value per subject or
         trial, a prior, or a logarithmic scale by `per`, `per_trial`, `normal`, `lognormal`,
@@ -83,8 +83,8 @@ class Collocation(Integrated):
         None, (N,) with straight lines between the nodes, a `Signal` or a function of times (n,);
         those of one trial stand in `Experiment(bounds=...)`.
     boundary : conditions on `at_start(...)` and `at_end(...)` of every trial; path : conditions at
-        every node and stage. Each is an expression that is to be zero, (expression, low, high), or
-        one equation or inequality: sp.Eq(at_end(x), 1), v <= 2.
+        every node and stage, or `at` a time. Each is an expression that is to be zero, (expression,
+        low, high), or one equation or inequality: sp.Eq(at_end(x), 1), v <= 2.
     unknown_inputs : inputs to be found, with bounds (low, high) or None; they have a value at each
         stage, unless they are `held` or `linear` between nodes, as those are that are measured, or
         `continuous`.
@@ -154,6 +154,8 @@ class Collocation(Integrated):
         guess = self._start if guess is None else guess
         z = self.pack(guess)
         solution = self._fitted(z, guess, chosen, progress)
+        if solution.status in _LOST[:2]:
+            solution = self._from_zero(solution, z, guess, chosen, progress)
         if solution.status in _LOST and (names := self._without_guess(guess)):
             words = f"no guess was given of {listed(names)}, which began at zero or on lines"
             words += f" between conditions: solve(guess={{{names[0]!r}: np.linspace(from, to, nodes"
@@ -163,6 +165,25 @@ class Collocation(Integrated):
             return solution
         return self._until(solution, tolerance_grid, most_nodes, chosen, progress)
 
+    def _from_zero(
+        self,
+        lost: Solution,
+        z: Array,
+        guess: Any,
+        chosen: SolverOptions,
+        progress: bool | None,
+    ) -> Solution:
+        """Another solution where lines between the conditions, of which z was made, lead to none:
+        of what is made up, from zero."""
+        zero = self._packed(guess, ())
+        if np.array_equal(zero, z):
+            return lost
+        other = after(lost, self._fitted(zero, guess, chosen, progress))
+        words = (
+            "from straight lines between the conditions no solution was found, from zero one was"
+        )
+        return replace(other, notes=[*other.notes, words]) if other.success else lost
+
     def _solved(
         self,
         z: Array,
@@ -171,7 +192,7 @@ class Collocation(Integrated):
         progress: bool | None,
     ) -> tuple[Collocation, Solution, Workspace | None]:
         """One solution from a free vector, and what its solver has left; and this problem, with
-        samples placed where they lie with delays that were found."""
+        samples and conditions placed where they lie with delays and times that were found."""
         self._placed_at(z)._check_finite(z)
 
         def solved(
@@ -340,7 +361,7 @@ class Collocation(Integrated):
         return made
 
     def _check_refinable(self) -> None:
-        between = {*self.layout.held, *self._about.linear} - {*self._every}
+        between = {*self.layout.held, *self._about.linear} - self._asked.followed
         tied = [u for u in self.layout.inputs if u in between]
         if self.symbolic.objective.least_squares and tied:
             raise ValueError(
@@ -401,7 +422,7 @@ class Collocation(Integrated):
 
     def _without(self, more: Open, solution: Solution) -> Solution:
         """The solution without what else nothing determines."""
-        hidden = more.hidden | idle(self.layout, self._ends).hidden
+        hidden = more.hidden | idle(self.layout, self._ends).hidden | self._absent
         trials = self._trajectories(solution.free_vector, hidden)
         return replace(solution, trials=trials, notes=[*solution.notes, *more.notes])
 
@@ -422,7 +443,7 @@ class Collocation(Integrated):
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
         multipliers, lower, upper = found.multipliers
         shown = idle(self.layout, self._ends)
-        trials = self._trajectories(found.z, shown.hidden)
+        trials = self._trajectories(found.z, shown.hidden | self._absent)
         return Solution(
             success=found.status.success,
             message=message,
@@ -452,7 +473,7 @@ class Collocation(Integrated):
                 "arrays": self.layout.arrays,
                 "held": sorted(self.layout.held),
                 "log_scale": sorted(self.symbolic.log_scale),
-                **({"delays": self._delays} if self.symbolic.delays else {}),
+                **({"delays": self._delays} if self._delays else {}),
             },
             log=found.log,
         )
@@ -478,15 +499,3 @@ def scaled(chosen: SolverOptions, factor: float) -> SolverOptions:
     if factor == 1.0:
         return chosen
     return replace(chosen, options={"obj_scaling_factor": factor, **chosen.options})
-
-
-def after(before: Solution, later: Solution) -> Solution:
-    """The later of two solutions, with iterations and seconds of both."""
-    begin = before.iterations
-    moved = [replace(s, number=s.number + begin) for s in later.history if s.number]
-    names = [name for name in later.timings if name not in ("derive", "compile")]
-    spent = {name: later.timings[name] + before.timings.get(name, 0.0) for name in names}
-    spent["total"] -= later.timings["derive"] + later.timings["compile"]
-    made = replace(later, history=[*before.history, *moved], timings={**later.timings, **spent})
-    when = re.sub(r"after \d+ iterations?", f"after {made.iterations} iterations", made.message)
-    return replace(made, message=when)

@@ -69,6 +69,8 @@ class Lowering:
         convert = _CONVERTERS.get(type(e))
         if convert is not None:
             return convert(g, e, *operands)
+        if _formula(e) is not None:
+            return operands[0]
         kind = "symbol" if isinstance(e, (sp.Symbol, sp.core.function.AppliedUndef)) else "term"
         raise UnsupportedExpression(
             f"{kind} {e} ({type(e).__name__}) cannot be turned into C; "
@@ -88,7 +90,17 @@ def _operands(e: sp.Basic) -> tuple[sp.Basic, ...]:
         return e.variables
     if isinstance(e, sp.log) and (terms := _exponentials(e.args[0])):
         return tuple(exponent for _, exponent in terms)
-    return tuple(e.args)
+    formula = _formula(e)
+    return tuple(e.args) if formula is None else (formula,)
+
+
+def _formula(e: sp.Basic) -> sp.Basic | None:
+    """What a function without a converter is short for, as the curves of muscles in
+    `sympy.physics.biomechanics` are; None for others."""
+    if type(e) in _CONVERTERS or not isinstance(e, sp.Function):
+        return None
+    formula = e.doit(deep=False)
+    return None if formula == e else formula
 
 
 def _exponentials(e: sp.Expr) -> list[tuple[float, sp.Expr]]:

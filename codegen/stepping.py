@@ -30,7 +30,8 @@ def stepper(model: Model, scheme: CollocationScheme | None, varying: bool) -> Pr
     Raises `ValueError` if the method is explicit (no scheme) and x' cannot be solved for.
     """
     s = model_symbols(model, varying)
-    kernels, pattern = [*_rhs(model, s, required=scheme is None), *_outputs(model, s)], Sparse()
+    kernels = [*_rhs(model, s, required=scheme is None), *_outputs(model, s), *_delays(model, s)]
+    pattern = Sparse()
     if scheme is not None:
         made, pattern = _equations(model, s)
         kernels.extend(made)
@@ -153,6 +154,15 @@ def _outputs(model: Model, s: ModelSymbols) -> list[Kernel]:
     values = tuple(map(s.lower, (*model.outputs.values(), *model.moving_limits.values())))
     arguments = (s.xdot, *s.arguments)
     return [Kernel("outputs", s.graph, arguments, values, labels, "y = g(x', x, u, p, t)")]
+
+
+def _delays(model: Model, s: ModelSymbols) -> list[Kernel]:
+    """How late delayed inputs are [s]."""
+    if not model.delays:
+        return []
+    labels = tuple(delay.name for delay in model.delays)
+    values = tuple(s.lower(delay.tau) for delay in model.delays)
+    return [Kernel("delays", s.graph, s.arguments, values, labels, "tau of x(t - tau)")]
 
 
 def _equations(model: Model, s: ModelSymbols) -> tuple[list[Kernel], Sparse]:

@@ -28,7 +28,7 @@ class _Point:
 
     def __init__(self, hybrid: Hybrid) -> None:
         self.hybrid, self.model = hybrid, hybrid.model
-        inputs = (*hybrid.given, *hybrid.modes, *hybrid.forces)
+        inputs = (*hybrid.signals, *hybrid.modes, *hybrid.forces)
         s = self.symbols = model_symbols(self.model, inputs=inputs, tables=hybrid.tables)
         self.graph, self.xdot = s.graph, s.nodes(s.xdot)
         try:
@@ -218,7 +218,7 @@ def _description(hybrid: Hybrid) -> dict[str, object]:
     tangential = [c.name for c in hybrid.tangential]
     return {
         **describe_model(model),
-        "inputs": list(hybrid.given),
+        "inputs": list(hybrid.signals),
         "modes": dict(hybrid.modes),
         "events": [
             {

@@ -15,6 +15,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_choice, count, listed, mapping, positive, shown
 from kinesym.symbolic.declared import Declared, atoms_of, check_atoms, check_signal
+from kinesym.symbolic.delayed import delayed
 from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
 from kinesym.symbolic.index import Index, index_of
@@ -284,6 +285,16 @@ class Model(Declared):
         least = STABILISATIONS.index(stabilisation) * 2  # what multipliers need
         wanted = max(least, 1) if index is None else count(index, f"{where}the index", least=least)
         return reduced(self, stabilisation, wanted, positive(rate, f"{where}the rate"))
+
+    def undelayed(self, expressions: Sequence[sp.Expr]) -> tuple[Model, list[sp.Expr]]:
+        """Expressions with inputs in place of delays, and the model that has these inputs, too."""
+        if not any(e.has(delayed) for e in expressions):
+            return self, list(expressions)
+        reduction = self.reduction()
+        found = [reduction("a condition or objective", e) for e in expressions]
+        late = reduction.delays(found)
+        inputs = (*self.given, *(delay.symbol for delay in late))
+        return replace(self, inputs=inputs, delays=late, intermediates=reduction.program), found
 
     def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:
         """A model with symbols exchanged, e.g. an input by a feedback law.

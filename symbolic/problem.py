@@ -45,6 +45,8 @@ class Problem:
         then continue from trial to trial, through impacts.
     steps : inputs with values at nodes, each with an expression of held inputs: its rate from node
         to node less that is bounded in each interval.
+    moments : held inputs, each with an expression and a time [s] that is a parameter: the input
+        rises by the value of the expression at that time in the interval that has it.
 
     Equal problems, of one and the same model, have equal programs. Raises `ValueError` naming what
     does not fit.
@@ -71,6 +73,7 @@ class Problem:
     slots: Mapping[str, int] = field(default_factory=dict, hash=False)
     delays: Mapping[str, sp.Symbol] = field(default_factory=dict, hash=False)
     steps: Sequence[tuple[AppliedUndef, sp.Expr]] = ()
+    moments: Sequence[tuple[AppliedUndef, sp.Expr, sp.Symbol]] = ()
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -81,6 +84,8 @@ class Problem:
         terms = {"integrand": self.objective.integrand, "terminal cost": self.objective.terminal}
         for number, condition in enumerate(self.path):
             terms[f"path condition {number}"] = condition
+        for _, condition, time in self.moments:
+            terms[f"the condition at {time}"] = condition
         for what, expression in terms.items():
             if expression.atoms(at_start, at_end, integral):
                 raise ValueError(

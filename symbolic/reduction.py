@@ -58,6 +58,14 @@ def reduced(model: Model, stabilisation: str, index: int, rate: float) -> Model:
     return new
 
 
+def integrals_of(model: Model) -> dict[str, str]:
+    """The states of a model of index 0 that are integrals of what was an algebraic state, and the
+    names of these, which are outputs: only their rates count, so they may start anywhere."""
+    rates = {e: name for name, e in model.outputs.items() if isinstance(e, sp.Derivative)}
+    pairs = [(name_of(x), rates.get(sp.Derivative(x, t), "")) for x in model.states]
+    return {x: y for x, y in pairs if y and x.startswith(f"{y}_integral")}
+
+
 def _with_decay(model: Model, form: Differentiated, rate: float) -> Model:
     """(d/dt + a)^s of each constraint in its place (Baumgarte 1972, Comput. Methods Appl. Mech.
     Eng. 1, 1-16): after a disturbance they decay as t^(s-1) exp(-a t)."""

@@ -14,6 +14,7 @@ from kinesym.codegen.derive import Sparse, jacobian
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.interpret import evaluate_nodes
 from kinesym.codegen.lower import Lowering
+from kinesym.internal.delayed_run import start_signals
 from kinesym.internal.simulation_arguments import Input, SimulationArguments
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.signal import Signal
@@ -123,7 +124,8 @@ def consistent_initial(
     for name, number in (*given.initial.items(), *given.parameters.items()):
         point[name] = np.array(np.broadcast_to(number, members), dtype=float)
     point[_TIME] = np.full(members, given.time[0])
-    for name, value in given.inputs.items():
+    late = start_signals(model, given) if model.delays else {}
+    for name, value in (*given.inputs.items(), *late.items()):
         point[name] = _input(value, given.time, 0, members)
     for rate in equations.input_rates:
         order = int(rate.derivative_count)

@@ -109,10 +109,15 @@ class Step(NamedTuple):
     expression: sp.Expr
     limits: Steps
 
+    @property
+    def name(self) -> str:
+        """Of the input."""
+        return name_of(self.u)
+
 
 class Controls(NamedTuple):
     """Arguments of a problem in which all that is asked of inputs stands in the model, its
-    conditions, and steps."""
+    conditions, and steps. parts : names of inputs that are parts of what is asked for."""
 
     system: Any
     unknown_inputs: Mapping[Any, Any]
@@ -120,6 +125,7 @@ class Controls(NamedTuple):
     objective: Objective | None
     path: Sequence[Any]
     steps: Sequence[Step]
+    parts: frozenset[str] = frozenset()
 
 
 def controls(
@@ -161,7 +167,8 @@ def controls(
     larger = system.extended(inputs=list(parts.made))
     objective = Objective(integrand, objective.terminal, objective.least_squares, objective.loss)
     every = [*path, *more] if isinstance(path, (list, tuple)) else path
-    return Controls(larger, {**free, **parts.made}, bounds, objective, every, steps)
+    names = frozenset(map(name_of, parts.made))
+    return Controls(larger, {**free, **parts.made}, bounds, objective, every, steps, names)
 
 
 def _with_rates(
@@ -271,14 +278,15 @@ class _Parts:
 
 def check_pieces(steps: Iterable[Step], trials: Sequence[Experiment]) -> None:
     """Raise `ValueError` for an input that is to be constant until where there is no node."""
-    for u, _, limits in steps:
+    for step in steps:
+        limits = step.limits
         for k, trial in enumerate(trials):
             times = pieces(trial.grid, limits.every)
             missing = times[~nodes_at(times, trial.grid)] if limits.every else times[:0]
             if len(missing):
                 unit = " of the duration" if trial.duration else " s"
                 raise ValueError(
-                    f"input {name_of(u)} is held for {limits.every:g}{unit} each, but trial {k} "
+                    f"input {step.name} is held for {limits.every:g}{unit} each, but trial {k} "
                     f"has no node at {missing[0]:g}{unit}; add that time to the grid"
                 )
 

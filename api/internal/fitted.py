@@ -119,7 +119,7 @@ class Fitted(Discretised):
     def _ipopt(self, nlp: NLP) -> IpoptProblem:
         """The nonlinear program for IPOPT."""
         return IpoptProblem(
-            nlp.plans,
+            nlp.callbacks,
             (nlp.jacobian_structure, nlp.hessian_structure),
             self.variable_bounds,
             self.constraint_bounds,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.codegen.stepping import stepper as stepper_program
+from kinesym.internal.delayed_run import delayed_march
 from kinesym.internal.diagnose import explain_step
 from kinesym.internal.pipeline import realise
 from kinesym.internal.simulation_arguments import Input, SimulationArguments
@@ -71,6 +72,11 @@ class _Done:
         program = stepper_program(self.model, SCHEMES.get(self.method), about.varying)
         return node, failure(raw, member, explain_step(program, raw, member))
 
+    @property
+    def names(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Of inputs that are given, and of those that are delays."""
+        return self.model.given_names, [delay.name for delay in self.model.delays]
+
     def samples(self, k: int) -> Array:
         """Input k at the nodes, (1 or M, N)."""
         rows, kind = self.raw.ivp.inputs[k]
@@ -97,8 +103,12 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
         tolerances=given.steps.tolerances,
         threads=given.threads,
     )
-    raw = march(stepper, ivp, given.progress)
-    single = len(grid) == 2 and ivp.substeps == 1 and not stepper.adaptive
+    if model.delays:
+        raw = delayed_march(model, given, stepper, ivp)
+        nodes = np.searchsorted(raw.ivp.time, given.time)
+    else:
+        raw = march(stepper, ivp, given.progress)
+    single = len(raw.ivp.time) == 2 and ivp.substeps == 1 and not stepper.adaptive
     if single and raw.reached.min() == 2:
         words = too_long(raw)
         if words:
@@ -136,8 +146,10 @@ def lost_roots(
     varying = any(v.ndim for v in given.parameters.values())
     stepper = compiled_stepper(model, given.steps.method, varying, given.members is None)
     found = list[Lost]()
+    late = {delay.name: run.outputs[delay.name] for delay in model.delays}
+    every = {**run.inputs, **late}
     for k in range(given.members or 1):
-        states, inputs = (_member(group, k, len(run.time)) for group in (run.states, run.inputs))
+        states, inputs = (_member(group, k, len(run.time)) for group in (run.states, every))
         parameters = _member(run.parameters, k, 1)[:, 0]
         end = int(np.isfinite(states).all(axis=0).sum())
         known = (run.time[:end], states[:, :end], inputs[:, :end], parameters)
@@ -215,11 +227,13 @@ def _trajectory(done: _Done) -> Trajectory:
     end = int(np.searchsorted(done.nodes, raw.reached[0]))
     whole = len(done.nodes) == len(ivp.time)
     nodes = slice(end) if whole else done.nodes[:end]
+    given, late = done.names
+    rows = [done.samples(k)[0, :end] for k in range(len(about.inputs))]
     return Trajectory(
         time=ivp.time[nodes],
         states=_named(about.states, raw.states[:, 0, nodes]),
-        inputs=_named(about.inputs, [done.samples(k)[0, :end] for k in range(len(about.inputs))]),
-        outputs=_named(about.outputs, raw.values[:, 0, nodes]),
+        inputs=_named(given, rows[: len(given)]),
+        outputs=_named((*about.outputs, *late), [*raw.values[:, 0, nodes], *rows[len(given) :]]),
         parameters=dict(zip(about.parameters, map(float, ivp.parameters[0]), strict=False)),
         model=about.model,
         message=message,
@@ -237,17 +251,17 @@ def _ensemble(done: _Done) -> Ensemble:
         node, message = done.ended(k, len(failures) < _EXPLAINED)
         failures.append(Failure(k, float(ivp.time[node]), message))
     warn_of_members(about.model, members, failures, bool(grown.any()), stacklevel=5)
-    inputs = [
-        np.broadcast_to(done.samples(k), (members, len(nodes))) for k in range(len(ivp.inputs))
-    ]
+    given, late = done.names
+    rows = [np.broadcast_to(done.samples(k), (members, len(nodes))) for k in range(len(ivp.inputs))]
+    values = raw.values if len(nodes) == N else raw.values[:, :, nodes]
     numbers = ivp.parameters[:, : len(about.parameters)]
     columns = np.broadcast_to(numbers, (members, len(about.parameters))).T
     whole = len(nodes) == N
     return Ensemble(
         time=ivp.time[nodes],
         states=_named(about.states, raw.states if whole else raw.states[:, :, nodes]),
-        inputs=_named(about.inputs, inputs),
-        outputs=_named(about.outputs, raw.values if whole else raw.values[:, :, nodes]),
+        inputs=_named(given, rows[: len(given)]),
+        outputs=_named(about.outputs, values) | _named(late, rows[len(given) :]),
         parameters=_named(about.parameters, columns),
         model=about.model,
         failures=tuple(failures),

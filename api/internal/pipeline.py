@@ -21,6 +21,7 @@ from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import build
 from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
 from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
+from kinesym.runtime.nlp.lags import Lag, Lags
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP, TrialData
 from kinesym.runtime.signals.experiment import Experiment
@@ -45,15 +46,20 @@ def make_nlp(
     known: Sequence[Mapping[str, float]],
     threads: int,
     priors: Mapping[str, tuple[float, float]] | None = None,
+    lags: Sequence[Lag] = (),
+    curved: bool = True,
 ) -> NLP:
     """Objective and constraints of the trials as functions of all trajectories.
 
     known : of each trial, values of the known parameters. Each trial is linked to the next, the
     last to the first. priors : means and standard deviations of parameters, see `prior_data`.
+    lags : of delayed inputs. curved : whether the Hessian knows curvatures of constraints.
     """
     about = built.manifest.of(CollocationManifest)
-    layout = make_layout(about, trials)
-    return NLP(built, layout, _data(built, layout, trials, known, priors), threads)
+    layout = make_layout(about, trials, [lag.input for lag in lags])
+    lobatto = about.stages[0] == 0.0
+    rows = Lags(layout, lags, trials, known, lobatto, curved) if lags else None
+    return NLP(built, layout, _data(built, layout, trials, known, priors), threads, rows)
 
 
 def with_data(

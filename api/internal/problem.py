@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -74,6 +76,34 @@ def check_index(model: Model, most: int, what: str) -> None:
     )
 
 
+@lru_cache(maxsize=32)
+def lowered(model: Model, most: int, index: int) -> Model:
+    """The model if a method for models of indices up to `most` treats it, else one of this index
+    with the same motion, see `Model.reduced_index`. Multipliers stay unknowns: the equations are as
+    sparse as they were, and regular wherever the constraints are independent. At index 2 these and
+    their derivatives hold at every node. As it is, too, if rates of inputs would have to be given.
+
+    Raises `ValueError` if the index cannot be reduced."""
+    value = model.index.value
+    if value is None or value <= most:
+        return model
+    found = None
+    if index == 2:
+        with suppress(ValueError):  # there may be no multipliers of Gear, Gupta and Leimkuhler
+            found = model.reduced_index("gear-gupta-leimkuhler")
+    found = found or model.reduced_index(index=min(index, 1))
+    return found if found.inputs == model.inputs else model
+
+
+def lowered_for_method(system: Any, method: str) -> Any:
+    """The system, or if it is a model of an index of 2 or 3 that a method of time stepping does not
+    treat, one of index 0 or 1: constraints are then approached, as exactly as the method is."""
+    if not isinstance(system, Model) or system.index.value == 1:
+        return system
+    most = 0 if method in EXPLICIT else highest_index(method)
+    return lowered(system, most, min(most, 1))
+
+
 def check_method(model: Model, method: str) -> bool:
     """`check_index` for a method of time stepping; returns whether that solves for x' beforehand,
     as explicit methods do. At index 1 these say themselves which state has none."""
@@ -131,11 +161,12 @@ def symbolic_problem(
     contacts: Sequence[Contact] = (),
     delays: Mapping[str, sp.Symbol] | None = None,
     steps: Sequence[tuple[AppliedUndef, sp.Expr]] = (),
+    moments: Sequence[tuple[AppliedUndef, sp.Expr, sp.Symbol]] = (),
     **asked: Sequence[sp.Expr],
 ) -> Problem:
     """Check the trials against the model and collect what the transcription needs to know.
 
-    contacts, delays, steps, asked : path, boundary, links and cycle, see
+    contacts, delays, steps, moments, asked : path, boundary, links and cycle, see
     `kinesym.symbolic.problem.Problem`.
     """
     check_signals(trials)
@@ -149,7 +180,7 @@ def symbolic_problem(
         check_times(cost, what)
     flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
     used = [e for each in asked.values() for e in each]
-    used += [chosen.integrand, chosen.terminal, *flags]
+    used += [chosen.integrand, chosen.terminal, *flags, *(e for _, e, _ in moments)]
     owners = labels_of(unknown)
     _check_links(model, asked, contacts, [*owners, *trials[0].parameters])
     owned_parameters(list(unknown), owners, trials)  # says where a label is missing
@@ -175,6 +206,7 @@ def symbolic_problem(
         slots=_slots(trials, delays or {}),
         delays=delays or {},
         steps=steps,
+        moments=moments,
         **asked,
     )
     for number, trial in enumerate(trials if problem.tables.functions else ()):
@@ -336,16 +368,10 @@ def bounded(
     given: Mapping[str, Any],
 ) -> list[Experiment]:
     """The trials with those bounds that change over time, beside their own. Raises `ValueError`
-    where these are not of states or unknown inputs, and where there are two of one."""
+    where these are not of states or unknown inputs."""
     moving = {name: bound for name, bound in given.items() if changes(bound)}
     for k, trial in enumerate(trials):
         by_name(trial.bounds, [*model.state_names, *unknown_inputs], f"bounds of trial {k}")
-        for name in trial.bounds:
-            if given.get(name) is not None:
-                raise ValueError(
-                    f"bounds of {name} are given for all trials and for trial {k}; give them in "
-                    "the experiments that have them"
-                )
     return [trial.bounded(moving) if moving else trial for trial in trials]
 
 

@@ -73,7 +73,7 @@ def _barrier(solution: Solution, bounds: tuple[Array, Array]) -> float:
     multipliers and distances (Nocedal, Wright 2006, Numerical Optimization, section 19.3)."""
     z, push = solution.free_vector, solution.lower_multipliers - solution.upper_multipliers
     distance = np.where(push > 0.0, z - bounds[0], bounds[1] - z)
-    gap = np.sum(np.abs(push * distance), where=np.isfinite(distance))
+    gap = np.abs(push * np.where(np.isfinite(distance), distance, 0.0)).sum()
     return float(gap / abs(solution.objective)) if solution.objective else 0.0
 
 
@@ -93,7 +93,7 @@ def _kept(trial: Experiment, instants: Sequence[float]) -> NDArray[np.bool_]:
         keep |= np.isfinite(samples)
     for name in trial.held:
         keep[1:] |= np.diff(trial.inputs[name]) != 0.0
-    corners = (bound.corners for bound in trial.bounds.values())
+    corners = (bound.corners for rows in trial.bounds.values() for bound in rows)
     return keep | nodes_at(trial.grid, np.concatenate([np.array(instants), *corners]))
 
 

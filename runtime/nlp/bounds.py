@@ -71,6 +71,8 @@ def pieces(grid: Array, every: float | None) -> Array:
     """Times at which an input may change that is constant for so long, from the first node on."""
     if every is None:
         return grid
+    if every >= grid[-1] - grid[0]:
+        return grid[:1]
     count = int(np.ceil((grid[-1] - grid[0]) / every * (1.0 - _ROUNDING)))
     return np.asarray(grid[0] + every * np.arange(count))
 
@@ -129,11 +131,13 @@ def variable_bounds(
     bounds: Mapping[str, tuple[float, float]],
     ends: Iterable[HeldEnd] = (),
     every: Mapping[str, float] | None = None,
+    absent: NDArray[np.bool_] | None = None,
 ) -> tuple[Array, Array]:
     """Lower and upper bounds of z from bounds by name, and those of the trials, which may change
     over time. At the last node inputs that are held are fixed, unless they are used there. every :
     of inputs that are constant over several intervals, for how long; the first node of each time
-    has the narrowest bounds there, the others none. Raises `ValueError` where bounds are crossed.
+    has the narrowest bounds there, the others none. absent : entries (n,) of phases that lack them,
+    where inputs are fixed. Raises `ValueError` where bounds are crossed.
     """
     free = (-np.inf, np.inf)
     sides = []
@@ -150,26 +154,43 @@ def variable_bounds(
         sides.append(array)
     low, high = sides
     for number, trial in enumerate(trials):
-        both = layout.rows(low, number), layout.rows(high, number)
-        _narrow(layout, trial, *both)
-        _at_first(every or {}, trial.grid, *both)
+        if trial.bounds or every:
+            both = layout.rows(low, number), layout.rows(high, number)
+            _narrow(layout, trial, *both)
+            _at_first(every or {}, trial.grid, *both)
     check_order(low, high, layout.variable_name)
-    for j in (end.place for end in ends if not end.used):
+    fixed = [end.place for end in ends if not end.used]
+    for j in (*fixed, *_absent_inputs(layout, absent)):
         low[j] = high[j] = middle(low[j], high[j])
     return low, high
+
+
+def entries_of(layout: Layout, names: Sequence[Iterable[str]]) -> NDArray[np.bool_]:
+    """Which entries of z, (n,), belong to trajectories of these names, by trial."""
+    found = np.zeros(layout.n_variables, dtype=bool)
+    for number, mine in enumerate(names):
+        for block, rows in layout.rows(found, number):
+            for name, row in zip(block.members, rows, strict=True):
+                row[:] = name in mine
+    return found
+
+
+def _absent_inputs(layout: Layout, absent: NDArray[np.bool_] | None) -> Sequence[int]:
+    if absent is None or not absent.any():
+        return []
+    inputs = entries_of(layout, [layout.inputs] * len(layout.nodes))
+    return np.flatnonzero(absent & inputs).tolist()
 
 
 def _narrow(layout: Layout, trial: Experiment, low: Sequence[Any], high: Sequence[Any]) -> None:
     """Moves bounds of a trial, in rows of each block, to those that it has of its own."""
     for (block, below), (_, above) in zip(low, high, strict=True):
         for k, name in enumerate(block.members):
-            if name not in trial.bounds:
-                continue
-            mine = trial.bounds[name]
-            at_nodes = mine.at_nodes(trial.grid, name in layout.held)
-            sides = at_nodes if block.place is None else mine.within(trial.grid, block.place)
-            below[k] = np.maximum(below[k], sides[0])
-            above[k] = np.minimum(above[k], sides[1])
+            for mine in trial.bounds.get(name, ()):
+                at_nodes = mine.at_nodes(trial.grid, name in layout.held)
+                sides = at_nodes if block.place is None else mine.within(trial.grid, block.place)
+                below[k] = np.maximum(below[k], sides[0])
+                above[k] = np.minimum(above[k], sides[1])
 
 
 def _at_first(

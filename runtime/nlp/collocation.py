@@ -25,8 +25,11 @@ from kinesym.runtime.signals.signal import Signal, held_to_the_end
 from kinesym.runtime.signals.timed import slots
 
 
-def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Layout:
-    """The layout of z and of the constraints for these trials."""
+def make_layout(
+    about: CollocationManifest, trials: Sequence[Experiment], delayed: Sequence[str] = ()
+) -> Layout:
+    """The layout of z and of the constraints for these trials; delayed : inputs that are what a
+    signal was a while ago."""
     return Layout(
         blocks=tuple(Block(a.name, a.members, a.place) for a in about.arrays),
         states=about.states,
@@ -38,6 +41,7 @@ def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Lay
         labels={f: about.families[f].constraints for f in FAMILIES},
         grids=tuple(trial.grid for trial in trials),
         free_duration=about.free_duration,
+        delayed=tuple(delayed),
     )
 
 
@@ -67,6 +71,8 @@ def trial_data(
     for c, channel in enumerate(about.timed):
         rows = _timed(channel, trial).items()
         within |= {f"{what}{c}": (row.ravel(), 0, N - 1) for what, row in rows}
+    begins, ends = np.append(-np.inf, grid[1:-1]), np.append(grid[1:-1], np.inf)
+    within["edges"] = (np.concatenate([begins, ends]), 0, N - 1)
     q0, q1 = about.quadrature
     quadrature = np.zeros(N)
     quadrature[:-1] += q0 * steps
@@ -305,6 +311,7 @@ def within(
     given: NDArray[np.bool_],
     named: Callable[[int], str],
     natural: Callable[[Array], Array] = np.asarray,
+    stacklevel: int = 4,
 ) -> Array:
     """z moved into its bounds, with a warning if what was given was outside; NaN becomes the middle
     of the bounds, or what is next to zero.
@@ -333,7 +340,7 @@ def within(
         warnings.warn(
             f"the guess of {named(j)}, {value:g}, is outside its bounds ({below:g}, {above:g}); "
             f"it{more} moved inside",
-            stacklevel=4,
+            stacklevel=stacklevel,
         )
     return np.clip(z, low, high)
 

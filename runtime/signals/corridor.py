@@ -90,8 +90,6 @@ class Corridor:
         """Of bounds (low, high) on a grid (N,): each a number, None, (N,), a signal or a function
         of times (n,). Raises `ValueError` for anything else, other sizes, and where the bounds are
         crossed."""
-        if isinstance(bound, Corridor):
-            return bound
         if not changes(bound):
             return cls(name, *bound_pair(name, bound))
         low, high = bound
@@ -128,6 +126,13 @@ class Corridor:
 
     def _where(self, grid: Array, place: float, k: int) -> str:
         return f"{self.name} at t = {(1.0 - place) * grid[k] + place * grid[k + 1]:g} s"
+
+
+def corridors(name: str, bound: Any, grid: Array) -> tuple[Corridor, ...]:
+    """All bounds of a quantity, given as such, or one as `Corridor.of` takes it."""
+    if isinstance(bound, tuple) and bound and isinstance(bound[0], Corridor):
+        return bound
+    return (Corridor.of(name, bound, grid),)
 
 
 def check_order(low: Array, high: Array, named: Callable[[int], str]) -> None:

@@ -24,7 +24,7 @@ from kinesym.runtime.arrays import (
     time_grid,
 )
 from kinesym.runtime.native import HELD
-from kinesym.runtime.signals.corridor import Corridor
+from kinesym.runtime.signals.corridor import Corridor, corridors
 from kinesym.runtime.signals.history import history_of
 from kinesym.runtime.signals.signal import Signal, signal_of, size_words
 from kinesym.runtime.signals.timed import TimedSamples, with_times
@@ -70,7 +70,8 @@ class Experiment:
     labels : who or what it belongs to, such as {"subject": "s03"}, for `ks.per`.
     bounds : of states and unknown inputs in this trial, (low, high), which may change over time:
         each side a number, None, (N,) with straight lines between the nodes, a `Signal` or a
-        function of times (n,); with an unknown duration, over 0 ... 1 of it. For `Collocation`.
+        function of times (n,); with an unknown duration, over 0 ... 1 of it. For `Collocation`,
+        beside those for all trials.
     history : what states and inputs with a delay were before the start, each a number, or a
         `Signal` whose times go back as far as the delay does and on to the start, which is 0 s with
         an unknown duration. What is not given was as it is at the start; an input that is a
@@ -295,10 +296,22 @@ class Experiment:
         object.__setattr__(made, "timed", {**self.timed, **samples})
         return made
 
-    def bounded(self, more: Mapping[str, Any]) -> Experiment:
-        """The same trial with bounds of further states and unknown inputs."""
+    def with_more(self, values: Mapping[str, float], levels: Mapping[str, float]) -> Experiment:
+        """The same trial with values of further parameters, and levels of further inputs."""
         made = copy(self)
-        object.__setattr__(made, "bounds", {**self.bounds, **self._corridors(more)})
+        object.__setattr__(made, "parameters", {**self.parameters, **values})
+        for what, own in (("signals", made.signals), ("inputs", made.inputs)):
+            more = {u: signal_of(float(level), self.grid, u) for u, level in levels.items()}
+            rows = {u: signal.at_nodes(self.grid) for u, signal in more.items()}
+            object.__setattr__(made, what, {**own, **(more if what == "signals" else rows)})
+        return made
+
+    def bounded(self, more: Mapping[str, Any]) -> Experiment:
+        """The same trial with further bounds of states and unknown inputs, beside its own."""
+        made, own = copy(self), dict(self.bounds)
+        for name, rows in self._corridors(more).items():
+            own[name] = (*own.get(name, ()), *rows)
+        object.__setattr__(made, "bounds", own)
         return made
 
     def refined(self, parts: int) -> Experiment:
@@ -349,9 +362,9 @@ class Experiment:
         given = _by_name("inputs", self.inputs)
         return {name: signal_of(x, self.grid, f"input {name}") for name, x in given.items()}
 
-    def _corridors(self, bounds: Any) -> dict[str, Corridor]:
+    def _corridors(self, bounds: Any) -> dict[str, tuple[Corridor, ...]]:
         given = _by_name("bounds", bounds)
-        return {name: Corridor.of(name, pair, self.grid) for name, pair in given.items()}
+        return {name: corridors(name, pair, self.grid) for name, pair in given.items()}
 
     def _with_times(self, name: str, given: Signal | TimedSamples) -> TimedSamples:
         what = f"measurement {name}"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from kinesym.checks import shown
-from kinesym.runtime.arrays import one_number
+from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.signals.signal import Signal
 
 
@@ -36,3 +38,13 @@ def history_of(given: Mapping[str, Any], start: float) -> dict[str, Signal]:
             )
         found[name] = signal
     return found
+
+
+def derivatives(signal: Signal, time: Array) -> Array:
+    """A signal at times (n,) and its first two derivatives there, (3, n)."""
+    k = np.maximum(np.searchsorted(signal.begin, time, side="right") - 1, 0)
+    a, b, c, d = signal.coefficients[:, k]
+    s = time - signal.begin[k]
+    return np.array(
+        [a + s * (b + s * (c + s * d)), b + s * (2.0 * c + 3.0 * d * s), 2.0 * c + 6.0 * d * s]
+    )

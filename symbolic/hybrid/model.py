@@ -70,6 +70,7 @@ class Hybrid:
         positive(self.v_stop, f"v_stop {of}")
         count(self.per_second, f"per_second {of}")
         self._check_inputs()
+        self._check_delays()
         self._check_events()
         self._check_heights()
 
@@ -101,6 +102,21 @@ class Hybrid:
             check_known(name, inputs, f"{where}{name} is no input of {self.model.name}")
             if names.count(name) > 1:
                 raise ValueError(f"{name} is a mode or the force of two contacts")
+
+    def _check_delays(self) -> None:
+        """Delays are constants, of states and of inputs that are given."""
+        known = {*self.model.parameters}
+        for delay in self.model.delays:
+            where = f"{self.model.name} has the delay {delay.name}"
+            if not delay.tau.atoms(sp.Symbol, AppliedUndef) <= known:
+                raise ValueError(
+                    f"{where}, which changes along the motion; in a system with events delays are "
+                    "numbers or parameters"
+                )
+            if name_of(delay.signal) in {*self.modes, *self.forces}:
+                raise ValueError(
+                    f"{where} of a mode or a contact force; delay states, or inputs that are given"
+                )
 
     def _check_events(self) -> None:
         """Names, what is reset and set, and guards that can change."""
@@ -166,7 +182,12 @@ class Hybrid:
     def given(self) -> tuple[str, ...]:
         """Names of the inputs that a simulation is given."""
         taken = {*self.modes, *self.forces}
-        return tuple(name for name in self.model.input_names if name not in taken)
+        return tuple(name for name in self.model.given_names if name not in taken)
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Names of these, and of delays."""
+        return (*self.given, *(delay.name for delay in self.model.delays))
 
 
 def _with_symbols(model: Model, modes: Mapping[str, Any], events: Sequence[Event]) -> Model:

@@ -117,6 +117,7 @@ def test_least_fuel(scheme):
     rtol = 1e-6 if scheme != "hermite-simpson" else 2e-3  # whose inputs do not jump
     np.testing.assert_allclose(solution.objective, 4.0 / 3.0, rtol=rtol)
     np.testing.assert_allclose(solution["u"][12:29], 0.0, atol=1e-4)
+    assert not solution.grid_error().matters
 
 
 def test_least_fuel_of_held_inputs():

@@ -46,6 +46,7 @@ EXPECTED = {
         closely(said["sensed"].estimated_std["gyro"], 0.05, 0.003),
         closely(said["swung"].objective, 9.314, 0.001),
         closely(said["whole"].time[-1], 1.7324, 0.001),
+        closely(said["rocket"].trials[2]["height"][-1], 2520377, 100),
         Path("pendulum.png").exists() and Path("fit.nc").exists(),
     ],
     "intervals": lambda said: [
@@ -62,6 +63,11 @@ EXPECTED = {
         closely(said["gradient"].parameters["p"], said["tangents"].states["theta"][0, -1], 1e-6),
         said["more"]["theta"][0] == said["run"]["theta"][-1],
         "costate_theta" in said["continuous"].conjugates,
+    ],
+    "constraints": lambda said: [
+        said["pedalling"].redundant == ("shank_crank_fy",),
+        closely(said["circles"]["lam1"][-1], 100.0, 1e-5),
+        closely(said["fit"].parameters["push"], 20.0, 0.2),
     ],
     "multibody": lambda said: [
         Path("person.html").exists(),
@@ -87,6 +93,10 @@ EXPECTED = {
         all(Path(f"throw.{kind}").exists() for kind in ("png", "html", "nc", "csv")),
     ],
     "troubles": lambda said: [],
+    "delays": lambda said: [
+        closely(said["fit"].parameters["tau"], 0.12, 0.005),
+        closely(said["best"].objective, 2.0 + np.tanh(1.0), 1e-6),
+    ],
     "speed": lambda said: [],
     "reliability": lambda said: [],
 }

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sympy as sp
+from sympy.physics import biomechanics as bm
 
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.lower import Lowering, UnsupportedExpression
@@ -38,6 +39,11 @@ FUNCTIONS = [
     (sp.Heaviside, ANY),
     (lambda e: sp.Heaviside(e, 1), ANY),
     (lambda e: sp.log(e, 2), POSITIVE),
+    # curves of muscles, which are short for formulas
+    (bm.FiberForceLengthActiveDeGroote2016.with_defaults, POSITIVE[1:]),
+    (bm.FiberForceLengthPassiveDeGroote2016.with_defaults, POSITIVE[:4]),
+    (bm.FiberForceVelocityDeGroote2016.with_defaults, UNIT),
+    (bm.TendonForceLengthDeGroote2016.with_defaults, POSITIVE[:4]),
 ]
 
 POWERS = [
@@ -85,7 +91,7 @@ TWO = [
 
 def digits(expression, point):
     """The value with 30 digits, as the nearest double."""
-    return float(expression.subs(dict(zip(XYZ, point, strict=False))).evalf(30))
+    return float(expression.subs(dict(zip(XYZ, point, strict=False))).doit().evalf(30))
 
 
 def assert_agrees(lowered, values_of, expression, points):

@@ -5,12 +5,14 @@ import pytest
 
 import kinesym as ks
 from kinesym.cli import example_names, main
+from kinesym.examples import gallery
 
 SMALL = {
     "standing": 600,
     "quiet_standing": 300,
     "swing_up": 201,
     "pendulum_local_minima": 600,
+    "reaction_time": 601,
     "standing_noise": 600,
     "quiet_standing_sensitivities": 301,
     "quiet_standing_subjects": 150,
@@ -44,7 +46,7 @@ def test_example(name, tmp_path, capsys):
 def test_list(capsys):
     assert main(["list"]) == 0
     printed = capsys.readouterr().out
-    for name in (*ks.models.__all__, *example_names()):
+    for name in (*ks.models.__all__, *example_names(), *example_names(gallery)):
         assert name in printed
 
 
