@@ -85,6 +85,22 @@ def test_ensembles(twins):
         assert set(table.parameters) == {"k", "c"}
 
 
+def test_delayed_models():
+    """A late spring, alone and in an ensemble with parameters that differ."""
+    found = []
+    for tables in (True, False):
+        late = ks.delayed(q, sp.Rational(1, 5))
+        curve = (
+            ks.table(late, ANGLES, spring(ANGLES), outside="continue") if tables else spring(late)
+        )
+        model = ks.Model("late", [q], [], [k], [q.diff(ks.t) + k * curve])
+        many = ks.simulate(model, TIME, {q: 1.0}, {k: np.linspace(0.2, 1.0, 5)}, history={q: 1.0})
+        one = ks.simulate(model, TIME, {q: 1.0}, {k: 0.2}, history={q: 1.0})
+        found.append((many["q"], one["q"]))
+    for table, plain in zip(*found, strict=True):
+        assert_same(table, plain, 1e-7)
+
+
 def test_functions_and_jacobians(twins):
     table, plain = both(twins, ks.compile)
     rng = np.random.default_rng(1)
