@@ -28,6 +28,15 @@ from kinesym.symbolic.interpolation import (
 Array = NDArray[np.float64]
 
 
+#: The name of a table that has none of its own.
+_NAMELESS = "table"
+
+
+def titled(name: str) -> str:
+    """A table in a message."""
+    return "the table" if name == _NAMELESS else f"the table {name}"
+
+
 class Record(sp.Atom):
     """The numbers of a table, as an operand of `tabulated`; records with equal numbers and names
     are equal.
@@ -158,7 +167,7 @@ def table(
     values: Any,
     kind: str = "cubic",
     outside: str = "linear",
-    name: str = "table",
+    name: str = _NAMELESS,
 ) -> sp.Expr:
     """The function of x that takes `values` at `points`: `ks.table(length, lengths, forces)`.
 
@@ -190,7 +199,7 @@ def table(
     not fit, fewer points than the kind needs, and what `check_identifier` refuses as a name.
     """
     check_identifier(name, "the name of a table")
-    what = f"table {name}"
+    what = titled(name)
     check_choice(kind, KINDS, f"{what}: the kind")
     check_choice(outside, OUTSIDE, f"{what}: what is outside")
     pair = isinstance(x, (tuple, list))
@@ -234,7 +243,7 @@ class _Maker:
             cells = np.full((3,) * len(self.axes), np.nan)
         if not np.isfinite(cells[(slice(1, -1),) * len(self.axes)]).all():
             raise ValueError(
-                f"table {self.name}: a slope between its points is beyond double precision; write "
+                f"{titled(self.name)}: a slope between points is beyond double precision; write "
                 "points and values in other units"
             )
         return self.of(cells, label)
@@ -264,7 +273,7 @@ class _Maker:
             )
         if len(self.axes) > 1:
             raise ValueError(
-                f"table {self.name}: values that are expressions of two variables need "
+                f"{titled(self.name)}: values that are expressions of two variables need "
                 f"kind='cubic' or 'linear': slopes of {self.kind} are no sums of values"
             )
         tangents = symbolic_slopes(self.kind, self.axes[0], list(values.values()))

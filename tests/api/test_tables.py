@@ -267,7 +267,7 @@ def test_a_simulation_says_where_a_table_ends():
     )
     for method in ("rk4", "radau-5"):
         with pytest.warns(
-            UserWarning, match="the table table says nothing outside of its points, 0 to 2"
+            UserWarning, match="the table says nothing outside of its points, 0 to 2"
         ):
             run = ks.simulate(model, np.linspace(0.0, 3.0, 20), {q: 0.0}, method=method)
         assert run.time[-1] == pytest.approx(2.0, abs=0.16)
