@@ -49,6 +49,13 @@ class Stages:
         """Trials with conditions in the phases only that have all that they are about."""
         if not self.lacking:
             return made
+        for moment in made.moments:
+            for k, names in enumerate(self.lacking):
+                for name in sorted(_names(moment.expression) & names):
+                    raise ValueError(
+                        f"the condition at {moment.time} contains {name}, which phase {k} does not "
+                        "have; a condition at a time holds in each phase"
+                    )
         return replace(
             made,
             path=[self._there(row, 0, 0) for row in made.path],

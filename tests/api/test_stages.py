@@ -315,6 +315,16 @@ def test_launch_of_a_satellite():
             "conditions of 2 joints of 2 phases",
         ),
         (
+            lambda: driven(
+                [first, coast],
+                ks.Phases([phase()] * 2),
+                unknown={c: (1, 2)},
+                unknown_inputs={},
+                path=[ks.at(c, m - 3)],
+            ),
+            "condition at c contains m, which phase 1 does not have",
+        ),
+        (
             lambda: driven([ice, ice.with_rates(u)], ks.Phases([phase()] * 2)),
             "u is a state, an input or a parameter of one phase, and another",
         ),
