@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -39,7 +38,7 @@ from kinesym.runtime.results.noise import (
     scale_of,
     settled,
 )
-from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.signals.experiment import Experiment
@@ -500,15 +499,3 @@ def scaled(chosen: SolverOptions, factor: float) -> SolverOptions:
     if factor == 1.0:
         return chosen
     return replace(chosen, options={"obj_scaling_factor": factor, **chosen.options})
-
-
-def after(before: Solution, later: Solution) -> Solution:
-    """The later of two solutions, with iterations and seconds of both."""
-    begin = before.iterations
-    moved = [replace(s, number=s.number + begin) for s in later.history if s.number]
-    names = [name for name in later.timings if name not in ("derive", "compile")]
-    spent = {name: later.timings[name] + before.timings.get(name, 0.0) for name in names}
-    spent["total"] -= later.timings["derive"] + later.timings["compile"]
-    made = replace(later, history=[*before.history, *moved], timings={**later.timings, **spent})
-    when = re.sub(r"after \d+ iterations?", f"after {made.iterations} iterations", made.message)
-    return replace(made, message=when)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
+from sympy.core.function import AppliedUndef
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from kinesym.symbolic.declared import atoms_of
@@ -68,6 +69,15 @@ class Derivation:
                 found = symbol
             self._rates[atom] = found
         return self._rates[atom]
+
+
+def all_atoms(program: Program, expression: sp.Expr) -> set[sp.Basic]:
+    """The symbols and functions in an expression, and in the intermediates that it needs."""
+    found = expression.atoms(AppliedUndef, sp.Symbol)
+    for symbol, value in reversed(program):
+        if symbol in found:
+            found |= value.atoms(AppliedUndef, sp.Symbol)
+    return found
 
 
 def fresh_name(wanted: str, taken: Iterable[sp.Basic | str]) -> str:

@@ -22,7 +22,7 @@ from kinesym.symbolic.index import Index, index_of
 from kinesym.symbolic.mechanics import mechanical_equations
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
-from kinesym.symbolic.table import Tables, function_of, tables_of
+from kinesym.symbolic.table import Tables, function_of, tables_of, tabulated
 
 #: What an explicit form is the solution of, and itself.
 _SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
@@ -390,7 +390,7 @@ class Model(Declared):
 
 
 #: Functions with kinks or jumps, at which derivatives are one-sided.
-KINKS = (
+_KINKS = (
     sp.Abs,
     sp.Max,
     sp.Min,
@@ -403,6 +403,12 @@ KINKS = (
     sp.Mod,
     sp.DiracDelta,
 )
+
+
+def kinks_of(e: sp.Expr) -> list[sp.Expr]:
+    """Parts of an expression that have kinks or jumps, in the order of their text."""
+    tables = (part for part in e.atoms(tabulated) if min(part.record.degrees) == 1)
+    return sorted({*e.atoms(*_KINKS), *tables}, key=str)
 
 
 def check_values(model: Model, values: Mapping[str, Any]) -> None:

@@ -27,6 +27,8 @@ from kinesym.symbolic.problem import algebraic_states
 
 #: Where values differ by more than this share of them, there is a jump.
 _JUMP = 1e-12
+#: What follows from kinks of delayed inputs is hit if there are so few, else from jumps alone.
+_FEW = 200
 
 _Members = NDArray[np.intp]
 
@@ -62,7 +64,7 @@ def delays_at_start(model: Model, given: SimulationArguments) -> Array:
             )
     s, members = model_symbols(model), given.members or 1
     start = float(given.time[0])
-    values: dict[str, Array] = {"t.time": np.full(members, start)}
+    values = {"t.time": np.full(members, start), "data": model.tables.values}
     for kind, group in (("x", given.initial), ("p", given.parameters)):
         values |= {f"{kind}.{name}": np.asarray(row, float) for name, row in group.items()}
     for name in given.inputs:
@@ -233,8 +235,10 @@ def _breaks(
     for name in given.inputs:
         for signal in {id(s): s for s in _signals(given, name)}.values():
             found += [Break(float(at), 1) for at in signal.jumps(start, end)]
-    made = images([one for one in found if one.order < 2], constant, end, order)
-    return made + [one for one in found if one.order >= 2 and start < one.time < end]
+    few = found if len(found) <= _FEW else [one for one in found if one.order < 2]
+    made = images(few, constant, end, order)
+    kinks = [] if few is found else [one for one in found if one.order >= 2]
+    return made + [one for one in kinks if start < one.time < end]
 
 
 def _leaps(given: SimulationArguments, delays: Sequence[Delayed], members: _Members) -> bool:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import sympy as sp
-from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_kind, count, finite, listed, mapping, shown
 from kinesym.internal.conditions import Condition, conditions
@@ -17,6 +16,7 @@ from kinesym.internal.moments import Moment
 from kinesym.internal.problem import checked_trials
 from kinesym.runtime.nlp.bounds import ALWAYS, Limits, Steps
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model
@@ -269,8 +269,8 @@ def _on_constraints(
     rows = []
     for name in model.invariants:
         expression = model.outputs[name]
-        states = expression.atoms(AppliedUndef) & set(model.states)
-        inputs = {name_of(u) for u in expression.atoms(AppliedUndef) & set(model.inputs)}
+        atoms = all_atoms(model.intermediates, expression)
+        states, inputs = atoms & {*model.states}, {name_of(u) for u in atoms & {*model.inputs}}
         by_hand = {at_start(expression), expression.xreplace({x: at_start(x) for x in states})}
         if not (states <= fixed or by_hand & known or inputs & set(free)):
             rows.append(Row(at_start(expression), zero))

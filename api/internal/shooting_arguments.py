@@ -57,11 +57,13 @@ from kinesym.runtime.stepping.smooth_shooting import Evaluated, Residuals, Smoot
 from kinesym.runtime.stepping.unknowns import Unknowns
 from kinesym.runtime.summary import listed as words_of
 from kinesym.symbolic.delayed import delays_of_sensors
+from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.model import KINKS, Model
+from kinesym.symbolic.model import Model, kinks_of
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.reduction import integrals_of
 from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
 
@@ -336,7 +338,7 @@ def warn_of_kinks(system: Model | Hybrid) -> None:
     expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
     moving = {*model.states, *(s for s, _ in model.intermediates)}
     for where, expression in expressions.items():
-        kinks = sorted(expression.atoms(*KINKS), key=str)
+        kinks = kinks_of(expression)
         if isinstance(system, Hybrid):
             kinks = [kink for kink in kinks if kink.atoms(AppliedUndef, sp.Symbol) & moving]
         if kinks:
@@ -359,7 +361,11 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
 def _check_invariants(model: Model, unknown: Sequence[str]) -> None:
     """Raise `ValueError` where unknown starts or parameters would leave what is zero along every
     motion of the model: shooting has no conditions."""
-    bound = {name: _names_in(model, model.outputs[name]) for name in model.invariants}
+    own = {*model.states, *model.parameters}
+    bound = {
+        name: {name_of(x) for x in all_atoms(model.intermediates, model.outputs[name]) & own}
+        for name in model.invariants
+    }
     free = [name for name in unknown if any(name in names for names in bound.values())]
     if free:
         which = next(name for name, names in bound.items() if free[0] in names)
@@ -372,15 +378,6 @@ def _check_invariants(model: Model, unknown: Sequence[str]) -> None:
             f"{words}give numbers that agree (ks.consistent finds them), or use ks.Collocation, "
             "which has these conditions"
         )
-
-
-def _names_in(model: Model, expression: sp.Expr) -> set[str]:
-    """Of states and parameters on which an expression depends."""
-    found = expression.atoms(AppliedUndef, sp.Symbol)
-    for symbol, value in reversed(model.intermediates):
-        if symbol in found:
-            found |= value.atoms(AppliedUndef, sp.Symbol)
-    return {name_of(atom) for atom in found if atom in {*model.states, *model.parameters}}
 
 
 def _check_unknowns(
@@ -459,10 +456,11 @@ def _rows_of_trials(
             f"initial has {len(initial)} mappings, expected one or one per trial ({trials})"
         )
     given = initial if each else [{} if initial is None else initial] * trials
-    rows = []
+    rows, integrals = [], integrals_of(model)
     for k, mapping in enumerate(given):
-        known = [*model.state_names, *contacts]
+        known = [*model.state_names, *integrals.values(), *contacts]
         row = by_name(mapping, known, f"initial of trial {k}" if each else "initial")
+        row = dict.fromkeys(integrals, 0.0) | row
         where = "initial={...}, None or (low, high) if unknown"
         check_complete(model.state_names, row, "initial value of state", where)
         for name, value in row.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -99,3 +100,15 @@ class Solution(Trials):
         or 1), `message` and `objective`."""
         told = {"success": int(self.success), "objective": float(self.objective)}
         return self.trials[trial].to_xarray().assign_attrs(told, message=self.message)
+
+
+def after(before: Solution, later: Solution) -> Solution:
+    """The later of two solutions, with iterations and seconds of both."""
+    begin = before.iterations
+    moved = [replace(s, number=s.number + begin) for s in later.history if s.number]
+    names = [name for name in later.timings if name not in ("derive", "compile")]
+    spent = {name: later.timings[name] + before.timings.get(name, 0.0) for name in names}
+    spent["total"] -= later.timings["derive"] + later.timings["compile"]
+    made = replace(later, history=[*before.history, *moved], timings={**later.timings, **spent})
+    when = re.sub(r"after \d+ iterations?", f"after {made.iterations} iterations", made.message)
+    return replace(made, message=when)

@@ -12,8 +12,9 @@ from scipy.optimize import brentq
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import PARABOLA
 from kinesym.runtime.stepping.delay_problem import DelayProblem, Places
+from kinesym.runtime.stepping.interval import within
 from kinesym.runtime.stepping.past import Past, slack
-from kinesym.runtime.stepping.simulation import Stepper, bind, mapped, within
+from kinesym.runtime.stepping.simulation import Stepper, bind, mapped
 
 #: So often a window is stepped, at most.
 _MOST_ROUNDS = 40

@@ -22,6 +22,7 @@ from kinesym.symbolic.multibody.bodies import (
     check_imus,
     check_loads,
     check_numbers,
+    check_turns,
     inertia_matrix,
     mass_of,
     parametrised,
@@ -149,12 +150,18 @@ class Mechanism:
         """Of closed loops, without redundant ones."""
         return independent_conditions(self, self._every_condition)
 
-    @cached_property
+    @property
     def redundant(self) -> tuple[str, ...]:
         """Names of forces of closed loops that nothing determines, as other forces can stand for
         them: those across the plane of a planar mechanism, for example. They are left out."""
+        return tuple(name_of(condition.force) for condition in self.left_out)
+
+    @cached_property
+    def left_out(self) -> tuple[Condition, ...]:
+        """The conditions of these forces, which follow from the others where the loops were closed;
+        in other positions they may not."""
         kept = {condition.force for condition in self.conditions}
-        return tuple(name_of(c.force) for c in self._every_condition if c.force not in kept)
+        return tuple(c for c in self._every_condition if c.force not in kept)
 
     @cached_property
     def _every_condition(self) -> tuple[Condition, ...]:
@@ -290,6 +297,7 @@ class Mechanism:
         frames = {-1: self.base.frame(steps, vector(self.gravity))}
         for k, link in enumerate(self.moving):
             frames[k] = outwards(steps, frames[link.parent], link)
+            check_turns(link.body, frames[k].angular)
         own = {
             k: subtract(needed_wrench(steps, frames[k], link.body), self.load_wrenches(k, frames))
             for k, link in enumerate(self.moving)

@@ -65,6 +65,11 @@ EXPECTED = {
         said["more"]["theta"][0] == said["run"]["theta"][-1],
         "costate_theta" in said["continuous"].conjugates,
     ],
+    "constraints": lambda said: [
+        said["pedalling"].redundant == ("shank_crank_fy",),
+        closely(said["circles"]["lam1"][-1], 100.0, 1e-5),
+        closely(said["fit"].parameters["push"], 20.0, 0.2),
+    ],
     "multibody": lambda said: [
         Path("person.html").exists(),
         closely(said["run"]["base_force_z"][1000:].mean(), 78 * 9.81, 10.0),
@@ -87,6 +92,10 @@ EXPECTED = {
     ],
     "files-and-results": lambda said: [
         all(Path(f"throw.{kind}").exists() for kind in ("png", "html", "nc", "csv")),
+    ],
+    "gallery": lambda said: [
+        said["solution"].success,
+        Path("crane.png").exists() and Path("violations.png").exists(),
     ],
     "troubles": lambda said: [],
     "delays": lambda said: [

@@ -5,6 +5,8 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import kinesym as ks
 from kinesym.codegen.c import emit
@@ -148,6 +150,40 @@ def _exact(e: sp.Expr, numbers: dict) -> mpmath.mpf:
     for place, c in np.ndenumerate(coefficients):
         total += c * mpmath.fprod(row[k] for row, k in zip(powers, place, strict=True))
     return total
+
+
+@pytest.mark.parametrize("kind", ["cubic", "pchip", "akima", "linear"])
+@settings(max_examples=8, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**6))
+def test_derivatives_by_the_complex_step(kind: str, seed: int) -> None:
+    """First and second derivatives by the variable and by values that are parameters, of tables
+    with random points."""
+    rng, x_ = np.random.default_rng(seed), sp.Symbol("x")
+    n = int(rng.integers(4, 8))
+    axis, symbols = np.cumsum(rng.uniform(0.3, 2.0, n)) - 2.0, sp.symbols(f"v:{n}")
+    known = ks.table(x_, axis, rng.normal(size=n), kind)
+    e = known * sp.sin(ks.table(x_, axis, symbols, kind)) + known.diff(x_) ** 2
+    g, tables = Graph(), tables_of([e])
+    z = g.symbols(["z.x", *(f"z.{k}" for k in range(n))])
+    node = Lowering(g, dict(zip((x_, *symbols), z, strict=True)), tables)(e)
+    slopes, second = hessian(g, [node], [g.one], z)
+    full = {**second, **{(j, i): entry for (i, j), entry in second.items()}}
+    rows_ = [[full.get((i, j), g.zero) for j in range(n + 1)] for i in range(n + 1)]
+    outputs = (node, *slopes, *(entry for row in rows_ for entry in row))
+    group = Argument("z", tuple(g.name[k] for k in z))
+    arguments = (group, Argument("p", (), False, len(tables.values)))
+    kernel = Kernel("t", g, arguments, outputs, tuple(map(str, range(len(outputs)))))
+    x = rng.uniform(axis[0] - 1.0, axis[-1] + 1.0)
+    point = np.concatenate([[x], rng.normal(size=n)])[:, None]
+    found = interpret(kernel, {"z": point, "p": tables.values}, 1)[:, 0]
+    stepped = point + 1e-40j * np.eye(n + 1)
+    by_step = interpret(kernel, {"z": stepped, "p": tables.values}, n + 1).imag / 1e-40
+    size = np.abs(by_step).max() + 1.0
+    np.testing.assert_allclose(found[1 : n + 2], by_step[0], rtol=0, atol=1e-12 * size)
+    expected = by_step[1 : n + 2]
+    np.testing.assert_allclose(
+        found[n + 2 :].reshape(n + 1, n + 1), expected, rtol=0, atol=1e-12 * size
+    )
 
 
 def test_no_number_is_compiled_in() -> None:

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.interpolate import (
     Akima1DInterpolator,
@@ -40,6 +40,7 @@ def some_points(rng: np.random.Generator, n: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", SCIPY)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6), n=st.integers(4, 40))
 def test_values_and_derivatives_are_those_of_scipy(kind: str, seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
@@ -101,6 +102,7 @@ def test_outside_the_rule_holds() -> None:
         np.testing.assert_allclose(at(e, points), values, rtol=1e-14)
 
 
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6))
 def test_derivatives_by_the_complex_step(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -1,0 +1,92 @@
+"""By how much the conditions of a problem are violated, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.plot import chosen_trial, subplots
+
+#: Less than this is rounding, and is not drawn.
+_ROUNDING = 1e-14
+
+
+class Course(NamedTuple):
+    """How much one condition is violated over a trial: times (N,) [s] and values, 0 where it is
+    met; at the ends one value, at the last time."""
+
+    condition: str
+    trial: int
+    time: Array
+    values: Array
+
+    @property
+    def largest(self) -> float:
+        """The largest violation."""
+        return float(np.max(self.values, initial=0.0))
+
+
+@dataclass(frozen=True, repr=False)
+class Violations:
+    """How much the equations, conditions and bounds of a problem are violated, in their own units.
+
+    courses : one for each condition of each trial.
+    """
+
+    courses: Sequence[Course]
+
+    @property
+    def largest(self) -> float:
+        """The largest one."""
+        return max((course.largest for course in self.courses), default=0.0)
+
+    def worst(self, count: int = 10, trial: int | None = None) -> list[Course]:
+        """The conditions that are violated most, of all trials or of one."""
+        some = (course for course in self.courses if trial in (None, course.trial))
+        found = sorted(some, key=lambda course: -course.largest)
+        return [course for course in found if course.largest > 0.0][:count]
+
+    def plot(self, trial: int = 0, count: int = 20) -> Any:
+        """A figure with a row for each of the worst conditions of a trial, and a dot wherever it is
+        violated, of a colour that says by how much. Raises `ValueError` for another trial."""
+        trials = 1 + max((course.trial for course in self.courses), default=0)
+        rows = self.worst(count, chosen_trial(trial, trials))
+        figure, axis = subplots(figsize=(9.0, 1.4 + 0.3 * max(len(rows), 1)), layout="constrained")
+        top = np.log10(max((row.largest for row in rows), default=1.0))
+        for number, row in enumerate(rows):
+            some = row.values > _ROUNDING
+            dots = axis.scatter(
+                row.time[some],
+                np.full(int(some.sum()), number),
+                c=np.log10(row.values[some]),
+                s=14.0,
+                marker="s",
+                vmin=top - 8.0,
+                vmax=top,
+                cmap="viridis_r",
+            )
+        if rows:
+            figure.colorbar(dots, ax=axis, label="log10 of the violation")
+        labels = [f"{row.condition}: {row.largest:.1e}" for row in rows]
+        axis.set_yticks(range(len(rows)), labels)
+        axis.set_ylim(len(rows) - 0.4, -0.6)
+        axis.set_xlabel("time [s]")
+        axis.set_title("what is violated, and where" if rows else "nothing is violated")
+        axis.grid(axis="x", alpha=0.3)
+        return figure
+
+    def __str__(self) -> str:
+        rows = self.worst()
+        if not rows:
+            return "nothing is violated"
+        return "\n".join(
+            f"{row.largest:9.2e}  {row.condition}, trial {row.trial}, "
+            f"t = {row.time[int(np.argmax(row.values))]:.6g} s"
+            for row in rows
+        )
+
+    __repr__ = __str__

@@ -1,0 +1,105 @@
+"""Problems of a peer's gallery have its optima, or better ones, in the same discretisation.
+
+Costs are those that its scripts print, or of the solutions beside them: `benchmarks/gallery.py`.
+`KINESYM_LONG=1` solves them all.
+"""
+
+import importlib
+import os
+
+import gallery as bench
+import numpy as np
+import pytest
+
+from kinesym.cli import example_names, main
+from kinesym.examples import gallery
+from kinesym.examples.gallery import (
+    brachistochrone,
+    goddard,
+    hypersensitive,
+    pendulum_swing_up,
+)
+
+#: Those whose cost is the peer's to 1e-6, and those that cost less.
+SAME = (
+    "on_a_cylinder",
+    "crane",
+    "sliding_block",
+    "pendulum_dae",
+    "countersteer",
+    "drone",
+    "delay_chain",
+    "pendulum_swing_up",
+    "particle_in_tube",
+)
+LESS = (
+    "cart_double_pendulum",
+    "parallel_park",
+    "car_in_garage",
+    "car_around_pylons",
+    "car_on_racecourse",
+    "pendulum_any_duration",
+    "hilly_race",
+    "bumpy_road",
+    "steamboat",
+    "sit_to_stand",
+    "one_legged_time_trial",
+)
+OTHERS = ["four_springs", *sorted({*bench.PEERS} - {*SAME, *LESS, "four_springs"})]
+LONG = bool(os.environ.get("KINESYM_LONG"))
+
+
+def solved(name):
+    solution = importlib.import_module(f"kinesym.examples.gallery.{name}").solve()
+    assert solution.success, solution.message
+    return solution
+
+
+def test_every_problem_has_a_row():
+    assert sorted(bench.PEERS) == example_names(gallery)
+
+
+@pytest.mark.parametrize("name", SAME if LONG else SAME[:3])
+def test_the_same_optimum(name):
+    assert solved(name).objective == pytest.approx(bench.PEERS[name].cost, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", LESS if LONG else LESS[:2])
+def test_a_lower_optimum(name):
+    assert solved(name).objective < bench.PEERS[name].cost
+
+
+@pytest.mark.parametrize("name", OTHERS if LONG else OTHERS[:1])
+def test_others_have_solutions(name):
+    solved(name)
+
+
+def test_hypersensitive_control_with_nodes_where_something_happens():
+    """6.7241 in the book; 6.72411 on finer grids."""
+    assert hypersensitive.solve().objective == pytest.approx(6.72411, abs=1e-5)
+
+
+def test_brachistochrone_is_a_cycloid():
+    assert brachistochrone.solve(31).objective == pytest.approx(brachistochrone.cycloid(), rel=1e-6)
+
+
+def test_rocket_rises_as_high_as_with_its_singular_arc():
+    """18,550.873 ft in 42.8879 s by integration of the law of the arc in the book."""
+    solution = goddard.solve(151)
+    assert -1000 * solution.objective == pytest.approx(18550.8729, abs=0.01)
+    assert solution.duration == pytest.approx(42.8879, abs=1e-3)
+
+
+def test_without_a_guess_from_lines_and_then_from_zero():
+    """Lines between the ends lead to a point of infeasibility, zero to the optimum."""
+    solution = pendulum_swing_up.solve()
+    assert solution.success and "from zero one was" in " ".join(solution.notes)
+    last = pendulum_swing_up.problem().solve(guess={"theta": 0.0, "omega": 0.0})
+    np.testing.assert_allclose(solution.objective, last.objective, rtol=1e-7)
+
+
+def test_a_picture(tmp_path, capsys):
+    arguments = ["run", "hypersensitive", "--nodes", "41", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    assert (tmp_path / "hypersensitive.png").stat().st_size > 10_000
+    assert "hypersensitive.png" in capsys.readouterr().out
