@@ -229,7 +229,7 @@ def _breaks(
         for signal in {id(s): s for s in _signals(given, name)}.values():
             found += [Break(float(at), 1) for at in signal.jumps(start, end)]
     few = found if len(found) <= _FEW else [one for one in found if one.order < 2]
-    made = images(few, constant, end, order)
+    made = images(few, constant, end, max(order, 2))  # also where the start is seen
     kinks = [] if few is found else [one for one in found if one.order >= 2]
     return made + [one for one in kinks if start < one.time < end]
 
