@@ -81,6 +81,7 @@ class Run:
         tableau: Mapping[str, Any] | None = None,
         stages: tuple[_Array, _Array] | None = None,
         index: int = 0,
+        tables: _Array | None = None,
     ) -> None: ...
     @property
     def failed(self) -> NDArray[np.bool_]: ...

@@ -83,6 +83,7 @@ cdef extern from "kinesym.h" nogil:
         const ks_input *inputs
         const double *parameters
         ptrdiff_t parameter_stride
+        const double *tables
         double *states
         double *values
         ptrdiff_t *reached
@@ -552,7 +553,8 @@ cdef class Run:
         `ks_tableau`.
     stages : None, or x' and x at the stages of implicit steps, (n, stages, N - 1) each, see
         `stage_rates` in kinesym.h.
-    index : of the equations.
+    index : of the equations. tables : their numbers, where parameters differ between members; else
+        these follow the parameters.
 
     Raises `ValueError` if a shape does not fit.
     """
@@ -561,13 +563,13 @@ cdef class Run:
     cdef ks_run _run
     cdef ks_input *_courses
     cdef list _keep
-    cdef ptrdiff_t _n_inputs, _n_parameters, _last_column
+    cdef ptrdiff_t _n_inputs, _n_parameters, _n_tables, _last_column
     cdef ptrdiff_t[::1] _taken
 
     def __cinit__(self, Library library, pattern, solution, time, list inputs, parameters, states,
                   values, reached, step, trouble, ptrdiff_t substeps, double rtol, double atol,
                   int threads, bint outputs_need_rates, ptrdiff_t budget=200_000, tableau=None,
-                  stages=None, int index=0):
+                  stages=None, int index=0, tables=None):
         cdef ptrdiff_t[::1] counts
         if library._table.loops == NULL:
             raise ValueError(f"{library.path} has no loops for time stepping")
@@ -607,6 +609,11 @@ cdef class Run:
             raise ValueError(f"parameters have shape {parameters.shape}")
         r.parameters = _data(parameters, parameters.shape, "parameters")
         r.parameter_stride = self._n_parameters if parameters.shape[0] > 1 else 0
+        if (0 if tables is None else len(tables)) != self._n_tables:
+            raise ValueError(f"{self._n_tables} numbers of tables are needed beside parameters")
+        if tables is not None:
+            r.tables = _data(tables, tables.shape, "tables")
+            self._keep.append(tables)
         if len(inputs) != self._n_inputs:
             raise ValueError(f"{self._n_inputs} inputs are needed, got {len(inputs)}")
         self._courses = <ks_input *>calloc(max(self._n_inputs, 1), sizeof(ks_input))
@@ -686,8 +693,12 @@ cdef class Run:
                              ("residual", (n, n, m, np_, 1)), ("slopes", (n, n, m, np_, 1)),
                              ("tangent", (n, m, np_, 1))):
             k = self._library.maybe(name)
-            if k != NULL and tuple(k.count[j] for j in range(k.n_args)) != counts:
+            if k == NULL:
+                continue
+            found = tuple(k.count[j] for j in range(k.n_args))
+            if found[:len(counts)] != counts or len(found) > len(counts) + 1:
                 raise ValueError(f"the kernel {name} of {self._library.path} does not fit others")
+            self._n_tables = found[len(counts)] if len(found) > len(counts) else 0
         return 0
 
     def __dealloc__(self):

@@ -172,6 +172,7 @@ class Stretch:
         points = [states, inputs, self._problem.ivp.parameters[:1].T, time[None]]
         if self._stepper.about.varying:
             points[2] = np.repeat(points[2], len(time), axis=1)
+        points += self._stepper.apart
         found = mapped(self._stepper.library, "delays", points, len(self._problem.delays))
         return found[:, None]
 
@@ -227,6 +228,7 @@ class Stretch:
             inputs.reshape(len(inputs), members * count),
             known,
             np.tile(time, members)[None],
+            *self._stepper.apart,
         ]
         return mapped(self._stepper.library, "rhs", points, n).reshape(n, members, count)
 
