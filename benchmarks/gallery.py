@@ -11,6 +11,7 @@ pictures and without the solutions that are kept beside them.
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import subprocess
@@ -22,9 +23,21 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import matplotlib.pyplot as plt
 from report import number, save, table
 
 LINES = ("lines", "lines_opty")
+#: Those whose way is drawn.
+WAYS = (
+    "car_around_pylons",
+    "car_in_garage",
+    "car_on_racecourse",
+    "countersteer",
+    "steamboat",
+    "refraction",
+    "brachistochrone",
+    "particle_in_tube",
+)
 #: Longest run of a script [s].
 LIMIT = 600.0
 GALLERY = Path(__file__).parents[1] / "examples" / "gallery"
@@ -35,8 +48,8 @@ class Peer:
     """A script of opty 1.5.0, how many lines it has, and its cost in the units of ours.
 
     cost : printed by the script, or of the solution beside it; None where the problem is another
-    one. factor : from what its last solve prints to that. solve : what ours solves, as arguments of
-    the call.
+    one. factor : from what it prints to that. solve : what ours solves, as arguments of the call.
+    which : of its solves counts, with all before it.
     """
 
     script: str
@@ -44,11 +57,12 @@ class Peer:
     cost: float | None = None
     factor: float = 1.0
     solve: str = "solve()"
+    which: int = -1
 
 
 PEERS = {
     "betts_identification": Peer("beginner/plot_betts2003.py", 143),
-    "pendulum_dae": Peer("beginner/plot_betts_10_103_104.py", 213, 12.043401729851333),
+    "pendulum_dae": Peer("beginner/plot_betts_10_103_104.py", 213, 12.043401729851333, which=0),
     "delay_chain": Peer("beginner/plot_betts_10_50.py", 181, 3.107279260585641),
     "hypersensitive": Peer(
         "beginner/plot_betts_10_7.py",
@@ -68,7 +82,7 @@ PEERS = {
     "pendulum_any_duration": Peer(
         "beginner/plot_pendulum_swing_up_variable_duration.py", 161, 23.016106927466925
     ),
-    "sliding_block": Peer("beginner/plot_sliding_block.py", 334, 3.9512274180, 149),
+    "sliding_block": Peer("beginner/plot_sliding_block.py", 334, 3.9512274180, 149, which=0),
     "bumpy_road": Peer("beginner/plot_wheel_on_bumpy_road.py", 434, 2393586.373873296),
     "goddard": Peer("intermediate/plot_betts_10_47.py", 416),
     "car_on_racecourse": Peer(
@@ -131,8 +145,10 @@ runpy.run_path({script!r}, run_name="__main__")
 """
 
 
-def told(code: str, folder: Path, **variables: str) -> tuple[float, float, bool] | None:
-    """Cost, CPU seconds and success of the last solve of a process; None if it took too long."""
+def told(
+    code: str, folder: Path, which: int = -1, **variables: str
+) -> tuple[float, float, bool] | None:
+    """Cost, CPU seconds and success of a solve of a process; None if it took too long."""
     single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
     try:
         process = subprocess.run(
@@ -150,7 +166,7 @@ def told(code: str, folder: Path, **variables: str) -> tuple[float, float, bool]
     if not lines:
         print(process.stderr[-2000:], file=sys.stderr)
         return None
-    cost, seconds, success = json.loads(lines[-1])
+    cost, seconds, success = json.loads(lines[which])
     return cost, seconds, success
 
 
@@ -171,7 +187,8 @@ def theirs(name: str, sources: Path) -> tuple[float, float, bool] | None:
             kept.unlink()
         code = _THEIRS.format(script=Path(script).name)
         path = os.pathsep.join([str(sources), os.environ.get("PYTHONPATH", "")])
-        found = told(code, gallery / Path(script).parent, PYTHONPATH=path)
+        here = gallery / Path(script).parent
+        found = told(code, here, PEERS[name].which, PYTHONPATH=path)
     return found and (found[0] * PEERS[name].factor, *found[1:])
 
 
@@ -192,13 +209,30 @@ def as_text(rows: Sequence[Mapping[str, Any]]) -> str:
     lines = []
     for found in rows:
         best = PEERS[found["problem"]].cost
-        costs = [found["cost"], found.get("cost_opty", best)]
+        costs = [found["cost"], best and found.get("cost_opty", best)]
         times = [
             number(found[key]) if found.get(key) else "-" for key in ("seconds", "seconds_opty")
         ]
         shown = ["-" if cost is None else f"{cost:.8g}" for cost in costs]
         lines.append([found["problem"], *shown, *times, *(str(found[k]) for k in LINES)])
     return table(header, lines)
+
+
+def picture(path: Path) -> None:
+    """Ways in the plane of some solutions."""
+    figure, axes = plt.subplots(2, 4, figsize=(11.0, 5.2), layout="constrained")
+    for axis, name in zip(axes.flat, WAYS, strict=True):
+        solution = importlib.import_module(f"kinesym.examples.gallery.{name}").solve()
+        axis.plot(solution["x"], solution["y"], lw=1.5)
+        axis.plot(solution["x"][[0, -1]], solution["y"][[0, -1]], "o", ms=4, color="C3")
+        axis.set_title(name, fontsize=9)
+        axis.set_aspect("equal", adjustable="datalim")
+        axis.tick_params(labelsize=7)
+        axis.grid(alpha=0.3)
+    figure.supxlabel("x [m]", fontsize=9)
+    figure.supylabel("y [m]", fontsize=9)
+    figure.savefig(path, dpi=80)
+    plt.close(figure)
 
 
 def as_good(found: Mapping[str, Any]) -> bool:
@@ -225,7 +259,7 @@ def main(arguments: list[str] | None = None) -> int:
         rows.append(row(name, sources))
         print(as_text(rows[-1:]).splitlines()[-1], flush=True)
     if options.report:
-        save(options.report, "gallery", as_text(rows), rows)
+        picture(save(options.report, "gallery", as_text(rows), rows))
     return 0 if all(map(as_good, rows)) else 1
 
 

@@ -1,8 +1,7 @@
 """Hypersensitive control: 10,000 s of which only the first and last few matter.
 
 Least integral of y^2 + u^2 with y' = u - y^3 from y = 1 to 1.5. Between two boundary layers nothing
-moves (Betts 2010, example 10.7; Rao and Mease 2000). A grid of equal steps misses the layers:
-6.72414 is reached where nodes lie in them.
+moves (Betts 2010, example 10.7: 6.7241). Equal steps miss these: with 501 nodes the cost is 282.5.
 """
 
 import numpy as np
@@ -15,9 +14,13 @@ MODEL = ks.Model("hypersensitive", [y], [u], [], [y.diff(ks.t) - u + y**3])
 
 
 def problem(nodes=501, duration=1e4, scheme="backward-euler"):
+    return posed(np.linspace(0.0, duration, nodes), scheme)
+
+
+def posed(time, scheme):
     return ks.Collocation(
         MODEL,
-        ks.Experiment(np.linspace(0.0, duration, nodes)),
+        ks.Experiment(time),
         objective=ks.Integral(y**2 + u**2),
         boundary=[ks.at_start(y) - 1.0, ks.at_end(y) - 1.5],
         unknown_inputs={u: None},
@@ -25,9 +28,10 @@ def problem(nodes=501, duration=1e4, scheme="backward-euler"):
     )
 
 
-def solve(nodes=501):
-    """In 8 s, where the grid is fine enough."""
-    return problem(nodes, 8.0, "radau-5").solve()
+def solve(nodes=201):
+    """With steps that grow from both ends, from 1 ms."""
+    half = np.append(0.0, np.geomspace(1e-3, 5e3, nodes // 2))
+    return posed(np.append(half, 1e4 - half[-2::-1]), "radau-5").solve()
 
 
 main = shown(solve)

@@ -60,7 +60,7 @@ def problem(nodes=501, scheme="backward-euler"):
 def solve(nodes=501):
     """From a motion along the axis, which is next to it: there distance has no slope."""
     along = np.linspace(0.0, TOP / 5, nodes)
-    way = [row + 0.1 for row in axis(along, np)]
+    way = np.add(axis(along, np), [[0.1], [0.1], [0.0]])
     return problem(nodes).solve(guess={**dict(zip(place, way, strict=True)), p: along})
 
 

@@ -45,6 +45,7 @@ EXPECTED = {
         closely(said["sensed"].parameters["drift"], 0.2, 0.01),
         closely(said["sensed"].estimated_std["gyro"], 0.05, 0.003),
         closely(said["swung"].objective, 9.314, 0.001),
+        closely(said["moved"].parameters["gate"], 1.6451, 0.001),
         closely(said["whole"].time[-1], 1.7324, 0.001),
         closely(said["rocket"].trials[2]["height"][-1], 2520377, 100),
         Path("pendulum.png").exists() and Path("fit.nc").exists(),
@@ -91,6 +92,10 @@ EXPECTED = {
     ],
     "files-and-results": lambda said: [
         all(Path(f"throw.{kind}").exists() for kind in ("png", "html", "nc", "csv")),
+    ],
+    "gallery": lambda said: [
+        said["solution"].success,
+        Path("crane.png").exists() and Path("violations.png").exists(),
     ],
     "troubles": lambda said: [],
     "delays": lambda said: [
