@@ -4,8 +4,9 @@ A mass on a spring whose force is a cubic spline through n points: constraints o
 their Jacobian, and the Hessian of the Lagrangian, of a trajectory that runs through all points to
 and fro. Both packages get the same points and must return the same numbers before any is timed.
 CasADi's spline is its `interpolant` "bspline"; its functions are mapped over intervals, written as
-C and compiled like kinesym's. Its entries are not put into one matrix, kinesym's are. Times are CPU
-times of one thread, the least of many in turns.
+C and compiled like kinesym's. Its entries are not put into one matrix, kinesym's are. Beside
+them, an ensemble of 1,000 springs of different stiffness, 500 steps of rk4. Times are CPU times of
+one thread, the least of many in turns.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import sympy as sp
 from numpy.typing import NDArray
 from report import machine, number, parsed, save, table, write
 
@@ -76,7 +78,16 @@ def kinesym_side(n: int, nodes: int) -> Side:
         "jacobian": float(calls["jacobian"]().sum()),
         "hessian": float(calls["hessian"]() @ np.where(diagonal, 1.0, 2.0)),
     }
+    calls["ensemble"] = ensemble(x, v, force)
     return Side(build, calls, sums)
+
+
+def ensemble(x: Any, v: Any, force: Any) -> Callable[[], Any]:
+    """500 steps of rk4 of 1,000 springs of different stiffness."""
+    k = sp.Symbol("k")
+    model = ks.Model("springs", [x, v], [], [k], [x.diff(ks.t) - v, v.diff(ks.t) + k * force])
+    time, stiffness = np.linspace(0.0, 10.0, 501), {k: np.linspace(1.0, 5.0, 1000)}
+    return lambda: ks.simulate(model, time, {x: 1.0, v: 0.0}, stiffness, threads=1)
 
 
 def casadi_side(n: int, nodes: int, folder: str) -> Side:
@@ -161,7 +172,10 @@ def measured(n: int, nodes: int, turns: int, folder: str) -> list[dict[str, Any]
             raise ValueError(f"{name} of {n} points: kinesym sums up to {ours}, CasADi to {theirs}")
     every = {(p, name): call for p, side in sides.items() for name, call in side.calls.items()}
     found = least(every, turns)
-    rows = [{"points": n, "what": name, **{p: found[p, name] for p in sides}} for name in CALLBACKS]
+    names = (*CALLBACKS, "ensemble")
+    rows = [
+        {"points": n, "what": name, **{p: found.get((p, name)) for p in sides}} for name in names
+    ]
     build = {p: side.build for p, side in sides.items()}
     return [*rows, {"points": n, "what": "build [s]", **build}]
 
@@ -177,7 +191,7 @@ def main() -> None:
         os.environ[CACHE_VARIABLE] = folder
         for n in points:
             rows += measured(n, nodes, turns, folder)
-            print(rows[-4:], flush=True)
+            print(rows[-5:], flush=True)
     lines = [
         [str(row["points"]), row["what"], *(number(row.get(p)) for p in ("kinesym", "CasADi"))]
         for row in rows

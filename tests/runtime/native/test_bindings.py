@@ -407,14 +407,20 @@ def test_arrays_of_a_chain(runs, changes):
 def test_stages_of_a_run(runs):
     """They fit the method, and are kept of one member."""
     whole = (np.zeros((2, 2, 4)), np.zeros((2, 2, 4)))
-    Run(*runs["trapezoid"][:-2], whole)
+    Run(*runs["trapezoid"][:-3], whole)
     for name, stages in (
         ("rk4", whole),
         ("trapezoid", (np.zeros((2, 4, 4)), np.zeros((2, 4, 4)))),
         ("trapezoid", (whole[0], np.zeros((2, 2, 3)))),
     ):
         with pytest.raises(ValueError):
-            Run(*runs[name][:-2], stages)
+            Run(*runs[name][:-3], stages)
+
+
+def test_numbers_of_tables_where_there_are_none(runs):
+    """Only kernels with tables take them."""
+    with pytest.raises(ValueError, match="0 numbers of tables are needed beside parameters"):
+        Run(*runs["rk4"][:-1], np.zeros(3))
 
 
 # -- kernels, and matrices ------------------------------------------------------------------------
