@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from kinesym.gait.support import support_loads as support_loads
     from kinesym.internal.conditions import at as at
     from kinesym.internal.conditions import during as during
+    from kinesym.internal.controls import continuous as continuous
+    from kinesym.internal.controls import held as held
+    from kinesym.internal.controls import linear as linear
     from kinesym.internal.parameters import log_scale as log_scale
     from kinesym.internal.parameters import lognormal as lognormal
     from kinesym.internal.parameters import normal as normal
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
     from kinesym.internal.phases import Phase as Phase
     from kinesym.internal.phases import Phases as Phases
     from kinesym.internal.pipeline import compile as compile
-    from kinesym.internal.problem import held as held
-    from kinesym.internal.problem import linear as linear
     from kinesym.internal.sensors import sensor as sensor
     from kinesym.runtime.results.bands import Bands as Bands
     from kinesym.runtime.results.bootstrap import Bootstrap as Bootstrap
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from kinesym.simulation import consistent as consistent
     from kinesym.simulation import sensitivities as sensitivities
     from kinesym.simulation import simulate as simulate
+    from kinesym.symbolic.delayed import delayed as delayed
     from kinesym.symbolic.model import Model as Model
     from kinesym.symbolic.names import dynamicsymbols as dynamicsymbols
     from kinesym.symbolic.names import t as t
@@ -64,11 +66,16 @@ if TYPE_CHECKING:
     from kinesym.symbolic.objective import at_end as at_end
     from kinesym.symbolic.objective import at_start as at_start
     from kinesym.symbolic.objective import integral as integral
+    from kinesym.symbolic.objective import l1 as l1
     from kinesym.symbolic.objective import periodic as periodic
+    from kinesym.symbolic.objective import total_variation as total_variation
+    from kinesym.symbolic.polynomial import PolynomialFit as PolynomialFit
+    from kinesym.symbolic.polynomial import polynomial_fit as polynomial_fit
     from kinesym.symbolic.smooth import smooth_abs as smooth_abs
     from kinesym.symbolic.smooth import smooth_max as smooth_max
     from kinesym.symbolic.smooth import smooth_min as smooth_min
     from kinesym.symbolic.smooth import smooth_step as smooth_step
+    from kinesym.symbolic.table import table as table
 
 _load, __all__ = lazy_names(__name__, __file__)
 

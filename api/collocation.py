@@ -66,7 +66,8 @@ class Collocation(Integrated):
 
     Parameters
     ----------
-    system : a `Model`, or a `Hybrid` whose phases are named in `trials`.
+    system : a `Model`, a list of models for `Phases`, or a `Hybrid` whose phases are named in
+        `trials`.
     trials : an `Experiment`, several that share the unknown parameters, or `Phases` of one motion.
     unknown : parameters to be found, with bounds (low, high); None for free; a value per subject or
         trial, a prior, or a logarithmic scale by `per`, `per_trial`, `normal`, `lognormal`,
@@ -76,14 +77,17 @@ class Collocation(Integrated):
     scheme : Radau IIA "radau-1" ("backward-euler"), "radau-3", "radau-5"; Gauss "gauss-2"
         ("midpoint"), "gauss-4", "gauss-6"; Lobatto IIIA "lobatto-2" ("trapezoid"), "lobatto-4"
         ("hermite-simpson"), "lobatto-6", which need explicit x'; numbers are orders.
-    objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
-        for phases of a `Hybrid` nothing.
-    bounds : (low, high) of states and unknown inputs at all nodes and stages.
+    objective : `Integral`, `Terminal`, `LeastSquares`, `l1`, `total_variation` and sums of them;
+        None means `LeastSquares`, for phases of a `Hybrid` nothing.
+    bounds : (low, high) of states and unknown inputs at all nodes and stages; each side a number,
+        None, (N,) with straight lines between the nodes, a `Signal` or a function of times (n,);
+        those of one trial stand in `Experiment(bounds=...)`.
     boundary : conditions on `at_start(...)` and `at_end(...)` of every trial; path : conditions at
-        every node and stage. Each is an expression that is to be zero, (expression, low, high), or
-        one equation or inequality: sp.Eq(at_end(x), 1), v <= 2.
+        every node and stage, or `at` a time. Each is an expression that is to be zero, (expression,
+        low, high), or one equation or inequality: sp.Eq(at_end(x), 1), v <= 2.
     unknown_inputs : inputs to be found, with bounds (low, high) or None; they have a value at each
-        stage, unless they are `held` or `linear` between nodes, as those are that are measured.
+        stage, unless they are `held` or `linear` between nodes, as those are that are measured, or
+        `continuous`.
     noise : inputs that are process noise, white and held between nodes, and their intensities sigma
         [unit of the input times sqrt(s)]: a number, bounds (low, high), None, or as in `unknown`.
         A noise Td is sigma_Td white_Td: the parameter `sigma_Td`, the input `white_Td` of unit
@@ -169,8 +173,7 @@ class Collocation(Integrated):
         chosen: SolverOptions,
         progress: bool | None,
     ) -> Solution:
-        """Another solution where lines between the conditions, of which z was made, lead to none:
-        of what is made up, from zero."""
+        """Another solution, from zero, where the lines of which z was made lead to none."""
         zero = self._packed(guess, ())
         if np.array_equal(zero, z):
             return lost
@@ -188,7 +191,7 @@ class Collocation(Integrated):
         progress: bool | None,
     ) -> tuple[Collocation, Solution, Workspace | None]:
         """One solution from a free vector, and what its solver has left; and this problem, with
-        samples placed where they lie with delays that were found."""
+        samples and conditions placed where they lie with delays and times that were found."""
         self._placed_at(z)._check_finite(z)
 
         def solved(
@@ -357,7 +360,8 @@ class Collocation(Integrated):
         return made
 
     def _check_refinable(self) -> None:
-        tied = [u for u in self.layout.inputs if u in {*self.layout.held, *self._about.linear}]
+        between = {*self.layout.held, *self._about.linear} - self._asked.followed
+        tied = [u for u in self.layout.inputs if u in between]
         if self.symbolic.objective.least_squares and tied:
             raise ValueError(
                 f"on a finer grid the unknown input {tied[0]} would have values between its nodes "
@@ -417,7 +421,7 @@ class Collocation(Integrated):
 
     def _without(self, more: Open, solution: Solution) -> Solution:
         """The solution without what else nothing determines."""
-        hidden = more.hidden | idle(self.layout, self._ends).hidden
+        hidden = more.hidden | idle(self.layout, self._ends).hidden | self._absent
         trials = self._trajectories(solution.free_vector, hidden)
         return replace(solution, trials=trials, notes=[*solution.notes, *more.notes])
 
@@ -438,7 +442,7 @@ class Collocation(Integrated):
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
         multipliers, lower, upper = found.multipliers
         shown = idle(self.layout, self._ends)
-        trials = self._trajectories(found.z, shown.hidden)
+        trials = self._trajectories(found.z, shown.hidden | self._absent)
         return Solution(
             success=found.status.success,
             message=message,
@@ -468,7 +472,7 @@ class Collocation(Integrated):
                 "arrays": self.layout.arrays,
                 "held": sorted(self.layout.held),
                 "log_scale": sorted(self.symbolic.log_scale),
-                **({"delays": self._delays} if self.symbolic.delays else {}),
+                **({"delays": self._delays} if self._delays else {}),
             },
             log=found.log,
         )

@@ -82,6 +82,11 @@ class ContinuousAdjoint:
         held: Iterable[Any] = (),
     ) -> None:
         check_kind(model, Model, "kinesym")
+        if model.delays:
+            raise ValueError(
+                f"model {model.name} has delays ({model.delays[0].name}), whose adjoint looks "
+                "ahead; use Shooting or Collocation"
+            )
         self._held = frozenset(map(name_of, checks.listed(held, "held")))
         self._adjoint = adjoint(model, objective, unknown, form, self._held)
         _check_held(self._held, [*model.input_names, *self._adjoint.signals])

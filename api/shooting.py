@@ -17,7 +17,7 @@ from kinesym.continuous_adjoint import sampled_gradient
 from kinesym.internal.combination import combination
 from kinesym.internal.finer_steps import finer_shooting
 from kinesym.internal.hybrid_shooting import hybrid_trials
-from kinesym.internal.problem import kinematic_pairs, warn_of_degrees
+from kinesym.internal.problem import kinematic_pairs, lowered_for_method, warn_of_degrees
 from kinesym.internal.sensors import with_sensors
 from kinesym.internal.shooting_arguments import (
     ShootingArguments,
@@ -25,6 +25,7 @@ from kinesym.internal.shooting_arguments import (
     smooth_program,
     warn_of_kinks,
 )
+from kinesym.internal.steps import methods_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.nlp.owned import check_positive
@@ -106,6 +107,9 @@ class Shooting:
         sensors: Mapping[str, Any] | None = None,
     ) -> None:
         system = with_sensors(system, sensors)
+        if isinstance(system, Model):
+            usual = methods_of(system, derivatives=True)[0]
+            system = lowered_for_method(system, method or usual)
         given = self._given = shooting_arguments(
             system,
             trials,

@@ -14,7 +14,7 @@ from kinesym.internal.consistent import consistent_initial
 from kinesym.internal.finer_steps import finer_arguments, finer_steps
 from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
 from kinesym.internal.model_run import lost_roots, model_results
-from kinesym.internal.problem import check_index, check_method, check_system
+from kinesym.internal.problem import check_index, check_method, check_system, lowered_for_method
 from kinesym.internal.simulation_arguments import SimulationArguments, simulation_arguments
 from kinesym.internal.steps import checked_steps, methods_of
 from kinesym.runtime.results.ensemble import Ensemble
@@ -40,6 +40,7 @@ def simulate(
     atol: float = 1e-11,
     threads: int | None = None,
     progress: bool | None = None,
+    history: Mapping[Any, Any] | None = None,
 ) -> Any:
     """Simulate a system on the grid `time` (N,) [s]: a `Trajectory`, or an `Ensemble` of M of them.
 
@@ -49,7 +50,8 @@ def simulate(
     time : all nodes, not just the first and the last; time spans are converted to seconds, dates
         count from the first of them.
     initial : value of every state at time[0], a guess of algebraic ones, which follow from the
-        equations; (M,) for an ensemble. Of a contact, by its name, whether it presses at the start
+        equations; (M,) for an ensemble. Integrals that `Model.reduced_index` makes start at zero
+        unless given. Of a contact, by its name, whether it presses at the start
         (default: no). Or the `final` state of an earlier run, from which this one goes on as if
         that had not ended.
     parameters : values, those of the model where not given; (M,) for an ensemble.
@@ -69,19 +71,24 @@ def simulate(
         each for all states.
     threads : for ensembles; default: OMP_NUM_THREADS or the number of processors.
     progress : show a bar; None only on a terminal.
+    history : what states and inputs with a delay were before time[0], each a number or a `Signal`
+        that goes back as far as the delay. What is not given was as it is at time[0]; an input that
+        is a `Signal` from before is its own history.
 
     What ends early (divergence, an expression that is not finite, Newton's method, too many events,
     Ctrl-C) is returned up to there with a warning that names time, cause and remedy, and so is what
-    grows beyond any plausible size; see `Trajectory.message` and `Ensemble.failures`. Raises
-    `ValueError` for what is missing, does not fit or is not used, as tolerances by fixed steps, for
-    differential-algebraic models of a higher index than the method treats and initial values that
-    violate their constraints, before anything is compiled. How exact the result is, its `error()`
-    says.
+    grows beyond any plausible size; see `Trajectory.message` and `Ensemble.failures`. How exact the
+    result is, its `error()` says. A model of index 2 or 3 that the method does not treat runs as
+    `Model.reduced_index` of it; outputs `constraint_...` show what is lost of constraints.
+
+    Raises `ValueError` for what is missing, does not fit or is not used, as tolerances by fixed
+    steps, and for initial values that violate constraints, before anything is compiled.
     """
     check_system(system)
     steps = checked_steps(methods_of(system), method, substeps, rtol, atol)
+    system = lowered_for_method(system, steps.method)
     given = simulation_arguments(
-        system, time, initial, parameters, inputs, steps, threads, progress
+        system, time, initial, parameters, inputs, steps, threads, progress, history
     )
     found: Trajectory | Ensemble
     if isinstance(system, Model):
@@ -174,6 +181,12 @@ def sensitivities(
     end by their height.
     """
     check_system(system)
+    model = system if isinstance(system, Model) else system.model
+    if model.delays:
+        raise ValueError(
+            f"model {model.name} has delays ({model.delays[0].name}), by which there are no "
+            "sensitivities; simulate it with other values instead"
+        )
     if isinstance(system, Model):
         system = _without_events(system)
     methods = methods_of(system, derivatives=True)

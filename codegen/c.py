@@ -56,7 +56,7 @@ def _manifest(program: Program) -> dict[str, object]:
     kernels = {
         k.name: {
             "arguments": [a.name for a in k.arguments],
-            "counts": [len(a.symbols) for a in k.arguments],
+            "counts": [a.count for a in k.arguments],
             "varying": [a.varying for a in k.arguments],
             "outputs": list(k.labels),
             "operations": k.operations,
@@ -92,7 +92,8 @@ def _kernel_files(kernel: Kernel) -> dict[str, str]:
         if len(plan.varying) == 1:
             inline.append("static inline " + text)
         else:
-            head = f"/* {kernel.name}, piece {number + 1} of {len(plan.varying)} */\n{_INCLUDE}"
+            count = f"{number + 1} of {len(plan.varying)}"
+            head = f"/* {kernel.name}, piece {count} */\n{_include(kernel)}"
             files[f"{name}.c"] = f"{head}\n{_signature(name, hoisted=False)};\n\n{text}"
     files[f"{kernel.name}.c"] = "\n".join([_banner(kernel), *inline, _kernel_body(kernel, plan)])
     return files
@@ -103,14 +104,19 @@ _INCLUDE = '#include "kinesym_simd.h"\n'
 
 def _banner(kernel: Kernel) -> str:
     arguments = "".join(
-        f" *   {a.name:<14} {len(a.symbols):>4} {'per point' if a.varying else 'uniform'}\n"
+        f" *   {a.name:<14} {a.count:>4} {'per point' if a.varying else 'uniform'}\n"
         for a in kernel.arguments
     )
     return (
         f"/* {kernel.name}: {kernel.purpose}\n *\n * arguments\n{arguments}"
         f" * outputs\n *   {len(kernel.outputs):>19} per point\n"
-        f" * {kernel.operations} operations\n */\n{_INCLUDE}"
+        f" * {kernel.operations} operations\n */\n{_include(kernel)}"
     )
+
+
+def _include(kernel: Kernel) -> str:
+    more = '#include "kinesym_table.h"\n' if any(a.tables for a in kernel.arguments) else ""
+    return f"{_INCLUDE}{more}"
 
 
 def _signature(name: str, hoisted: bool) -> str:
@@ -153,7 +159,7 @@ def _kernel_body(kernel: Kernel, plan: Schedule) -> str:
 
 
 def _entry(kernel: Kernel, plan: Schedule) -> str:
-    counts = ", ".join(str(len(a.symbols)) for a in kernel.arguments) or "0"
+    counts = ", ".join(str(a.count) for a in kernel.arguments) or "0"
     flags = ", ".join(str(int(a.varying)) for a in kernel.arguments) or "0"
     return (
         f"static const int {kernel.name}_count[] = {{{counts}}};\n"
@@ -264,7 +270,7 @@ def _sweep(program: Program) -> str:
 def _rhs_text(rhs: Kernel) -> str:
     plan = schedule(rhs)
     function = _piece_function(rhs, plan, plan.varying[0], "rhs_0", hoisted=False)
-    return f"{_INCLUDE}\nstatic inline {function}"
+    return f"{_include(rhs)}\nstatic inline {function}"
 
 
 # -- one piece ------------------------------------------------------------------------------
@@ -374,11 +380,22 @@ class _Printer:
         if op in _OPERATORS:
             text, inner, outer = _OPERATORS[op]
             return text.format(*map(self._operand, args, inner)), outer
+        if op in ("locate", "entry"):
+            return self._from_table(op, args), _ATOM
         if op == "pow" and self.graph.value.get(args[1]) in (1.5, 2.5):
             x = self._operand(args[0], _ATOM)
             square = "*".join([x] * int(self.graph.value[args[1]]))
             return f"{square}*ks_sqrt({x})", _PRODUCT
         return f"ks_{op}({', '.join(self._vector(a) for a in args)})", _ATOM
+
+    def _from_table(self, op: str, args: tuple[int, ...]) -> str:
+        """A function of kinesym_table.h, of numbers that follow the symbols of an argument."""
+        every = enumerate(self.kernel.arguments)
+        at, argument = next((k, a) for k, a in every if a.tables)
+        begin, count = (int(self.graph.value[a]) for a in args[1:3])
+        where = f"a[{at}].data + {len(argument.symbols) + begin}"
+        where += f" * a[{at}].ld + i, a[{at}].ld, 1" if argument.varying else ", 1, 0"
+        return f"ks_{op}({where}, {count}, {self._vector(args[3])})"
 
 
 def _pairs(graph: Graph, piece: Piece) -> dict[int, tuple[int, int]]:

@@ -112,6 +112,8 @@ PARTIALS: dict[str, _Rule] = {
     "lt": lambda g, y, a: (g.zero, g.zero),
     "le": lambda g, y, a: (g.zero, g.zero),
     "eq": lambda g, y, a: (g.zero, g.zero),
+    "locate": lambda g, y, a: (g.zero,) * 4,
+    "entry": lambda g, y, a: (g.zero,) * 4,
 }
 
 

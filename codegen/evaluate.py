@@ -12,6 +12,7 @@ from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import t
+from kinesym.symbolic.table import Tables
 
 
 @dataclass(frozen=True)
@@ -37,16 +38,21 @@ class ModelSymbols:
 
 
 def model_symbols(
-    model: Model, varying: bool = False, inputs: Sequence[str] | None = None
+    model: Model,
+    varying: bool = False,
+    inputs: Sequence[str] | None = None,
+    tables: Tables | None = None,
 ) -> ModelSymbols:
     """The symbols of `model`; `varying` parameters differ from point to point. inputs : in this
-    order, if not in that of the model."""
+    order, if not in that of the model. tables : theirs, if not those of the model alone."""
+    tables = model.tables if tables is None else tables
     g, order = Graph(), model.input_names if inputs is None else inputs
     known = dict(zip(model.input_names, model.inputs, strict=True))
     xdot = Argument("xdot", tuple(f"xdot.{x}" for x in model.state_names))
     x = Argument("x", tuple(f"x.{x}" for x in model.state_names))
     u = Argument("u", tuple(f"u.{u}" for u in order))
-    p = Argument("p", tuple(f"p.{p}" for p in model.parameter_names), varying)
+    names = tuple(f"p.{p}" for p in model.parameter_names)
+    p = Argument("p", names, varying, len(tables.values))
     table = {t: g.symbol("t.time")}
     for symbols, group in (
         (model.derivatives, xdot),
@@ -55,7 +61,7 @@ def model_symbols(
         (model.parameters, p),
     ):
         table.update(zip(symbols, g.symbols(group.symbols), strict=True))
-    lower = Lowering(g, table)
+    lower = Lowering(g, table, tables)
     lower.define(model.intermediates)
     return ModelSymbols(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
 
@@ -119,7 +125,7 @@ def model_functions(model: Model) -> Program:
     except NotExplicit as error:
         explicit, reason = False, str(error)
     about = {**describe_model(model), "explicit": explicit, "reason": reason}
-    return Program(model.name, tuple(kernels), {"functions": about})
+    return Program(model.name, tuple(kernels), {"functions": about}, model.tables.values)
 
 
 def model_jacobians(model: Model) -> Program:
@@ -141,4 +147,5 @@ def model_jacobians(model: Model) -> Program:
             purpose = f"derivatives of the {of} with respect to the {wrt}"
             kernels.append(Kernel(name, g, every, tuple(entries.values()), texts, purpose))
     named = tuple(k for k in kernels if k.outputs)
-    return Program(f"{model.name}_jacobians", named, {"jacobians": {"patterns": patterns}})
+    about = {"jacobians": {"patterns": patterns}}
+    return Program(f"{model.name}_jacobians", named, about, model.tables.values)

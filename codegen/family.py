@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import sympy as sp
@@ -151,7 +151,8 @@ class Points:
             for array, members in problem.parameter_arrays.items()
         ]
         self.T = self.group("T", duration, varying=False)
-        self.k = self.group("k", problem.known_parameters, varying=False)
+        known, tables = problem.known_parameters, len(problem.tables.values)
+        self.k = replace(self.group("k", known, varying=False), tables=tables)
         self.scaled: dict[int, int] = {}
         for array in self.p:
             for symbol in array.symbols:
@@ -203,7 +204,7 @@ class Points:
         table: dict[sp.Basic, int] = {t: at.time, **self._parameters(), **at.values}
         if rates:
             table.update(zip(model.derivatives, rates, strict=True))
-        lower = Lowering(self.graph, table)
+        lower = Lowering(self.graph, table, self.problem.tables)
         variables = {*model.states, *model.inputs, *model.derivatives}
         lower.define(known_intermediates(model, variables - set(table)))
         return lower
@@ -225,7 +226,7 @@ class Points:
         table: dict[sp.Basic, int] = {}
         for end in sorted(e.atoms(at_start, at_end), key=str):
             table[end] = (first if isinstance(end, at_start) else last)(end.args[0])
-        return Lowering(self.graph, {**table, **self._parameters()})(e)
+        return Lowering(self.graph, {**table, **self._parameters()}, self.problem.tables)(e)
 
     def explicit(self, at: At) -> list[int]:
         """x' = f(x, u, p, t) at this point; raises `ValueError` if the equations do not give it."""

@@ -18,9 +18,12 @@ UNARY = frozenset(
     "erf erfc".split()
 )
 
+#: What has no operands: constants, symbols, and the numbers of all tables.
+LEAVES = frozenset(("const", "sym", "data"))
+
 #: Functions that are about as small as a small argument, and those that never are small.
 _SMALL_WITH = frozenset("sin tan asin acos atan tanh asinh acosh atanh sqrt abs erf".split())
-_NEVER_SMALL = frozenset("cosh log sign floor lt le eq".split())
+_NEVER_SMALL = frozenset("cosh log sign floor lt le eq locate".split())
 
 #: Functions that are never negative.
 _NONNEGATIVE = frozenset("exp cosh sqrt abs erfc lt le eq".split())
@@ -28,7 +31,7 @@ _NONNEGATIVE = frozenset("exp cosh sqrt abs erfc lt le eq".split())
 #: Operations that are finite wherever their operands are, but for overflow.
 _TOTAL = frozenset(
     "neg add sub mul select min max lt le eq sin cos atan tanh asinh abs sign floor "
-    "erf erfc atan2".split()
+    "erf erfc atan2 locate".split()
 )
 
 #: Powers of symbols up to which a denominator counts as a number of ordinary size: of 1e-25 the
@@ -47,7 +50,8 @@ class Graph:
 
     Operations: `const` (see `value`), `sym` (see `name`), `neg`, `inv` (1/x), `select`
     (`c != 0 ? a : b`), the members of `UNARY`, and of two operands `add`, `sub`, `mul`, `div`,
-    `pow`, `atan2`, `min`, `max`, `lt`, `le` and `eq`. Comparisons yield 1.0 or 0.0.
+    `pow`, `atan2`, `min`, `max`, `lt`, `le` and `eq`. Comparisons yield 1.0 or 0.0. `data` are the
+    numbers of tables, see `locate` and `entry`.
     Quotients with equal denominators share one division as `x * inv(y)`, unless y may be so small
     that 1/y overflows where x/y does not: then they are `div`.
     """
@@ -136,6 +140,22 @@ class Graph:
     def symbols(self, names: Iterable[str]) -> list[int]:
         """One symbol for each of `names`."""
         return [self.symbol(name) for name in names]
+
+    # -- numbers from tables ----------------------------------------------------------------
+
+    def data(self) -> int:
+        """The numbers of all tables, one after the other: no number itself."""
+        return self._node("data")
+
+    def locate(self, begin: int, count: int, x: int) -> int:
+        """How many of the increasing data[begin + 1 : begin + 1 + count] are not larger than x; 0
+        for NaN; see `symbolic.table.searched`. Its derivative is zero."""
+        numbers = self.const(begin), self.const(count)
+        return self._node("locate", self.data(), *numbers, x)
+
+    def entry(self, begin: int, step: int, number: int) -> int:
+        """data[begin + step * number], where `number` is a node. Its derivative is zero."""
+        return self._node("entry", self.data(), self.const(begin), self.const(step), number)
 
     # -- arithmetic -------------------------------------------------------------------------
 
@@ -416,6 +436,8 @@ class Graph:
         """The operation `op` on `args`, by the constructor that belongs to it."""
         if op in ("add", "sub", "mul", "div", "neg", "inv", "select"):
             return int(getattr(self, op)(*args))
+        if op in ("locate", "entry"):
+            return self._node(op, *args)
         return self.function(op, *args) if op in UNARY else self.binary(op, *args)
 
     def sum(self, terms: Sequence[int]) -> int:

@@ -38,7 +38,14 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "atan2": lambda y, x: _atan2(y, x),
     "erf": erf,
     "erfc": erfc,
+    "locate": lambda data, begin, count, x: _locate(data, int(begin), int(count), np.real(x)),
+    "entry": lambda data, begin, step, k: data[np.asarray(begin + step * k, dtype=np.intp)],
 }
+
+
+def _locate(data: NDArray[Any], begin: int, count: int, x: Any) -> Any:
+    found = np.searchsorted(data[begin + 1 : begin + 1 + count], x, side="right")
+    return np.where(np.isnan(x), 0.0, found)
 
 
 def _atan2(y: Any, x: Any) -> Any:
@@ -53,7 +60,8 @@ def _atan2(y: Any, x: Any) -> Any:
 def evaluate_nodes(
     graph: Graph, nodes: list[int], symbols: Mapping[str, Any]
 ) -> dict[int, NDArray[Any]]:
-    """Values of `nodes` (operands first) given the values of the symbols, real or complex."""
+    """Values of `nodes` (operands first) given the values of the symbols, real or complex, and
+    "data" of tables."""
     values: dict[int, Any] = {}
     with np.errstate(all="ignore"):
         for node in nodes:
@@ -62,6 +70,8 @@ def evaluate_nodes(
                 values[node] = np.float64(graph.value[node])
             elif op == "sym":
                 values[node] = symbols[graph.name[node]]
+            elif op == "data":
+                values[node] = symbols["data"]
             else:
                 function = _OPERATIONS.get(op) or getattr(np, op)
                 values[node] = function(*(values[a] for a in graph.args[node]))
@@ -69,12 +79,16 @@ def evaluate_nodes(
 
 
 def bind(kernel: Kernel, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by symbol from `arrays` by argument name: (count, n) varying, (count,) uniform."""
-    return {
-        symbol: np.asarray(arrays[argument.name])[k]
-        for argument in kernel.arguments
-        for k, symbol in enumerate(argument.symbols)
-    }
+    """Values by symbol from `arrays` by argument name: (count, n) varying, (count,) uniform; and
+    "data" of tables, which are the same at all points."""
+    found: dict[str, Any] = {}
+    for argument in kernel.arguments:
+        rows = np.asarray(arrays[argument.name])
+        found |= {symbol: rows[k] for k, symbol in enumerate(argument.symbols)}
+        if argument.tables:
+            data = rows[len(argument.symbols) :]
+            found["data"] = data[:, 0] if data.ndim == 2 else data
+    return found
 
 
 def interpret(kernel: Kernel, arrays: Mapping[str, Any], n: int) -> NDArray[Any]:
@@ -94,7 +108,7 @@ def first_failure(kernel: Kernel, output: int, arrays: Mapping[str, Any]) -> str
     nodes = graph.ancestors([kernel.outputs[output]])
     values = evaluate_nodes(graph, nodes, bind(kernel, arrays))
     for node in nodes:
-        if graph.op[node] != "const" and not np.all(np.isfinite(values[node])):
+        if graph.op[node] not in ("const", "data") and not np.all(np.isfinite(values[node])):
             if node in graph.note:
                 return graph.note[node]
             operands = ", ".join(
@@ -124,7 +138,7 @@ def describe(graph: Graph, node: int, depth: int = 3) -> str:
         return f"{graph.value[node]:.6g}"
     if op == "sym":
         return graph.name[node]
-    if depth == 0:
+    if depth == 0 or op == "data":
         return "..."
     parts = [describe(graph, a, depth - 1) for a in args]
     if op in _INFIX:

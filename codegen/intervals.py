@@ -19,7 +19,14 @@ from kinesym.codegen.family import (
 )
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.phases import contact_rows
-from kinesym.codegen.timed import Rates, moved_signals, signal_places, slot_arguments, timed
+from kinesym.codegen.timed import (
+    Rates,
+    moment_rows,
+    moved_signals,
+    signal_places,
+    slot_arguments,
+    timed,
+)
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
@@ -69,7 +76,8 @@ class Interval(Points):
         samples = (argument for pair in self.measured for argument in pair)
         self.slots = [[self.group(*each) for each in row] for row in slot_arguments(problem)]
         slots = (argument for row in self.slots for argument in row)
-        self.data = (self.k, *ends, *self.between, step, begin, *samples, *slots)
+        self.edges = self.group("edges", ["begin", "end"] if problem.moments else [])
+        self.data = (self.k, *ends, *self.between, step, begin, *samples, *slots, self.edges)
         self._h, self._begin = self.of_duration(step, begin)
         self.linked: dict[int, int] = {}
         self.h = self.link("h", self._h)
@@ -201,7 +209,7 @@ def _at_stages(s: Interval) -> Family:
     between = {n: e for n, e in model.outputs.items() if problem.on_interval(e)}
     return s.family(
         cost=_integral(s, lowers, s.scheme.weights),
-        rows=rows | _path_rows(s, lowers),
+        rows=rows | _step_rows(s, lowers[0]) | moment_rows(s) | _path_rows(s, lowers),
         outputs={
             name + _stage(s, k): lower(e)
             for name, e in between.items()
@@ -226,6 +234,8 @@ def _at_knots(s: Interval) -> Family:
             rows[f"defect of {name_of(x)}{inner}"] = g.sub(step, mixed(s, slopes, scheme.matrix[k]))
     for k, at in enumerate(points[1:-1] if problem.contacts else ()):
         rows |= {label + _stage(s, k + 1): row for label, row in contact_rows(s, at).items()}
+    knots = [dict(zip(problem.model.states, f, strict=True)) for f in rates]
+    rows |= _step_rows(s, lowers[0]) | moment_rows(s, knots)
     weights = list(scheme.weights)
     if not integrates_on_intervals(problem):
         weights[0] = weights[-1] = 0.0
@@ -234,7 +244,7 @@ def _at_knots(s: Interval) -> Family:
         rows=rows | _path_rows(s, lowers[1:-1]),
         outputs={},
         squares=[],
-        rates=[dict(zip(problem.model.states, f, strict=True)) for f in rates],
+        rates=knots,
     )
 
 
@@ -248,6 +258,17 @@ def _integral(s: Interval, lowers: Sequence[Lowering], weights: Sequence[float])
     g, integrand = s.graph, s.problem.objective.integrand
     pairs = [(w, lower(integrand)) for w, lower in zip(weights, lowers, strict=True) if w]
     return g.sum([g.mul(g.mul(s.h, g.const(w)), value) for w, value in pairs])
+
+
+def _step_rows(s: Interval, lower: Lowering) -> dict[str, int]:
+    """Rates of inputs from node to node, less expressions of what is held."""
+    g, rows = s.graph, dict[str, int]()
+    ends = dict(zip(s.problem.node_inputs, zip(*map(s.nodes, s.u), strict=True), strict=True))
+    for u, e in s.problem.steps:
+        begin, end = ends[u]
+        rate = g.mul(g.sub(end, begin), g.inv(s.h))
+        rows[f"{'parts of the ' if e != 0 else ''}rate of {name_of(u)}"] = g.sub(rate, lower(e))
+    return rows
 
 
 def _path_rows(s: Interval, lowers: Sequence[Lowering]) -> dict[str, int]:

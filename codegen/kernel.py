@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from kinesym.codegen.graph import Graph
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.codegen.graph import LEAVES, Graph
 
 #: Version of the binary interface in `runtime/native/c/include/kinesym.h`.
 ABI = 7
@@ -18,12 +21,19 @@ class Argument:
     """One group of scalars that a kernel reads.
 
     `symbols` are the graph symbols in order. A `varying` argument has one value per point, at
-    `data[k * ld + i]`; a uniform one has one value for all points.
+    `data[k * ld + i]`; a uniform one has one value for all points. tables : how many numbers of
+    tables follow.
     """
 
     name: str
     symbols: tuple[str, ...]
     varying: bool = True
+    tables: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many scalars it has."""
+        return len(self.symbols) + self.tables
 
 
 @dataclass(frozen=True)
@@ -53,16 +63,20 @@ class Kernel:
     @cached_property
     def operations(self) -> int:
         """Number of arithmetic operations and function calls per point."""
-        return sum(self.graph.op[node] not in ("const", "sym") for node in self.nodes)
+        return sum(self.graph.op[node] not in LEAVES for node in self.nodes)
 
 
 @dataclass(frozen=True)
 class Program:
-    """Kernels that are built into one library, with their description for the runtime."""
+    """Kernels that are built into one library, with their description for the runtime.
+
+    tables : the numbers of tables, which are not compiled in.
+    """
 
     name: str
     kernels: tuple[Kernel, ...]
     description: Mapping[str, Any] = field(default_factory=dict)
+    tables: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), compare=False)
 
     def kernel(self, name: str) -> Kernel:
         """The kernel called `name`."""

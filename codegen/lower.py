@@ -9,7 +9,9 @@ from functools import partial, reduce
 import sympy as sp
 
 from kinesym.codegen.graph import UNARY, Graph
-from kinesym.symbolic.delayed import delayed
+from kinesym.codegen.tables import lowered_table
+from kinesym.symbolic.delayed import shown_late
+from kinesym.symbolic.table import Tables, tables_of, tabulated
 
 
 class UnsupportedExpression(ValueError):
@@ -20,11 +22,15 @@ class Lowering:
     """Translates SymPy expressions into `graph`, given the nodes of the symbols.
 
     `symbols` maps SymPy symbols, functions of time and their derivatives to nodes; intermediates
-    are added with `define`. Every distinct subexpression is visited once.
+    are added with `define`. `tables` has the places of the numbers of tables. Every distinct
+    subexpression is visited once.
     """
 
-    def __init__(self, graph: Graph, symbols: Mapping[sp.Basic, int]) -> None:
+    def __init__(
+        self, graph: Graph, symbols: Mapping[sp.Basic, int], tables: Tables | None = None
+    ) -> None:
         self.graph = graph
+        self._tables = tables_of(()) if tables is None else tables
         self._known: dict[sp.Basic, int] = dict(symbols)
 
     def define(self, intermediates: Iterable[tuple[sp.Basic, sp.Expr]]) -> None:
@@ -58,6 +64,8 @@ class Lowering:
             return g.const(float(e))
         if e in (sp.true, sp.false):
             return g.one if e is sp.true else g.zero
+        if isinstance(e, tabulated):
+            return lowered_table(g, self._tables, e, operands)
         convert = _CONVERTERS.get(type(e))
         if convert is not None:
             return convert(g, e, *operands)
@@ -78,6 +86,8 @@ def _operands(e: sp.Basic) -> tuple[sp.Basic, ...]:
         return tuple(part for pair in e.args for part in (pair.expr, pair.cond))
     if isinstance(e, sp.Pow) and isinstance(e.exp, sp.Number):
         return (e.base,)
+    if isinstance(e, tabulated):
+        return e.variables
     if isinstance(e, sp.log) and (terms := _exponentials(e.args[0])):
         return tuple(exponent for _, exponent in terms)
     formula = _formula(e)
@@ -215,6 +225,6 @@ _CONVERTERS: dict[type, Callable[..., int]] = {
     sp.frac: lambda g, e, x: g.sub(x, g.function("floor", x)),
     sp.log: _log,
     sp.UnevaluatedExpr: lambda g, e, x: x,
-    delayed: lambda g, e, x, delay: x,
+    shown_late: lambda g, e, x, delay: x,
     sp.atan2: lambda g, e, y, x: g.binary("atan2", y, x),
 }

@@ -16,7 +16,7 @@ def with_point(program: Program, problem: Problem) -> Program:
     """A program with the kernels of `point_kernels`."""
     kernels, about = point_kernels(problem)
     every = {**program.description, "point": about}
-    return Program(program.name, (*program.kernels, *kernels), every)
+    return replace(program, kernels=(*program.kernels, *kernels), description=every)
 
 
 def point_kernels(problem: Problem) -> tuple[list[Kernel], dict[str, object]]:
@@ -41,7 +41,7 @@ def point_kernels(problem: Problem) -> tuple[list[Kernel], dict[str, object]]:
     integrand = lower(problem.objective.integrand)
     bars = pullback(g, [integrand], [g.one], wrt)
     slopes = {j: bar for j, bar in enumerate(bars) if bar != g.zero}
-    every = tuple(a for a in (xdot, x, u, p, s.k, signals, time) if a.symbols)
+    every = tuple(a for a in (xdot, x, u, p, s.k, signals, time) if a.count)
     names = [symbol for a in (xdot, x, u, p, time) for symbol in a.symbols]
     labels = list(rows)
     kernels = [

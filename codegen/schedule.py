@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from kinesym.codegen.graph import Graph
+from kinesym.codegen.graph import LEAVES, Graph
 from kinesym.codegen.kernel import Kernel
 
 #: Operations per piece. Measured on the 10-link problem: all files take 4.3, 4.6, 5.3 and 7.6 CPU-s
@@ -63,6 +63,8 @@ def _varying_nodes(kernel: Kernel) -> set[int]:
     graph = kernel.graph
     names = {s for a in kernel.arguments if a.varying for s in a.symbols}
     varying: set[int] = set()
+    if any(a.varying and a.tables for a in kernel.arguments):
+        varying.add(graph.data())
     for node in kernel.nodes:
         if graph.name.get(node) in names or any(a in varying for a in graph.args[node]):
             varying.add(node)
@@ -77,7 +79,7 @@ def _hoisted(kernel: Kernel, varying: set[int]) -> list[int]:
         if node in varying:
             found.update((a, None) for a in graph.args[node] if a not in varying)
     found.update((o, None) for o in kernel.outputs if o not in varying)
-    return [node for node in sorted(found) if graph.op[node] != "const"]
+    return [node for node in sorted(found) if graph.op[node] not in ("const", "data")]
 
 
 def _grouped(outputs: Sequence[int]) -> list[tuple[int, int]]:
@@ -134,7 +136,7 @@ def _chunks(
 
 
 def _is_leaf(graph: Graph, node: int) -> bool:
-    return graph.op[node] in ("const", "sym")
+    return graph.op[node] in LEAVES
 
 
 def _depth_first(graph: Graph, output: int, done: set[int]) -> Iterable[int]:

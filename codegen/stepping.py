@@ -18,7 +18,7 @@ from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.solve import NotExplicit, linearised_rates
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
-from kinesym.symbolic.problem import moving_symbols
+from kinesym.symbolic.problem import Problem, moving_symbols
 from kinesym.symbolic.schemes import ADAPTIVE, EXPLICIT, CollocationScheme
 
 
@@ -30,7 +30,8 @@ def stepper(model: Model, scheme: CollocationScheme | None, varying: bool) -> Pr
     Raises `ValueError` if the method is explicit (no scheme) and x' cannot be solved for.
     """
     s = model_symbols(model, varying)
-    kernels, pattern = [*_rhs(model, s, required=scheme is None), *_outputs(model, s)], Sparse()
+    kernels = [*_rhs(model, s, required=scheme is None), *_outputs(model, s), *_delays(model, s)]
+    pattern = Sparse()
     if scheme is not None:
         made, pattern = _equations(model, s)
         kernels.extend(made)
@@ -44,7 +45,7 @@ def stepper(model: Model, scheme: CollocationScheme | None, varying: bool) -> Pr
         index=_index(model, scheme),
     )
     name = f"{model.name}_{'implicit' if scheme else 'explicit'}".replace("-", "_")
-    return Program(name, tuple(kernels), {"stepping": about})
+    return Program(name, tuple(kernels), {"stepping": about}, model.tables.values)
 
 
 def _tableaus(scheme: CollocationScheme | None, adaptive: bool) -> dict[str, dict[str, object]]:
@@ -89,20 +90,17 @@ def _description(
 
 
 def shooting_kernels(
-    model: Model,
-    scheme: CollocationScheme | None,
-    inputs: Sequence[sp.Basic],
-    parameters: Sequence[sp.Symbol],
+    problem: Problem, scheme: CollocationScheme | None
 ) -> tuple[list[Kernel], dict[str, object]]:
     """Kernels that step along a trajectory and differentiate its steps.
 
     Implicit steps are differentiated by the kernel `partials`: derivatives of the equations by x',
-    x, `inputs` and `parameters`. Explicit ones by the kernel `tangent`: x', then what its
-    derivatives by states, `inputs` and `parameters` follow from, see `codegen.solve.Linearised`.
+    x, unknown inputs and parameters. Explicit ones by the kernel `tangent`: x', then what its
+    derivatives by states and these follow from, see `codegen.solve.Linearised`.
     """
-    s = model_symbols(model)
+    model, s = problem.model, model_symbols(problem.model, tables=problem.tables)
     kernels, methods = _rhs(model, s, required=scheme is None), _tableaus(scheme, adaptive=False)
-    chosen = [*inputs, *parameters]
+    chosen = [*problem.unknown_inputs, *problem.unknown_parameters]
     if scheme is not None:
         made, pattern = _equations(model, s)
         partials, places = _derivatives(model, s, "partials", chosen)
@@ -156,6 +154,15 @@ def _outputs(model: Model, s: ModelSymbols) -> list[Kernel]:
     values = tuple(map(s.lower, (*model.outputs.values(), *model.moving_limits.values())))
     arguments = (s.xdot, *s.arguments)
     return [Kernel("outputs", s.graph, arguments, values, labels, "y = g(x', x, u, p, t)")]
+
+
+def _delays(model: Model, s: ModelSymbols) -> list[Kernel]:
+    """How late delayed inputs are [s]."""
+    if not model.delays:
+        return []
+    labels = tuple(delay.name for delay in model.delays)
+    values = tuple(s.lower(delay.tau) for delay in model.delays)
+    return [Kernel("delays", s.graph, s.arguments, values, labels, "tau of x(t - tau)")]
 
 
 def _equations(model: Model, s: ModelSymbols) -> tuple[list[Kernel], Sparse]:

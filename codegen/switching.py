@@ -28,8 +28,8 @@ class _Point:
 
     def __init__(self, hybrid: Hybrid) -> None:
         self.hybrid, self.model = hybrid, hybrid.model
-        inputs = (*hybrid.given, *hybrid.modes, *hybrid.forces)
-        s = self.symbols = model_symbols(self.model, inputs=inputs)
+        inputs = (*hybrid.signals, *hybrid.modes, *hybrid.forces)
+        s = self.symbols = model_symbols(self.model, inputs=inputs, tables=hybrid.tables)
         self.graph, self.xdot = s.graph, s.nodes(s.xdot)
         try:
             self.rates = model_rates(self.model, s.lower, self.xdot)
@@ -96,7 +96,8 @@ def hybrid_program(hybrid: Hybrid) -> Program:
         "outputs_move": moving,
         "sizes": {kernel.name: len(kernel.outputs) for kernel in kernels},
     }
-    return Program(f"{model.name}_hybrid", tuple(kernels), {"hybrid": description})
+    about = {"hybrid": description}
+    return Program(f"{model.name}_hybrid", tuple(kernels), about, hybrid.tables.values)
 
 
 def _changes(hybrid: Hybrid) -> list[tuple[str, sp.Expr]]:
@@ -150,7 +151,8 @@ def slopes_program(hybrid: Hybrid) -> Program:
         "patterns": {"smooth_slopes": pattern_of(entries), **patterns},
         "solution": pattern_of(steps),
     }
-    return Program(f"{hybrid.model.name}_slopes", (smooth, *kernels), {"slopes": about})
+    name = f"{hybrid.model.name}_slopes"
+    return Program(name, (smooth, *kernels), {"slopes": about}, hybrid.tables.values)
 
 
 def observed_program(hybrid: Hybrid, observed: Sequence[sp.Expr]) -> Program:
@@ -159,7 +161,8 @@ def observed_program(hybrid: Hybrid, observed: Sequence[sp.Expr]) -> Program:
     point = _Point(hybrid)
     kernels, patterns = _slopes(point, {"observed_slopes": point.lowered(observed)})
     about = {"patterns": patterns, "solution": [[], []]}
-    return Program(f"{hybrid.model.name}_slopes", tuple(kernels), {"slopes": about})
+    name = f"{hybrid.model.name}_slopes"
+    return Program(name, tuple(kernels), {"slopes": about}, hybrid.tables.values)
 
 
 def _slopes(
@@ -215,7 +218,7 @@ def _description(hybrid: Hybrid) -> dict[str, object]:
     tangential = [c.name for c in hybrid.tangential]
     return {
         **describe_model(model),
-        "inputs": list(hybrid.given),
+        "inputs": list(hybrid.signals),
         "modes": dict(hybrid.modes),
         "events": [
             {

@@ -61,8 +61,9 @@ def signals_of_slots(problem: Problem, name: str) -> list[str]:
 
 
 def moved_signals(problem: Problem) -> bool:
-    """Whether signals are needed at times that an unknown delay moves."""
-    used = [_needed(problem, problem.timed[name]) for name in problem.delays]
+    """Whether signals are needed at times that a parameter moves."""
+    moved = [problem.timed[name] for name in problem.delays]
+    used = [_needed(problem, e) for e in (*moved, *(e for _, e, _ in problem.moments))]
     return bool(problem.signals) and any(u is None or u & {*problem.signals} for u in used)
 
 
@@ -87,6 +88,22 @@ def timed(s: Interval, rates: Rates = ()) -> tuple[list[Square], list[int]]:
             squares += squares_of(s, lower, {name: expression}, [y[k]], [w[k]])
             values.append(lower(expression))
     return squares, values
+
+
+def moment_rows(s: Interval, rates: Rates = ()) -> dict[str, int]:
+    """Inputs rise by expressions at times that are parameters in the interval that has the time,
+    the first and the last one also if it is before or after."""
+    g, (begin, h), rows = s.graph, s.spans, dict[str, int]()
+    inputs = zip(s.problem.node_inputs, *map(s.nodes, s.u), strict=True)
+    ends = {symbol: pair for symbol, *pair in inputs}
+    edges = s.of_duration(s.edges)
+    for u, e, time in s.problem.moments:
+        tau, (left, right) = s.entry(time), ends[u]
+        here = g.mul(g.binary("le", edges[0], tau), g.binary("lt", tau, edges[1]))
+        share = g.mul(here, g.mul(g.sub(tau, begin), g.inv(h)))
+        value = _Slot(s, name_of(u), share, rates).lowering(e, {})(e)
+        rows[f"condition at {time}, {name_of(u)}"] = g.sub(g.sub(right, left), g.mul(here, value))
+    return rows
 
 
 def _moved(s: Interval, name: str, shares: Sequence[int], falls: Sequence[int]) -> Sequence[int]:

@@ -54,6 +54,7 @@ def transcribe(problem: Problem, curvature: str = "exact") -> Program:
         name=f"{problem.model.name}_{problem.scheme.name}".replace("-", "_"),
         kernels=tuple(kernels),
         description={"collocation": {**_description(problem), "families": description}},
+        tables=problem.tables.values,
     )
 
 
@@ -84,6 +85,7 @@ def output_slopes(problem: Problem) -> Program:
         name=f"{problem.model.name}_{problem.scheme.name}_outputs".replace("-", "_"),
         kernels=tuple(kernels),
         description={"collocation": {**_description(problem), "families": description}},
+        tables=problem.tables.values,
     )
 
 
@@ -165,6 +167,7 @@ def residual_program(problem: Problem) -> Program:
         name=f"{problem.model.name}_{problem.scheme.name}_residuals".replace("-", "_"),
         kernels=tuple(kernels),
         description={"collocation": {**_description(problem), "families": description}},
+        tables=problem.tables.values,
     )
 
 
@@ -307,7 +310,7 @@ def _kernel(
     return Kernel(
         name=f"{family.name}_{what}",
         graph=g,
-        arguments=tuple(a for a in (*family.variables, *family.data, *more) if a.symbols),
+        arguments=tuple(a for a in (*family.variables, *family.data, *more) if a.count),
         outputs=tuple(g.substitute(outputs, replacement)),
         labels=tuple(labels),
         purpose=_PURPOSES[what],

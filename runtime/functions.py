@@ -66,6 +66,7 @@ class Functions:
         self.output_names = about.outputs
         n, m, r = map(len, (self.states, self.inputs, self.parameters))
         self._counts = {"xdot": n, "x": n, "u": m, "p": r, "t": 1}
+        self._tables = built.tables
         self._points = threading.local()  # kernels bound for single points, of each thread its own
 
     @property
@@ -132,7 +133,7 @@ class Functions:
             kept = vars(self._points) if count == 1 else {}
             bound = kept.get(name) or kept.setdefault(name, self._bound(name, n_out, count))
             for argument, buffer in bound.arguments.items():
-                buffer[...] = arrays[argument]
+                buffer[: self._counts[argument]] = arrays[argument]
             bound.plan((), out.reshape(-1))
         return out[:, 0] if n is None else out
 
@@ -141,7 +142,10 @@ class Functions:
         library, kernel = self._kernels[name]
         counts = self._counts
         buffers = {
-            a: np.empty((counts[a], count) if a != "p" else counts[a]) for a in kernel.arguments
+            a: np.empty((counts[a], count))
+            if a != "p"
+            else np.append(np.zeros(counts[a]), self._tables)
+            for a in kernel.arguments
         }
         arguments = [(b.reshape(-1), 0, count if a != "p" else 1) for a, b in buffers.items()]
         size = n_out * count

@@ -13,7 +13,7 @@ from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import BooleanAtom
 
 from kinesym.checks import check_name, check_text, listed, mapping, shown
-from kinesym.symbolic.delayed import delayed, undelayed
+from kinesym.symbolic.delayed import Delay, Reduction, as_it_is, shown_late
 from kinesym.symbolic.expression import real_expression, real_expressions
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 
@@ -39,6 +39,7 @@ class Declared:
     positive: Sequence[Any] = ()
     limits: Mapping[str, sp.Expr] = field(default_factory=dict)
     drawing: Sequence[Sequence[str]] = ()
+    delays: Sequence[Delay] = ()
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a model")
@@ -60,7 +61,31 @@ class Declared:
         put("limits", {k: real_expression(e, f"{what}{k!r}", _RELATION) for k, e in limits.items()})
         self._check_drawing()
         self._check_declarations()
+        self._put_delays()
         self._check_expressions()
+
+    def _put_delays(self) -> None:
+        """Expressions with inputs in place of delays, and these inputs after all others."""
+        put, reduction = partial(object.__setattr__, self), self.reduction()
+        for group, label in (("outputs", "output {}"), ("limits", "the limit {!r}")):
+            given = getattr(self, group).items()
+            put(group, {k: reduction(label.format(k), e) for k, e in given})
+        rows = enumerate(self.equations)
+        put("equations", tuple(reduction(f"equation {k}", e) for k, e in rows))
+        put("intermediates", reduction.program)
+        every = (*self.equations, *self.outputs.values(), *self.limits.values())
+        put("delays", reduction.delays(every))
+        put("inputs", (*self.given, *(delay.symbol for delay in self.delays)))
+
+    def reduction(self, program: Sequence[tuple[sp.Basic, sp.Expr]] | None = None) -> Reduction:
+        """What reduces delays in expressions to those of states and inputs, which it collects.
+
+        program : intermediates of these expressions, those of the model if None.
+        """
+        given = self.intermediates if program is None else program
+        signals = (*self.states, *self.given)
+        about = (signals, given, self.delays)
+        return Reduction(f"model {self.name}: ", *about)
 
     def _check_declarations(self) -> None:
         """Kinds, names and uniqueness of the declared symbols, and the number of equations."""
@@ -132,10 +157,11 @@ class Declared:
             **{f"equation {number}": e for number, e in enumerate(self.equations)},
             **{f"output {name}": e for name, e in self.outputs.items()},
             **{f"the limit {sentence!r}": e for sentence, e in self.limits.items()},
+            **{f"the delay of {delay.name}": delay.tau for delay in self.delays},
         }
         atoms = {label: atoms_of(e) for label, e in labelled.items()}
         for label, e in labelled.items():
-            if (undelayed(e) if label.startswith("output ") else e).has(delayed):
+            if (as_it_is(e) if label.startswith("output ") else e).has(shown_late):
                 raise ValueError(
                     f"{where}: {label} contains a sensor with a delay; it must be an output of its "
                     "own, or stand in sensors={...}"
@@ -182,10 +208,27 @@ class Declared:
         """Names of the inputs."""
         return tuple(map(name_of, self.inputs))
 
+    @property
+    def given(self) -> tuple[AppliedUndef, ...]:
+        """The inputs without those that are delays."""
+        late = {delay.symbol for delay in self.delays}
+        return tuple(u for u in self.inputs if u not in late)
+
+    @property
+    def given_names(self) -> tuple[str, ...]:
+        """Names of these."""
+        return tuple(map(name_of, self.given))
+
     @cached_property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the parameters."""
         return tuple(map(name_of, self.parameters))
+
+    @property
+    def expressions(self) -> tuple[sp.Expr, ...]:
+        """All of them."""
+        inner = (e for _, e in self.intermediates)
+        return (*inner, *self.equations, *self.outputs.values(), *self.limits.values())
 
     def through(self, expressions: Iterable[sp.Expr]) -> list[sp.Expr]:
         """`expressions`, and those of the intermediates that they use."""
@@ -256,7 +299,8 @@ def check_atoms(
         if isinstance(atom, AppliedUndef) and atom.has(t) and atom.args != (t,):
             raise ValueError(
                 f"{where} contains {atom}, a value at another time or of another "
-                "function; delays and tables are not available: give it as an input"
+                "function; for a delay write kinesym.delayed(expression, tau), for a function from "
+                "data kinesym.table(x, points, values)"
             )
         if name_of(atom) in names:
             raise ValueError(

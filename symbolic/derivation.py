@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
+from sympy.core.function import AppliedUndef
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.names import name_of
+from kinesym.symbolic.table import Record, tabulated
 
 #: Intermediates in order, each with what it stands for.
 Program = Sequence[tuple[Any, sp.Expr]]
@@ -67,6 +69,15 @@ class Derivation:
                 found = symbol
             self._rates[atom] = found
         return self._rates[atom]
+
+
+def all_atoms(program: Program, expression: sp.Expr) -> set[sp.Basic]:
+    """The symbols and functions in an expression, and in the intermediates that it needs."""
+    found = expression.atoms(AppliedUndef, sp.Symbol)
+    for symbol, value in reversed(program):
+        if symbol in found:
+            found |= value.atoms(AppliedUndef, sp.Symbol)
+    return found
 
 
 def fresh_name(wanted: str, taken: Iterable[sp.Basic | str]) -> str:
@@ -148,6 +159,8 @@ def _parts(argument: sp.Basic) -> tuple[sp.Basic, ...]:
 def _value(e: sp.Basic, operands: Sequence[Any]) -> Any:
     if e in (sp.true, sp.false):
         return e is sp.true
+    if isinstance(e, Record):
+        return e
     if not e.args:
         return complex(e) if e.is_number else complex(np.nan)
     special = _SPECIAL.get(type(e))
@@ -181,6 +194,11 @@ def _extreme(sign: float) -> Callable[..., Any]:
     return lambda *z: reduce(lambda a, b: np.where(sign * np.real(b) > sign * np.real(a), b, a), z)
 
 
+def _tabulated(record: Record, *rest: Any) -> Any:
+    variables, orders = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+    return record([int(np.real(order)) for order in orders], *variables)
+
+
 #: Functions of complex numbers that are continued analytically from the real ones.
 _SPECIAL: dict[type, Callable[..., Any]] = {
     sp.Add: lambda *z: sum(z[1:], z[0]),
@@ -211,4 +229,5 @@ _SPECIAL: dict[type, Callable[..., Any]] = {
     sp.And: lambda *z: reduce(np.logical_and, z),
     sp.Or: lambda *z: reduce(np.logical_or, z),
     sp.Not: np.logical_not,
+    tabulated: _tabulated,
 }

@@ -83,9 +83,9 @@ def real_number(value: Any, what: str) -> float:
     return float(found)
 
 
-def parts(e: sp.Basic) -> Iterator[sp.Basic]:
-    """Every subexpression once, with `e`."""
-    seen: set[sp.Basic] = set()
+def parts(e: sp.Basic, seen: set[sp.Basic] | None = None) -> Iterator[sp.Basic]:
+    """Every subexpression once, with `e`, but those that are `seen`."""
+    seen = set() if seen is None else seen
     stack = [e]
     while stack:
         part = stack.pop()

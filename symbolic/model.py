@@ -15,12 +15,14 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_choice, count, listed, mapping, positive, shown
 from kinesym.symbolic.declared import Declared, atoms_of, check_atoms, check_signal
+from kinesym.symbolic.delayed import delayed
 from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
 from kinesym.symbolic.index import Index, index_of
 from kinesym.symbolic.mechanics import mechanical_equations
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
+from kinesym.symbolic.table import Tables, function_of, tables_of, tabulated
 
 #: What an explicit form is the solution of, and itself.
 _SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
@@ -44,7 +46,7 @@ class Model(Declared):
     ----------
     name : identifier of the model.
     states : n functions of time x. A state whose derivative appears nowhere is algebraic.
-    inputs : m functions of time u.
+    inputs : m functions of time u; after them those that are `delays`.
     parameters : r constants p.
     equations : n expressions, each = 0; first derivatives of states only.
     outputs : expressions by name.
@@ -54,6 +56,8 @@ class Model(Declared):
     positive : parameters that must be positive, by symbol or name.
     limits : expressions that must not be negative, by the message where one is: there a
         simulation ends. Those of parameters alone are checked at once.
+    delays : inputs that nobody gives, as they are a state or another input a while ago: each
+        `delayed(...)` in an expression becomes one, with a name such as "theta(t - tau)".
     drawing : lines of a stick figure, each from point to point; a point `knee` is where outputs
         `knee_x`, `knee_y` and, in space, `knee_z` place it [m].
     explicit : x' solved for, if there is a better way than to eliminate x' from the equations; see
@@ -128,6 +132,13 @@ class Model(Declared):
         return cls(name, states, inputs, parameters, equations, outputs or {}, (), values or {})
 
     @cached_property
+    def tables(self) -> Tables:
+        """The numbers of the tables in its expressions."""
+        form = self.explicit
+        more = () if form is None else (*(e for _, e in form.intermediates), *form.rates)
+        return tables_of((*self.expressions, *more))
+
+    @cached_property
     def moving_limits(self) -> dict[str, sp.Expr]:
         """The limits that change along a trajectory."""
         parameters = set(self.parameters)
@@ -144,7 +155,7 @@ class Model(Declared):
         for sentence, expression in self.limits.items():
             if sentence not in self.moving_limits:
                 symbols = sorted(expression.free_symbols, key=str)
-                found[sentence] = [name_of(s) for s in symbols], sp.lambdify(symbols, expression)
+                found[sentence] = [name_of(s) for s in symbols], function_of(symbols, expression)
         return found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -207,7 +218,8 @@ class Model(Declared):
         than those of the model.
         """
         solved = copy(self)
-        vars(solved).pop("index", None)  # that of the equations alone
+        for name in ("index", "tables"):  # those of the equations alone
+            vars(solved).pop(name, None)
         object.__setattr__(solved, "explicit", explicit)
         solved._put_explicit()
         return solved
@@ -224,6 +236,7 @@ class Model(Declared):
                 f"model {self.name}: expected an Explicit form with {len(self.states)} rates, "
                 f"got {shown(form)}"
             )
+        form = self._undelayed(form)
         every = (*form.rates, *(e for _, e in form.intermediates))
         stale = stale or any(e.has(sp.Derivative) for e in every)
         object.__setattr__(self, "explicit", None if stale else replace(form, solves=here))
@@ -233,6 +246,12 @@ class Model(Declared):
         where = f"model {self.name}: the explicit form of"
         for symbol, e in (*form.intermediates, *zip(self.derivatives, form.rates, strict=True)):
             check_atoms(atoms_of(e), known_symbols, set(), f"{where} {symbol}")
+
+    def _undelayed(self, form: Explicit) -> Explicit:
+        """An explicit form with the inputs of the model in place of delays."""
+        reduction = self.reduction(form.intermediates)
+        found = tuple(reduction("the explicit form", e) for e in form.rates)
+        return replace(form, rates=found, intermediates=reduction.program)
 
     @cached_property
     def index(self) -> Index:
@@ -267,6 +286,16 @@ class Model(Declared):
         wanted = max(least, 1) if index is None else count(index, f"{where}the index", least=least)
         return reduced(self, stabilisation, wanted, positive(rate, f"{where}the rate"))
 
+    def undelayed(self, expressions: Sequence[sp.Expr]) -> tuple[Model, list[sp.Expr]]:
+        """Expressions with inputs in place of delays, and the model that has these inputs, too."""
+        if not any(e.has(delayed) for e in expressions):
+            return self, list(expressions)
+        reduction = self.reduction()
+        found = [reduction("a condition or objective", e) for e in expressions]
+        late = reduction.delays(found)
+        inputs = (*self.given, *(delay.symbol for delay in late))
+        return replace(self, inputs=inputs, delays=late, intermediates=reduction.program), found
+
     def substitute(self, replacement: Mapping[sp.Basic, Any], **changes: Any) -> Model:
         """A model with symbols exchanged, e.g. an input by a feedback law.
 
@@ -276,7 +305,13 @@ class Model(Declared):
         table = self._replacement(replacement)
         for name in changes:
             check_known(name, self.__dataclass_fields__, f"a model has no field {name}")
+        late = {d.symbol: d.exchanged(table) for d in self.delays if d.atoms & table.keys()}
+        table |= late
+        if late:
+            inputs = listed(changes.get("inputs", self.inputs), f"model {self.name}: inputs")
+            changes["inputs"] = [u for u in inputs if u not in late]
         new: dict[str, Any] = {
+            "delays": [delay for delay in self.delays if delay.symbol not in late],
             "equations": [e.xreplace(table) for e in self.equations],
             "outputs": {k: e.xreplace(table) for k, e in self.outputs.items()},
             "intermediates": exchanged(self.intermediates, table),
@@ -337,23 +372,25 @@ class Model(Declared):
     @property
     def _sizes(self) -> str:
         return (
-            f"model {self.name}: {len(self.states)} states, {len(self.inputs)} inputs, "
+            f"model {self.name}: {len(self.states)} states, {len(self.given_names)} inputs, "
             f"{len(self.parameters)} parameters"
         )
 
     def _parts(self) -> list[tuple[str, str]]:
-        """Names of states, inputs, parameters and outputs, by the kind."""
+        """Names of states, inputs, delays, parameters and outputs, by the kind."""
         known = ", ".join(_with_value(p, self.values) for p in self.parameter_names)
+        late = ", ".join(delay.name for delay in self.delays)
         return [
             ("states", ", ".join(self.state_names)),
-            ("inputs", ", ".join(self.input_names) or "-"),
+            ("inputs", ", ".join(self.given_names) or "-"),
+            *([("delays", late)] if late else []),
             ("parameters", known),
             ("outputs", ", ".join(self.outputs) or "-"),
         ]
 
 
 #: Functions with kinks or jumps, at which derivatives are one-sided.
-KINKS = (
+_KINKS = (
     sp.Abs,
     sp.Max,
     sp.Min,
@@ -366,6 +403,12 @@ KINKS = (
     sp.Mod,
     sp.DiracDelta,
 )
+
+
+def kinks_of(e: sp.Expr) -> list[sp.Expr]:
+    """Parts of an expression that have kinks or jumps, in the order of their text."""
+    tables = (part for part in e.atoms(tabulated) if min(part.record.degrees) == 1)
+    return sorted({*e.atoms(*_KINKS), *tables}, key=str)
 
 
 def check_values(model: Model, values: Mapping[str, Any]) -> None:

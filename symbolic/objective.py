@@ -88,6 +88,38 @@ def Integral(integrand: sp.Expr | Number) -> Objective:
     return Objective(integrand=real_expression(integrand, "the integrand"))
 
 
+class magnitude(sp.Function):
+    """The absolute value of an expression, as a cost; see `l1`."""
+
+    nargs = 1
+
+
+class variation(sp.Function):
+    """The absolute value of the rate of an input or a state, as a cost; see `total_variation`."""
+
+    nargs = 1
+
+
+def l1(expression: sp.Expr | Number) -> Objective:
+    """The integral of the absolute value of an expression in x', x, u, p and t, as `Integral` takes
+    them: `objective=ks.l1(F)`, which has a thrust rest where it can.
+
+    The expression is the difference of two unknown inputs that are not negative,
+    `F_positive` and `F_negative`, and their sum the cost: exact at all stages, with no corner.
+    """
+    return Objective(integrand=magnitude(real_expression(expression, "what ks.l1 is of")))
+
+
+def total_variation(u: sp.Expr) -> Objective:
+    """How far an unknown input goes up and down, all added up: `0.1 * ks.total_variation(F)`, for
+    few changes. It is `ks.held` or `ks.linear` between nodes, or `ks.continuous`, or a state.
+
+    The change from node to node is the difference of two unknown inputs that are not negative,
+    `F_rise` and `F_fall`, and their sum the cost: exact, with no corner.
+    """
+    return Objective(integrand=variation(real_expression(u, "what ks.total_variation is of")))
+
+
 def Terminal(cost: sp.Expr | Number) -> Objective:
     """The cost `cost(x, u, p, t)` at the end of the trial; `Terminal(t)` is the final time."""
     return Objective(terminal=real_expression(cost, "the terminal cost"))

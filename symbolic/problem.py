@@ -10,12 +10,13 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.declared import atoms_of, check_atoms
-from kinesym.symbolic.delayed import undelayed
+from kinesym.symbolic.delayed import as_it_is
 from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start, integral
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
+from kinesym.symbolic.table import Tables
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,10 @@ class Problem:
         signals `closed_NAME`, `stuck_NAME` (with friction) and `hit_NAME`, 0 or 1: which are
         closed in a trial, which of them do not slide, and which are hit at its start. The states
         then continue from trial to trial, through impacts.
+    steps : inputs with values at nodes, each with an expression of held inputs: its rate from node
+        to node less that is bounded in each interval.
+    moments : held inputs, each with an expression and a time [s] that is a parameter: the input
+        rises by the value of the expression at that time in the interval that has it.
 
     Equal problems, of one and the same model, have equal programs. Raises `ValueError` naming what
     does not fit.
@@ -67,6 +72,8 @@ class Problem:
     priors: Sequence[str] = ()
     slots: Mapping[str, int] = field(default_factory=dict, hash=False)
     delays: Mapping[str, sp.Symbol] = field(default_factory=dict, hash=False)
+    steps: Sequence[tuple[AppliedUndef, sp.Expr]] = ()
+    moments: Sequence[tuple[AppliedUndef, sp.Expr, sp.Symbol]] = ()
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -77,6 +84,8 @@ class Problem:
         terms = {"integrand": self.objective.integrand, "terminal cost": self.objective.terminal}
         for number, condition in enumerate(self.path):
             terms[f"path condition {number}"] = condition
+        for _, condition, time in self.moments:
+            terms[f"the condition at {time}"] = condition
         for what, expression in terms.items():
             if expression.atoms(at_start, at_end, integral):
                 raise ValueError(
@@ -122,6 +131,14 @@ class Problem:
                         f"{self.scheme.title} such an algebraic state has values at stages only, "
                         "and no rate; leave it out, or write the rate of what it follows from"
                     )
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The numbers of the tables in its expressions, those of the model first."""
+        model, objective = self.model, self.objective
+        conditions = (*self.path, *self.boundary, *self.links, *self.cycle)
+        measured = (*self.measurements.values(), objective.integrand, objective.terminal)
+        return model.tables.with_those_of((*measured, *conditions))
 
     # -- where variables live -----------------------------------------------------------------
 
@@ -329,7 +346,7 @@ def _check_boundary(
 def measured_expressions(model: Model, names: Sequence[str]) -> dict[str, sp.Expr]:
     """The expression behind each measured name: a state, an input or an output."""
     known: dict[str, sp.Expr] = {name_of(x): x for x in (*model.states, *model.inputs)}
-    known.update({name: undelayed(e) for name, e in model.outputs.items()})
+    known.update({name: as_it_is(e) for name, e in model.outputs.items()})
     for name in names:
         what = f"measurement {name} is neither a state, an input nor an output of"
         check_known(name, known, f"{what} model {model.name}")

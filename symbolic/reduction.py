@@ -58,6 +58,14 @@ def reduced(model: Model, stabilisation: str, index: int, rate: float) -> Model:
     return new
 
 
+def integrals_of(model: Model) -> dict[str, str]:
+    """The states of a model of index 0 that are integrals of what was an algebraic state, and the
+    names of these, which are outputs: only their rates count, so they may start anywhere."""
+    rates = {e: name for name, e in model.outputs.items() if isinstance(e, sp.Derivative)}
+    pairs = [(name_of(x), rates.get(sp.Derivative(x, t), "")) for x in model.states]
+    return {x: y for x, y in pairs if y and x.startswith(f"{y}_integral")}
+
+
 def _with_decay(model: Model, form: Differentiated, rate: float) -> Model:
     """(d/dt + a)^s of each constraint in its place (Baumgarte 1972, Comput. Methods Appl. Mech.
     Eng. 1, 1-16): after a disturbance they decay as t^(s-1) exp(-a t)."""
@@ -160,6 +168,12 @@ def _assembled(
     found = set().union(*(e.atoms(sp.Derivative) for e in every))
     rates = [a for a in found if a.expr in set(model.inputs)]
     rates.sort(key=lambda a: (a.derivative_count, str(a)))
+    late = {delay.symbol: delay for delay in model.delays}
+    for delay in (late[a.expr] for a in rates if a.expr in late):
+        raise ValueError(
+            f"model {model.name}: a constraint holds {delay.name}, and its derivative would hold "
+            "the delayed rate; write constraints without delays"
+        )
     names = {*model.symbols, *model.outputs, *changes.get("parameters", ())}
     table = {a: sp.Function(fresh_name(_of_rate(a), names))(t) for a in (*form.higher, *rates)}
     drift = {

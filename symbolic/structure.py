@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.derivation import Program, jacobian_at
+from kinesym.symbolic.table import smooth_instead
 
 if TYPE_CHECKING:
     from kinesym.symbolic.model import Model
@@ -198,6 +199,8 @@ def _random_jacobians(
     expressions: Sequence[sp.Expr], program: Program, variables: Sequence[sp.Basic]
 ) -> Iterator[Matrix]:
     """Those at several points."""
+    expressions = [smooth_instead(e) for e in expressions]
+    program = [(symbol, smooth_instead(e)) for symbol, e in program]
     atoms = atoms_of(*expressions, *(e for _, e in program)) | set(variables)
     own = sorted(atoms - {symbol for symbol, _ in program}, key=str)
     for low, high in _RANGES:

@@ -11,7 +11,8 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from kinesym.checks import finite, listed, shown
-from kinesym.runtime.nlp.bounds import ALWAYS, bound_pair
+from kinesym.runtime.nlp.bounds import ALWAYS
+from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.names import t
 
@@ -36,9 +37,24 @@ def during(span: Sequence[float], condition: Any) -> During:
     return During((begin, end), condition)
 
 
-def at(time: float, condition: Any) -> During:
+class At(NamedTuple):
+    """A condition that holds at a time that is a parameter; see `at`."""
+
+    time: sp.Symbol
+    condition: Any
+
+
+def at(time: Any, condition: Any) -> During | At:
     """A path condition that holds at one time [s], which must be that of a node, or at a share of a
-    duration that is unknown: `path=[ks.at(0.3, x - 0.5)]`; see `during`."""
+    duration that is unknown: `path=[ks.at(0.3, x - 0.5)]`; see `during`.
+
+    time : also a symbol, a parameter of the problem [s], known or unknown: `path=[ks.at(tau, x -
+    0.5)]` with `unknown={tau: (0.1, 0.6)}`. The condition then holds wherever that is, on the
+    polynomials of the scheme, and may contain states, inputs, x' and expressions of these. An input
+    that may jump meets one at a single time at no cost, so that this determines no time.
+    """
+    if isinstance(time, sp.Symbol):
+        return At(time, condition)
     return During((finite(time, "the time of ks.at"),) * 2, condition)
 
 
@@ -69,8 +85,11 @@ def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
         raise ValueError(f"{what}s must be a list, got {shown(given)}; a single one: [...]")
     found = []
     for number, condition in enumerate(given):
+        if isinstance(condition, Condition):
+            found.append(condition)
+            continue
         name, span = f"{what} {number}", ALWAYS
-        if isinstance(condition, During):
+        if isinstance(condition, During | At):
             if what != "path condition":
                 raise ValueError(f"{name} is one at a time inside a trial; it belongs in path")
             span, condition = condition

@@ -14,6 +14,7 @@ from kinesym.codegen.derive import Sparse, jacobian
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.interpret import evaluate_nodes
 from kinesym.codegen.lower import Lowering
+from kinesym.internal.delayed_run import start_signals
 from kinesym.internal.simulation_arguments import Input, SimulationArguments
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.signal import Signal
@@ -45,7 +46,8 @@ class _Equations:
     """The equations of a model and the derivatives of them that bind its states, on a graph.
 
     rows : kept ones, then constraints. inner : what the kept ones determine, by its symbol in the
-    graph. slopes : derivatives by `columns`, inner ones and then the other states.
+    graph. slopes : derivatives by `columns`, inner ones and then the other states. tables : their
+    numbers.
     """
 
     graph: Graph
@@ -56,11 +58,13 @@ class _Equations:
     columns: Sequence[str]
     slopes: Sparse
     input_rates: Sequence[sp.Derivative]
+    tables: Array
 
     def __call__(self, values: Mapping[str, Array], members: int) -> tuple[Array, Array]:
         """Rows (rows, M) and their derivatives (M, rows, columns)."""
         wanted = [*self.nodes, *self.slopes.values()]
-        found = evaluate_nodes(self.graph, self.graph.ancestors(wanted), values)
+        known = {**values, "data": self.tables}
+        found = evaluate_nodes(self.graph, self.graph.ancestors(wanted), known)
         residual = np.array([np.broadcast_to(found[node], members) for node in self.nodes])
         slopes = np.zeros((members, len(self.rows), len(self.columns)))
         for (i, j), node in self.slopes.items():
@@ -82,13 +86,14 @@ def _equations(model: Model) -> _Equations:
     g = Graph()
     known = [*model.states, *model.inputs, *model.parameters, *model.derivatives, *form.higher]
     symbols = {atom: g.symbol(_symbol(atom)) for atom in (*known, *rates)}
-    lower = Lowering(g, {**symbols, t: g.symbol(_TIME)})
+    lower = Lowering(g, {**symbols, t: g.symbol(_TIME)}, model.tables)
     lower.define(form.program)
     nodes = [lower(row.expression) for row in rows]
     inner = [*map(_symbol, unknowns(regular or model, form))]
     outer = [name for name in map(_symbol, model.states) if name not in inner]
     slopes = jacobian(g, nodes, g.symbols([*inner, *outer]))
-    return _Equations(g, rows, len(form.kept), nodes, inner, [*inner, *outer], slopes, rates)
+    columns, numbers = [*inner, *outer], model.tables.values
+    return _Equations(g, rows, len(form.kept), nodes, inner, columns, slopes, rates, numbers)
 
 
 def _undifferentiated(model: Model) -> Differentiated:
@@ -119,7 +124,8 @@ def consistent_initial(
     for name, number in (*given.initial.items(), *given.parameters.items()):
         point[name] = np.array(np.broadcast_to(number, members), dtype=float)
     point[_TIME] = np.full(members, given.time[0])
-    for name, value in given.inputs.items():
+    late = start_signals(model, given) if model.delays else {}
+    for name, value in (*given.inputs.items(), *late.items()):
         point[name] = _input(value, given.time, 0, members)
     for rate in equations.input_rates:
         order = int(rate.derivative_count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
@@ -16,8 +17,10 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
+from kinesym.internal.asked import asked
 from kinesym.internal.delays import delayed
-from kinesym.internal.integrals import with_integrals
+from kinesym.internal.lags import bounds_of_delays, lags_of
+from kinesym.internal.moments import check_within
 from kinesym.internal.parameters import (
     checked_unknowns,
     is_random,
@@ -25,10 +28,12 @@ from kinesym.internal.parameters import (
     priors_of,
     without_distribution,
 )
-from kinesym.internal.phases import Phases, posed
+from kinesym.internal.phases import Phases
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.population import Numbers, population
 from kinesym.internal.problem import (
+    bounded,
+    bounds_by_name,
     check_index,
     highest_index,
     kinematic_pairs,
@@ -38,23 +43,27 @@ from kinesym.internal.problem import (
 )
 from kinesym.internal.process_noise import driven
 from kinesym.internal.sensors import with_sensors
+from kinesym.internal.stages import stages_of
 from kinesym.internal.straight import fixed_values, straight_lines
-from kinesym.internal.views import violated, within_bounds
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
-from kinesym.runtime.nlp.bounds import constraint_bounds, held_ends, variable_bounds
+from kinesym.runtime.nlp.bounds import (
+    constraint_bounds,
+    entries_of,
+    held_ends,
+    variable_bounds,
+)
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.results.plot import chosen_trial
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.violations import Violations
+from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
-from kinesym.symbolic.delayed import delays_of
+from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, names_of
@@ -85,28 +94,33 @@ class Discretised:
         sensors: Mapping[str, Any] | None = None,
         noise: Mapping[Any, Any] | None = None,
     ) -> None:
-        self._noisy, system, aim = bool(noise), with_sensors(system, sensors), objective
+        self._scheme = scheme_named(scheme)
+        most = highest_index(self._scheme.name)
+        stages = stages_of(system, trials, objective, (known, unknown), unknown_inputs, most)
+        self._noisy, aim = bool(noise), stages.objective
+        system = with_sensors(stages.system, sensors)
         if noise:
-            asked = (noise, unknown, known, unknown_inputs, objective)
-            system, unknown, known, unknown_inputs, objective = driven(system, *asked)
-        system, boundary = with_integrals(system, boundary)
-        given = posed(system, trials, unknown_inputs, path, boundary)
+            driving = (noise, unknown, known, unknown_inputs, aim)
+            system, unknown, known, unknown_inputs, objective = driven(system, *driving)
+        stages = replace(stages, system=system, objective=objective if noise else aim)
+        self._asked = meant = asked(stages, most, unknown_inputs, bounds, path, boundary)
+        given = meant.given
         self.model = model = given.model
         self._threads = checks.threads(threads)
         self._unknown = checked_unknowns(unknown, model.parameter_names)
         self._priors: Numbers = priors_of(self._unknown)
-        free = by_name(given.unknown_inputs, model.input_names, "unknown_inputs")
-        self._scheme = scheme_named(scheme)
+        free = by_name(given.unknown_inputs, model.given_names, "unknown_inputs")
+        free |= {delay.name: None for delay in model.delays}
         if model.index.value is not None:  # else unknown inputs may determine what is left
-            most = highest_index(self._scheme.name)
             check_index(model, most, f"the scheme {self._scheme.title}")
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
         random = "a distribution to be found" if any(map(is_random, self._unknown.values())) else ""
         if random:
             _check_likelihood(aim)
-        about = (self._unknown, self._known, "process noise" if noise else random)
-        late = delayed(given.trials, delays_of(model.outputs), *about)
+        beside = "process noise" if noise else random
+        shown = delays_of_sensors(model.outputs)
+        late = delayed(given.trials, shown, self._unknown, self._known, beside)
         self._gaps = late.gaps
         self.symbolic = symbolic_problem(
             model,
@@ -114,14 +128,20 @@ class Discretised:
             self._unknown,
             free,
             self._scheme,
-            given.objective if objective is None else objective,
+            meant.objective,
             given.contacts,
             late.unknown,
             **given.conditions,
         )
-        self._bounds = named_bounds(model, self._unknown, free, {} if bounds is None else bounds)
+        sides = bounds_by_name(model, free, meant.bounds)
+        fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
+        self._bounds = named_bounds(model, self._unknown, fixed)
+        self._bounds |= bounds_of_delays(model, self._unknown)
+        bounded_trials = bounded(model, late.trials, free, sides)
+        check_within(late.trials, meant.moments, self._unknown, self._known)
+        numbers = (self._unknown, self._known)
+        self._lags = lags_of(model, late.trials, *numbers, self.symbolic.held)
         warn_of_degrees(model, late.trials)
-
         given.check_spans(self.symbolic)
         check_compiler()  # before any long work
         warn_if_missing()
@@ -129,7 +149,7 @@ class Discretised:
         self.program, self._built = self._transcribed("exact")
         self._limits, self._instants = given.bounds(self.symbolic), given.instants
         self._fixed = fixed_values(given, self._known)
-        self._place(late.trials)
+        self._place(bounded_trials)
 
     def _place(self, trials: Sequence[Experiment]) -> None:
         """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""
@@ -141,12 +161,15 @@ class Discretised:
         self._sizes = forecast(self.nlp)
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
-        self.constraint_bounds = low, high = constraint_bounds(self.layout, self._limits)
-        self._ends = held_ends(self.nlp, low == high)
+        self.constraint_bounds = constraint_bounds(self.layout, self._limits)
+        self._ends = held_ends(self.nlp, self.constraint_bounds)
         if self._noisy:
             self._check_last_samples()
         ends = self._ends.values()
-        self.variable_bounds = variable_bounds(self.layout, trials, self._bounds, ends)
+        self._absent = entries_of(self.layout, self._asked.lacking)
+        self.variable_bounds = variable_bounds(
+            self.layout, trials, self._bounds, ends, self._asked.every, self._absent
+        )
 
     def _check_last_samples(self) -> None:
         """What is measured at the last node must not depend on noise that would begin there."""
@@ -236,10 +259,11 @@ class Discretised:
                 "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"
             )
         built = self._transcribed("gauss-newton")[1]
-        return self._nlp(built, self.trials)
+        return self._nlp(built, self.trials, curved=False)
 
-    def _nlp(self, built: Built, trials: Sequence[Experiment]) -> NLP:
-        return make_nlp(built, trials, self._known, self._threads, self._priors)
+    def _nlp(self, built: Built, trials: Sequence[Experiment], curved: bool = True) -> NLP:
+        numbers = (self._known, self._threads, self._priors)
+        return make_nlp(built, trials, *numbers, self._lags, curved)
 
     # -- the nonlinear program, open to inspection ------------------------------------------
 
@@ -289,12 +313,16 @@ class Discretised:
                     "a guess is a mapping of names to values, a Solution, a Fit, a "
                     f"Trajectory, or an array, not {guess!r}"
                 )
-            known = [*layout.states, *layout.inputs, *layout.owned.parameters]
+            inputs = [name for name in layout.inputs if name not in layout.delayed]
+            known = [*layout.states, *inputs, *layout.owned.parameters]
             known += [name for name in layout.parameters if name not in known]
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates, lines)
-        return within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
+        z = within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
+        if self.nlp.lags is not None:
+            z[layout.delayed_entries] = self.nlp.lags.values(z)
+        return z
 
     def _without_guess(self, guess: Any) -> list[str]:
         """States of which a guess by names says nothing: they are not measured either."""
@@ -376,35 +404,6 @@ class Discretised:
     def constraint_name(self, i: int) -> str:
         """What constraint i is, in words."""
         return self.layout.constraint_name(checks.count(i, "the number of a constraint", least=0))
-
-    # -- what can be looked at ------------------------------------------------------------------
-
-    def violations(self, guess: Any = None) -> Violations:
-        """How much a guess or a solution, see `pack`, violates equations, conditions and bounds:
-        `print(task.violations(solution))`, `task.violations(solution).plot()`."""
-        z = self.pack(guess)
-        given = self.constraints(z), self.constraint_bounds, self.variable_bounds
-        return Violations(list(violated(self.layout, z, *given)))
-
-    def plot(
-        self,
-        guess: Any = None,
-        beside: Any = None,
-        trial: int = 0,
-        names: Sequence[Any] | None = None,
-    ) -> Any:
-        """A figure of the states and unknown inputs of a guess or a solution, see `pack`, within
-        their bounds (dashed), and of another one `beside` it (dotted), such as its guess. Raises
-        `ValueError` for a trial or a name that there is not."""
-        number = chosen_trial(trial, len(self.trials))
-        z, others = self.pack(guess), {}
-        if beside is not None:
-            other = self.pack(beside)
-            time = self.layout.time(other, number)
-            others = {name: (time, row) for name, row in self._courses(other, number).items()}
-        rows = self._courses(z, number)
-        given = (self.layout, z, number, rows, self.variable_bounds, others, names)
-        return within_bounds(*given, self.model.name)
 
     # -- parts of the free vector ----------------------------------------------------------------
 

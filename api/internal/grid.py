@@ -20,6 +20,8 @@ from kinesym.runtime.statistics.apart import apart, spreads_of_trials
 from kinesym.runtime.statistics.covariance import blur_of_gradient
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 from kinesym.runtime.statistics.undetermined import solver
+from kinesym.symbolic.declared import atoms_of
+from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
 
@@ -59,9 +61,11 @@ def grid_error(
     shift, deviations = np.full(nlp.n_variables, np.nan), dict[str, float]()
     unknown = [np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes]
     found = GridDefects(unknown, gains=[ends[0] for ends in unknown])
+    behind = atoms_of(*problem.model.through(problem.path))
+    limited = [name_of(u) for u in problem.unknown_inputs if u in behind]
     try:
         given = (z, solution.multipliers, bounds)
-        found = grid_defects(nlp, functions, numbers, trials, *given)
+        found = grid_defects(nlp, functions, numbers, trials, *given, limited)
         matrix = replace(kkt, hessian=_metric(nlp, z)) if problem.aimless else kkt
         matrix, deviations = _identified(problem, nlp, solution, matrix, variance)
         shift = _shifts(nlp, z, found, matrix)
@@ -92,10 +96,16 @@ def grid_error(
         durations=layout.durations(shift).tolist(),
         objective=float(found.objective),
         values=values,
-        ranges={x: float(np.ptp(np.concatenate([r[x] for r in runs]))) for x in layout.states},
+        ranges={x: _range(np.concatenate([r[x] for r in runs])) for x in layout.states},
         fitted=bool(problem.objective.least_squares),
         note=note,
     )
+
+
+def _range(values: Array) -> float:
+    """Of a state over all trials, but for those that lack it."""
+    known = values[~np.isnan(values)]
+    return float(np.ptp(known)) if len(known) else np.nan
 
 
 def _metric(nlp: NLP, z: Array) -> Entries:

@@ -14,6 +14,8 @@ import numpy as np
 
 from kinesym.checks import naming
 from kinesym.codegen.switching import hybrid_program, slopes_program
+from kinesym.internal.delayed_run import start_signals
+from kinesym.internal.hybrid_delays import delayed_hybrid
 from kinesym.internal.model_run import warn_of_members
 from kinesym.internal.pipeline import realise
 from kinesym.internal.simulation_arguments import SimulationArguments
@@ -35,8 +37,20 @@ from kinesym.symbolic.schemes import ADAPTIVE
 
 def hybrid_trajectory(hybrid: Hybrid, given: SimulationArguments) -> Trajectory:
     """Simulate; warns if the run ended early."""
-    found = integrated(hybrid_ivp(hybrid, given))
+    found = _run(hybrid, given, hybrid_ivp(hybrid, given))
     return _warned(_trajectory(hybrid, found), found)
+
+
+def _run(
+    hybrid: Hybrid,
+    given: SimulationArguments,
+    ivp: HybridIVP,
+    stop: threading.Event | None = None,
+) -> RawTrajectory:
+    """From event to event, with delays from window to window."""
+    if hybrid.model.delays:
+        return delayed_hybrid(hybrid, given, ivp, stop)
+    return integrated(ivp, stop)
 
 
 def hybrid_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitivities:
@@ -61,7 +75,7 @@ def hybrid_ensemble(hybrid: Hybrid, given: SimulationArguments) -> Ensemble:
 
     def run(k: int) -> tuple[Trajectory, bool]:
         with naming(f"member {k}"):
-            found = integrated(ivps[k], stop)
+            found = _run(hybrid, given.of_member(k), ivps[k], stop)
             return _trajectory(hybrid, found), _meant(found)
 
     with (
@@ -88,6 +102,8 @@ def hybrid_ivp(hybrid: Hybrid, given: SimulationArguments) -> HybridIVP:
     """The initial value problem; raises `ValueError` for a start that cannot be."""
     parameters = {name: float(value) for name, value in given.parameters.items()}
     inputs = {name: s for name, s in given.inputs.items() if isinstance(s, Signal)}
+    if hybrid.model.delays:
+        inputs |= {name: one[0] for name, one in start_signals(hybrid.model, given).items()}
     if hybrid.release == "height" and given.steps.method in ADAPTIVE:
         raise ValueError(
             f"{given.steps.method} is for release='force' only: the forces of contacts that end by "
@@ -100,7 +116,7 @@ def hybrid_ivp(hybrid: Hybrid, given: SimulationArguments) -> HybridIVP:
         built.manifest.of(HybridManifest),
         given.time,
         _start(hybrid, given) if given.start is None else given.start,
-        np.array(list(parameters.values())),
+        np.append(list(parameters.values()), built.tables),
         inputs,
         *given.steps.tolerances,
         hybrid.v_stop,
@@ -176,14 +192,17 @@ def _trajectory(hybrid: Hybrid, found: RawTrajectory) -> Trajectory:
     about = ivp.about
     N = states.shape[1]
     names = [*about.inputs, *about.modes, *hybrid.forces]
+    inputs = dict(zip(names, found.inputs, strict=True))
+    late = {delay.name: inputs.pop(delay.name) for delay in model.delays}
+    values = outputs(ivp, states, found.inputs)
     contacts = tuple(contact.name for contact in hybrid.contacts)
     pressed = [name for name, state in zip(contacts, ivp.start.contacts, strict=True) if state == 1]
     return Trajectory(
         ivp.time[:N],
         dict(zip(model.state_names, states, strict=True)),
-        dict(zip(names, found.inputs, strict=True)),
-        dict(zip(model.outputs, outputs(ivp, states, found.inputs), strict=True)),
-        dict(zip(model.parameter_names, ivp.parameters.tolist(), strict=True)),
+        inputs,
+        dict(zip(model.outputs, values, strict=True)) | late,
+        dict(zip(model.parameter_names, ivp.parameters.tolist(), strict=False)),
         model.name,
         message=explain(found),
         drawing=model.drawing,

@@ -215,7 +215,7 @@ class CollocationInference:
             trials: Sequence[Experiment], start: Start, bounds: Bounds
         ) -> tuple[NLP, Solved]:
             nlp = self.nlp if trials is self.trials else self.on(trials)
-            problem = replace(self.problem, callbacks=nlp.plans, bounds=bounds)
+            problem = replace(self.problem, callbacks=nlp.callbacks, bounds=bounds)
             problem = _pulled(problem, *held) if held else problem
             return nlp, solve(problem, start, chosen, lambda step: None)
 

@@ -256,7 +256,7 @@ class Marginal:
         """The best trajectories, and the value; what is wrong if there is none."""
         trials, nlp = self._on(x, near)
         bounds = self._held(x)
-        problem = replace(self.problem, callbacks=nlp.plans, bounds=bounds)
+        problem = replace(self.problem, callbacks=nlp.callbacks, bounds=bounds)
         begin = replace(start, z=np.clip(start.z, *bounds))
         found = solve(problem, begin, chosen, self.report)
         ended = found.status is Solve.SMALL_STEP

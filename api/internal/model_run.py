@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.codegen.stepping import stepper as stepper_program
+from kinesym.internal.delayed_run import delayed_march
 from kinesym.internal.diagnose import explain_step
 from kinesym.internal.pipeline import realise
 from kinesym.internal.simulation_arguments import Input, SimulationArguments
@@ -21,7 +22,11 @@ from kinesym.runtime.results.ensemble import Ensemble, Failure
 from kinesym.runtime.results.step_error import Lost
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.signal import Signal, with_jumps
-from kinesym.runtime.stepping.roots import change_of_root, said_of_roots
+from kinesym.runtime.stepping.roots import (
+    change_of_root,
+    dependent_constraints,
+    said_of_roots,
+)
 from kinesym.runtime.stepping.simulation import (
     IVP,
     STIFF,
@@ -34,6 +39,7 @@ from kinesym.runtime.stepping.simulation import (
     too_long,
 )
 from kinesym.runtime.stepping.simulation import simulate as march
+from kinesym.runtime.summary import listed
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.schemes import SCHEMES
 
@@ -58,13 +64,18 @@ class _Done:
         if node == len(raw.ivp.time):
             node, words = growth(about.states, raw.states[:, member], raw.ivp.time)
             if words:
-                words += f"; {cause_of_growth(raw, member, node)}"
-            return node, words
+                return node, f"{words}; {cause_of_growth(raw, member, node)}"
+            return _without_constraints(self, member)
         known = raw.interrupted[member] or member in raw.broken
         if not explained or known or raw.trouble[member] == STIFF:
             return node, failure(raw, member)
         program = stepper_program(self.model, SCHEMES.get(self.method), about.varying)
         return node, failure(raw, member, explain_step(program, raw, member))
+
+    @property
+    def names(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Of inputs that are given, and of those that are delays."""
+        return self.model.given_names, [delay.name for delay in self.model.delays]
 
     def samples(self, k: int) -> Array:
         """Input k at the nodes, (1 or M, N)."""
@@ -80,25 +91,52 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
         if isinstance(value, Signal):
             value.warn_of_coarse(grid, f"input {name}", stacklevel=3)
     count = given.members or 1
+    parameters = _parameter_rows(given, count)
+    varying, narrow = len(parameters) > 1, given.members is None
+    stepper = compiled_stepper(model, given.steps.method, varying, narrow)
     ivp = IVP(
         time=grid,
         initial=_columns(given.initial, count),
-        parameters=_parameter_rows(given, count),
+        parameters=stepper.with_tables(parameters),
         inputs=[_sampled(value, given.time, grid) for value in given.inputs.values()],
         substeps=given.steps.substeps,
         tolerances=given.steps.tolerances,
         threads=given.threads,
     )
-    varying, narrow = len(ivp.parameters) > 1, given.members is None
-    stepper = compiled_stepper(model, given.steps.method, varying, narrow)
-    raw = march(stepper, ivp, given.progress)
-    single = len(grid) == 2 and ivp.substeps == 1 and not stepper.adaptive
+    if model.delays:
+        raw = delayed_march(model, given, stepper, ivp)
+        nodes = np.searchsorted(raw.ivp.time, given.time)
+    else:
+        raw = march(stepper, ivp, given.progress)
+    single = len(raw.ivp.time) == 2 and ivp.substeps == 1 and not stepper.adaptive
     if single and raw.reached.min() == 2:
         words = too_long(raw)
         if words:
             warnings.warn(f"{model.name}: {words}", stacklevel=3)
     done = _Done(model, given.steps.method, raw, nodes)
     return _trajectory(done) if given.members is None else _ensemble(done)
+
+
+def _without_constraints(done: _Done, member: int) -> tuple[int, str]:
+    """The node from which on the constraints of a model no longer say how its motion goes on, and
+    why; nothing of others."""
+    raw, names = done.raw, [n for n in done.model.invariants if not n.endswith("_rate")]
+    about, time = raw.stepper.about, raw.ivp.time
+    inputs = np.empty((len(about.inputs), len(time)))
+    for k, row in enumerate(inputs):
+        samples, kind = raw.ivp.inputs[k]
+        row[:] = samples[member % len(samples), :: 3 if kind == PARABOLA else 1]
+    parameters = raw.ivp.parameters[member % len(raw.ivp.parameters), : len(about.parameters)]
+    rows = [about.outputs.index(name) for name in names]
+    states = raw.states[:, member]
+    node = dependent_constraints(raw.stepper, time, states, inputs, parameters, rows)
+    if node == len(time):
+        return node, ""
+    return node, (
+        f"not to be trusted from t = {time[node - 1]:g} s on: before t = {time[node]:g} s the "
+        f"motion goes through a configuration where {listed(names)} depend on each other "
+        "(a singularity of the mechanism), and which way it leaves that is not determined"
+    )
 
 
 def lost_roots(
@@ -108,8 +146,10 @@ def lost_roots(
     varying = any(v.ndim for v in given.parameters.values())
     stepper = compiled_stepper(model, given.steps.method, varying, given.members is None)
     found = list[Lost]()
+    late = {delay.name: run.outputs[delay.name] for delay in model.delays}
+    every = {**run.inputs, **late}
     for k in range(given.members or 1):
-        states, inputs = (_member(group, k, len(run.time)) for group in (run.states, run.inputs))
+        states, inputs = (_member(group, k, len(run.time)) for group in (run.states, every))
         parameters = _member(run.parameters, k, 1)[:, 0]
         end = int(np.isfinite(states).all(axis=0).sum())
         known = (run.time[:end], states[:, :end], inputs[:, :end], parameters)
@@ -187,12 +227,14 @@ def _trajectory(done: _Done) -> Trajectory:
     end = int(np.searchsorted(done.nodes, raw.reached[0]))
     whole = len(done.nodes) == len(ivp.time)
     nodes = slice(end) if whole else done.nodes[:end]
+    given, late = done.names
+    rows = [done.samples(k)[0, :end] for k in range(len(about.inputs))]
     return Trajectory(
         time=ivp.time[nodes],
         states=_named(about.states, raw.states[:, 0, nodes]),
-        inputs=_named(about.inputs, [done.samples(k)[0, :end] for k in range(len(about.inputs))]),
-        outputs=_named(about.outputs, raw.values[:, 0, nodes]),
-        parameters=dict(zip(about.parameters, map(float, ivp.parameters[0]), strict=True)),
+        inputs=_named(given, rows[: len(given)]),
+        outputs=_named((*about.outputs, *late), [*raw.values[:, 0, nodes], *rows[len(given) :]]),
+        parameters=dict(zip(about.parameters, map(float, ivp.parameters[0]), strict=False)),
         model=about.model,
         message=message,
         drawing=done.model.drawing,
@@ -209,16 +251,17 @@ def _ensemble(done: _Done) -> Ensemble:
         node, message = done.ended(k, len(failures) < _EXPLAINED)
         failures.append(Failure(k, float(ivp.time[node]), message))
     warn_of_members(about.model, members, failures, bool(grown.any()), stacklevel=5)
-    inputs = [
-        np.broadcast_to(done.samples(k), (members, len(nodes))) for k in range(len(ivp.inputs))
-    ]
-    columns = np.broadcast_to(ivp.parameters, (members, len(about.parameters))).T
+    given, late = done.names
+    rows = [np.broadcast_to(done.samples(k), (members, len(nodes))) for k in range(len(ivp.inputs))]
+    values = raw.values if len(nodes) == N else raw.values[:, :, nodes]
+    numbers = ivp.parameters[:, : len(about.parameters)]
+    columns = np.broadcast_to(numbers, (members, len(about.parameters))).T
     whole = len(nodes) == N
     return Ensemble(
         time=ivp.time[nodes],
         states=_named(about.states, raw.states if whole else raw.states[:, :, nodes]),
-        inputs=_named(about.inputs, inputs),
-        outputs=_named(about.outputs, raw.values if whole else raw.values[:, :, nodes]),
+        inputs=_named(given, rows[: len(given)]),
+        outputs=_named(about.outputs, values) | _named(late, rows[len(given) :]),
         parameters=_named(about.parameters, columns),
         model=about.model,
         failures=tuple(failures),

@@ -11,7 +11,7 @@ import numpy as np
 
 from kinesym.checks import check_identifier, finite, naming, positive, shown
 from kinesym.runtime.arrays import one_number
-from kinesym.runtime.nlp.bounds import bound_pair
+from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.signals.experiment import TRIAL, Experiment
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name

@@ -8,17 +8,19 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import sympy as sp
-from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_kind, count, finite, listed, mapping, shown
 from kinesym.internal.conditions import Condition, conditions
+from kinesym.internal.controls import Step, check_pieces, instants_of
+from kinesym.internal.moments import Moment
 from kinesym.internal.problem import checked_trials
-from kinesym.runtime.nlp.bounds import ALWAYS, Limits
+from kinesym.runtime.nlp.bounds import ALWAYS, Limits, Steps
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, name_of, names_of
+from kinesym.symbolic.names import by_name, name_of, names_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
 from kinesym.symbolic.problem import Problem
 
@@ -66,8 +68,12 @@ class Phase:
 class Phases:
     """One motion in several phases: trial k of a problem is phase k.
 
-    sequence : `Experiment`s for a `Model`, `Phase`s for a `Hybrid`. links : conditions on
-    `at_end(...)` of a phase and `at_start(...)` of the next; cycle : of the last and the first.
+    sequence : `Experiment`s for a `Model`, or a list of models, one for each phase; `Phase`s for a
+    `Hybrid`. maps : of models, for each joint in turn the start of the next phase, {state:
+    expression of the end of the phase before}, as {m: m - shell}, None where it is free; states
+    that are not in it continue. links : further conditions on `at_end(...)` of a phase and
+    `at_start(...)` of the next, or without maps, of one model, all of them; joints : such
+    conditions of each joint in turn, a list each; cycle : of the last and the first.
     start, end : conditions on `at_start(...)` of the first and `at_end(...)` of the last phase.
     drift : how far a point of a `Hybrid` may be below the ground when it is open [m]: what it has
     sunk by the error of the rule while it pressed.
@@ -76,8 +82,11 @@ class Phases:
     acceleration and does not pull, where it is open there is no force and it is not below the
     ground. A phase ends where a contact of the next one lands, or else where the force of one that
     opens is zero. From phase to phase the states continue through the impacts of `hits`, by the
-    same law as in a simulation. Without contacts say in `links` how they do, for example by a
-    reset.
+    same law as in a simulation.
+
+    Models of phases may have states and inputs that others lack, and parameters with other values:
+    results have NaN where there is nothing. Conditions and bounds hold in the phases that have all
+    that they are about. A list of objectives has one for each phase.
 
     Raises `ValueError` for what does not fit.
     """
@@ -88,6 +97,8 @@ class Phases:
     start: Sequence[Any] = ()
     end: Sequence[Any] = ()
     drift: float = 1e-4
+    maps: Sequence[Mapping[Any, Any]] | None = None
+    joints: Sequence[Sequence[Any]] = ()
 
     def __post_init__(self) -> None:
         steps = tuple(self.sequence) if isinstance(self.sequence, (list, tuple)) else (None,)
@@ -106,6 +117,16 @@ class Phases:
             ("end", "end condition"),
         ):
             object.__setattr__(self, group, conditions(getattr(self, group), what))
+        if self.maps is not None:
+            object.__setattr__(self, "maps", listed(self.maps, "the maps of phases"))
+        rows = listed(self.joints, "the conditions of joints")
+        found = [conditions(row, f"condition of joint {k}") for k, row in enumerate(rows)]
+        object.__setattr__(self, "joints", found)
+        if rows and len(rows) != len(steps) - 1:
+            raise ValueError(
+                f"there are conditions of {len(rows)} joints of {len(steps)} phases; give a list "
+                "for each joint, [] for none"
+            )
         if finite(self.drift, "drift") < 0.0:
             raise ValueError(f"drift must not be negative, got {self.drift}")
 
@@ -134,17 +155,20 @@ class Posed:
     cycle: Sequence[Row] = ()
     contacts: Sequence[Contact] = ()
     objective: Objective | None = None
+    steps: Sequence[Step] = ()
+    moments: Sequence[Moment] = ()
 
     @property
-    def conditions(self) -> dict[str, list[sp.Expr]]:
-        """The expressions of all conditions by kind."""
+    def conditions(self) -> dict[str, list[Any]]:
+        """The expressions of all conditions by kind, those of steps with their inputs."""
         kinds = ("path", "boundary", "links", "cycle")
-        return {
+        found: dict[str, list[Any]] = {
             kind: [row.expression for row in getattr(self, kind) if row.expression is not None]
             for kind in kinds
         }
+        return {**found, "steps": [step[:2] for step in self.steps], "moments": [*self.moments]}
 
-    def bounds(self, problem: Problem) -> dict[str, list[list[Limits]]]:
+    def bounds(self, problem: Problem) -> dict[str, list[list[Limits | Steps]]]:
         """Bounds of the last constraints of each family of points, by trial."""
         families: dict[str, list[tuple[Row, float]]] = {
             "node": [(self.path[k], 0.0) for k in problem.path_at_nodes],
@@ -154,21 +178,25 @@ class Posed:
         }
         for name, more in (("ends", self.boundary), ("link", self.links), ("cycle", self.cycle)):
             families[name] = [(row, 0.0) for row in more]
-        return {
+        found: dict[str, list[list[Limits | Steps]]] = {
             name: [
                 [Limits(*row.bounds[k], row.span, place) for row, place in rows]
                 for k in range(len(self.trials))
             ]
             for name, rows in families.items()
         }
+        steps = [*(step.limits for step in self.steps), *[Steps(split=True)] * len(self.moments)]
+        return {**found, "interval": [[*steps, *row] for row in found["interval"]]}
 
     @property
     def instants(self) -> list[float]:
         """The times at which a condition begins or ends to hold."""
-        return sorted({time for row in self.path for time in row.span if np.isfinite(time)})
+        times = {time for row in self.path for time in row.span if np.isfinite(time)}
+        return sorted({*times, *instants_of(self.steps, self.trials)})
 
     def check_spans(self, problem: Problem) -> None:
         """Raise `ValueError` for a condition at times at which a trial has no node and no stage."""
+        check_pieces(self.steps, self.trials)
         for number, row in enumerate(self.path):
             places = [problem.place_within(k, c) for k, c in problem.path_within if k == number]
             places += [0.0] * (number in problem.path_at_nodes)
@@ -195,16 +223,23 @@ def posed(
     unknown_inputs: Mapping[Any, Any] | None,
     path: Sequence[Any],
     boundary: Sequence[Any],
+    steps: Sequence[Step] = (),
+    moments: Sequence[Moment] = (),
+    maps: Sequence[Row] = (),
 ) -> Posed:
-    """Trials, or phases, with conditions; raises `ValueError` for what does not fit."""
+    """Trials, or phases, with conditions, maps : further links; raises `ValueError` for what does
+    not fit."""
     at_nodes = conditions(path, "path condition")
     at_ends = conditions(boundary, "boundary condition")
     free = mapping({} if unknown_inputs is None else unknown_inputs, "unknown_inputs")
     make: Any = _of_phases if isinstance(trials, Phases) else _of_experiments
     made: Posed = make(system, trials)
+    made = replace(made, links=[*made.links, *maps])
     count = len(made.trials)
     unknown = {**made.unknown_inputs, **free}
     rows = [*made.boundary, *_in_all(at_ends, count)]
+    for time in dict.fromkeys(m.time for m in moments if made.trials[0].duration):
+        rows.append(Row(at_end(t) - time, [(0.0, np.inf)] * count))  # it is before the end
     if not made.cycle:  # which would say it once more
         rows += _on_constraints(made.model, names_of(list(unknown), "unknown_inputs"), rows, made)
     return replace(
@@ -212,6 +247,8 @@ def posed(
         unknown_inputs=unknown,
         path=[*made.path, *_in_all(at_nodes, count)],
         boundary=rows,
+        steps=steps,
+        moments=moments,
     )
 
 
@@ -232,8 +269,8 @@ def _on_constraints(
     rows = []
     for name in model.invariants:
         expression = model.outputs[name]
-        states = expression.atoms(AppliedUndef) & set(model.states)
-        inputs = {name_of(u) for u in expression.atoms(AppliedUndef) & set(model.inputs)}
+        atoms = all_atoms(model.intermediates, expression)
+        states, inputs = atoms & {*model.states}, {name_of(u) for u in atoms & {*model.inputs}}
         by_hand = {at_start(expression), expression.xreplace({x: at_start(x) for x in states})}
         if not (states <= fixed or by_hand & known or inputs & set(free)):
             rows.append(Row(at_start(expression), zero))
@@ -267,14 +304,21 @@ def _of_phases(system: Model | Hybrid, phases: Phases) -> Posed:
     steps = [step for step in phases.sequence if isinstance(step, Phase)]
     if steps:
         check_kind(system, Hybrid, "kinesym.hybrid")
+        if phases.maps is not None:
+            raise ValueError("phases with contacts continue through their impacts; leave out maps")
         made = _of_hybrid(system, steps, ends, phases.drift)
     else:
         made = replace(_of_experiments(system, phases.sequence), boundary=ends)
-    if count > 1 and not (phases.links or made.contacts or (phases.cycle and not steps)):
+    if steps and count > 1 and not (phases.links or made.contacts):
         raise ValueError(
             "nothing says how the states continue from phase to phase; give links=[...]"
         )
-    return replace(made, links=_in_all(phases.links, count), cycle=_in_all(phases.cycle, count))
+    links = _in_all(phases.links, count)
+    for k, joint in enumerate(phases.joints):
+        for c in joint:
+            pairs = [(c.low, c.high) if j == k else _FREE for j in range(count)]
+            links.append(Row(c.expression, pairs))
+    return replace(made, links=links, cycle=_in_all(phases.cycle, count))
 
 
 def _of_hybrid(hybrid: Any, steps: Sequence[Phase], ends: Sequence[Row], drift: float) -> Posed:

@@ -21,6 +21,7 @@ from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import build
 from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
 from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
+from kinesym.runtime.nlp.lags import Lag, Lags
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP, TrialData
 from kinesym.runtime.signals.experiment import Experiment
@@ -36,7 +37,7 @@ def realise(program: Program, lanes: int | None = None, narrow: bool = False) ->
     source = emit(program)
     derive = time.perf_counter() - start
     library, seconds = build(source.files, lanes, narrow=narrow)
-    return Built(library, load_manifest(source.manifest), derive, seconds)
+    return Built(library, load_manifest(source.manifest), derive, seconds, program.tables)
 
 
 def make_nlp(
@@ -45,15 +46,20 @@ def make_nlp(
     known: Sequence[Mapping[str, float]],
     threads: int,
     priors: Mapping[str, tuple[float, float]] | None = None,
+    lags: Sequence[Lag] = (),
+    curved: bool = True,
 ) -> NLP:
     """Objective and constraints of the trials as functions of all trajectories.
 
     known : of each trial, values of the known parameters. Each trial is linked to the next, the
     last to the first. priors : means and standard deviations of parameters, see `prior_data`.
+    lags : of delayed inputs. curved : whether the Hessian knows curvatures of constraints.
     """
     about = built.manifest.of(CollocationManifest)
-    layout = make_layout(about, trials)
-    return NLP(built, layout, _data(about, layout, trials, known, priors), threads)
+    layout = make_layout(about, trials, [lag.input for lag in lags])
+    lobatto = about.stages[0] == 0.0
+    rows = Lags(layout, lags, trials, known, lobatto, curved) if lags else None
+    return NLP(built, layout, _data(built, layout, trials, known, priors), threads, rows)
 
 
 def with_data(
@@ -64,21 +70,22 @@ def with_data(
 ) -> NLP:
     """The same functions of trials on the same grids that differ in numbers only; arguments as of
     `make_nlp`."""
-    return nlp.with_data(_data(nlp.about, nlp.layout, trials, known, priors))
+    return nlp.with_data(_data(nlp.built, nlp.layout, trials, known, priors))
 
 
 def _data(
-    about: CollocationManifest,
+    built: Built,
     layout: Layout,
     trials: Sequence[Experiment],
     known: Sequence[Mapping[str, float]],
     priors: Mapping[str, tuple[float, float]] | None,
 ) -> list[TrialData]:
     """What the kernels read of each trial, linked to the next, the last to the first."""
+    about = built.manifest.of(CollocationManifest)
     after, given = [*trials[1:], trials[0]], priors or {}
     return [
         {
-            **trial_data(about, trial, values, following),
+            **trial_data(about, trial, values, following, built.tables),
             **prior_data(about, layout.owned, k, given),
         }
         for k, (trial, values, following) in enumerate(zip(trials, known, after, strict=True))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -14,47 +16,22 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.checks import shown
 from kinesym.internal.conditions import check_times
+from kinesym.internal.controls import Held, Linear, pair_of
 from kinesym.internal.parameters import Unknown, check_prior, labels_of, logs_of, priors_of
-from kinesym.runtime.nlp.bounds import bound_pair
+from kinesym.internal.tables import check_known_variables
 from kinesym.runtime.nlp.owned import owned_parameters
+from kinesym.runtime.signals.corridor import bound_pair, changes
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, suggest, t
-from kinesym.symbolic.objective import LeastSquares, Objective
+from kinesym.symbolic.objective import LeastSquares, Objective, magnitude, variation
 from kinesym.symbolic.problem import Problem, measured_expressions
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, CollocationScheme, ExplicitScheme
 
 #: Samples of a measurement at times of its own that an interval may hold: each is code.
 MOST_SLOTS = 32
-
-
-class Held(NamedTuple):
-    """Bounds of an unknown input that is constant between nodes; see `held`."""
-
-    low: float | None = None
-    high: float | None = None
-
-
-def held(low: float | None = None, high: float | None = None) -> Held:
-    """Bounds of an unknown input that is constant from each node to the next (zero-order hold):
-    `unknown_inputs={T: ks.held(-10, 10)}`. Without it an input has a value at each stage of the
-    scheme."""
-    return Held(low, high)
-
-
-class Linear(NamedTuple):
-    """Bounds of an unknown input that is linear between nodes; see `linear`."""
-
-    low: float | None = None
-    high: float | None = None
-
-
-def linear(low: float | None = None, high: float | None = None) -> Linear:
-    """Bounds of an unknown input with straight lines between nodes: `unknown_inputs={T:
-    ks.linear(-10, 10)}`. So are, without saying it, those that are measured."""
-    return Linear(low, high)
 
 
 def check_system(system: Any, kinds: tuple[type, ...] = (Model, Hybrid), hint: str = "") -> None:
@@ -97,6 +74,34 @@ def check_index(model: Model, most: int, what: str) -> None:
         f"model {model.name} has index {index.value}, {what} is for models of index {most}"
         f"{' or less' * bool(most)}: {words}; use {needed}{radau}"
     )
+
+
+@lru_cache(maxsize=32)
+def lowered(model: Model, most: int, index: int) -> Model:
+    """The model if a method for models of indices up to `most` treats it, else one of this index
+    with the same motion, see `Model.reduced_index`. Multipliers stay unknowns: the equations are as
+    sparse as they were, and regular wherever the constraints are independent. At index 2 these and
+    their derivatives hold at every node. As it is, too, if rates of inputs would have to be given.
+
+    Raises `ValueError` if the index cannot be reduced."""
+    value = model.index.value
+    if value is None or value <= most:
+        return model
+    found = None
+    if index == 2:
+        with suppress(ValueError):  # there may be no multipliers of Gear, Gupta and Leimkuhler
+            found = model.reduced_index("gear-gupta-leimkuhler")
+    found = found or model.reduced_index(index=min(index, 1))
+    return found if found.inputs == model.inputs else model
+
+
+def lowered_for_method(system: Any, method: str) -> Any:
+    """The system, or if it is a model of an index of 2 or 3 that a method of time stepping does not
+    treat, one of index 0 or 1: constraints are then approached, as exactly as the method is."""
+    if not isinstance(system, Model) or system.index.value == 1:
+        return system
+    most = 0 if method in EXPLICIT else highest_index(method)
+    return lowered(system, most, min(most, 1))
 
 
 def check_method(model: Model, method: str) -> bool:
@@ -155,11 +160,13 @@ def symbolic_problem(
     objective: Objective | None,
     contacts: Sequence[Contact] = (),
     delays: Mapping[str, sp.Symbol] | None = None,
+    steps: Sequence[tuple[AppliedUndef, sp.Expr]] = (),
+    moments: Sequence[tuple[AppliedUndef, sp.Expr, sp.Symbol]] = (),
     **asked: Sequence[sp.Expr],
 ) -> Problem:
     """Check the trials against the model and collect what the transcription needs to know.
 
-    contacts, delays, asked : path, boundary, links and cycle, see
+    contacts, delays, steps, moments, asked : path, boundary, links and cycle, see
     `kinesym.symbolic.problem.Problem`.
     """
     check_signals(trials)
@@ -173,7 +180,7 @@ def symbolic_problem(
         check_times(cost, what)
     flags = [sp.Function(flag)(t) for contact in contacts for flag in flags_of(contact)]
     used = [e for each in asked.values() for e in each]
-    used += [chosen.integrand, chosen.terminal, *flags]
+    used += [chosen.integrand, chosen.terminal, *flags, *(e for _, e, _ in moments)]
     owners = labels_of(unknown)
     _check_links(model, asked, contacts, [*owners, *trials[0].parameters])
     owned_parameters(list(unknown), owners, trials)  # says where a label is missing
@@ -181,7 +188,7 @@ def symbolic_problem(
     measured = list(dict.fromkeys(name for trial in trials for name in trial.measured))
     if len({trial.free_duration for trial in trials}) > 1:
         raise ValueError("either all trials have an unknown duration or none")
-    return Problem(
+    problem = Problem(
         model=model,
         scheme=scheme,
         objective=chosen,
@@ -198,8 +205,15 @@ def symbolic_problem(
         priors=list(priors_of(unknown)),
         slots=_slots(trials, delays or {}),
         delays=delays or {},
+        steps=steps,
+        moments=moments,
         **asked,
     )
+    for number, trial in enumerate(trials if problem.tables.functions else ()):
+        if not trial.free_duration:
+            where = f" of trial {number}"
+            check_known_variables(problem.tables, trial.signals, trial.grid, where)
+    return problem
 
 
 def _slots(trials: Sequence[Experiment], delays: Mapping[str, Any]) -> dict[str, int]:
@@ -255,6 +269,8 @@ def chosen_objective(objective: Any) -> Objective:
             f"the objective {shown(chosen)} is not made of Integral, Terminal or LeastSquares; "
             "wrap it in one of them"
         )
+    if chosen.integrand.atoms(magnitude, variation):
+        raise ValueError("ks.l1 and ks.total_variation need unknown inputs; use ks.Collocation")
     return chosen
 
 
@@ -333,28 +349,46 @@ def _linear(
     return frozenset(asked | free.intersection(measured))
 
 
-def named_bounds(
-    model: Model,
-    unknown: Mapping[str, Unknown],
-    unknown_inputs: Mapping[str, Any],
-    bounds: Mapping[Any, Any],
-) -> dict[str, tuple[float, float]]:
-    """(low, high) of parameters, inputs and states by name; infinite where free."""
-    allowed = [*model.state_names, *unknown_inputs]
-    given_bounds = by_name(bounds, allowed, "bounds")
-    for name in given_bounds:
-        if unknown_inputs.get(name) is not None:
+def bounds_by_name(
+    model: Model, unknown_inputs: Mapping[str, Any], bounds: Mapping[Any, Any]
+) -> dict[str, Any]:
+    """Bounds of states and unknown inputs as given. Raises `ValueError` for those given twice."""
+    given = by_name(bounds, [*model.state_names, *unknown_inputs], "bounds")
+    own = {name: pair_of(asked) for name, asked in unknown_inputs.items()}
+    for name in given:
+        if own.get(name) is not None:
             raise ValueError(f"bounds of {name} are given in bounds and in unknown_inputs")
-    every = {**{k: v for k, v in unknown_inputs.items() if k not in given_bounds}, **given_bounds}
+    return {**own, **given}
+
+
+def bounded(
+    model: Model,
+    trials: Sequence[Experiment],
+    unknown_inputs: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> list[Experiment]:
+    """The trials with those bounds that change over time, beside their own. Raises `ValueError`
+    where these are not of states or unknown inputs."""
+    moving = {name: bound for name, bound in given.items() if changes(bound)}
+    for k, trial in enumerate(trials):
+        by_name(trial.bounds, [*model.state_names, *unknown_inputs], f"bounds of trial {k}")
+    return [trial.bounded(moving) if moving else trial for trial in trials]
+
+
+def named_bounds(
+    model: Model, unknown: Mapping[str, Unknown], given: Mapping[str, Any]
+) -> dict[str, tuple[float, float]]:
+    """(low, high) of parameters, and of inputs and states as `given`, by name; infinite where
+    free."""
     pairs = {name: (p.low, p.high) for name, p in unknown.items()}
-    pairs |= {name: bound_pair(name, bound) for name, bound in every.items()}
+    pairs |= {name: bound_pair(name, bound) for name, bound in given.items()}
     for name in set(model.positive) & set(pairs):
         low, high = pairs[name]
         if high <= 0.0:
             raise ValueError(f"bounds of {name} are ({low:g}, {high:g}), but it must be positive")
         pairs[name] = (max(low, 0.0), high)
-    for name, given in unknown.items():
-        check_prior(name, given, pairs[name])
+    for name, p in unknown.items():
+        check_prior(name, p, pairs[name])
     return pairs
 
 

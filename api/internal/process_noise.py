@@ -11,8 +11,9 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import shown
+from kinesym.internal.controls import held
 from kinesym.internal.parameters import Unknown, checked_unknowns, is_random, log_scale
-from kinesym.internal.problem import check_system, held
+from kinesym.internal.problem import check_system
 from kinesym.runtime.arrays import one_number
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, t

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
-from kinesym.runtime.nlp.bounds import Limits
+from kinesym.runtime.nlp.bounds import nodes_at
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
@@ -73,7 +73,7 @@ def _barrier(solution: Solution, bounds: tuple[Array, Array]) -> float:
     multipliers and distances (Nocedal, Wright 2006, Numerical Optimization, section 19.3)."""
     z, push = solution.free_vector, solution.lower_multipliers - solution.upper_multipliers
     distance = np.where(push > 0.0, z - bounds[0], bounds[1] - z)
-    gap = np.sum(np.abs(push * distance), where=np.isfinite(distance))
+    gap = np.abs(push * np.where(np.isfinite(distance), distance, 0.0)).sum()
     return float(gap / abs(solution.objective)) if solution.objective else 0.0
 
 
@@ -84,8 +84,8 @@ def too_many_nodes(wanted: int, most: int, order: int) -> str:
 
 
 def _kept(trial: Experiment, instants: Sequence[float]) -> NDArray[np.bool_]:
-    """Nodes (N,) that stay: ends, samples, where a held signal jumps, and at these times; all if
-    intervals hold samples, as they cannot hold more."""
+    """Nodes (N,) that stay: ends, samples, where a held signal jumps or a bound bends, and at these
+    times; all if intervals hold samples, as they cannot hold more."""
     keep = np.zeros(trial.n_nodes, dtype=bool)
     keep[[0, -1]] = True
     keep |= bool(trial.timed)
@@ -93,9 +93,8 @@ def _kept(trial: Experiment, instants: Sequence[float]) -> NDArray[np.bool_]:
         keep |= np.isfinite(samples)
     for name in trial.held:
         keep[1:] |= np.diff(trial.inputs[name]) != 0.0
-    for time in instants:
-        keep |= Limits(0.0, 0.0, (time, time)).holds(trial.grid)
-    return keep
+    corners = (bound.corners for rows in trial.bounds.values() for bound in rows)
+    return keep | nodes_at(trial.grid, np.concatenate([np.array(instants), *corners]))
 
 
 def _graded(grid: Array, parts: Array, keep: NDArray[np.bool_]) -> Array:

@@ -12,7 +12,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_name, mapping, shown
 from kinesym.symbolic.declared import atoms_of
-from kinesym.symbolic.delayed import delayed, undelayed
+from kinesym.symbolic.delayed import as_it_is, shown_late
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
@@ -39,13 +39,13 @@ def sensor(of: Any, bias: Any = 0, gain: Any = 1, delay: Any = 0) -> sp.Expr:
             "sympy.Symbol, whose value is a parameter"
         )
     for what, e in made.items():
-        if e.has(delayed):
+        if e.has(shown_late):
             raise ValueError(
                 f"{what} of ks.sensor is a sensor with a delay of its own, {shown(given[what])}; "
                 "a sensor shows all at one time: give each quantity a sensor of its own"
             )
     whole = made["gain"] * made["of"] + made["bias"]
-    return whole if late == 0 else delayed(whole, late)
+    return whole if late == 0 else shown_late(whole, late)
 
 
 def with_sensors(system: _System, sensors: Mapping[Any, Any] | None) -> _System:
@@ -97,7 +97,7 @@ def _check(model: Model, name: Any, expression: sp.Expr) -> None:
                 "use that in measurements"
             )
     own = {name_of(s) for s in model.symbols if isinstance(s, sp.Symbol)}
-    if undelayed(expression).has(delayed):
+    if as_it_is(expression).has(shown_late):
         raise ValueError(
             f"sensor {name} contains a sensor with a delay of its own; a sensor shows all at one "
             "time: ks.sensor(expression, delay=...) around the whole"

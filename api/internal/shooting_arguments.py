@@ -18,6 +18,7 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.bands import slopes_library
+from kinesym.internal.controls import is_limited
 from kinesym.internal.delays import delayed
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.parameters import (
@@ -30,7 +31,13 @@ from kinesym.internal.parameters import (
     priors_of,
 )
 from kinesym.internal.pipeline import make_nlp, realise
-from kinesym.internal.problem import check_method, checked_trials, named_bounds, symbolic_problem
+from kinesym.internal.problem import (
+    bounds_by_name,
+    check_method,
+    checked_trials,
+    named_bounds,
+    symbolic_problem,
+)
 from kinesym.internal.simulation_arguments import check_complete
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
@@ -38,9 +45,9 @@ from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
-from kinesym.runtime.nlp.bounds import bound_pair
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.owned import owned_parameters
+from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.stepping.priors import Priors, priors_by_name
@@ -49,32 +56,33 @@ from kinesym.runtime.stepping.simulation import Stepper
 from kinesym.runtime.stepping.smooth_shooting import Evaluated, Residuals, SmoothTrials
 from kinesym.runtime.stepping.unknowns import Unknowns
 from kinesym.runtime.summary import listed as words_of
-from kinesym.symbolic.delayed import delays_of
+from kinesym.symbolic.delayed import delays_of_sensors
+from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.model import KINKS, Model
+from kinesym.symbolic.model import Model, kinks_of
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.reduction import integrals_of
 from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
 
 def shooting_program(problem: Problem, method: str) -> Program:
     """Objective of the problem, at the nodes, and kernels for time stepping by a method."""
-    made, about = shooting_kernels(
-        problem.model, SCHEMES.get(method), problem.unknown_inputs, problem.unknown_parameters
-    )
+    made, about = shooting_kernels(problem, SCHEMES.get(method))
     program = without_hessians(transcribe(problem))
-    return Program(
-        program.name + "_shooting",
-        (*program.kernels, *made),
-        {**program.description, "stepping": about},
+    return replace(
+        program,
+        name=program.name + "_shooting",
+        kernels=(*program.kernels, *made),
+        description={**program.description, "stepping": about},
     )
 
 
 def without_hessians(program: Program) -> Program:
     """The program without second derivatives, which shooting does not use."""
     kernels = tuple(k for k in program.kernels if not k.name.endswith("_hessian"))
-    return Program(program.name, kernels, program.description)
+    return replace(program, kernels=kernels)
 
 
 @dataclass(frozen=True)
@@ -146,6 +154,11 @@ def shooting_arguments(
     listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
+    if model.delays:
+        raise ValueError(
+            f"model {model.name} has delays ({model.delays[0].name}), by which Shooting has no "
+            "derivatives; use ks.Collocation"
+        )
     free = {} if unknown_inputs is None else unknown_inputs
     free = by_name(free, model.input_names, "unknown_inputs")
     signals = [
@@ -157,7 +170,7 @@ def shooting_arguments(
     asked = checked_unknowns(unknown, every)
     _check_distributions(asked)
     values = known_values(model, asked, {} if known is None else known, listed, more)
-    late = delayed(listed, delays_of(model.outputs), asked, values)
+    late = delayed(listed, delays_of_sensors(model.outputs), asked, values)
     listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
     longest = max(trial.n_nodes for trial in listed)
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
@@ -181,13 +194,14 @@ def shooting_arguments(
         nodes=tuple(trial.n_nodes for trial in fine),
     )
     _check_invariants(model, [*unknowns.initial, *unknowns.parameters])
+    sides = bounds_by_name(model, free, {})
     return ShootingArguments(
         model=model,
         trials=listed,
         fine=fine,
         unknown=asked,
         unknowns=unknowns,
-        bounds=unknowns.bounds(named_bounds(model, asked, free, {}), start_bounds),
+        bounds=unknowns.bounds(named_bounds(model, asked, sides), start_bounds),
         known=values,
         starts=starts,
         signals=signals,
@@ -324,7 +338,7 @@ def warn_of_kinks(system: Model | Hybrid) -> None:
     expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
     moving = {*model.states, *(s for s, _ in model.intermediates)}
     for where, expression in expressions.items():
-        kinks = sorted(expression.atoms(*KINKS), key=str)
+        kinks = kinks_of(expression)
         if isinstance(system, Hybrid):
             kinks = [kink for kink in kinks if kink.atoms(AppliedUndef, sp.Symbol) & moving]
         if kinks:
@@ -347,7 +361,11 @@ def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
 def _check_invariants(model: Model, unknown: Sequence[str]) -> None:
     """Raise `ValueError` where unknown starts or parameters would leave what is zero along every
     motion of the model: shooting has no conditions."""
-    bound = {name: _names_in(model, model.outputs[name]) for name in model.invariants}
+    own = {*model.states, *model.parameters}
+    bound = {
+        name: {name_of(x) for x in all_atoms(model.intermediates, model.outputs[name]) & own}
+        for name in model.invariants
+    }
     free = [name for name in unknown if any(name in names for names in bound.values())]
     if free:
         which = next(name for name, names in bound.items() if free[0] in names)
@@ -360,15 +378,6 @@ def _check_invariants(model: Model, unknown: Sequence[str]) -> None:
             f"{words}give numbers that agree (ks.consistent finds them), or use ks.Collocation, "
             "which has these conditions"
         )
-
-
-def _names_in(model: Model, expression: sp.Expr) -> set[str]:
-    """Of states and parameters on which an expression depends."""
-    found = expression.atoms(AppliedUndef, sp.Symbol)
-    for symbol, value in reversed(model.intermediates):
-        if symbol in found:
-            found |= value.atoms(AppliedUndef, sp.Symbol)
-    return {name_of(atom) for atom in found if atom in {*model.states, *model.parameters}}
 
 
 def _check_unknowns(
@@ -391,8 +400,20 @@ def _check_unknowns(
             "segments would begin without knowing which contacts press there; shoot over shorter "
             "trials, or use ks.Collocation with ks.Phases"
         )
+    for name, given in inputs.items():
+        if is_limited(given):
+            raise ValueError(
+                f"shooting bounds no rates, but input {name} has every, max_rate or is continuous; "
+                "use ks.Collocation"
+            )
     if any(trial.free_duration for trial in trials):
         raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
+    for number, trial in enumerate(trials):
+        for name in trial.bounds:
+            raise ValueError(
+                f"trial {number} has bounds of {name}, but what is simulated goes where it goes; "
+                "use ks.Collocation, or bounds of parameters and of the start"
+            )
 
 
 def initial_values(
@@ -435,10 +456,11 @@ def _rows_of_trials(
             f"initial has {len(initial)} mappings, expected one or one per trial ({trials})"
         )
     given = initial if each else [{} if initial is None else initial] * trials
-    rows = []
+    rows, integrals = [], integrals_of(model)
     for k, mapping in enumerate(given):
-        known = [*model.state_names, *contacts]
+        known = [*model.state_names, *integrals.values(), *contacts]
         row = by_name(mapping, known, f"initial of trial {k}" if each else "initial")
+        row = dict.fromkeys(integrals, 0.0) | row
         where = "initial={...}, None or (low, high) if unknown"
         check_complete(model.state_names, row, "initial value of state", where)
         for name, value in row.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
@@ -13,14 +13,17 @@ from numpy.typing import ArrayLike
 from kinesym import checks
 from kinesym.checks import shown
 from kinesym.internal.steps import Steps
+from kinesym.internal.tables import check_known_variables
 from kinesym.runtime.arrays import Array, check_finite, real_array, time_grid
 from kinesym.runtime.results.event_log import HybridState
+from kinesym.runtime.signals.history import history_of
 from kinesym.runtime.signals.signal import Signal, signal_of
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, check_values
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.problem import algebraic_states
+from kinesym.symbolic.reduction import integrals_of
 
 #: An input: the same for all members, or for each its own; (M, N) are joined by straight lines.
 Input = Signal | Sequence[Signal] | Array
@@ -32,7 +35,7 @@ class SimulationArguments:
     of an ensemble; None for a single trajectory.
 
     start : the state from which an earlier run goes on, if that is given. pressing : whether each
-    contact presses at the start.
+    contact presses at the start. history : what states and inputs with a delay were before.
     """
 
     time: Array
@@ -45,6 +48,7 @@ class SimulationArguments:
     progress: bool | None
     start: HybridState | None = None
     pressing: Mapping[str, Array] | None = None
+    history: Mapping[str, Signal] = field(default_factory=dict)
 
     def of_member(self, k: int) -> SimulationArguments:
         """Those of one member of an ensemble."""
@@ -78,6 +82,7 @@ def simulation_arguments(
     steps: Steps,
     threads: int | None,
     progress: bool | None,
+    history: Any = None,
 ) -> SimulationArguments:
     """Check arguments of `simulate`; raises `ValueError` for what is missing or does not fit."""
     grid = time_grid(time)
@@ -90,8 +95,10 @@ def simulation_arguments(
         values, pressing = _initial(system, model, initial)
     known = _numbers(parameters, model.parameter_names, model.values, "parameters", "parameter")
     check_values(model, known)
-    names = model.input_names if isinstance(system, Model) else tuple(system.given)
+    names = model.given_names if isinstance(system, Model) else tuple(system.given)
     signals = _inputs(grid, names, inputs)
+    of_all = {name: s for name, s in signals.items() if isinstance(s, Signal)}
+    check_known_variables(system.tables, of_all, grid)
     return SimulationArguments(
         time=grid,
         initial=values,
@@ -103,16 +110,19 @@ def simulation_arguments(
         progress=progress,
         start=start,
         pressing=pressing,
+        history=_history(model, history, float(grid[0])),
     )
 
 
 def _initial(
     system: Model | Hybrid, model: Model, given: Any
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Values of states, and whether contacts press."""
+    """Values of states, and whether contacts press; what integrals are of needs no guess."""
     contacts = () if isinstance(system, Model) else tuple(c.name for c in system.contacts)
-    found = by_name(given, (*model.state_names, *contacts), "initial")
-    states = {name: value for name, value in found.items() if name in model.state_names}
+    integrals = integrals_of(model)
+    found = by_name(given, (*model.state_names, *integrals.values(), *contacts), "initial")
+    states = dict.fromkeys(integrals, 0.0)
+    states |= {name: value for name, value in found.items() if name in model.state_names}
     if len(states) < len(model.state_names):
         guessed = [name_of(x) for x in algebraic_states(model) if name_of(x) not in states]
         hint = f"; a guess will do for the algebraic {listed(guessed, 6)}" if guessed else ""
@@ -208,6 +218,14 @@ def _inputs(grid: Array, names: Sequence[str], inputs: Any) -> dict[str, Input]:
         else:
             found[name] = _known(value, grid, what)
     return found
+
+
+def _history(model: Model, given: Any, start: float) -> dict[str, Signal]:
+    """What delayed states and inputs were before the start."""
+    late = tuple(dict.fromkeys(name_of(delay.signal) for delay in model.delays))
+    if given and not late:
+        raise ValueError(f"model {model.name} has no delays, for which a history is")
+    return history_of(by_name({} if given is None else given, late, "history"), start)
 
 
 def _known(value: Any, grid: Array, what: str) -> Signal:

@@ -105,4 +105,4 @@ def _with_weights(problem: Problem, trial: Experiment, names: set[str]) -> Exper
             inputs[f"measured_{name}"] = filled(samples, trial.grid)
             inputs[f"weight_{name}"] = np.where(np.isnan(samples), 0.0, 1.0 / trial.divisors[name])
     kept = {k: v for k, v in inputs.items() if k in names or k in trial.signals}
-    return Experiment(trial.grid, inputs=kept, parameters=trial.parameters, labels=trial.labels)
+    return Experiment(trial.grid, inputs=kept, **trial.beside)

@@ -43,10 +43,13 @@ def found_trajectory(
         made = algebraic_at_nodes(nlp, functions, trial, number, z, found)
         courses |= {x: made[x] for x in layout.states}
         outputs |= {name: made[name] for name in functions.about.outputs}
+    late = [] if nlp.lags is None else [*layout.delayed, *nlp.lags.courses]
+    outputs |= {name: courses[name] for name in late}
+    given = [name for name in layout.inputs if name not in late]
     return Trajectory(
         time=layout.time(z, number).copy(),
         states={name: courses[name] for name in layout.states},
-        inputs={**trial.inputs, **{name: courses[name] for name in layout.inputs}},
+        inputs={**trial.inputs, **{name: courses[name] for name in given}},
         outputs=outputs,
         parameters=parameters,
         model=model.name,

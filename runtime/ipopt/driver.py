@@ -121,6 +121,14 @@ class Watch:
         return not self.interrupted.is_set()
 
 
+def evaluate(callback: Any, z: Array, multipliers: Array, factor: float, out: Array) -> None:
+    """Write what a callback, a plan or a function, has at z."""
+    if isinstance(callback, Plan):
+        callback((z, multipliers, np.array([float(factor)])), out)
+    elif out.size:
+        callback(z, multipliers, factor, out)
+
+
 class _Callbacks:
     """The callbacks as cyipopt wants them, with a clock."""
 
@@ -144,10 +152,7 @@ class _Callbacks:
         callback, out = getattr(self.callbacks, name), self._out[name]
         multipliers = self._no_multipliers if multipliers is None else multipliers
         start = time.perf_counter()
-        if isinstance(callback, Plan):
-            callback((z, multipliers, np.array([float(factor)])), out)
-        elif out.size:
-            callback(z, multipliers, factor, out)
+        evaluate(callback, z, multipliers, factor, out)
         self.seconds += time.perf_counter() - start
         return out
 

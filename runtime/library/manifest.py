@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from types import NoneType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kinesym.checks import shown
 from kinesym.runtime.native import ABI, Library
@@ -262,12 +265,13 @@ class Manifest:
 @dataclass(frozen=True)
 class Built:
     """An opened library with its manifest. derive, compile : seconds that C text and compiler took,
-    none if the library was kept."""
+    none if the library was kept. tables : the numbers of tables, which follow known parameters."""
 
     library: Library
     manifest: Manifest
     derive: float = 0.0
     compile: float = 0.0
+    tables: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 
 def load_manifest(text: str) -> Manifest:

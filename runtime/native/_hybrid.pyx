@@ -258,7 +258,8 @@ cdef class HybridRun:
         for one lane. sizes : numbers of states, given inputs, modes, contacts, rows of contacts,
         events. arrays : by the names of the fields of `hybrid_run`, see runtime/native/c/hybrid/hybrid.h.
 
-    Raises `ValueError` for what does not fit.
+    Parameters are followed by numbers["tables"] numbers of tables. Raises `ValueError` for what does
+    not fit.
     """
 
     cdef hybrid_run run
@@ -266,6 +267,7 @@ cdef class HybridRun:
     cdef object arrays
     cdef object stop
     cdef object error
+    cdef ptrdiff_t tables
 
     def __init__(self, library, sizes, numbers, arrays):
         self.kept, self.arrays = library, dict(arrays)
@@ -287,6 +289,9 @@ cdef class HybridRun:
         if r.method.order < 1 or r.per_second < 1 or r.pause < 1:
             raise ValueError("the order or a number of steps or events cannot be")
         self.tableau(arrays, numbers["implicit"])
+        self.tables = numbers["tables"]
+        if not 0 <= self.tables <= len(arrays["parameters"]):
+            raise ValueError(f"{self.tables} numbers of tables do not follow the parameters")
         r.segment = r.node = r.logged = r.taped = 0
         r.steps = r.rejected = r.calls = 0
         r.step = 0.0
@@ -428,7 +433,7 @@ cdef class HybridSweep:
         explicit = r.method.stages > 0 and r.method.implicit == 0
         if not explicit or r.by_height or r.taped < 1 or r.taped != r.steps:
             raise ValueError("there is no tape of explicit steps that end by force to sweep over")
-        s.run, s.r = r, len(run.arrays["parameters"])
+        s.run, s.r = r, len(run.arrays["parameters"]) - run.tables
         s.own = doubles(own, (r.m, r.segments), "own")
         n, R, count = r.n, r.points.rows, r.points.count
         made = {
@@ -455,8 +460,8 @@ cdef class HybridSweep:
         cdef hybrid_slopes found
         cdef const hybrid_run *r = &self.run.run
         row, column = (np.array(part, dtype=np.intc) for part in patterns.get(name, ((), ())))
-        takes = (r.n, r.m + r.d + r.points.rows, self.sweep.r, 1)
-        last = sum(takes) + np.where(row >= r.n, r.n, 0) * (name == "smooth_slopes")
+        takes = (r.n, r.m + r.d + r.points.rows, self.sweep.r + self.run.tables, 1)
+        last = sum(takes) - self.run.tables + np.where(row >= r.n, r.n, 0) * (name == "smooth_slopes")
         if ((row < 0) | (row >= rows[name]) | (column < 0) | (column >= last)).any() or \
                 (np.diff(row) < 0).any():
             raise ValueError(f"the entries of {name} lie outside of its rows and columns")

@@ -18,10 +18,15 @@ cdef extern from "kkt/kkt.h" nogil:
     enum: KKT_BORDER
     enum: KKT_UNKNOWN
 
+    ctypedef struct kkt_front:
+        int n_pivots
+        int n_carried
+
     ctypedef struct kkt_plan:
         int n
         ptrdiff_t n_entries
         ptrdiff_t n_fronts
+        kkt_front *fronts
         int max_rows
         double operations
         double factor_bytes
@@ -344,8 +349,10 @@ cdef class Factorisation:
     def about(self):
         """The analysis and the last factorisation, as a dictionary."""
         p, f = self._plan, self._factors
+        carried = max(p.fronts[k].n_carried for k in range(p.n_fronts))
         return {
             "analysed": bool(self._analysed), "fronts": p.n_fronts, "plan_rows": p.max_rows,
+            "carried": carried, "border": p.fronts[p.n_fronts - 1].n_pivots,
             "operations": p.operations,
             "hinted": bool(p.hinted), "negative": f.negative, "delayed": f.delayed,
             "pairs": f.pairs, "max_rows": f.max_rows, "bad_entry": f.bad_entry, "bytes": f.bytes,

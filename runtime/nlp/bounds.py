@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.signals.corridor import check_order
 from kinesym.runtime.signals.experiment import Experiment
-
-
-def bound_pair(name: str, bound: object) -> tuple[float, float]:
-    """(low, high) of a bound given as such, with None for a free side, or as None. Raises
-    `ValueError` if it is not a pair, crossed, or nothing finite is between."""
-    if bound is None:
-        return -np.inf, np.inf
-    try:
-        below, above = cast(Sequence[Any], bound)
-        low = -np.inf if below is None else float(real_array(below, "a bound"))
-        high = np.inf if above is None else float(real_array(above, "a bound"))
-        if np.isnan(low) or np.isnan(high):
-            raise ValueError("NaN is no bound")
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"bounds of {name} must be (low, high) or None, got {bound!r}") from error
-    if low > high:
-        raise ValueError(f"bounds of {name} are crossed: {low:g} > {high:g}")
-    if low == np.inf or high == -np.inf:
-        raise ValueError(
-            f"bounds of {name}, ({low:g}, {high:g}), leave nothing finite; a free side is None"
-        )
-    return low, high
-
 
 #: The times at which what always holds does.
 ALWAYS = (-np.inf, np.inf)
@@ -57,6 +35,55 @@ class Limits(NamedTuple):
         times = (1.0 - c) * grid[:-1] + c * grid[1:] if c else grid
         return np.asarray((times >= self.span[0] - near) & (times <= self.span[1] + near))
 
+    def sides(self, grid: Array, n: int) -> tuple[Array, Array]:
+        """Bounds at the n points, infinite where it does not hold."""
+        held: Any = np.ones(n, bool) if self.span == ALWAYS else self.holds(grid)[:n]
+        return np.where(held, self.low, -np.inf), np.where(held, self.high, np.inf)
+
+
+class Steps(NamedTuple):
+    """Bounds of the rate (u_(k + 1) - u_k)/h_k of an input with values at nodes.
+
+    rate : the most [1/s]. every : time for which it is constant, from the first node on; it then
+    has the rate of one value to the next. held : whether it is constant in each interval, so that
+    its last node is in none. split : whether the rate less other inputs is zero.
+    """
+
+    rate: float = np.inf
+    every: float | None = None
+    held: bool = False
+    split: bool = False
+
+    def sides(self, grid: Array, n: int) -> tuple[Array, Array]:
+        """Bounds in the n intervals."""
+        most = np.full(n, 0.0 if self.split else self.rate)
+        if self.every is not None:
+            begins = np.flatnonzero(nodes_at(grid, pieces(grid, self.every)))
+            most[:] = 0.0
+            k = begins[1:] - 1
+            most[k] = self.rate * np.diff(grid[begins]) / (grid[k + 1] - grid[k])
+        if self.held:
+            most[-1] = np.inf
+        return -most, most
+
+
+def pieces(grid: Array, every: float | None) -> Array:
+    """Times at which an input may change that is constant for so long, from the first node on."""
+    if every is None:
+        return grid
+    if every >= grid[-1] - grid[0]:
+        return grid[:1]
+    count = int(np.ceil((grid[-1] - grid[0]) / every * (1.0 - _ROUNDING)))
+    return np.asarray(grid[0] + every * np.arange(count))
+
+
+def nodes_at(grid: Array, times: Array) -> NDArray[np.bool_]:
+    """Which nodes of a grid (N,) are at times (n,), but for rounding."""
+    near, found = _ROUNDING * (grid[-1] - grid[0]), np.zeros(len(grid), dtype=bool)
+    k = np.clip(np.searchsorted(grid, times - near), 0, len(grid) - 1)
+    found[k[np.abs(grid[k] - times) <= near]] = True
+    return found
+
 
 class HeldEnd(NamedTuple):
     """The last node of an input that is held between nodes: its place in z, whether a measurement
@@ -67,23 +94,26 @@ class HeldEnd(NamedTuple):
     determined: bool
 
 
-def held_ends(nlp: NLP, equal: NDArray[np.bool_]) -> dict[tuple[int, str], HeldEnd]:
+def held_ends(nlp: NLP, sides: tuple[Array, Array]) -> dict[tuple[int, str], HeldEnd]:
     """By trial and name, last nodes of unknown inputs that are held, where the motion has ended.
 
-    What is used is seen from derivatives at a point that has nothing special. equal : which
-    constraints (m,) are equations.
+    What is used is seen from derivatives at a point that has nothing special. sides : bounds of the
+    constraints, (m,) each; those without do not count.
     """
     layout, n = nlp.layout, nlp.n_variables
     names = [name for name in layout.at_nodes if name in layout.held]
     if not names:
         return {}
-    rng = np.random.default_rng(0)
-    z, multipliers = rng.uniform(0.5, 1.5, n), rng.uniform(0.5, 1.5, nlp.n_constraints)
+    rng, (low, high) = np.random.default_rng(0), sides
+    equal, counts = low == high, np.isfinite(low) | np.isfinite(high)
+    z, multipliers = rng.uniform(0.5, 1.5, n), rng.uniform(0.5, 1.5, nlp.n_constraints) * counts
     rows, columns = nlp.hessian_structure.arrays()
     diagonal = rows == columns
     curved, used, idle = np.zeros(n, bool), np.zeros(n, bool), np.zeros(nlp.n_constraints)
     curved[rows[diagonal]] = nlp.hessian(z, idle, 1.0)[diagonal] != 0.0
-    of, moved = (places[nlp.jacobian(z) != 0.0] for places in nlp.jacobian_structure.arrays())
+    of, moved = nlp.jacobian_structure.arrays()
+    there = (nlp.jacobian(z) != 0.0) & counts[of]
+    of, moved = of[there], moved[there]
     used[moved] = curved[moved[equal[of]]] = True
     there = nlp.hessian(z, multipliers, 1.0) != 0.0
     used[rows[there]] = used[columns[there]] = True
@@ -100,9 +130,15 @@ def variable_bounds(
     trials: Sequence[Experiment],
     bounds: Mapping[str, tuple[float, float]],
     ends: Iterable[HeldEnd] = (),
+    every: Mapping[str, float] | None = None,
+    absent: NDArray[np.bool_] | None = None,
 ) -> tuple[Array, Array]:
-    """Lower and upper bounds of z from bounds by name. At the last node inputs that are held are
-    fixed, unless they are used there."""
+    """Lower and upper bounds of z from bounds by name, and those of the trials, which may change
+    over time. At the last node inputs that are held are fixed, unless they are used there. every :
+    of inputs that are constant over several intervals, for how long; the first node of each time
+    has the narrowest bounds there, the others none. absent : entries (n,) of phases that lack them,
+    where inputs are fixed. Raises `ValueError` where bounds are crossed.
+    """
     free = (-np.inf, np.inf)
     sides = []
     for side in (0, 1):
@@ -117,13 +153,65 @@ def variable_bounds(
             layout.durations(array)[:] = [t.duration[side] for t in trials if t.duration]
         sides.append(array)
     low, high = sides
-    for j in (end.place for end in ends if not end.used):
+    for number, trial in enumerate(trials):
+        if trial.bounds or every:
+            both = layout.rows(low, number), layout.rows(high, number)
+            _narrow(layout, trial, *both)
+            _at_first(every or {}, trial.grid, *both)
+    check_order(low, high, layout.variable_name)
+    fixed = [end.place for end in ends if not end.used]
+    for j in (*fixed, *_absent_inputs(layout, absent)):
         low[j] = high[j] = middle(low[j], high[j])
     return low, high
 
 
+def entries_of(layout: Layout, names: Sequence[Iterable[str]]) -> NDArray[np.bool_]:
+    """Which entries of z, (n,), belong to trajectories of these names, by trial."""
+    found = np.zeros(layout.n_variables, dtype=bool)
+    for number, mine in enumerate(names):
+        for block, rows in layout.rows(found, number):
+            for name, row in zip(block.members, rows, strict=True):
+                row[:] = name in mine
+    return found
+
+
+def _absent_inputs(layout: Layout, absent: NDArray[np.bool_] | None) -> Sequence[int]:
+    if absent is None or not absent.any():
+        return []
+    inputs = entries_of(layout, [layout.inputs] * len(layout.nodes))
+    return np.flatnonzero(absent & inputs).tolist()
+
+
+def _narrow(layout: Layout, trial: Experiment, low: Sequence[Any], high: Sequence[Any]) -> None:
+    """Moves bounds of a trial, in rows of each block, to those that it has of its own."""
+    for (block, below), (_, above) in zip(low, high, strict=True):
+        for k, name in enumerate(block.members):
+            for mine in trial.bounds.get(name, ()):
+                at_nodes = mine.at_nodes(trial.grid, name in layout.held)
+                sides = at_nodes if block.place is None else mine.within(trial.grid, block.place)
+                below[k] = np.maximum(below[k], sides[0])
+                above[k] = np.minimum(above[k], sides[1])
+
+
+def _at_first(
+    every: Mapping[str, float], grid: Array, low: Sequence[Any], high: Sequence[Any]
+) -> None:
+    """Moves bounds of inputs that are constant over several intervals to the first nodes."""
+    for (block, below), (_, above) in zip(low, high, strict=True):
+        for k, name in enumerate(block.members):
+            if name in every:
+                begins = np.flatnonzero(nodes_at(grid, pieces(grid, every[name])))
+                for row, narrowest, free in (
+                    (below[k, :-1], np.maximum, -np.inf),
+                    (above[k, :-1], np.minimum, np.inf),
+                ):
+                    found = narrowest.reduceat(row, begins)
+                    row[:] = free
+                    row[begins] = found
+
+
 def constraint_bounds(
-    layout: Layout, limits: Mapping[str, Sequence[Sequence[Limits]]]
+    layout: Layout, limits: Mapping[str, Sequence[Sequence[Limits | Steps]]]
 ) -> tuple[Array, Array]:
     """Lower and upper bounds of the constraints, by family and trial: those of its last conditions,
     infinite when they do not hold; zero for what comes before, such as the equations of motion."""
@@ -133,9 +221,8 @@ def constraint_bounds(
         mine = limits[family][trial] if family in limits else ()
         first = len(layout.labels[family]) - len(mine)
         for k, limit in enumerate(mine, start=first):
-            held: Any = limit.span == ALWAYS or limit.holds(layout.grids[trial])[:n]
-            low[begin + k * n : begin + (k + 1) * n] = np.where(held, limit.low, -np.inf)
-            high[begin + k * n : begin + (k + 1) * n] = np.where(held, limit.high, np.inf)
+            here = slice(begin + k * n, begin + (k + 1) * n)
+            low[here], high[here] = limit.sides(layout.grids[trial], n)
     return low, high
 
 

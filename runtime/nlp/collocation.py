@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.library.manifest import CollocationManifest, TimedManifest
@@ -25,8 +25,11 @@ from kinesym.runtime.signals.signal import Signal, held_to_the_end
 from kinesym.runtime.signals.timed import slots
 
 
-def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Layout:
-    """The layout of z and of the constraints for these trials."""
+def make_layout(
+    about: CollocationManifest, trials: Sequence[Experiment], delayed: Sequence[str] = ()
+) -> Layout:
+    """The layout of z and of the constraints for these trials; delayed : inputs that are what a
+    signal was a while ago."""
     return Layout(
         blocks=tuple(Block(a.name, a.members, a.place) for a in about.arrays),
         states=about.states,
@@ -38,6 +41,7 @@ def make_layout(about: CollocationManifest, trials: Sequence[Experiment]) -> Lay
         labels={f: about.families[f].constraints for f in FAMILIES},
         grids=tuple(trial.grid for trial in trials),
         free_duration=about.free_duration,
+        delayed=tuple(delayed),
     )
 
 
@@ -46,9 +50,10 @@ def trial_data(
     trial: Experiment,
     known: Mapping[str, float],
     following: Experiment | None = None,
+    tables: ArrayLike = (),
 ) -> TrialData:
     """Known numbers of a trial, and at its link to the `following` one. `known` has the values of
-    the known parameters."""
+    the known parameters, which the numbers of `tables` follow."""
     N, grid = trial.n_nodes, trial.grid
     steps = np.diff(grid)
     stacked = np.concatenate([np.zeros(0), *(trial.inputs[name] for name in about.signals)])
@@ -56,7 +61,7 @@ def trial_data(
         f"si{k}": (signals_within(trial, about.signals, place), 0, N - 1)
         for k, place in enumerate(about.signal_places, start=1)
     }
-    values = np.array([known[name] for name in about.known_parameters])
+    values = np.append([known[name] for name in about.known_parameters], tables)
     one, last = int(bool(about.signals)), (N - 1) * bool(about.signals)
     y, w = _measured(about.node_measurements, trial)
     samples, weights = _measured(about.interval_measurements, trial)
@@ -66,6 +71,8 @@ def trial_data(
     for c, channel in enumerate(about.timed):
         rows = _timed(channel, trial).items()
         within |= {f"{what}{c}": (row.ravel(), 0, N - 1) for what, row in rows}
+    begins, ends = np.append(-np.inf, grid[1:-1]), np.append(grid[1:-1], np.inf)
+    within["edges"] = (np.concatenate([begins, ends]), 0, N - 1)
     q0, q1 = about.quadrature
     quadrature = np.zeros(N)
     quadrature[:-1] += q0 * steps

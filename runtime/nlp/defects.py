@@ -53,8 +53,9 @@ class Courses:
     begin : (M,), t at their left nodes, step : (M,) [s]; with an unknown duration T both are
     shares of it, else T = 1. knots : rated states at the knots, (m, M, .). staged : algebraic
     states at the stages, (s, M, .). inputs : unknown ones at the stages, (s, M, .).
-    coarse, fine : signals at the stages and the fine nodes. box : bounds of the inputs,
-    (., 2), equal for those whose course is given. multipliers : of the equations at the
+    coarse, fine : signals at the stages and the fine nodes. late : inputs `delayed`, by number, at
+    the fine nodes, (f, M, .); others are the polynomials through the stages. box : bounds of the
+    inputs, (2, M, .), equal for those whose course is given. multipliers : of the equations at the
     stages, (s, M, n), or of the defects of the states at the knots but the first, (m - 1, M, n).
     """
 
@@ -66,13 +67,15 @@ class Courses:
     inputs: Array
     coarse: Array
     fine: Array
+    late: Array
+    delayed: list[int]
     box: Array
     multipliers: Array
 
     def part(self, here: slice) -> Courses:
         """Some of the intervals."""
         first = {name: getattr(self, name)[here] for name in ("begin", "step")}
-        names = ("knots", "staged", "inputs", "coarse", "fine", "multipliers")
+        names = ("knots", "staged", "inputs", "coarse", "fine", "late", "box", "multipliers")
         return replace(self, **first, **{name: getattr(self, name)[:, here] for name in names})
 
 
@@ -80,7 +83,8 @@ class Courses:
 class Defects:
     """By how much the finer scheme differs on M intervals.
 
-    ends : states at the right node, (M, n). rows : what the constraints of the scheme are along the
+    ends : states at the right node, (M, n). states : by the finer scheme, at its nodes, (f, M, n).
+    rows : what the constraints of the scheme are along the
     finer scheme, as `Courses.multipliers`. begins, inputs : differences of the gradient of the
     Lagrangian with respect to rated states at the left node, (M, .), and to inputs at the stages,
     (s, M, .). parameters, duration : the same, sums over the intervals. objective : of it.
@@ -88,6 +92,7 @@ class Defects:
     """
 
     ends: Array
+    states: Array
     rows: Array
     begins: Array
     inputs: Array
@@ -103,6 +108,7 @@ def joined(parts: Sequence[Defects]) -> Defects:
         return parts[0]
     return Defects(
         ends=np.concatenate([d.ends for d in parts]),
+        states=np.concatenate([d.states for d in parts], axis=1),
         rows=np.concatenate([d.rows for d in parts], axis=1),
         begins=np.concatenate([d.begins for d in parts]),
         inputs=np.concatenate([d.inputs for d in parts], axis=1),
@@ -129,6 +135,7 @@ def interval_defects(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Defe
     begins = np.tensordot(at.fine_rates[:, 0], total.xdot[..., rated], 1) / h[:, None]
     return Defects(
         ends=delta[-1],
+        states=delta + np.moveaxis(fine.given["x"].reshape(-1, *delta.shape[:2]), 0, -1),
         rows=_rows(f, at, coarse, delta, h, rated, other),
         begins=begins - np.tensordot(at.back[:, 0], knots, 1),
         inputs=np.tensordot(at.extend_inputs.T, total.u, 1) - sums.u,
@@ -209,6 +216,7 @@ def _along_extension(
     every = np.concatenate([c.knots[:1], x[..., rated]])
     rates[..., rated] = np.tensordot(at.fine_rates, every, 1) / h
     u = np.tensordot(at.extend_inputs, c.inputs, 1)
+    u[..., c.delayed] = c.late
     return _evaluated(f, p, c, at.fine_nodes, rates, x, u, c.fine)
 
 
@@ -318,12 +326,12 @@ def _gains(
     if not shape[-1]:
         return np.zeros(shape[1])
     bend = f.curvature(fine.given, weight, mu.reshape(-1, mu.shape[-1]).T).T.reshape(shape)
-    low, high = box[:, 0] - fine.inputs, box[:, 1] - fine.inputs
+    low, high = box[0] - fine.inputs, box[1] - fine.inputs
     span = np.ptp(fine.inputs, axis=(0, 1))  # without bounds, no farther than inputs go anyway
     low = np.where(np.isfinite(low), np.minimum(low, 0.0), -span)
     high = np.where(np.isfinite(high), np.maximum(high, 0.0), span)
-    free = box[:, 0] < box[:, 1]
-    free[f.tied] = False  # the states that it is tied to cannot follow
+    free = box[0] < box[1]
+    free[:, f.tied] = False  # the states that it is tied to cannot follow
     with np.errstate(divide="ignore", invalid="ignore"):
         step = np.where(bend > 0.0, -slope / bend, np.where(slope > 0.0, low, high))
     step = np.where(free & ~np.isnan(step), np.clip(step, low, high), 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +42,7 @@ class TrialViews:
 
     def __init__(self, nlp: NLP, z: NDArray[Any], trial: int) -> None:
         self._held, self._linear = nlp.layout.held, nlp.about.linear
+        self._late = nlp.lags.names if nlp.lags else set[str]()
         self._places = nlp.about.stages
         self._rows = {
             (block.name, name): row
@@ -75,8 +76,9 @@ class TrialViews:
         return ("x", name) in self._rows
 
     def is_free(self, name: str) -> bool:
-        """Whether it has a value of its own at each stage."""
-        return name not in self._linear and name not in self._held
+        """Whether it has a value of its own at each stage, and nothing to do with a delay, by which
+        it acts elsewhere."""
+        return not any(name in group for group in (self._linear, self._held, self._late))
 
     def values(self, name: str) -> list[Array]:
         """What `at_stages` says, summed."""
@@ -91,15 +93,25 @@ def grid_defects(
     z: Array,
     multipliers: Array,
     bounds: tuple[Array, Array],
+    limited: Collection[str] = (),
 ) -> GridDefects:
-    """What the scheme misses at a solution z with multipliers of the constraints; bounds : of z."""
+    """What the scheme misses at a solution z with multipliers of the constraints; bounds : of z.
+    limited : inputs in path conditions, which alone cannot gain anything."""
     gradient, rows = np.zeros(nlp.n_variables), np.zeros(nlp.n_constraints)
     objective, ends, gains = 0.0, [], list[Array]()
     for k, trial in enumerate(trials):
-        whole = _courses(nlp, f, at, trial, k, (z, multipliers, bounds))
+        whole = _courses(nlp, f, at, trial, k, (z, multipliers, bounds), limited)
         d = _in_parts(f.of_trial(k), at, nlp.layout.parameters_of(z, k), whole)
         _add_gradient(nlp, f, gradient, k, d)
         _defect_rows(nlp, k, rows, at)[:] = d.rows
+        if nlp.lags is not None:
+            fine = dict(zip(f.about.states, np.moveaxis(d.states, -1, 0), strict=True))
+            values = {
+                x: np.concatenate([knots[None], fine[x]])
+                for x, knots in zip(f.about.rated, whole.knots[0].T, strict=True)
+            }
+            mine = rows[nlp.layout.delay_offset :]
+            nlp.lags.missed(z, k, np.append(0.0, at.fine_nodes), values, mine)
         objective += d.objective + float(d.gains.sum())
         ends.append(d.ends.T)
         gains.append(d.gains)
@@ -114,6 +126,7 @@ def _courses(
     trial: Experiment,
     k: int,
     solution: tuple[Array, Array, tuple[Array, Array]],
+    limited: Collection[str],
 ) -> Courses:
     """All intervals of trial k; solution : z, multipliers, and bounds of z."""
     (z, multipliers, bounds), about = solution, f.about
@@ -129,9 +142,23 @@ def _courses(
         inputs=_stacked((views.values(u) for u in about.inputs), s, M),
         coarse=_signals(about.signals, trial, at.nodes),
         fine=_signals(about.signals, trial, at.fine_nodes),
-        box=_box(about.inputs, [TrialViews(nlp, side, k) for side in bounds]),
+        late=_late(nlp, views, at, z, k),
+        delayed=[about.inputs.index(u) for u in layout.delayed],
+        box=_box(about.inputs, [TrialViews(nlp, side, k) for side in bounds], M, limited),
         multipliers=_defect_rows(nlp, k, multipliers, at),
     )
+
+
+def _late(nlp: NLP, views: TrialViews, at: Finer, z: Array, k: int) -> Array:
+    """The delayed inputs of trial k at the fine nodes, (f, N - 1, .)."""
+    grid, lags = nlp.layout.grids[k], nlp.lags
+    if lags is None:
+        return np.zeros((len(at.fine_nodes), len(grid) - 1, 0))
+    times = grid[:-1] + at.fine_nodes[:, None] * np.diff(grid)
+    moving = lags.courses
+    courses = {name: at.extend_inputs @ np.array(views.values(name)) for name in moving}
+    found = lags.along(z, k, times, courses)
+    return np.stack([found[u] for u in nlp.layout.delayed], axis=-1)
 
 
 def _in_parts(f: PointFunctions, at: Finer, p: Array, whole: Courses) -> Defects:
@@ -156,15 +183,17 @@ def _add_gradient(nlp: NLP, f: PointFunctions, gradient: Array, k: int, d: Defec
         layout.durations(gradient)[k] += d.duration
 
 
-def _box(names: Sequence[str], bounds: Sequence[TrialViews]) -> Array:
-    """Bounds of inputs, (., 2); zeros for those that are held or linear."""
-    rows = [
-        [view.at_stages(name)[0][0][1][0] for view in bounds]
-        if bounds[0].is_free(name)
-        else [0.0, 0.0]
-        for name in names
-    ]
-    return np.array(rows).reshape(len(names), 2)
+def _box(
+    names: Sequence[str], bounds: Sequence[TrialViews], M: int, limited: Collection[str]
+) -> Array:
+    """Bounds of inputs in each interval, the narrowest there, (2, M, .); zeros for those that are
+    held, linear or limited."""
+    box, sides = np.zeros((2, M, len(names))), (np.max, np.min)
+    for j, name in enumerate(names):
+        for side, view, narrowest in zip(box, bounds, sides, strict=True):
+            if view.is_free(name) and name not in limited:
+                side[:, j] = narrowest([terms[0][1] for terms in view.at_stages(name)], axis=0)
+    return box
 
 
 def _stacked(rows: Iterable[Sequence[Array]], places: int, M: int) -> Array:

@@ -10,7 +10,8 @@ inputs at places within the intervals, r unknown parameters,
 
 Constraints: for each trial those of its N - 1 intervals (one kind after the other), then of its N
 nodes, then boundary conditions, then the links from its end to the start of the next trial, and
-from the last one to the first.
+from the last one to the first; after those of all trials, one for each value of a delayed input,
+in their order in z, see `kinesym.runtime.nlp.lags`.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Layout:
     blocks : of the trajectories of a trial in z; those at the nodes, "x" and "u", come first.
     states, inputs : names of all, in the order of the model. owned : the parameters. grids : of the
     trials (relative if durations are unknown). held : inputs that are constant between nodes.
+    delayed : inputs that are what a signal was a while ago.
     """
 
     blocks: tuple[Block, ...]
@@ -67,6 +69,7 @@ class Layout:
     labels: Mapping[str, Sequence[str]]
     grids: tuple[Array, ...]
     free_duration: bool
+    delayed: tuple[str, ...] = ()
 
     @cached_property
     def nodes(self) -> list[int]:
@@ -162,7 +165,22 @@ class Layout:
     @cached_property
     def n_constraints(self) -> int:
         """Number of constraints."""
+        return self.delay_offset + len(self.delayed_entries)
+
+    @cached_property
+    def delay_offset(self) -> int:
+        """Where the constraints of delayed inputs begin."""
         return sum(self._counts.values())
+
+    @cached_property
+    def delayed_entries(self) -> NDArray[np.intp]:
+        """Where the values of delayed inputs lie in z."""
+        every, found = np.arange(self.n_variables), [np.zeros(0, dtype=np.intp)]
+        for trial in range(len(self.nodes) if self.delayed else 0):
+            for block, rows in self.rows(every, trial):
+                pairs = zip(block.members, rows, strict=True)
+                found += [row for name, row in pairs if name in self.delayed]
+        return np.concatenate(found)
 
     def stages(self) -> NDArray[np.int32]:
         """The stage in time of each variable: its node, or the node after its interval, counted on
@@ -285,13 +303,17 @@ class Layout:
 
     def constraint_name(self, i: int) -> str:
         """What constraint i is; raises `IndexError` outside."""
+        if self.delay_offset <= i < self.n_constraints:
+            return (
+                f"value of {self.variable_name(int(self.delayed_entries[i - self.delay_offset]))}"
+            )
         trial, family, label, point = self.locate_constraint(i)
         return f"{self.labels[family][label]} at {self.where(trial, family, point)}"
 
     def locate_constraint(self, i: int) -> tuple[int, str, int, int]:
         """Trial, family, number of the equation and number of the point of constraint i."""
-        if not 0 <= i < self.n_constraints:
-            raise IndexError(f"constraint {i} of {self.n_constraints}")
+        if not 0 <= i < self.delay_offset:
+            raise IndexError(f"constraint {i} of {self.delay_offset}")
         owners = (key for key, begin in self.constraint_offsets.items() if begin <= i)
         trial, family = [key for key in owners if self._counts[key]][-1]
         begin = self.constraint_offsets[trial, family]

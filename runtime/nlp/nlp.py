@@ -23,11 +23,12 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.native import ADD, LATE, SUM, Call, Plan
 from kinesym.runtime.nlp.courses import at_nodes
+from kinesym.runtime.nlp.lags import Lags, WithLags
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.owned import is_parameters
 from kinesym.runtime.nlp.places import Places, places, rows
 from kinesym.runtime.nlp.samples import Samples, all_samples
-from kinesym.runtime.nlp.sparsity import Run, Structure, Written, assemble
+from kinesym.runtime.nlp.sparsity import Extended, Run, Structure, Written, assemble
 
 _PER_THREAD = 500_000  # operations that are worth a thread
 
@@ -61,29 +62,38 @@ class Calls(NamedTuple):
 
 class NLP:
     """Callbacks of the nonlinear program, from kernels, the places of variables and constraints and
-    the known numbers of each trial, with at most so many threads.
+    the known numbers of each trial, with at most so many threads; lags : the rows of delayed
+    inputs, which have no kernels.
 
     `jacobian_structure` and `hessian_structure` give rows and columns of the values of the two
-    matrices, `plans` the callbacks for compiled callers, `library` is the opened library.
+    matrices, `callbacks` the callbacks for compiled callers, `library` is the opened library.
     """
 
     def __init__(
-        self, built: Built, layout: Layout, data: Sequence[TrialData], threads: int
+        self,
+        built: Built,
+        layout: Layout,
+        data: Sequence[TrialData],
+        threads: int,
+        lags: Lags | None = None,
     ) -> None:
-        self.layout, self.library, self._kernels = layout, built.library, built.manifest.kernels
+        self.layout, self.built = layout, built
+        self.library, self._kernels = built.library, built.manifest.kernels
         self.about = built.manifest.of(CollocationManifest)
-        self._data, self._threads = data, threads
+        self._data, self._threads, self.lags = data, threads, lags
         self.n_variables, self.n_constraints = n, m = layout.n_variables, layout.n_constraints
         self._sizes = (n, m, 1)
         self._no_multipliers, self._one = np.zeros(m), np.ones(1)
-        self.jacobian_structure, jacobian = self._assembled("jacobian", self._jacobian_runs)
-        self.hessian_structure, hessian = self._assembled("hessian", self._hessian_runs)
+        self._jacobian_of_kernels, jacobian = self._assembled("jacobian", self._jacobian_runs)
+        self._hessian_of_kernels, hessian = self._assembled("hessian", self._hessian_runs)
         self._callbacks = {
             "cost": self._calls(
                 "cost", {key: places(1, mode=SUM) for key in self._with_kernel("cost")}, [0], 1
             ),
             "gradient": self._calls("gradient", *self._gradient_places(), n),
-            "constraints": self._calls("constraints", self._constraint_places(), [], m),
+            "constraints": self._calls(
+                "constraints", self._constraint_places(), [], layout.delay_offset
+            ),
             "jacobian": jacobian,
             "hessian": hessian,
         }
@@ -106,6 +116,26 @@ class NLP:
         made.plans = Plans(**{what: calls.plan for what, calls in made._callbacks.items()})
         return made
 
+    @cached_property
+    def jacobian_structure(self) -> Structure | Extended:
+        """Rows and columns of the values of the constraint Jacobian."""
+        if self.lags is None:
+            return self._jacobian_of_kernels
+        rows, columns = self.lags.jacobian_structure
+        return Extended(self._jacobian_of_kernels, rows + self.layout.delay_offset, columns)
+
+    @cached_property
+    def hessian_structure(self) -> Structure | Extended:
+        """Rows and columns of the values of the Hessian, lower triangle."""
+        if self.lags is None:
+            return self._hessian_of_kernels
+        return Extended(self._hessian_of_kernels, *self.lags.hessian_structure)
+
+    @property
+    def callbacks(self) -> Any:
+        """What IPOPT calls: plans, or functions f(z, multipliers, factor, out)."""
+        return self.plans if self.lags is None else WithLags(self)
+
     # -- values -----------------------------------------------------------------------------
 
     def cost(self, z: Array) -> float:
@@ -118,18 +148,33 @@ class NLP:
 
     def constraints(self, z: Array, out: Array | None = None) -> Array:
         """The constraints, (n_constraints,)."""
-        return self._called(self.plans.constraints, self.n_constraints, z, out)
+        out = np.empty(self.n_constraints) if out is None else out
+        begin = self.layout.delay_offset
+        self._called(self.plans.constraints, begin, z, out[:begin])
+        if self.lags is not None:
+            self.lags.constraints(z, out[begin:])
+        return out
 
     def jacobian(self, z: Array, out: Array | None = None) -> Array:
         """Values of the constraint Jacobian, in the order of `jacobian_structure`."""
-        return self._called(self.plans.jacobian, self.jacobian_structure.size, z, out)
+        out = np.empty(self.jacobian_structure.size) if out is None else out
+        begin = self._jacobian_of_kernels.size
+        self._called(self.plans.jacobian, begin, z, out[:begin])
+        if self.lags is not None:
+            self.lags.jacobian(z, out[begin:])
+        return out
 
     def hessian(
         self, z: Array, multipliers: Array, factor: float, out: Array | None = None
     ) -> Array:
         """Values of the Hessian of factor * cost + multipliers . constraints, lower triangle."""
         more = (multipliers, np.array([float(factor)]))
-        return self._called(self.plans.hessian, self.hessian_structure.size, z, out, more)
+        out = np.empty(self.hessian_structure.size) if out is None else out
+        begin = self._hessian_of_kernels.size
+        self._called(self.plans.hessian, begin, z, out[:begin], more)
+        if self.lags is not None:
+            self.lags.hessian(z, multipliers[self.layout.delay_offset :], out[begin:])
+        return out
 
     def _called(
         self,

@@ -96,7 +96,7 @@ class PointFunctions:
         self.about = about = built.manifest.of(PointManifest)
         self._library, self._kernels = built.library, built.manifest.kernels
         names = about.known_parameters
-        self._rows = [np.array([values[name] for name in names]) for values in known]
+        self._rows = [np.append([row[name] for name in names], built.tables) for row in known]
         self._known = self._rows[0]
         n, m, r = len(about.states), len(about.inputs), len(about.parameters)
         starts = np.cumsum([0, n, n, m, r, 1])

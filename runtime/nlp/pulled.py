@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.driver import evaluate
 from kinesym.runtime.nlp.sparsity import Index
 from kinesym.runtime.statistics.profile import Quantity, Spring
 
@@ -18,22 +19,22 @@ class Pulled:
     """The callbacks of a nonlinear program, see `IpoptProblem`, whose cost has the energy of a
     spring more.
 
-    plans : without it. The structure of the Hessian has further entries, those of `PulledHessian`.
+    callbacks : without it. The structure of the Hessian has more entries, of `PulledHessian`.
     """
 
-    plans: Any
+    callbacks: Any
     quantity: Quantity
     spring: Spring
 
     @property
     def constraints(self) -> Any:
         """As they are."""
-        return self.plans.constraints
+        return self.callbacks.constraints
 
     @property
     def jacobian(self) -> Any:
         """As it is."""
-        return self.plans.jacobian
+        return self.callbacks.jacobian
 
     def cost(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
         """Of program and spring."""
@@ -59,7 +60,7 @@ class Pulled:
         out[len(out) - k :] = factor * whole[np.tril_indices(len(places))]
 
     def _without(self, name: str, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        getattr(self.plans, name)((z, multipliers, np.array([float(factor)])), out)
+        evaluate(getattr(self.callbacks, name), z, multipliers, factor, out)
 
 
 class PulledHessian(NamedTuple):

@@ -84,6 +84,33 @@ class Structure:
         return rows, columns
 
 
+@dataclass(frozen=True, eq=False)
+class Extended:
+    """A structure with further entries after those of kernels, of which rows and columns are
+    given."""
+
+    plain: Structure
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return self.plain.size + len(self.rows)
+
+    def fill(self, rows: Index, columns: Index) -> None:
+        """Write rows and columns, each (size,)."""
+        begin = self.plain.size
+        self.plain.fill(rows[:begin], columns[:begin])
+        rows[begin:], columns[begin:] = self.rows, self.columns
+
+    def arrays(self) -> tuple[Index, Index]:
+        """Rows and columns."""
+        rows, columns = np.empty(self.size, np.int32), np.empty(self.size, np.int32)
+        self.fill(rows, columns)
+        return rows, columns
+
+
 def _fill(out: Index, lines: Sequence[tuple[int, int]], lanes: int) -> None:
     """Numbers begin + i step of the packed points i of some lines, given as (begin, step)."""
     begin, step = np.array(lines, dtype=np.int32).T[:, :, None]

@@ -24,6 +24,8 @@ from kinesym.runtime.arrays import (
     time_grid,
 )
 from kinesym.runtime.native import HELD
+from kinesym.runtime.signals.corridor import Corridor, corridors
+from kinesym.runtime.signals.history import history_of
 from kinesym.runtime.signals.signal import Signal, signal_of, size_words
 from kinesym.runtime.signals.timed import TimedSamples, with_times
 from kinesym.runtime.summary import html_table, listed
@@ -66,6 +68,14 @@ class Experiment:
     nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
     parameters : values of the model's parameters in this trial, such as the mass of its subject.
     labels : who or what it belongs to, such as {"subject": "s03"}, for `ks.per`.
+    bounds : of states and unknown inputs in this trial, (low, high), which may change over time:
+        each side a number, None, (N,) with straight lines between the nodes, a `Signal` or a
+        function of times (n,); with an unknown duration, over 0 ... 1 of it. For `Collocation`,
+        beside those for all trials.
+    history : what states and inputs with a delay were before the start, each a number, or a
+        `Signal` whose times go back as far as the delay does and on to the start, which is 0 s with
+        an unknown duration. What is not given was as it is at the start; an input that is a
+        `Signal` from before the start is its own history.
 
     `signals` are the inputs as signals, and `inputs` their values at the nodes, (N,) each; those
     whose pieces depend on parameters have none. `held` names inputs that are constant between nodes
@@ -85,6 +95,8 @@ class Experiment:
     duration: tuple[float, float] | None = None
     parameters: Mapping[Any, float] = field(default_factory=dict)
     labels: Mapping[str, str | int] = field(default_factory=dict)
+    bounds: Mapping[Any, Any] = field(default_factory=dict)
+    history: Mapping[Any, Any] = field(default_factory=dict)
     signals: Mapping[str, Signal] = field(init=False)
     held: frozenset[str] = field(init=False)
     timed: Mapping[str, TimedSamples] = field(init=False)
@@ -112,6 +124,8 @@ class Experiment:
         put(self, "std", self._deviations(given))
         put(self, "parameters", _numbers("parameters", self.parameters))
         put(self, "labels", _labels(self.labels))
+        put(self, "bounds", self._corridors(self.bounds))
+        put(self, "history", history_of(_by_name("history", self.history), float(self.grid[0])))
         self._warn_of_leaps()
 
     def __repr__(self) -> str:
@@ -224,9 +238,18 @@ class Experiment:
                 std[name][place[there]] = self.std[name][there]
         measurements |= self.timed
         std |= {name: self.std[name] for name in self.timed if name in self.std}
-        more: dict[str, Any] = {"parameters": self.parameters, "labels": self.labels}
-        more |= {"duration": self.duration} if self.free_duration else {}
-        return Experiment(fine, self.signals, measurements, std, **more)
+        more: dict[str, Any] = {"duration": self.duration} if self.free_duration else {}
+        return Experiment(fine, self.signals, measurements, std, **self.beside, **more)
+
+    @property
+    def beside(self) -> dict[str, Any]:
+        """What does not depend on the grid."""
+        return {
+            "parameters": self.parameters,
+            "labels": self.labels,
+            "bounds": self.bounds,
+            "history": self.history,
+        }
 
     def with_nodes_at_samples(self, but: Collection[str] = ()) -> Experiment:
         """The same trial with further nodes, so that all that is measured is measured at nodes,
@@ -248,9 +271,7 @@ class Experiment:
             if name in self.std:
                 std[name] = np.full(len(grid), np.median(self.std[name]))
                 std[name][k] = self.std[name][own.present]
-        return Experiment(
-            grid, self.signals, rows, std, parameters=self.parameters, labels=self.labels
-        )
+        return Experiment(grid, self.signals, rows, std, **self.beside)
 
     def remeasured(self, samples: Mapping[str, Array]) -> Experiment:
         """The same trial with other samples of what is measured, NaN where missing: (N,) or (K,),
@@ -273,6 +294,24 @@ class Experiment:
         rows = {n: y for n, y in self.measurements.items() if n not in samples}
         object.__setattr__(made, "measurements", rows)
         object.__setattr__(made, "timed", {**self.timed, **samples})
+        return made
+
+    def with_more(self, values: Mapping[str, float], levels: Mapping[str, float]) -> Experiment:
+        """The same trial with values of further parameters, and levels of further inputs."""
+        made = copy(self)
+        object.__setattr__(made, "parameters", {**self.parameters, **values})
+        for what, own in (("signals", made.signals), ("inputs", made.inputs)):
+            more = {u: signal_of(float(level), self.grid, u) for u, level in levels.items()}
+            rows = {u: signal.at_nodes(self.grid) for u, signal in more.items()}
+            object.__setattr__(made, what, {**own, **(more if what == "signals" else rows)})
+        return made
+
+    def bounded(self, more: Mapping[str, Any]) -> Experiment:
+        """The same trial with further bounds of states and unknown inputs, beside its own."""
+        made, own = copy(self), dict(self.bounds)
+        for name, rows in self._corridors(more).items():
+            own[name] = (*own.get(name, ()), *rows)
+        object.__setattr__(made, "bounds", own)
         return made
 
     def refined(self, parts: int) -> Experiment:
@@ -322,6 +361,10 @@ class Experiment:
     def _signals(self) -> dict[str, Signal]:
         given = _by_name("inputs", self.inputs)
         return {name: signal_of(x, self.grid, f"input {name}") for name, x in given.items()}
+
+    def _corridors(self, bounds: Any) -> dict[str, tuple[Corridor, ...]]:
+        given = _by_name("bounds", bounds)
+        return {name: corridors(name, pair, self.grid) for name, pair in given.items()}
 
     def _with_times(self, name: str, given: Signal | TimedSamples) -> TimedSamples:
         what = f"measurement {name}"

@@ -185,7 +185,7 @@ class Signal:
         which it is not known."""
         at = real_array(time, "the times at which a signal is asked for")
         self.check_span(at, "the signal")
-        return self._values(at)
+        return self.sided(at)
 
     @property
     def value(self) -> Array:
@@ -208,9 +208,9 @@ class Signal:
             )
         check_span(time, self.span, what)
 
-    def _values(self, time: Array, side: float = 0.0) -> Array:
-        """side : +1 for values just after breaks that are at these times but for rounding, -1 for
-        those just before."""
+    def sided(self, time: Any, side: Any = 0.0) -> Array:
+        """Values at times [s]. side : +1 for those just after breaks that are at these times but
+        for rounding, -1 for those just before."""
         at = time + side * _slack(time, self.begin)
         k = np.maximum(np.searchsorted(self.begin, at, side="right") - 1, 0)
         a, b, c, d = self.coefficients[:, k]
@@ -221,7 +221,7 @@ class Signal:
         """Its smallest and largest values between two times [s], of straight lines exactly."""
         inside = self.begin[(self.begin > begin) & (self.begin < end)]
         ends = [np.append(begin, inside), np.append(inside, end)]
-        values = np.concatenate([self._values(ends[0], 1.0), self._values(ends[1], -1.0)])
+        values = np.concatenate([self.sided(ends[0], 1.0), self.sided(ends[1], -1.0)])
         return float(values.min()), float(values.max())
 
     def jumps(self, begin: float, end: float) -> Array:
@@ -261,13 +261,13 @@ class Signal:
             row = self.coefficients[0]
             return np.asarray((1.0 - place) * row[:-1] + place * row[1:])
         side = 1.0 if place == 0.0 else -1.0 if place == 1.0 else 0.0
-        return self._values((1.0 - place) * time[:-1] + place * time[1:], side)
+        return self.sided((1.0 - place) * time[:-1] + place * time[1:], side)
 
     def at_nodes(self, time: Array) -> Array:
         """Values at the nodes (N,) of a grid, those after a jump there."""
         if np.array_equal(self.begin, time):
             return np.array(self.coefficients[0])
-        return self._values(time, 1.0)
+        return self.sided(time, 1.0)
 
     def sampled(self, time: Array) -> tuple[Array, int]:
         """What a time-stepping loop takes on a grid (N,) that has a node at each jump: samples, and
@@ -292,10 +292,10 @@ class Signal:
         """Samples of the kind `PARABOLA` on a grid (N,), (3 N - 2,): at the begin of each interval,
         in its middle, at its end; then at the last node."""
         samples = np.empty(3 * len(time) - 2)
-        samples[:-1:3] = self._values(time[:-1], 1.0)
-        samples[1::3] = self._values(0.5 * (time[:-1] + time[1:]))
-        samples[2::3] = self._values(time[1:], -1.0)
-        samples[-1] = self._values(time[-1:], 1.0)[0]
+        samples[:-1:3] = self.sided(time[:-1], 1.0)
+        samples[1::3] = self.sided(0.5 * (time[:-1] + time[1:]))
+        samples[2::3] = self.sided(time[1:], -1.0)
+        samples[-1] = self.sided(time[-1:], 1.0)[0]
         return samples
 
 

@@ -35,9 +35,9 @@ TAPE, LOG = 1024, 256
 class HybridIVP:
     """An initial value problem with events.
 
-    about : what the code generator says of the model, see `codegen.switching`. method :
-    "trapezoid", or a name in `about.methods`. step : of methods that do not choose it [s]. release
-    : "force" or "height". tape : whether every step is kept.
+    about : what the code generator says of the model, see `codegen.switching`. parameters : then
+    the numbers of tables. method : "trapezoid", or a name in `about.methods`. step : of methods
+    that do not choose it [s]. release : "force" or "height". tape : whether every step is kept.
     """
 
     library: Library
@@ -91,6 +91,7 @@ def simulate(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajecto
         "order": _tableau(ivp).order,
         "implicit": _tableau(ivp).implicit,
         "fixed": ivp.step,
+        "tables": len(ivp.parameters) - len(ivp.about.parameters),
         "pause": STEPS_AT_ONCE,
     }
     counted = map(len, (start.x, ivp.inputs, start.modes, ivp.about.contacts))

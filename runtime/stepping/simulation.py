@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import Built, SteppingManifest, TableauManifest
-from kinesym.runtime.native import HELD, PARABOLA, Call, Library, Plan, Run
+from kinesym.runtime.native import PARABOLA, Call, Library, Plan, Run
 from kinesym.runtime.nlp.places import rows
 from kinesym.runtime.progress import node_bar
 from kinesym.runtime.status import UNSTABLE, Stepping
@@ -23,18 +23,14 @@ _Places = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 #: Steps of all members, and operations of a vector, between two looks at the clock and at Ctrl-C.
 #: Adaptive methods make a stop at nodes, so that theirs must not depend on the number of members.
-_STEPS_AT_ONCE = 200_000
-_WORK_AT_ONCE = 1e8
+_STEPS_AT_ONCE, _WORK_AT_ONCE = 200_000, 1e8
 _ADAPTIVE_NODES_AT_ONCE = 4096
 #: Steps of a block of members that are worth a call.
 _LEAST_STEPS = 64
-
 #: More substeps than this are no remedy; such a mode is the consequence of a divergence.
 _WORTHWHILE = 1e4
-
 #: Growth of a small error, as a power of e, from which a model counts as unstable.
 _GROWTH = 20.0
-
 #: In `RawTrajectories.trouble`: an adaptive method needed too many steps.
 STIFF = 1.0
 
@@ -46,20 +42,23 @@ _LARGEST, _LARGEST_GROWTH = 1e100, 1e30
 class Stepper:
     """The compiled time stepping of a model, and what the code generator says of it.
 
-    loop : the name of the method. work : operations per step, about.
+    loop : the name of the method. work : operations per step, about. tables : numbers of tables,
+    which follow parameters.
     """
 
     library: Library
     about: SteppingManifest
     loop: str
     work: float
+    tables: Array
 
     @classmethod
     def of(cls, built: Built, loop: str) -> Stepper:
         """From a built library."""
         about, kernels = built.manifest.of(SteppingManifest), built.manifest.kernels
         operations = {name: float(kernel.operations) for name, kernel in kernels.items()}
-        return cls(built.library, about, loop, _work(operations, len(about.states)))
+        work = _work(operations, len(about.states))
+        return cls(built.library, about, loop, work, built.tables)
 
     @property
     def tableau(self) -> TableauManifest:
@@ -77,6 +76,12 @@ class Stepper:
         """Targets and sources of the steps of M^-1."""
         pairs = np.array(self.about.solution, dtype=np.intp).reshape(-1, 2)
         return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+    def with_tables(self, parameters: Array) -> Array:
+        """Parameters (1 or M, r) with the numbers of tables after them."""
+        if not len(self.tables):
+            return parameters
+        return np.hstack([parameters, np.tile(self.tables, (len(parameters), 1))])
 
     @property
     def explicit(self) -> bool:
@@ -117,8 +122,9 @@ def _work(operations: Mapping[str, float], n: int) -> float:
 class IVP:
     """Initial value problems of M members on N nodes.
 
-    time : (N,). initial : (n, M). parameters : (1 or M, r). inputs : per input its samples
-    (1 or M, N), or 3 N - 2 of them with `PARABOLA`, and their kind (see kinesym.h).
+    time : (N,). initial : (n, M). parameters : (1 or M, r), then the numbers of tables. inputs :
+    per input its samples (1 or M, N), or 3 N - 2 of them with `PARABOLA`, and their kind (see
+    kinesym.h).
     """
 
     time: Array
@@ -165,9 +171,11 @@ def bind(
     ivp: IVP,
     states: Array | None = None,
     stages: tuple[Array, Array] | None = None,
+    steps: Array | None = None,
 ) -> tuple[Run, RawTrajectories]:
     """The loop bound to its arrays; the initial states are put in place. stages : where x' and x at
-    the stages of implicit steps are written."""
+    the stages of implicit steps are written. steps : (M,), lengths of first steps of an adaptive
+    method, and of the next ones afterwards."""
     about, shape = stepper.about, (ivp.members, len(ivp.time))
     states = np.empty((len(about.states), *shape)) if states is None else states
     values = np.empty((len(about.outputs) + len(about.limits), *shape))
@@ -183,7 +191,7 @@ def bind(
         states,
         values,
         reached,
-        np.zeros(members),
+        np.zeros(members) if steps is None else steps,
         trouble,
         ivp.substeps,
         *ivp.tolerances,
@@ -214,19 +222,24 @@ def simulate(stepper: Stepper, ivp: IVP, progress: bool | None = None) -> RawTra
     """
     run, raw = bind(stepper, ivp)
     with interruptible() as stop:
-        _check_start(raw, run)
+        check_start(raw, run)
         _march(raw, run, progress, stop)
-        run.outputs(0, int(raw.reached.max()) - 1)
-        broken = _broken_limits(raw)
-        for member in np.flatnonzero(raw.reached < len(ivp.time)):
-            raw.states[:, member, raw.reached[member] :] = np.nan
-            raw.values[:, member, raw.reached[member] :] = np.nan
-        for k in broken:
-            raw.interrupted[k] = False
-        kept = raw.values[: len(stepper.about.outputs)]
-        if len(kept) < len(stepper.about.limits):  # do not keep the limits alive
-            kept = kept.copy()
-        return replace(raw, values=kept, broken=broken)
+        return finished(raw, run)
+
+
+def finished(raw: RawTrajectories, run: Run) -> RawTrajectories:
+    """With outputs, and without what is beyond the nodes that are reached or that limits allow."""
+    about = raw.stepper.about
+    run.outputs(0, int(raw.reached.max()) - 1)
+    broken = _broken_limits(raw)
+    for member in np.flatnonzero(raw.reached < len(raw.ivp.time)):
+        for group in (raw.states, raw.values):
+            group[:, member, raw.reached[member] :] = np.nan
+    raw.interrupted[list(broken)] = False
+    kept = raw.values[: len(about.outputs)]
+    if len(kept) < len(about.limits):  # do not keep the limits alive
+        kept = kept.copy()
+    return replace(raw, values=kept, broken={**raw.broken, **broken})
 
 
 def _march(raw: RawTrajectories, run: Run, progress: bool | None, stop: threading.Event) -> None:
@@ -248,7 +261,7 @@ def _march(raw: RawTrajectories, run: Run, progress: bool | None, stop: threadin
         raw.interrupted[:] = (reached < N) & (reached > done) & ~run.failed
 
 
-def _check_start(raw: RawTrajectories, run: Run) -> None:
+def check_start(raw: RawTrajectories, run: Run) -> None:
     """Raise `ValueError` if one of the limits is broken by the initial state."""
     about = raw.stepper.about
     if not about.limits:
@@ -368,44 +381,7 @@ def too_long(raw: RawTrajectories) -> str:
     )
 
 
-# -- within an interval ---------------------------------------------------------------------
-
-
-def refined(raw: RawTrajectories, member: int, node: int, parts: int) -> IVP:
-    """One interval of one member, from its state at `node`, on a grid of equal parts."""
-    ivp = raw.ivp
-    begin, end = ivp.time[node], ivp.time[node + 1]
-    share = np.arange(parts + 1) / parts
-    inputs = []
-    for samples, kind in ivp.inputs:
-        row = samples[member if len(samples) > 1 else 0]
-        made = within(row, kind, node, share)
-        if kind == PARABOLA:
-            thirds = (np.arange(parts)[:, None] + [0.0, 0.5, 1.0]) / parts
-            made = np.append(within(row, kind, node, thirds.ravel()), made[-1])
-        inputs.append((np.ascontiguousarray(made)[None], kind))
-    row = member if len(ivp.parameters) > 1 else 0
-    return IVP(
-        begin + share * (end - begin),
-        raw.states[:, member, [node]],
-        ivp.parameters[row : row + 1],
-        inputs,
-        1,
-        ivp.tolerances,
-    )
-
-
-def within(samples: Array, kind: int, node: int | NDArray[np.intp], share: Array) -> Array:
-    """An input at shares of the intervals after some nodes; see `ks_input_at` in kinesym_step.h."""
-    if kind == HELD:
-        return np.asarray(samples[node] + np.zeros_like(share))
-    if kind == PARABOLA:
-        a, b, c = (samples[3 * node + k] for k in range(3))
-        rest, twice = 1.0 - share, 2.0 * share
-        return np.asarray(
-            rest * (1.0 - twice) * a + 2.0 * twice * rest * b + share * (twice - 1.0) * c
-        )
-    return np.asarray(samples[node] + share * (samples[node + 1] - samples[node]))
+# -- why explicit steps diverge -------------------------------------------------------------
 
 
 def _divergence(raw: RawTrajectories, member: int, step: float) -> tuple[bool, str]:

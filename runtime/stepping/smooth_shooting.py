@@ -26,6 +26,7 @@ from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.stepping.interval import within
 from kinesym.runtime.stepping.priors import Priors
 from kinesym.runtime.stepping.simulated import Diverged, Simulated, System, unstable
 from kinesym.runtime.stepping.simulation import (
@@ -38,7 +39,6 @@ from kinesym.runtime.stepping.simulation import (
     mapped,
     modes_at,
     rounded_down,
-    within,
 )
 from kinesym.runtime.stepping.stages import extended
 from kinesym.runtime.stepping.unknowns import Unknowns
@@ -104,7 +104,7 @@ class SmoothTrials(Simulated):
         self._outputs, self._z = outputs, np.zeros(self.nlp.n_variables)
         about = stepper.about
         self._values = [
-            np.array([[known.get(name, 0.0) for name in about.parameters]])
+            stepper.with_tables(np.array([[known.get(name, 0.0) for name in about.parameters]]))
             for known in system.known
         ]
         self._free = [about.parameters.index(name) for name in unknowns.owned.parameters]

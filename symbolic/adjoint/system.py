@@ -10,7 +10,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.checks import shown
 from kinesym.symbolic.adjoint.named import NamedExpressions
 from kinesym.symbolic.declared import atoms_of, check_atoms
-from kinesym.symbolic.model import KINKS, Model
+from kinesym.symbolic.model import Model, kinks_of
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
 
@@ -106,11 +106,13 @@ def _check_objective(model: Model, objective: Objective) -> None:
             "objective; Terminal(...) is taken at the end anyway"
         )
     for where, expression in {**expressions, **costs}.items():
-        kinks = sorted(expression.atoms(*KINKS), key=str)
+        kinks = kinks_of(expression)
         if kinks:
+            name = kinks[0].func.__name__
+            remedy = "take a smooth kind" if name == "tabulated" else f"smooth {name}"
             raise ValueError(
                 f"{where} contains {kinks[0]}: sensitivity is not defined at kinks; "
-                f"smooth {kinks[0].func.__name__} or mark events"
+                f"{remedy} or mark events"
             )
     for where, expression in costs.items():
         atoms = atoms_of(expression)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import sympy as sp
@@ -22,6 +22,7 @@ from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.hybrid.muscle import FESMuscle, with_muscle
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, t
+from kinesym.symbolic.table import Tables
 
 #: How a contact ends: when its force does, or when its height has grown by the hysteresis.
 RELEASES = ("force", "height")
@@ -69,6 +70,7 @@ class Hybrid:
         positive(self.v_stop, f"v_stop {of}")
         count(self.per_second, f"per_second {of}")
         self._check_inputs()
+        self._check_delays()
         self._check_events()
         self._check_heights()
 
@@ -100,6 +102,21 @@ class Hybrid:
             check_known(name, inputs, f"{where}{name} is no input of {self.model.name}")
             if names.count(name) > 1:
                 raise ValueError(f"{name} is a mode or the force of two contacts")
+
+    def _check_delays(self) -> None:
+        """Delays are constants, of states and of inputs that are given."""
+        known = {*self.model.parameters}
+        for delay in self.model.delays:
+            where = f"{self.model.name} has the delay {delay.name}"
+            if not delay.tau.atoms(sp.Symbol, AppliedUndef) <= known:
+                raise ValueError(
+                    f"{where}, which changes along the motion; in a system with events delays are "
+                    "numbers or parameters"
+                )
+            if name_of(delay.signal) in {*self.modes, *self.forces}:
+                raise ValueError(
+                    f"{where} of a mode or a contact force; delay states, or inputs that are given"
+                )
 
     def _check_events(self) -> None:
         """Names, what is reset and set, and guards that can change."""
@@ -140,6 +157,17 @@ class Hybrid:
                         "mode; make what moves the ground a state"
                     )
 
+    @cached_property
+    def tables(self) -> Tables:
+        """The numbers of the tables in its expressions, those of the model first."""
+        events = (
+            e
+            for event in self.events
+            for e in (event.guard, event.when, *event.resets.values(), *event.sets.values())
+        )
+        places = (e for c in self.contacts for e in (c.height, c.place) if e is not None)
+        return self.model.tables.with_those_of((*events, *places))
+
     @property
     def tangential(self) -> tuple[Contact, ...]:
         """Contacts with a force along the ground."""
@@ -154,7 +182,12 @@ class Hybrid:
     def given(self) -> tuple[str, ...]:
         """Names of the inputs that a simulation is given."""
         taken = {*self.modes, *self.forces}
-        return tuple(name for name in self.model.input_names if name not in taken)
+        return tuple(name for name in self.model.given_names if name not in taken)
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """Names of these, and of delays."""
+        return (*self.given, *(delay.name for delay in self.model.delays))
 
 
 def _with_symbols(model: Model, modes: Mapping[str, Any], events: Sequence[Event]) -> Model:

@@ -17,6 +17,9 @@ from kinesym.symbolic.multibody.passes import kinematics
 from kinesym.symbolic.multibody.vectors import Steps
 from kinesym.symbolic.names import name_of, t
 
+#: Gap of a loop beyond which it counts as open [m, or a cosine].
+OPEN = 1e-3
+
 #: How close the second Bryant angle may come to +-pi/2 [rad].
 SINGULAR = 1e-3
 
@@ -70,7 +73,8 @@ def settled(
     constant, still = standing(tree)
     equations = tuple(e.xreplace(still) for e in rows)
     expressions = {name: e.xreplace(still) for name, e in outputs.expressions.items()}
-    used = [*equations, *expressions.values()]
+    bounds = {k: e.xreplace(still) for k, e in gaps(tree).items()}
+    used = [*equations, *expressions.values(), *bounds.values()]
     program = tuple((s, e.xreplace(still)) for s, e in steps.needed(used))
     states = [q for q in tree.coordinates.values() if q not in constant]
     states += [u for name, u in tree.speeds.items() if name not in tree.locked]
@@ -92,7 +96,7 @@ def settled(
         program,
         values={name: v for name, v in {**defaults, **values}.items() if name in names},
         positive=sorted(masses & names),
-        limits={k: e for k, e in limits(tree).items() if e.free_symbols - {t} <= symbols},
+        limits={k: e for k, e in limits(tree).items() if e.free_symbols - {t} <= symbols} | bounds,
         drawing=outputs.drawing,
     )
     return model if forward is None else model.solved_by(forward)
@@ -140,6 +144,17 @@ def rigid_coordinates(tree: Mechanism) -> list[AppliedUndef]:
         if link.u and all(name_of(u) in tree.locked for u in link.u)
         for q in link.q
     ]
+
+
+def gaps(tree: Mechanism) -> dict[str, sp.Expr]:
+    """What must not be negative: how far conditions of loops that follow from others are from being
+    violated. They do where the loops were closed, but a linkage may have further positions."""
+    found = {name_of(c.force): c.expression for c in tree.left_out if not c.expression.is_number}
+    return {
+        f"a loop is open: in these positions the condition of {force}, which was left out, does "
+        "not follow from the others; start where the whole loop is closed": OPEN**2 - gap**2
+        for force, gap in found.items()
+    }
 
 
 def limits(tree: Mechanism) -> dict[str, sp.Expr]:

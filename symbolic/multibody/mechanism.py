@@ -149,12 +149,18 @@ class Mechanism:
         """Of closed loops, without redundant ones."""
         return independent_conditions(self, self._every_condition)
 
-    @cached_property
+    @property
     def redundant(self) -> tuple[str, ...]:
         """Names of forces of closed loops that nothing determines, as other forces can stand for
         them: those across the plane of a planar mechanism, for example. They are left out."""
+        return tuple(name_of(condition.force) for condition in self.left_out)
+
+    @cached_property
+    def left_out(self) -> tuple[Condition, ...]:
+        """The conditions of these forces, which follow from the others where the loops were closed;
+        in other positions they may not."""
         kept = {condition.force for condition in self.conditions}
-        return tuple(name_of(c.force) for c in self._every_condition if c.force not in kept)
+        return tuple(c for c in self._every_condition if c.force not in kept)
 
     @cached_property
     def _every_condition(self) -> tuple[Condition, ...]:

@@ -148,9 +148,7 @@ def test_fifty_digits(scheme):
     ("made", "given"),
     [
         (oscillator, ("radau-5",)),
-        (index_1, ("radau-3",)),
         (index_1, ("gauss-4",)),
-        (driven, ("lobatto-4", "held")),
         (driven, ("radau-3", "linear")),
     ],
 )

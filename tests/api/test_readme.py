@@ -46,6 +46,7 @@ EXPECTED = {
         closely(said["sensed"].estimated_std["gyro"], 0.05, 0.003),
         closely(said["swung"].objective, 9.314, 0.001),
         closely(said["whole"].time[-1], 1.7324, 0.001),
+        closely(said["rocket"].trials[2]["height"][-1], 2520377, 100),
         Path("pendulum.png").exists() and Path("fit.nc").exists(),
     ],
     "intervals": lambda said: [
@@ -91,6 +92,10 @@ EXPECTED = {
         Path("crane.png").exists() and Path("violations.png").exists(),
     ],
     "troubles": lambda said: [],
+    "delays": lambda said: [
+        closely(said["fit"].parameters["tau"], 0.12, 0.005),
+        closely(said["best"].objective, 2.0 + np.tanh(1.0), 1e-6),
+    ],
     "speed": lambda said: [],
     "reliability": lambda said: [],
 }

@@ -23,7 +23,9 @@ from kinesym.codegen.stepping import shooting_kernels, stepper
 from kinesym.runtime.library.build import build
 from kinesym.runtime.native._native import Call, Plan
 from kinesym.runtime.nlp.places import rows
-from kinesym.symbolic.schemes import SCHEMES
+from kinesym.symbolic.objective import Integral
+from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
 
 LANES = [1, 4, 8]
 STRICT = ("-Wall", "-Wextra", "-Werror")
@@ -239,7 +241,8 @@ def test_sine_and_cosine_of_one_angle(lanes):
 def test_no_warnings_from_the_loops(make, lanes):
     """Time stepping and its derivatives, with the right-hand side inside the loop and outside."""
     model = make()
-    kernels, about = shooting_kernels(model, None, [], model.parameters)
+    problem = Problem(model, EXPLICIT["rk4"], Integral(model.states[0]), model.parameters)
+    kernels, about = shooting_kernels(problem, None)
     explicit = Program("sweep", tuple(kernels), {"stepping": about})
     build(emit(explicit).files, lanes=lanes, more_flags=STRICT)
     build(emit(stepper(model, SCHEMES["trapezoid"], True)).files, lanes=lanes, more_flags=STRICT)

@@ -12,6 +12,7 @@ SMALL = {
     "quiet_standing": 300,
     "swing_up": 201,
     "pendulum_local_minima": 600,
+    "reaction_time": 601,
     "standing_noise": 600,
     "quiet_standing_sensitivities": 301,
     "quiet_standing_subjects": 150,
@@ -29,6 +30,7 @@ SMALL = {
     "muscle_fit": 201,
     "walker": 401,
     "walker_step": 11,
+    "knee_curve": 81,
 }
 
 

@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import quad
 
 import kinesym as ks
+from kinesym.multibody import Body, Revolute, Tree
 
 MASSES, LENGTHS, BASE, G = (0.3, 0.9, 0.7), (0.3, 0.9, 0.7), 1.0, 9.81
 
@@ -90,6 +91,51 @@ def test_cartesian_pendulum_is_the_pendulum():
     np.testing.assert_allclose(two["x"], 0.7 * np.sin(one["theta"]), atol=1e-8)
 
 
+@pytest.fixture(scope="module")
+def slider():
+    """A crank of 0.3 m and a rod of 0.9 m whose end stays at z = 0; and where the end is."""
+    rods = [
+        Body("crank", 1.0, (0.15, 0, 0), (0, 0.0075, 0.0075), Revolute("y")),
+        Body("rod", 1.0, (0.45, 0, 0), (0, 0.0675, 0.0675), Revolute("y"), (0.3, 0, 0), "crank"),
+    ]
+    tree = Tree("slider", rods, gravity=(0, 0, -9.81))
+    end = tree.place("rod", (0.9, 0, 0))
+    return tree.constrain(end[2], "guide").model(outputs=[{"x": end[0]}, "energy"])
+
+
+def of_slider(slider, time):
+    guess = dict.fromkeys(slider.state_names, 0.0) | {"crank_y": -1.0, "rod_y": 1.3}
+    return ks.consistent(slider, time, {**guess, "crank_wy": 2.0}, keep=["crank_y", "crank_wy"])
+
+
+def end_at(angle):
+    return 0.3 * np.cos(angle) + np.sqrt(0.9**2 - 0.3**2 * np.sin(angle) ** 2)
+
+
+def test_slider_crank_keeps_its_guide_and_its_energy_for_a_minute(slider):
+    """Drift of the guide and relative change of the energy below 1e-9."""
+    time = np.linspace(0.0, 60.0, 601)
+    options = {"method": "dormand-prince", "rtol": 1e-12, "atol": 1e-14}
+    run = ks.simulate(slider, time, of_slider(slider, time), **options)
+    left = [run[name] for name in run.outputs if name.startswith("constraint")]
+    assert len(left) == 2 and np.abs(left).max() < 1e-9
+    energy = run["kinetic_energy"] + run["potential_energy"]
+    assert np.ptp(energy) < 1e-9 * np.ptp(run["kinetic_energy"])
+    np.testing.assert_allclose(run["x"], end_at(run["crank_y"]), atol=1e-9)
+    assert np.ptp(run["crank_y"]) > 1.0
+
+
+def test_a_slider_crank_is_on_its_guide_from_the_first_node_on(slider):
+    """Of a fit of a tree, whose constraints are made of intermediates: the rod, which nothing else
+    tells, starts where the crank has it."""
+    time = np.linspace(0.0, 0.5, 26)
+    run = ks.simulate(slider, time, of_slider(slider, time), method="dormand-prince")
+    fit = ks.Collocation(slider, ks.Experiment(time, measurements={"crank_y": run["crank_y"]}))
+    found = fit.solve(guess={"crank_y": run["crank_y"], "rod_y": run["rod_y"] + 0.1})
+    np.testing.assert_allclose(found["x"], end_at(found["crank_y"]), atol=1e-8)
+    np.testing.assert_allclose(found["rod_y"], run["rod_y"], atol=3e-4)
+
+
 #: Of the test set for initial value problems, andrews: beta, Theta, gamma, Phi, delta, Omega,
 #: epsilon at the start, and after 0.03 s.
 ANDREWS = {
@@ -116,3 +162,25 @@ def test_squeezer_ends_where_the_test_set_says():
         np.testing.assert_allclose(run[name][-1], end, rtol=1e-8)
     for name in low.invariants:
         assert np.abs(run[name]).max() < 1e-9
+
+
+def test_a_parallelogram_that_is_flat_has_two_ways_to_go_on():
+    """Stretched out, all rods lie on one line, and the constraints depend on each other."""
+    turn = Revolute("y")
+    rods = [
+        Body("crank", 0.3, (0.15, 0, 0), (0, 0.01, 0.01), turn),
+        Body("coupler", 0.9, (0.45, 0, 0), (0, 0.06, 0.06), turn, (0.3, 0, 0), "crank"),
+        Body("rocker", 0.3, (0.15, 0, 0), (0, 0.01, 0.01), turn, (0.9, 0, 0)),
+    ]
+    tree = Tree("rods", rods, gravity=(0, 0, 0)).close(
+        "coupler", "rocker", at=(0.9, 0, 0), to=(0.3, 0, 0)
+    )
+    reduced = tree.model().reduced_index(index=0)
+    values = dict.fromkeys(reduced.state_names, 0.0)
+    values |= {"crank_y": -1.0, "coupler_y": 1.0, "rocker_y": -1.0}
+    values |= {"crank_wy": 6.0, "coupler_wy": -6.0, "rocker_wy": 6.0}
+    before = ks.simulate(reduced, np.linspace(0.0, 0.15, 6), values, method="dormand-prince")
+    assert not before.message and before["rocker_y"][-1] < -0.05
+    with pytest.warns(UserWarning, match="constraint_6, constraint_7 depend on each other"):
+        beyond = ks.simulate(reduced, np.linspace(0.0, 0.3, 11), values, method="dormand-prince")
+    assert beyond["crank_y"][-1] > 0.0 and "from t = 0.15 s on: before t = 0.18 s" in beyond.message

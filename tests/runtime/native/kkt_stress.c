@@ -92,14 +92,14 @@ static void renumber(sparse *a) {
     a->stage = stage;
 }
 
-/* Chains of stages that share a border, with multipliers between stages, slacks, dense rows, long
- * entries; sometimes regularised, sometimes with the scales of an interior-point method. */
+/* Chains of stages that share a border, with multipliers between stages, slacks, dense rows, delays,
+ * long entries; sometimes regularised, sometimes with the scales of an interior-point method. */
 static sparse make(void) {
     const int chains = chance(25) ? 1 + below(4) : 1, stages = 1 + below(chance(10) ? 60 : 12);
     const int nx = 1 + below(chance(15) ? 30 : 7);
     const int border = chance(50) ? below(chance(20) ? 25 : 5) : 0;
     const int slacks = chance(30), dense = chance(20) ? 1 + below(2) : 0, curved = !chance(25);
-    const int wild = chance(25), regular = chance(20);
+    const int wild = chance(25), regular = chance(20), lag = chance(40) ? 2 + below(20) : stages;
     const int ny = curved ? nx : (nx + 1) / 2;
     const int points = chains * stages, first_slack = points * nx + border;
     const int first_y = first_slack + slacks * points;
@@ -132,6 +132,9 @@ static sparse make(void) {
         block(&a, y, ny, x + nx, nx, 0.1);
         for (int i = 0; i < ny; i++) enter(&a, y + i, x + nx + i, 1.0);
         block(&a, y, ny, points * nx, border, 1.0);
+        if (k % stages < lag) continue;
+        block(&a, y, 1 + below(ny), x - lag * nx, 1, 1.0);
+        if (curved) block(&a, x, nx, x - lag * nx, 1, 0.1);
     }
     for (int k = 0; k < border; k++) block(&a, points * nx + k, 1, points * nx, k, 1.0);
     for (int k = chance(20) ? 1 + below(4) : 0; k > 0; k--) {

@@ -131,6 +131,7 @@ def bound():
         "order": 5,
         "implicit": 0,
         "fixed": 0.1,
+        "tables": 0,
         "pause": 100,
     }
     return ivp, (2, 1, 1, 1, 1, 1), numbers

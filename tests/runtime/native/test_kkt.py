@@ -116,6 +116,7 @@ def collocation_system(
     integral=0,
     periodic=False,
     long=0,
+    lags=(),
     sigma=None,
     delta=None,
 ):
@@ -124,6 +125,7 @@ def collocation_system(
     N : nodes of each trial. nx, nu : states and inputs. widths : as many states as chance gives at
     each node. slacks : inequalities at each node. integral : constraints on all nodes. periodic :
     the last state depends on the first. long : entries of the Hessian between any two nodes.
+    lags : some equations and inputs of a node depend on the first state so many nodes before.
     sigma : the decades of what an interior-point method adds to the diagonal. delta :
     regularisation (of variables, of constraints).
     """
@@ -168,6 +170,10 @@ def collocation_system(
             )
             a.set(at["y", t, k], then, np.hstack([(E + noise)[:m, : width[t, k + 1]], pad]))
             a.set(at["y", t, k], at["border"], rng.standard_normal((m, border)))
+            for lag in (lag for lag in lags if 0 <= k - lag < N and lag not in (-1, 0)):
+                signal, some = at["x", t, k - lag][:1], min(m, 1 + abs(lag) % 2)
+                a.set(at["y", t, k][:some], signal, 0.3 * rng.standard_normal((some, 1)))
+                a.set(now[-1:], signal, rng.standard_normal((1, 1)))
         if zero:  # the first half of the states is known at the start, the others at the end
             half = nx // 2 if dynamics == "slow" else nx
             first, last = at["x", t, 0][:half], at["x", t, N - 1][half:nx]
@@ -283,6 +289,11 @@ def check(systems, rng, typical=0.99, variants=ways):
     assert np.median(errors[:, 0]) < 1e-13 and np.mean(errors[:, 0] < 1e-11) >= typical
 
 
+def lags(rng, least):
+    """One or two distances up to 40."""
+    return {"lags": tuple(rng.integers(least, 41, rng.integers(1, 3)))}
+
+
 # -- against LAPACK ---------------------------------------------------------------------------
 
 FEATURES = {
@@ -303,6 +314,15 @@ FEATURES = {
     "integral": lambda r: {"integral": int(r.integers(1, 4))},
     "periodic": lambda r: {"periodic": True},
     "long": lambda r: {"long": int(r.integers(1, 6))},
+    "lags": lambda r: {"N": int(r.integers(3, 46)), "nx": int(r.integers(1, 3)), **lags(r, 1)},
+    "lags, fast": lambda r: {
+        "N": 40,
+        "nx": 2,
+        "dynamics": "fast",
+        "kind": "diagonal",
+        **lags(r, 2),
+    },
+    "lags and leads": lambda r: {"N": 45, "nx": int(r.integers(1, 3)), **lags(r, -40)},
     "interior point": lambda r: {"sigma": (-10, 12), "slacks": True},
     "interior point, semidefinite": lambda r: {"sigma": (-10, 12), "kind": "semidefinite"},
     "regularised": lambda r: {"kind": "zero", "delta": (10.0 ** r.uniform(-4, 8), 1e-8)},
@@ -314,6 +334,7 @@ FEATURES = {
         "integral": 1,
         "periodic": True,
         "long": 2,
+        **lags(r, 2),
         "sigma": (-8, 8),
         "dynamics": str(r.choice(list(DYNAMICS))),
     },
@@ -510,6 +531,28 @@ def test_stages_found_are_as_good_as_given():
         assert found.about["plan_rows"] <= 3 * given.about["plan_rows"]
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_fronts_carry_delayed_signals(reverse):
+    """A delay of L nodes adds about L rows to a front for each signal, or equation if elimination
+    runs forwards; nothing goes to the border but what joins both ends of the chain, or all."""
+    rng = np.random.default_rng(19)
+    plain = {"N": 45, "nx": 3, "nu": 0, "border": 2}
+
+    def plan(**more):
+        system = collocation_system(rng, **plain, **more)
+        return Factorisation(system.n, *system.entries()[:2], system.stages, reverse).about
+
+    near = plan()
+    assert near["carried"] == 0
+    for L in (2, 7, 20):
+        late, equations = plan(lags=(L,)), 1 + L % 2
+        assert late["hinted"] and late["border"] == 2
+        assert L - 1 <= late["carried"] <= L * (1 + equations * reverse)
+        assert late["plan_rows"] <= near["plan_rows"] + late["carried"] + 2
+    both = plan(lags=(20, 7), periodic=True, integral=1)
+    assert both["border"] == 2 + 3 + 1 and both["carried"] <= 20 * (1 + 3 * reverse)
+
+
 @settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_small_integers(data):
@@ -520,7 +563,7 @@ def test_small_integers(data):
     n = data.draw(st.integers(1, 9))
     place = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.integers(-3, 3))
     entries = data.draw(st.lists(place, min_size=1, max_size=40))
-    stages = data.draw(st.none() | st.lists(st.integers(-2, 5), min_size=n, max_size=n))
+    stages = data.draw(st.none() | st.lists(st.integers(-2, 8), min_size=n, max_size=n))
     rows, columns, values = (np.array(part) for part in zip(*entries, strict=True))
     full = np.zeros((n, n), dtype=int)
     for i, j, value in entries:

@@ -282,18 +282,17 @@ class Discretised:
         """Cost, its gradient, constraints, their Jacobian, Hessian of the Lagrangian at z."""
         weights = sp.symbols(f"weight_:{len(self.constraints)}")
         shares = sp.symbols(f"share_:{len(self.demands)}")
-        pairs = [
-            *zip(weights, self.constraints, strict=True),
-            *zip(shares, self.demands, strict=True),
+        terms = [
+            *((factor * term, term.free_symbols) for term in sp.Add.make_args(self.cost)),
+            *((w * c, c.free_symbols) for w, c in zip(weights, self.constraints, strict=True)),
+            *((w * c, c.free_symbols) for w, c in zip(shares, self.demands, strict=True)),
         ]
-        lagrangian = factor * self.cost + sum(w * c for w, c in pairs)
+        every = (*self.z, *self.extra)
+        gradient = [sum(e.diff(s) for e, contained in terms if s in contained) for s in every]
         demands = numeric([self.z, self.extra], self.demands)
         mass = numeric([self.z], [[e.diff(s) for s in self.extra] for e in self.demands])
         first = numeric([self.z, self.extra], [self.cost, *self.constraints])
-        slopes = numeric(
-            [self.z, self.extra, weights, shares],
-            [[lagrangian.diff(s) for s in (*self.z, *self.extra)]],
-        )
+        slopes = numeric([self.z, self.extra, weights, shares], [gradient])
 
         def solved(z):
             matrix = mass(z)
@@ -302,7 +301,7 @@ class Discretised:
         def values(z):
             return first(z, solved(z)[1] if self.extra else [])
 
-        def gradient(z):
+        def gradient_at(z):
             if not self.extra:
                 return slopes(z, [], multipliers, [])[0]
             matrix, extra = solved(z)
@@ -311,7 +310,7 @@ class Discretised:
             return slopes(z, extra, multipliers, share)[0][: len(z)]
 
         found, jacobian = values(z), complex_step(values, z)
-        return found[0], jacobian[0], found[1:], jacobian[1:], complex_step(gradient, z)
+        return found[0], jacobian[0], found[1:], jacobian[1:], complex_step(gradient_at, z)
 
 
 def symbol(name):

@@ -124,6 +124,12 @@ def test_bennett_linkage_moves_although_it_counts_as_rigid():
     np.testing.assert_allclose(product, product[0], rtol=1e-7)
     expected = np.sin((a + b) / 2) / np.sin((a - b) / 2)
     np.testing.assert_allclose(np.abs(product[0]), expected, rtol=1e-7)
+    # the conditions that are kept hold in further positions, in which the others do not
+    guess = dict.fromkeys(model.state_names, 0.0) | {"b1_rate": 1.0}
+    guess |= {"b1_angle": 2.0, "b2_angle": 2.0, "b3_angle": 0.8}
+    elsewhere = ks.consistent(model, TIME, guess, keep=kept[:2])
+    with pytest.raises(ValueError, match=r"a loop is open: .* condition of b3_base_fx, which was"):
+        ks.simulate(model, TIME, elsewhere, method="dormand-prince")
 
 
 def test_guide_as_an_expression_is_that_of_a_slider(simulated):

@@ -11,7 +11,7 @@
 
 #define RELAXED 1e-6          /* quality of pivots where many columns are delayed */
 #define FEW 2                 /* delays that are welcome, beside a quarter of the pivots */
-#define SOME 8                /* delays that are borne, beside half of the pivots */
+#define SOME 8                /* delays that are borne, beside half of the pivots and carried rows */
 #define MANY 100              /* delays that are too many, beside three times the pivots */
 #define BORDER_GROWTH 1e-2    /* least scale of a border row, in what its entries alone would give */
 #define CHUNK ((size_t)8 << 20)
@@ -32,10 +32,17 @@ typedef struct {
     int n_rows, capacity;
 } root_matrix;
 
+/* Neighbouring rows of one front that are neighbours in the next one too. */
+typedef struct {
+    int begin, end; /* after the pivots of the front */
+    int shift;      /* to their place in the next one */
+} run;
+
 typedef struct {
     const kkt_plan *plan;
     const kkt_dense *dense;
     front here, before; /* two buffers that take turns */
+    run *runs;          /* of what one front leaves to the next */
     root_matrix root;
     int wide;     /* whether borders are widened, see widen_border */
     double check; /* 0, or NaN after a value that is not finite */
@@ -157,24 +164,45 @@ static int delayed(const front *f) { return f->full - f->n_pivots; }
 static int begin_front(walk *w, const kkt_front *s, int waiting) {
     const kkt_plan *p = w->plan;
     front *f = &w->here;
-    const int rows = waiting + s->n_pivots + s->n_next + s->n_border;
+    const int rows = waiting + s->n_pivots + s->n_next + s->n_carried + s->n_border;
     if (reserve(w, rows) != KKT_OK) return KKT_NO_MEMORY;
     f->n_rows = rows;
     f->ld = padded(rows);
     f->full = waiting + s->n_pivots;
     f->n_pivots = f->pairs = f->negative = 0;
     memset(f->values, 0, (size_t)f->ld * (size_t)(rows + 3) * sizeof(double));
-    memset(f->noise, 0, (size_t)f->full * sizeof(double));
+    memset(f->noise, 0, (size_t)rows * sizeof(double));
     memset(f->seen, 0, (size_t)f->full * sizeof(int));
     int *to = f->rows + waiting;
     memcpy(to, p->order + s->first_pivot, (size_t)s->n_pivots * sizeof *to);
     to += s->n_pivots;
     if (s->n_next > 0) memcpy(to, p->order + s[1].first_pivot, (size_t)s->n_next * sizeof *to);
     to += s->n_next;
+    memcpy(to, p->carried + s->first_carried, (size_t)s->n_carried * sizeof *to);
+    to += s->n_carried;
     const int *border = p->border + (s->n_border > 0 ? p->border_start[s->chain] : 0);
     const int *unknowns = p->order + p->fronts[p->n_fronts - 1].first_pivot;
     for (int k = 0; k < s->n_border; k++) to[k] = unknowns[border[k]];
     return KKT_OK;
+}
+
+/* Where the rows go that the front before leaves, [delayed | its next | its carried | its border]: the
+ * first two are fully summed here and come first, the carried ones are among the next and the carried
+ * ones here, in the same order. Returns the number of runs. */
+static int find_runs(walk *w, const kkt_front *s) {
+    const front *b = &w->before, *f = &w->here;
+    const int inner = delayed(b) + s[-1].n_next, left = b->n_rows - b->n_pivots;
+    const int border = left - s[-1].n_border, *rows = b->rows + b->n_pivots;
+    run *runs = w->runs;
+    int n = 0, to = f->full;
+    runs[n++] = (run){0, inner, 0};
+    for (int r = inner; r < border; r++, to++) {
+        while (f->rows[to] != rows[r]) to++;
+        if (n == 1 || runs[n - 1].shift != to - r) runs[n++] = (run){r, r, to - r};
+        runs[n - 1].end = r + 1;
+    }
+    runs[n++] = (run){border, left, f->n_rows - s->n_border - border};
+    return n;
 }
 
 /* The size of what the pivots of a front subtract from one of its columns. */
@@ -187,27 +215,34 @@ static double subtracted(const front *f, int c) {
     return most;
 }
 
-/* Adds what the front before leaves: [delayed | its next | its border]. The first two are fully summed
- * here and come first. */
+/* Keeps the size of what was subtracted from the columns that are not fully summed in the front before,
+ * without the border: in the first `n` runs. */
+static void add_noise(walk *w, int n) {
+    const front *b = &w->before;
+    for (const run *mine = w->runs; mine < w->runs + n; mine++)
+        for (int c = mine->begin; c < mine->end; c++) {
+            const int column = b->n_pivots + c;
+            const double size = column < b->full ? 0.0 : subtracted(b, column);
+            w->here.noise[c + mine->shift] = fmax(size, b->noise[column]);
+        }
+}
+
+/* Adds what the front before leaves. */
 static void add_contribution(walk *w, const kkt_front *s) {
     const front *b = &w->before;
     front *f = &w->here;
-    const int waiting = delayed(b), q = b->n_pivots, inner = waiting + s[-1].n_next;
-    const int border = b->n_rows - q - inner, shift = f->n_rows - s->n_border - inner;
-    for (int c = 0; c < inner; c++) {
-        const double *from = column_of(b, q + c) + q;
-        double *to = column_of(f, c);
-        for (int r = c; r < inner; r++) to[r] = from[r];
-        for (int r = inner; r < inner + border; r++) to[r + shift] = from[r];
-    }
-    for (int c = inner; c < inner + border; c++) {
-        const double *from = column_of(b, q + c) + q;
-        double *to = column_of(f, c + shift) + shift;
-        for (int r = c; r < inner + border; r++) to[r] = from[r];
-    }
+    const int waiting = delayed(b), q = b->n_pivots, n = find_runs(w, s);
+    const run *last = w->runs + n;
+    for (const run *mine = w->runs; mine < last; mine++)
+        for (int c = mine->begin; c < mine->end; c++) {
+            const double *from = column_of(b, q + c) + q;
+            double *to = column_of(f, c + mine->shift);
+            for (int r = c; r < mine->end; r++) to[r + mine->shift] = from[r];
+            for (const run *their = mine + 1; their < last; their++)
+                for (int r = their->begin; r < their->end; r++) to[r + their->shift] = from[r];
+        }
     memcpy(f->rows, b->rows + q, (size_t)waiting * sizeof *f->rows);
-    memcpy(f->noise, b->noise + q, (size_t)waiting * sizeof *f->noise);
-    for (int c = 0; c < s[-1].n_next; c++) f->noise[waiting + c] = subtracted(b, b->full + c);
+    add_noise(w, n - 1);
 }
 
 /* Adds the matrix entries of a front, below the diagonal. */
@@ -363,7 +398,8 @@ static int eliminate_front(walk *w, const kkt_front *s, kkt_tolerance tolerance)
         widen_border(f, s->n_border);
         if (w->dense->eliminate(f, tolerance)) return KKT_SINGULAR;
     }
-    if (delayed(f) > SOME + s->n_pivots / 2 && w->dense->eliminate(f, relaxed)) return KKT_SINGULAR;
+    const int borne = SOME + (s->n_pivots + s->n_carried) / 2;
+    if (delayed(f) > borne && w->dense->eliminate(f, relaxed)) return KKT_SINGULAR;
     return delayed(f) > MANY + 3 * s->n_pivots ? KKT_DELAYED : KKT_OK;
 }
 
@@ -414,7 +450,8 @@ static int start(walk *w, const kkt_plan *p) {
     const int capacity = p->max_rows + p->max_rows / 2 + LANES;
     if (allocate_front(&w->here, capacity) != KKT_OK) return KKT_NO_MEMORY;
     if (allocate_front(&w->before, capacity) != KKT_OK) return KKT_NO_MEMORY;
-    if (grow_root(&w->root, root->n_pivots) != KKT_OK) return KKT_NO_MEMORY;
+    w->runs = malloc((size_t)(p->max_rows + 2) * sizeof *w->runs);
+    if (w->runs == NULL || grow_root(&w->root, root->n_pivots) != KKT_OK) return KKT_NO_MEMORY;
     w->root.n_rows = root->n_pivots;
     if (root->n_pivots > 0)
         memcpy(w->root.rows, p->order + root->first_pivot,
@@ -440,6 +477,7 @@ int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance toler
     factors->ready = status == KKT_OK;
     free_front(&w.here);
     free_front(&w.before);
+    free(w.runs);
     free(w.root.values);
     free(w.root.rows);
     return status;

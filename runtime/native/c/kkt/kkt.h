@@ -1,14 +1,16 @@
 /* A direct solver for the symmetric indefinite systems of direct collocation.
  *
  * The unknowns of such a system belong to stages (nodes in time), which are coupled to their
- * neighbours only, or to a border (parameters, durations) which is coupled to everything:
+ * neighbours, some of them to stages further on (delays), or to a border (parameters, durations)
+ * which is coupled to everything:
  *
- *     A = | T  B |    T block tridiagonal, B and C few columns
- *         | B' C |
+ *     A = | T  B |    T block tridiagonal, with some entries up to L blocks off its diagonal,
+ *         | B' C |    B and C few columns
  *
  * It is factorised as L D L' by a multifrontal method whose tree is a chain: the front of a stage
- * holds the stage's own rows, the rows of the next stage that they touch, and the border. Pivots of
- * order 1 and 2 are chosen by size within a front (threshold Bunch-Kaufman); a column without a good
+ * holds the stage's own rows, the rows of the next stage and of those further on that it or an
+ * earlier one touches, and the border. A signal that is delayed by L stages adds L rows to each
+ * front. Pivots of order 1 and 2 are chosen by size within a front (threshold Bunch-Kaufman); a column without a good
  * pivot is delayed to the next front. Eliminating in a fixed order instead would multiply transition
  * matrices, which blows up in one direction for stable dynamics and in the other for unstable ones.
  *
@@ -34,18 +36,20 @@ enum kkt_status {
 
 /* -- structure ---------------------------------------------------------------------------------- */
 
-/* The stage of an unknown; stages are coupled only if their numbers differ by one. */
+/* The stage of an unknown. Most entries are between stages whose numbers differ by one at most. */
 enum { KKT_BORDER = -1, KKT_UNKNOWN = -2 };
 
 /* Entries that are fetched early while fronts are filled: one to two small fronts. */
 #define KKT_AHEAD 128
 
-/* One front: rows are [delayed | pivots | next | border]; delayed ones are known at run time. */
+/* One front: rows are [delayed | pivots | next | carried | border]. Delayed columns are known at run
+ * time; next ones are the first pivots of the next front, carried ones pivots of fronts beyond. */
 typedef struct {
-    int n_pivots, n_next;
+    int n_pivots, n_next, n_carried;
     int n_border;          /* the first n_border of its chain's border */
     int chain;
     ptrdiff_t first_pivot; /* in `order` */
+    ptrdiff_t first_carried; /* in `carried` */
     ptrdiff_t first_entry; /* in `source` and `place` */
 } kkt_front;
 
@@ -55,6 +59,7 @@ typedef struct {
     ptrdiff_t n_fronts;  /* the last one is the root: the border of all */
     kkt_front *fronts;   /* n_fronts + 1: the last one only marks ends */
     int *order;          /* unknowns in the order of elimination, n */
+    int *carried;        /* unknowns that fronts carry, each front's in the order of elimination */
     int n_chains;
     ptrdiff_t *border_start; /* n_chains + 1, in border */
     int *border;         /* per chain: numbers within the root's pivots */
@@ -71,9 +76,9 @@ typedef struct {
 
 /* Analyse the pattern of the entries (row[k], column[k]), counted from 1, either triangle,
  * duplicates are summed. `stage` (n, may be NULL) says the stage of each unknown, KKT_BORDER or
- * KKT_UNKNOWN. Unknowns that contradict it go to the border; if that makes fronts too large, stages
- * are found from the pattern. Fronts of more than max_rows rows are not
- * supported. Returns a status. */
+ * KKT_UNKNOWN. Unknowns that couple stages far apart are carried from front to front or go to the
+ * border, whichever costs less; if fronts become too large, stages are found from the pattern.
+ * Fronts of more than max_rows rows are not supported. Returns a status. */
 int kkt_analyse(int n, ptrdiff_t n_entries, const int *row, const int *column, const int *stage,
                 int reversed, int max_rows, kkt_plan **plan);
 /* A plan does not change and can have several owners, each of which frees it once. */

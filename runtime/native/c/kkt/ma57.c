@@ -21,7 +21,8 @@
 #define CHECKED_FIRST 3      /* factorisations whose accuracy is checked, and then every ... */
 #define CHECKED_EVERY 10
 #define REFINE_ABOVE 1e-10   /* backward error */
-#define MUCH_DELAYED 0.15    /* of all columns: then the other direction is tried */
+#define MUCH_DELAYED 0.15    /* of all columns: then the other direction is tried, ... */
+#define MUCH_DEARER 2.0      /* unless it takes so many times the operations */
 #define KEEP_BYTES 2.5e8     /* largest analysis that is kept between sessions */
 
 typedef struct {
@@ -86,7 +87,9 @@ int kkt_open(int n, int n_stage, const int *stage, kkt_limits limits) {
 }
 
 static double plan_bytes(const kkt_plan *p) {
-    return 8.0 * (double)p->n_entries + 4.0 * p->n + (double)sizeof(kkt_front) * (double)p->n_fronts;
+    const double carried = (double)p->fronts[p->n_fronts - 1].first_carried;
+    return 8.0 * (double)p->n_entries + 4.0 * (p->n + carried) +
+           (double)sizeof(kkt_front) * (double)p->n_fronts;
 }
 
 kkt_factors *kkt_take_factors(kkt_plan **plan) {
@@ -155,7 +158,8 @@ static int try_other_direction(kkt_tolerance tolerance) {
     if (kkt_analyse(p->n, p->n_entries, now->matrix.row, now->matrix.column, stage, !p->reversed,
                     now->limits.max_rows, &other))
         return KKT_OK; /* it was only an attempt */
-    int status = kkt_new_factors(other, &factors);
+    int status = other->operations > MUCH_DEARER * p->operations ? KKT_UNSUPPORTED : KKT_OK;
+    if (status == KKT_OK) status = kkt_new_factors(other, &factors);
     if (status == KKT_OK) status = kkt_factorise(factors, &now->matrix, tolerance);
     if (status == KKT_OK && 2 * factors->delayed < delayed) {
         status = use_plan(other);

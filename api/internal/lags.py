@@ -1,0 +1,250 @@
+"""Delays in the equations of a model, for collocation: what each of them is a function of."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.internal.parameters import Unknown
+from kinesym.internal.phases import Posed, Row
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.nlp.lags import Function, Lag
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.symbolic.delayed import Delay, delayed
+from kinesym.symbolic.derivation import fresh_name
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import check_known, name_of, t
+from kinesym.symbolic.objective import Objective
+
+
+def with_delays(given: Posed, objective: Objective | None) -> tuple[Posed, Objective | None]:
+    """A problem in which path conditions and objective have inputs in place of delays; delays that
+    change along the motion are unknown inputs that path conditions determine.
+
+    Raises `ValueError` for delays at the ends of trials, and for trials that are phases of one
+    motion.
+    """
+    integrand = sp.S.Zero
+    if isinstance(objective, Objective):
+        integrand = objective.integrand
+        _check_ends([objective.terminal], "the terminal cost")
+    ends = [row.expression for row in (*given.boundary, *given.links, *given.cycle)]
+    _check_ends([e for e in ends if e is not None], "a condition at the ends of a trial")
+    rows = [row.expression if row.expression is not None else sp.S.Zero for row in given.path]
+    model, (integrand, *found) = given.model.undelayed([integrand, *rows])
+    if not model.delays:
+        return given, objective
+    if given.links or given.cycle or given.contacts:
+        raise ValueError(
+            f"model {model.name} has delays ({model.delays[0].name}), which would reach back into "
+            "the phase before; phases have none: give one trial, with ks.during for conditions"
+        )
+    if isinstance(objective, Objective):
+        objective = replace(objective, integrand=integrand)
+    pairs = zip(given.path, found, strict=True)
+    path = [row if row.expression is None else row._replace(expression=e) for row, e in pairs]
+    moving = [delay for delay in model.delays if _moves(model, delay)]
+    names: set[Any] = {*model.symbols, *model.outputs}
+    courses = {d: sp.Function(fresh_name(course_of(d.name), names))(t) for d in moving}
+    path += [Row(u - d.tau, [(0.0, 0.0)] * len(given.trials)) for d, u in courses.items()]
+    return (
+        replace(
+            given,
+            model=model.extended(inputs=list(courses.values())) if courses else model,
+            path=path,
+            unknown_inputs={**given.unknown_inputs, **{u: d.range for d, u in courses.items()}},
+        ),
+        objective,
+    )
+
+
+def course_of(name: str) -> str:
+    """The input that is a delay which changes along the motion."""
+    return f"delay in {name}"
+
+
+def _check_ends(expressions: Sequence[sp.Expr], what: str) -> None:
+    for e in expressions:
+        if e.has(delayed):
+            raise ValueError(
+                f"{what} contains a delay, {next(iter(e.atoms(delayed)))}; make it a path "
+                "condition at that time, path=[ks.at(time, condition)]"
+            )
+
+
+def _moves(model: Model, delay: Delay) -> bool:
+    """Whether a delay depends on more than parameters."""
+    atoms = delay.tau.atoms(sp.Symbol, AppliedUndef)
+    return not atoms <= set(model.parameters)
+
+
+def lags_of(
+    model: Model,
+    trials: Sequence[Experiment],
+    unknown: Mapping[str, Unknown],
+    known: Sequence[Mapping[str, float]],
+    held: Collection[str],
+) -> list[Lag]:
+    """The delays of a model in trials.
+
+    known : of each trial, values of the known parameters. held : inputs that are constant between
+    nodes. Raises `ValueError` for delays that are negative, longer than a trial, or without bounds,
+    or unknown and of what is held, and for a history that is too short or of something without a
+    delay.
+    """
+    late = [name_of(delay.signal) for delay in model.delays]
+    for k, trial in enumerate(trials):
+        for name in trial.history:
+            check_known(name, late, f"trial {k} has a history of {name}, which has no delay")
+        for name in (delay.name for delay in model.delays if delay.name in trial.measured):
+            raise ValueError(
+                f"trial {k} measures {name}, which is an input inside the model; make it an output "
+                "with a name of its own"
+            )
+    found = []
+    for delay in model.delays:
+        names = () if _moves(model, delay) else tuple(sorted(map(name_of, delay.tau.free_symbols)))
+        lag = Lag(
+            input=delay.name,
+            signal=name_of(delay.signal),
+            parameters=names,
+            delay=_function(delay.tau, names),
+            course=course_of(delay.name) if _moves(model, delay) else "",
+            spans=[_span(delay, names, unknown, values) for values in known],
+        )
+        for k, trial in enumerate(trials):
+            _check_reach(lag, k, trial, lag.signal in model.state_names)
+            if lag.signal in held and lag.spans[k][0] < lag.spans[k][1]:
+                raise ValueError(
+                    f"input {lag.signal} is held between nodes, so that nothing changes as an "
+                    f"unknown delay in {lag.input} does; give it straight lines between nodes, or "
+                    "a delay that is known"
+                )
+        found.append(lag)
+    return found
+
+
+def _function(tau: sp.Expr, names: Sequence[str]) -> Function:
+    """A delay as a function of parameters, with its gradient and Hessian."""
+    symbols = sorted(tau.free_symbols, key=name_of) if names else []
+    every = [
+        tau,
+        [tau.diff(p) for p in symbols],
+        [[tau.diff(p, q) for q in symbols] for p in symbols],
+    ]
+    function = sp.lambdify(symbols, every, "numpy")
+
+    def found(values: Array) -> tuple[float, Array, Array]:
+        value, gradient, hessian = function(*values)
+        count = len(symbols)
+        return (
+            float(value),
+            np.array(gradient, dtype=np.float64),
+            np.array(hessian, dtype=np.float64).reshape(count, count),
+        )
+
+    return found
+
+
+def _span(
+    delay: Delay,
+    names: Sequence[str],
+    unknown: Mapping[str, Unknown],
+    values: Mapping[str, float],
+) -> tuple[float, float]:
+    """Bounds of a delay in a trial [s]."""
+    free = [name for name in names if name in unknown]
+    if delay.tau.is_number or (names and not free):
+        seconds = float(delay.tau.subs({p: values[name_of(p)] for p in delay.tau.free_symbols}))
+        low = high = seconds
+    elif isinstance(delay.tau, sp.Symbol):
+        low, high = bounds_of_parameter(delay, unknown[free[0]])
+    elif delay.range is not None:
+        low, high = delay.range
+    else:
+        low, high = _of_bounds(delay, names, unknown, values)
+    if not 0.0 <= low <= high < np.inf:
+        what = f"is {low:g} s" if low == high else f"has the bounds ({low:g}, {high:g})"
+        remedy = f"unknown={{{free[0]}: (0.05, 0.2)}}" if free else "0 or more seconds"
+        raise ValueError(
+            f"the delay of {delay.name} {what}; a delay is not negative, and one that is unknown "
+            f"needs finite bounds: {remedy}"
+        )
+    if delay.range is not None and low == high and not delay.range[0] <= low <= delay.range[1]:
+        raise ValueError(f"the delay of {delay.name} is {low:g} s, outside its range {delay.range}")
+    return low, high
+
+
+def bounds_of_parameter(delay: Delay, unknown: Unknown) -> tuple[float, float]:
+    """Bounds of an unknown parameter that is a delay: its own, within the range of the delay."""
+    low, high = unknown.low, unknown.high
+    if delay.range is not None:
+        low, high = max(low, delay.range[0]), min(high, delay.range[1])
+    if low > high:
+        raise ValueError(
+            f"the bounds ({unknown.low:g}, {unknown.high:g}) of {delay.tau} and the range "
+            f"{delay.range} of {delay.name} have nothing in common"
+        )
+    return low, high
+
+
+def bounds_of_delays(
+    model: Model, unknown: Mapping[str, Unknown]
+) -> dict[str, tuple[float, float]]:
+    """Bounds of unknown parameters that are delays, by name."""
+    found = dict[str, tuple[float, float]]()
+    for delay in model.delays:
+        name = str(delay.tau)
+        if isinstance(delay.tau, sp.Symbol) and name in unknown:
+            low, high = bounds_of_parameter(delay, unknown[name])
+            others = found.get(name, (low, high))
+            found[name] = max(low, others[0]), min(high, others[1])
+    return found
+
+
+def _of_bounds(
+    delay: Delay,
+    names: Sequence[str],
+    unknown: Mapping[str, Unknown],
+    values: Mapping[str, float],
+) -> tuple[float, float]:
+    """Bounds of a delay from those of its parameters, by intervals at their corners if it is
+    linear in each of them."""
+    symbols = {name_of(p): p for p in delay.tau.free_symbols}
+    free = [name for name in names if name in unknown]
+    if any(delay.tau.diff(symbols[name], 2) != 0 for name in free):
+        raise ValueError(
+            f"the delay {delay.tau} of {name_of(delay.signal)} is not linear in what is unknown; "
+            f"give its bounds: ks.delayed({delay.signal}, {delay.tau}, range=(low, high))"
+        )
+    fixed = {symbols[name]: values[name] for name in names if name not in free}
+    corners = [delay.tau.subs(fixed)]
+    for name in free:
+        ends = unknown[name].low, unknown[name].high
+        corners = [e.subs(symbols[name], end) for e in corners for end in ends]
+    numbers = [float(e) for e in corners]
+    return min(numbers), max(numbers)
+
+
+def _check_reach(lag: Lag, k: int, trial: Experiment, of_state: bool) -> None:
+    """Raise `ValueError` for a delay that is longer than a trial, and a history that is too
+    short."""
+    low, high = lag.spans[k]
+    length = trial.duration[1] if trial.duration else trial.grid[-1] - trial.grid[0]
+    if of_state and low >= length:
+        raise ValueError(
+            f"the delay of {lag.input} is {low:g} s or more, and trial {k} lasts {length:g} s: "
+            "nothing of it would come back; give delays in seconds, or longer trials"
+        )
+    history = trial.history.get(lag.signal)
+    begin = float(trial.grid[0]) - high
+    if history is not None and history.span[0] > begin + 1e-9 * max(1.0, abs(begin)):
+        raise ValueError(
+            f"the history of {lag.signal} in trial {k} begins at t = {history.span[0]:g} s, and "
+            f"{lag.input} reaches back to {begin:g} s; give more of it, or a shorter delay"
+        )

@@ -1,0 +1,114 @@
+"""Piecewise polynomials through points: slopes, and coefficients of every cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
+from scipy.interpolate import Akima1DInterpolator, CubicSpline, PchipInterpolator
+
+Array = NDArray[np.float64]
+
+#: Ways from point to point, with the least number of points.
+KINDS = {"cubic": 4, "pchip": 3, "akima": 3, "linear": 2}
+
+#: Rules below the first point and above the last.
+OUTSIDE = ("linear", "constant", "continue", "nan")
+
+
+def least_points(kind: str) -> int:
+    """How many points it needs."""
+    return KINDS[kind]
+
+
+def slopes(kind: str, points: Array, values: Array) -> Array:
+    """Slopes at the points along the first axis; of straight lines, those of the intervals, the
+    last one twice."""
+    if kind == "linear":
+        rises = np.diff(values, axis=0) / _steps(points, values)
+        return np.concatenate([rises, rises[-1:]])
+    made = {"cubic": CubicSpline, "pchip": PchipInterpolator, "akima": Akima1DInterpolator}[kind]
+    return np.asarray(made(points, values, axis=0)(points, 1), dtype=np.float64)
+
+
+def coefficients(kind: str, points: Array, values: Array, tangents: Array, outside: str) -> Array:
+    """(n + 1 cells, powers, ...) along the first axis of values (n, ...) and slopes at the points;
+    powers are of the distance from the point before a cell, see `table.before_cells`."""
+    if kind != "linear":
+        return hermite(points, values, tangents, outside)
+    inner = np.stack([values[:-1], tangents[:-1]], axis=1)
+    last = np.stack([values[-1], tangents[-1]])
+    return _with_ends(inner, values, tangents, last, outside)
+
+
+def hermite(points: Array, values: Array, tangents: Array, outside: str) -> Array:
+    """The same of cubics with these slopes."""
+    h = _steps(points, values)
+    rises = np.diff(values, axis=0) / h
+    begin, end = tangents[:-1], tangents[1:]
+    second = (3.0 * rises - 2.0 * begin - end) / h
+    third = (begin + end - 2.0 * rises) / h**2
+    inner = np.stack([values[:-1], begin, second, third], axis=1)
+    last = np.stack([values[-1], tangents[-1], second[-1] + 3.0 * third[-1] * h[-1], third[-1]])
+    return _with_ends(inner, values, tangents, last, outside)
+
+
+def _with_ends(inner: Array, values: Array, tangents: Array, last: Array, outside: str) -> Array:
+    """All cells; last : coefficients of the last polynomial about the last point."""
+    ends = np.array([inner[0], last])
+    if outside == "nan":
+        ends[:] = np.nan
+    elif outside != "continue":
+        ends[:] = 0.0
+        ends[:, 0] = values[[0, -1]]
+        if outside == "linear":
+            ends[:, 1] = tangents[[0, -1]]
+    return np.concatenate([ends[:1], inner, ends[1:]])
+
+
+def _steps(points: Array, values: Array) -> Array:
+    return np.diff(points).reshape(-1, *[1] * (values.ndim - 1))
+
+
+# -- slopes of values that are expressions -------------------------------------------------------
+
+
+def symbolic_slopes(kind: str, points: Array, values: Sequence[sp.Expr]) -> list[sp.Expr]:
+    """Slopes "pchip" or "akima" at the points."""
+    h = np.diff(points).tolist()
+    rises = [(b - a) / step for a, b, step in zip(values, values[1:], h, strict=False)]
+    return _pchip(h, rises) if kind == "pchip" else _akima(rises)
+
+
+def _pchip(h: Sequence[float], rises: Sequence[sp.Expr]) -> list[sp.Expr]:
+    """Weighted harmonic means of neighbouring rises, 0 at an extremum (Fritsch and Butland 1984);
+    at the ends by three points, kept monotone."""
+    inner = []
+    for a, b, left, right in zip(h, h[1:], rises, rises[1:], strict=False):
+        w, v = 2.0 * b + a, b + 2.0 * a
+        mean = (w + v) * left * right / (w * right + v * left)
+        inner.append(sp.Piecewise((0, left * right <= 0), (mean, True)))
+    ends = (_pchip_end(*h[:2], *rises[:2]), _pchip_end(*h[:-3:-1], *rises[:-3:-1]))
+    return [ends[0], *inner, ends[1]]
+
+
+def _pchip_end(a: float, b: float, near: sp.Expr, far: sp.Expr) -> sp.Expr:
+    slope = ((2.0 * a + b) * near - a * far) / (a + b)
+    steep = sp.And(near * far <= 0, sp.Abs(slope) > 3 * sp.Abs(near))
+    return sp.Piecewise((0, slope * near <= 0), (3 * near, steep), (slope, True))
+
+
+def _akima(rises: Sequence[sp.Expr]) -> list[sp.Expr]:
+    """Means of neighbouring rises, with more weight where the next but one changes less (Akima
+    1970); two rises are continued beyond each end by a parabola."""
+    m = list(rises)
+    m = [2 * m[0] - m[1], *m, 2 * m[-1] - m[-2]]
+    m = [2 * m[0] - m[1], *m, 2 * m[-1] - m[-2]]
+    found = []
+    for k in range(len(m) - 3):
+        left, right = sp.Abs(m[k + 3] - m[k + 2]), sp.Abs(m[k + 1] - m[k])
+        mean = (left * m[k + 1] + right * m[k + 2]) / (left + right)
+        found.append(sp.Piecewise((mean, left + right > 0), ((m[k + 1] + m[k + 2]) / 2, True)))
+    return found
