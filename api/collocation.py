@@ -373,16 +373,22 @@ class Collocation(Integrated):
         them, and its parameters, integrated by an adaptive method from its own start.
 
         segments : parts of each trial that start from the solution each, for unstable systems, in
-        which a simulation leaves any solution sooner or later. Raises `ValueError` for a solution
-        of another problem.
+        which a simulation leaves any solution sooner or later; without delays only. Raises
+        `ValueError` for a solution of another problem.
         """
         checks.check_kind(solution, Solution, "kinesym")
         parts = checks.count(segments, "segments")
+        if self.model.delays and parts > 1:
+            raise ValueError(
+                f"a motion with delays ({self.model.delays[0].name}) is simulated as a whole, as a "
+                "part would begin with what was before it; leave segments out"
+            )
         problem, z = self.on_grid_of(solution), solution.free_vector
+        free = [u for u in problem.layout.inputs if u not in problem.layout.delayed]
         found = []
         for k, run in enumerate(solution.trials):
             signals = problem.layout.signals(z, k, run.time)
-            found.append({u: signals[u] for u in problem.layout.inputs})
+            found.append({u: signals[u] for u in free})
         every = replace(solution, trials=problem._trajectories(z, np.zeros(len(z), dtype=bool)))
         return verified(self.model, problem.trials, every, found, parts)
 

@@ -34,7 +34,8 @@ def verified(
     simulated: list[dict[str, Array]] = []
     messages = []
     for trial, run, inputs in zip(trials, solution.trials, found, strict=True):
-        rows, message = _simulated(model, run, {**_given(model, trial, run), **inputs}, segments)
+        known = {**_given(model, trial, run), **inputs}
+        rows, message = _simulated(model, run, known, trial.history, segments)
         simulated.append(rows)
         messages += [message] if message else []
     names, runs = model.state_names, solution.trials
@@ -60,7 +61,11 @@ def _given(model: Model, trial: Experiment, run: Trajectory) -> dict[str, Signal
 
 
 def _simulated(
-    model: Model, run: Trajectory, inputs: Mapping[str, Signal], segments: int
+    model: Model,
+    run: Trajectory,
+    inputs: Mapping[str, Signal],
+    history: Mapping[str, Signal],
+    segments: int,
 ) -> tuple[dict[str, Array], str]:
     """States at the nodes, NaN after a simulation that ends early, and why it does."""
     method: dict[str, Any] = {"method": "dormand-prince" if model.index.value == 0 else "radau-5"}
@@ -77,6 +82,7 @@ def _simulated(
             {p: run.parameters[p] for p in model.parameter_names},
             inputs,
             progress=False,
+            history=history,
             **method,
         )
         message = message or part.message

@@ -394,7 +394,6 @@ class _Printer:
         at, argument = next((k, a) for k, a in every if a.tables)
         begin, count = (int(self.graph.value[a]) for a in args[1:3])
         where = f"a[{at}].data + {len(argument.symbols) + begin}"
-        where += f" * a[{at}].ld + i, a[{at}].ld, 1" if argument.varying else ", 1, 0"
         return f"ks_{op}({where}, {count}, {self._vector(args[3])})"
 
 

@@ -26,11 +26,12 @@ class ModelSymbols:
     p: Argument
     t: Argument
     lower: Lowering
+    tables: Argument
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
-        """All but x'."""
-        return self.x, self.u, self.p, self.t
+        """All but x'; numbers of tables have one of their own only where parameters vary."""
+        return self.x, self.u, self.p, self.t, *([self.tables] if self.tables.count else ())
 
     def nodes(self, argument: Argument) -> list[int]:
         """The graph nodes of an argument."""
@@ -51,8 +52,9 @@ def model_symbols(
     xdot = Argument("xdot", tuple(f"xdot.{x}" for x in model.state_names))
     x = Argument("x", tuple(f"x.{x}" for x in model.state_names))
     u = Argument("u", tuple(f"u.{u}" for u in order))
-    names = tuple(f"p.{p}" for p in model.parameter_names)
-    p = Argument("p", names, varying, len(tables.values))
+    names, count = tuple(f"p.{p}" for p in model.parameter_names), len(tables.values)
+    p = Argument("p", names, varying, 0 if varying else count)
+    own = Argument("tables", (), False, count if varying else 0)
     table = {t: g.symbol("t.time")}
     for symbols, group in (
         (model.derivatives, xdot),
@@ -63,7 +65,7 @@ def model_symbols(
         table.update(zip(symbols, g.symbols(group.symbols), strict=True))
     lower = Lowering(g, table, tables)
     lower.define(model.intermediates)
-    return ModelSymbols(g, xdot, x, u, p, Argument("t", ("t.time",)), lower)
+    return ModelSymbols(g, xdot, x, u, p, Argument("t", ("t.time",)), lower, own)
 
 
 def equation_label(model: Model, number: int) -> str:

@@ -80,14 +80,13 @@ def evaluate_nodes(
 
 def bind(kernel: Kernel, arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Values by symbol from `arrays` by argument name: (count, n) varying, (count,) uniform; and
-    "data" of tables, which are the same at all points."""
+    "data" of tables."""
     found: dict[str, Any] = {}
     for argument in kernel.arguments:
         rows = np.asarray(arrays[argument.name])
         found |= {symbol: rows[k] for k, symbol in enumerate(argument.symbols)}
         if argument.tables:
-            data = rows[len(argument.symbols) :]
-            found["data"] = data[:, 0] if data.ndim == 2 else data
+            found["data"] = rows[len(argument.symbols) :]
     return found
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kinesym.codegen.graph import LEAVES, Graph
 
 #: Version of the binary interface in `runtime/native/c/include/kinesym.h`.
-ABI = 7
+ABI = 8
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Argument:
 
     `symbols` are the graph symbols in order. A `varying` argument has one value per point, at
     `data[k * ld + i]`; a uniform one has one value for all points. tables : how many numbers of
-    tables follow.
+    tables follow in a uniform one.
     """
 
     name: str

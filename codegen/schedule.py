@@ -63,8 +63,6 @@ def _varying_nodes(kernel: Kernel) -> set[int]:
     graph = kernel.graph
     names = {s for a in kernel.arguments if a.varying for s in a.symbols}
     varying: set[int] = set()
-    if any(a.varying and a.tables for a in kernel.arguments):
-        varying.add(graph.data())
     for node in kernel.nodes:
         if graph.name.get(node) in names or any(a in varying for a in graph.args[node]):
             varying.add(node)

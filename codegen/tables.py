@@ -9,7 +9,7 @@ from itertools import count, product
 from math import perm
 
 from kinesym.codegen.graph import Graph
-from kinesym.symbolic.table import Tables, searched, tabulated
+from kinesym.symbolic.table import Tables, searched, tabulated, titled
 
 
 def lowered_table(g: Graph, tables: Tables, e: tabulated, variables: Sequence[int]) -> int:
@@ -26,7 +26,7 @@ def lowered_table(g: Graph, tables: Tables, e: tabulated, variables: Sequence[in
     if record.outside == "nan":
         ends = ", ".join(f"{axis[0]:g} to {axis[-1]:g}" for axis in record.axes)
         for node in values.values():
-            g.note[node] = f"the table {record.name} says nothing outside of its points, {ends}"
+            g.note[node] = f"{titled(record.name)} says nothing outside of its points, {ends}"
     for order, s in reversed(list(zip(e.orders, distances, strict=True))):
         rows: dict[tuple[int, ...], list[int]] = {}
         for p, value in values.items():

@@ -101,6 +101,10 @@ class Delay:
         """What it depends on: the signal, and what is in the delay."""
         return {self.signal, *self.tau.atoms(sp.Symbol, AppliedUndef)}
 
+    def changes(self, parameters: Iterable[sp.Symbol]) -> bool:
+        """Whether the delay depends on more than parameters, so that it changes along a motion."""
+        return not self.tau.atoms(sp.Symbol, AppliedUndef) <= set(parameters)
+
     def exchanged(self, table: Mapping[sp.Basic, sp.Expr]) -> sp.Expr:
         """The same of other symbols."""
         return delayed(self.signal.xreplace(table), self.tau.xreplace(table), *self.range or ())
@@ -138,7 +142,7 @@ class Reduction:
 
     def delays(self, expressions: Iterable[sp.Expr]) -> tuple[Delay, ...]:
         """Those that were known, and those that reduced expressions and intermediates contain."""
-        every = (*expressions, *self._program.values())
+        every = (*expressions, *self._program.values()) if self._delays else ()
         used = self._known.union(*(e.atoms(AppliedUndef) for e in every))
         return tuple(delay for symbol, delay in self._delays.items() if symbol in used)
 

@@ -18,11 +18,6 @@ KINDS = {"cubic": 4, "pchip": 3, "akima": 3, "linear": 2}
 OUTSIDE = ("linear", "constant", "continue", "nan")
 
 
-def least_points(kind: str) -> int:
-    """How many points it needs."""
-    return KINDS[kind]
-
-
 def slopes(kind: str, points: Array, values: Array) -> Array:
     """Slopes at the points along the first axis; of straight lines, those of the intervals, the
     last one twice."""

@@ -21,12 +21,20 @@ from kinesym.symbolic.interpolation import (
     KINDS,
     OUTSIDE,
     coefficients,
-    least_points,
     slopes,
     symbolic_slopes,
 )
 
 Array = NDArray[np.float64]
+
+
+#: The name of a table that has none of its own.
+_NAMELESS = "table"
+
+
+def titled(name: str) -> str:
+    """A table in a message."""
+    return "the table" if name == _NAMELESS else f"the table {name}"
 
 
 class Record(sp.Atom):
@@ -159,7 +167,7 @@ def table(
     values: Any,
     kind: str = "cubic",
     outside: str = "linear",
-    name: str = "table",
+    name: str = _NAMELESS,
 ) -> sp.Expr:
     """The function of x that takes `values` at `points`: `ks.table(length, lengths, forces)`.
 
@@ -184,14 +192,14 @@ def table(
 
     Numbers are known when the model runs and are not compiled in: tables of equal size share a
     library. First and second derivatives are exact. Values that are expressions stand in a sum of
-    each with a function from numbers, so that derivatives with respect to them are exact, too; its
-    evaluation takes time in proportion to their number, so use some ten.
+    each with a function from numbers, so that derivatives with respect to them are exact, too; each
+    adds to every evaluation, so use no more than some thirty.
 
     Raises `ValueError` for points that do not increase, numbers that are not finite, shapes that do
     not fit, fewer points than the kind needs, and what `check_identifier` refuses as a name.
     """
     check_identifier(name, "the name of a table")
-    what = f"table {name}"
+    what = titled(name)
     check_choice(kind, KINDS, f"{what}: the kind")
     check_choice(outside, OUTSIDE, f"{what}: what is outside")
     pair = isinstance(x, (tuple, list))
@@ -227,15 +235,28 @@ class _Maker:
         return tabulated(record, *self.variables, *[sp.Integer(0)] * len(self.axes))
 
     def of_numbers(self, values: Array, label: str = "") -> sp.Expr:
-        """The function with these values."""
+        """The function with these values; raises `ValueError` if a slope is no number."""
+        try:
+            with np.errstate(all="ignore"):
+                cells = self._cells(values)
+        except ValueError:  # of SciPy
+            cells = np.full((3,) * len(self.axes), np.nan)
+        if not np.isfinite(cells[(slice(1, -1),) * len(self.axes)]).all():
+            raise ValueError(
+                f"{titled(self.name)}: a slope between points is beyond double precision; write "
+                "points and values in other units"
+            )
+        return self.of(cells, label)
+
+    def _cells(self, values: Array) -> Array:
         first = slopes(self.kind, self.axes[0], values)
         if len(self.axes) == 1:
-            return self.of(self._along(0, values, first), label)
+            return self._along(0, values, first)
         second, mixed = (slopes(self.kind, self.axes[1], rows.T).T for rows in (values, first))
         mixed = 0.5 * (mixed + slopes(self.kind, self.axes[0], second))
         rows, rises = (self._along(0, *pair) for pair in ((values, first), (second, mixed)))
         cells = self._along(1, np.moveaxis(rows, 2, 0), np.moveaxis(rises, 2, 0))
-        return self.of(cells.transpose(2, 0, 3, 1), label)
+        return cells.transpose(2, 0, 3, 1)
 
     def _along(self, axis: int, values: Array, tangents: Array) -> Array:
         return coefficients(self.kind, self.axes[axis], values, tangents, self.outside)
@@ -252,14 +273,11 @@ class _Maker:
             )
         if len(self.axes) > 1:
             raise ValueError(
-                f"table {self.name}: values that are expressions of two variables need "
+                f"{titled(self.name)}: values that are expressions of two variables need "
                 f"kind='cubic' or 'linear': slopes of {self.kind} are no sums of values"
             )
-        tangents, none = (
-            symbolic_slopes(self.kind, self.axes[0], list(values.values())),
-            self._unit(),
-        )
-        terms = []
+        tangents = symbolic_slopes(self.kind, self.axes[0], list(values.values()))
+        none, terms = self._unit(), []
         for (k, value), tangent in zip(values.items(), tangents, strict=True):
             unit = self._unit(k)
             terms.append(value * self.of(self._along(0, unit, none), f"{k[0]}"))
@@ -347,7 +365,7 @@ def searched(points: Array) -> Array:
     by whole numbers 0 ... n - 1, where the search begins: how many points come before, but so many
     that the most are left."""
     begins, n = before_cells(points), len(points)
-    scale = n / (points[-1] - points[0])
+    scale = min(n / (points[-1] - points[0]), 1e300)  # whatever the unit
     places = np.minimum((begins[1:] - points[0]) * scale, n - 1.0).astype(np.intp)
     counts = np.bincount(places, minlength=n)
     before, most = np.cumsum(counts) - counts, counts.max()
@@ -386,9 +404,9 @@ def finite_numbers(given: Any, what: str) -> Array:
 def _axis(given: Any, kind: str, what: str) -> Array:
     """Increasing points."""
     points = finite_numbers(given, f"{what}: the points")
-    if points.ndim != 1 or len(points) < least_points(kind):
+    if points.ndim != 1 or len(points) < KINDS[kind]:
         raise ValueError(
-            f"{what}: kind={kind!r} needs {least_points(kind)} points or more in a row, got "
+            f"{what}: kind={kind!r} needs {KINDS[kind]} points or more in a row, got "
             f"{shown(given) if points.ndim != 1 else len(points)}"
         )
     wrong = np.flatnonzero(np.diff(points) <= 0.0)

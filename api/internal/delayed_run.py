@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import sympy as sp
 from numpy.typing import NDArray
-from sympy.core.function import AppliedUndef
 
 from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import evaluate_nodes
@@ -27,13 +25,10 @@ from kinesym.symbolic.problem import algebraic_states
 
 #: Where values differ by more than this share of them, there is a jump.
 _JUMP = 1e-12
+#: What follows from kinks of delayed inputs is hit if there are so few, else from jumps alone.
+_FEW = 200
 
 _Members = NDArray[np.intp]
-
-
-def moves(model: Model, delay: Delay) -> bool:
-    """Whether a delay depends on more than parameters."""
-    return not delay.tau.atoms(sp.Symbol, AppliedUndef) <= set(model.parameters)
 
 
 def delayed_march(
@@ -102,7 +97,7 @@ def _check(model: Model, taus: Array, several: bool) -> None:
 
 def _groups(model: Model, taus: Array) -> list[_Members]:
     """Members with the same delays; each by itself where delays change along motions."""
-    if any(moves(model, delay) for delay in model.delays):
+    if any(delay.changes(model.parameters) for delay in model.delays):
         return [np.array([k]) for k in range(taus.shape[1])]
     _, group = np.unique(taus, axis=1, return_inverse=True)
     group = group.ravel()
@@ -124,7 +119,7 @@ def _problem(
     delays = []
     states, inputs = model.state_names, model.given_names
     for k, delay in enumerate(model.delays):
-        name, moving = name_of(delay.signal), moves(model, delay)
+        name, moving = name_of(delay.signal), delay.changes(model.parameters)
         low = high = float(taus[k, members[0]])
         if moving:
             low, high = delay.range or (0.0, np.inf)
@@ -233,8 +228,10 @@ def _breaks(
     for name in given.inputs:
         for signal in {id(s): s for s in _signals(given, name)}.values():
             found += [Break(float(at), 1) for at in signal.jumps(start, end)]
-    made = images([one for one in found if one.order < 2], constant, end, order)
-    return made + [one for one in found if one.order >= 2 and start < one.time < end]
+    few = found if len(found) <= _FEW else [one for one in found if one.order < 2]
+    made = images(few, constant, end, max(order, 2))  # also where the start is seen
+    kinks = [] if few is found else [one for one in found if one.order >= 2]
+    return made + [one for one in kinks if start < one.time < end]
 
 
 def _leaps(given: SimulationArguments, delays: Sequence[Delayed], members: _Members) -> bool:

@@ -171,6 +171,7 @@ class _Search:
                 "u": self._inputs(share),
                 "p": self._parameters(kernel, len(share)),
                 "t": time[None],
+                "tables": self.program.tables,
             }
             found.append(interpret(kernel, given, len(share)))
             words = _not_finite(kernel, given, found[-1], time)
@@ -186,6 +187,7 @@ class _Search:
             "u": self._inputs(share),
             "p": self._parameters(kernel, len(share)),
             "t": time[None],
+            "tables": self.program.tables,
         }
         out = interpret(kernel, given, len(share))
         return _not_finite(kernel, given, out, time), out

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import sympy as sp
-from sympy.core.function import AppliedUndef
 
 from kinesym.internal.parameters import Unknown
 from kinesym.internal.phases import Posed, Row
@@ -16,7 +14,6 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.lags import Function, Lag
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.delayed import Delay, delayed
-from kinesym.symbolic.derivation import fresh_name
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
 from kinesym.symbolic.objective import Objective
@@ -48,9 +45,8 @@ def with_delays(given: Posed, objective: Objective | None) -> tuple[Posed, Objec
         objective = replace(objective, integrand=integrand)
     pairs = zip(given.path, found, strict=True)
     path = [row if row.expression is None else row._replace(expression=e) for row, e in pairs]
-    moving = [delay for delay in model.delays if _moves(model, delay)]
-    names: set[Any] = {*model.symbols, *model.outputs}
-    courses = {d: sp.Function(fresh_name(course_of(d.name), names))(t) for d in moving}
+    moving = [delay for delay in model.delays if delay.changes(model.parameters)]
+    courses = {d: sp.Function(course_of(d.name))(t) for d in moving}
     path += [Row(u - d.tau, [(0.0, 0.0)] * len(given.trials)) for d, u in courses.items()]
     return (
         replace(
@@ -75,12 +71,6 @@ def _check_ends(expressions: Sequence[sp.Expr], what: str) -> None:
                 f"{what} contains a delay, {next(iter(e.atoms(delayed)))}; make it a path "
                 "condition at that time, path=[ks.at(time, condition)]"
             )
-
-
-def _moves(model: Model, delay: Delay) -> bool:
-    """Whether a delay depends on more than parameters."""
-    atoms = delay.tau.atoms(sp.Symbol, AppliedUndef)
-    return not atoms <= set(model.parameters)
 
 
 def lags_of(
@@ -108,13 +98,15 @@ def lags_of(
             )
     found = []
     for delay in model.delays:
-        names = () if _moves(model, delay) else tuple(sorted(map(name_of, delay.tau.free_symbols)))
+        moving = delay.changes(model.parameters)
+        tau = sp.S.Zero if moving else delay.tau
+        names = tuple(sorted(map(name_of, tau.free_symbols)))
         lag = Lag(
             input=delay.name,
             signal=name_of(delay.signal),
             parameters=names,
-            delay=_function(delay.tau, names),
-            course=course_of(delay.name) if _moves(model, delay) else "",
+            delay=_function(tau),
+            course=course_of(delay.name) if moving else "",
             spans=[_span(delay, names, unknown, values) for values in known],
         )
         for k, trial in enumerate(trials):
@@ -129,9 +121,10 @@ def lags_of(
     return found
 
 
-def _function(tau: sp.Expr, names: Sequence[str]) -> Function:
-    """A delay as a function of parameters, with its gradient and Hessian."""
-    symbols = sorted(tau.free_symbols, key=name_of) if names else []
+def _function(tau: sp.Expr) -> Function:
+    """A delay as a function of its parameters, in the order of their names, with its gradient and
+    Hessian."""
+    symbols = sorted(tau.free_symbols, key=name_of)
     every = [
         tau,
         [tau.diff(p) for p in symbols],

@@ -303,6 +303,11 @@ def _of_phases(system: Model | Hybrid, phases: Phases) -> Posed:
     ends += [Row(e, [*others, (low, high)]) for e, low, high, _ in phases.end]
     steps = [step for step in phases.sequence if isinstance(step, Phase)]
     if steps:
+        if isinstance(system, Model):
+            raise ValueError(
+                f"ks.Phase is for a kinesym.hybrid.Hybrid, got {shown(system)}; phases of models "
+                "are ks.Experiment(nodes=..., duration=(low, high))"
+            )
         check_kind(system, Hybrid, "kinesym.hybrid")
         if phases.maps is not None:
             raise ValueError("phases with contacts continue through their impacts; leave out maps")

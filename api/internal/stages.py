@@ -17,14 +17,21 @@ from sympy.core.function import AppliedUndef
 from kinesym.checks import listed, mapping, shown
 from kinesym.internal.controls import Continuous
 from kinesym.internal.phases import Phases, Posed, Row
-from kinesym.internal.problem import chosen_objective, lowered
+from kinesym.internal.problem import lowered
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.derivation import fresh_name
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, t
-from kinesym.symbolic.objective import Objective, at_end, at_start
+from kinesym.symbolic.objective import (
+    LeastSquares,
+    Objective,
+    at_end,
+    at_start,
+    magnitude,
+    variation,
+)
 from kinesym.symbolic.problem import algebraic_states
 
 _ZERO, _FREE = (0.0, 0.0), (-np.inf, np.inf)
@@ -49,6 +56,13 @@ class Stages:
         """Trials with conditions in the phases only that have all that they are about."""
         if not self.lacking:
             return made
+        for moment in made.moments:
+            for k, names in enumerate(self.lacking):
+                for name in sorted(_names(moment.expression) & names):
+                    raise ValueError(
+                        f"the condition at {moment.time} contains {name}, which phase {k} does not "
+                        "have; a condition at a time holds in each phase"
+                    )
         return replace(
             made,
             path=[self._there(row, 0, 0) for row in made.path],
@@ -110,11 +124,9 @@ def stages_of(
                 "make it a state of the models: model.with_rates"
             )
     whole = _one_model(models, isinstance(objective, (list, tuple)))
+    signals = [u for u in whole.model.input_names if u not in free]
     steps = [
-        _trial(
-            whole, models, k, trial, shared, [u for u in whole.model.input_names if u not in free]
-        )
-        for k, trial in enumerate(trials.sequence)
+        _trial(whole, models, k, trial, shared, signals) for k, trial in enumerate(trials.sequence)
     ]
     every = _names(*whole.model.states, *whole.model.inputs)
     return Stages(
@@ -156,7 +168,15 @@ class _Whole:
                 f"there are {len(given)} objectives for {self.count} phases; give one for each, "
                 "ks.Integral(0) for none, or one for all"
             )
-        rows = [chosen_objective(each) for each in given]
+        rows = [LeastSquares() if each is None else each for each in given]
+        for each in rows:
+            if not isinstance(each, Objective):
+                raise ValueError(f"the objective of a phase is none: {shown(each)}")
+        if len({frozenset(row.integrand.atoms(magnitude, variation)) for row in rows}) > 1:
+            raise ValueError(
+                "ks.l1 and ks.total_variation of an expression stand in the objectives of all "
+                "phases or of none; give one objective, or add them to each"
+            )
         if len({(row.least_squares, row.loss) for row in rows}) > 1:
             raise ValueError("all phases have LeastSquares, or none; give them in each objective")
         integrand, terminal = (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.signal import Signal
 from kinesym.symbolic.names import t
-from kinesym.symbolic.table import Tables
+from kinesym.symbolic.table import Tables, titled
 
 
 def check_known_variables(
@@ -26,7 +26,7 @@ def check_known_variables(
             if low < axis[0] or high > axis[-1]:
                 what = "time" if x == t else f"input {name}"
                 raise ValueError(
-                    f"the table {record.name} says nothing outside of its points, {axis[0]:g} to "
+                    f"{titled(record.name)} says nothing outside of its points, {axis[0]:g} to "
                     f"{axis[-1]:g}, and {what}{where} runs from {low:g} to {high:g}; give points "
                     "up to there, or say what holds outside: outside='linear'"
                 )

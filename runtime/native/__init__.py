@@ -43,5 +43,6 @@ from kinesym.runtime.native._native import (
     Library,
     Plan,
     Run,
+    pieces,
 )
 from kinesym.runtime.native._systems import solve_systems

@@ -56,6 +56,8 @@ class Plan:
 _Array = NDArray[np.float64]
 _Places = Sequence[int] | NDArray[np.intp]
 
+def pieces(past: tuple[NDArray[Any], ...], first: int, last: int) -> None: ...
+
 class Run:
     def __init__(
         self,
@@ -79,12 +81,27 @@ class Run:
         tableau: Mapping[str, Any] | None = None,
         stages: tuple[_Array, _Array] | None = None,
         index: int = 0,
+        tables: _Array | None = None,
     ) -> None: ...
     @property
     def failed(self) -> NDArray[np.bool_]: ...
     def march(
         self, method: str, begin: int, end: int, stop: threading.Event | None = None
     ) -> bool: ...
+    def march_late(
+        self,
+        method: str,
+        begin: int,
+        end: int,
+        past: tuple[NDArray[Any], ...],
+        kept: _Places,
+        at: int,
+        late: list[tuple[int, int, int, float, _Array, _Array]],
+        shares: _Array,
+        to_samples: _Array,
+        shortest: float,
+        stop: threading.Event,
+    ) -> int: ...
     def outputs(self, begin: int, end: int) -> None: ...
     def adjoint(
         self,

@@ -83,6 +83,7 @@ cdef extern from "kinesym.h" nogil:
         const ks_input *inputs
         const double *parameters
         ptrdiff_t parameter_stride
+        const double *tables
         double *states
         double *values
         ptrdiff_t *reached
@@ -184,6 +185,45 @@ cdef extern from "kinesym_plan.h" nogil:
         const int *alone
 
     int ks_run_plan(const ks_plan *, const double **, double *)
+
+
+cdef extern from "delays/delays.h" nogil:
+    enum: KS_UNKNOWN
+
+    ctypedef struct ks_past:
+        ptrdiff_t rows
+        ptrdiff_t members
+        ptrdiff_t room
+        const unsigned char *smooth
+        double *time
+        double *values
+        double *rates
+        double *terms
+
+    ctypedef struct ks_late:
+        ptrdiff_t row
+        ptrdiff_t first
+        ptrdiff_t piece
+        double tau
+        double *samples
+        double *ends
+
+    ctypedef struct ks_delays:
+        ks_run *run
+        ks_march_fn *loop
+        ks_map_fn *map
+        ptrdiff_t n_late
+        ptrdiff_t places
+        ptrdiff_t at
+        ks_late *late
+        const double *shares
+        const double *to_samples
+        const ptrdiff_t *kept
+        double shortest
+        ks_past past
+
+    void ks_past_pieces(const ks_past *, ptrdiff_t, ptrdiff_t)
+    int ks_late_window(const ks_delays *, ptrdiff_t, ptrdiff_t *, double *)
 
 ABI = KINESYM_ABI
 
@@ -469,6 +509,32 @@ cdef const ptrdiff_t[::1] _indices(values, str name, ptrdiff_t end):
     return kept
 
 
+cdef int _past(ks_past *p, tuple arrays, ptrdiff_t rows, ptrdiff_t members) except -1:
+    """The course of states in its arrays."""
+    time, smooth, values, rates, terms = arrays
+    cdef const unsigned char[::1] flags = smooth.view(np.uint8)
+    p.rows, p.members, p.room = rows, members, time.shape[0]
+    shape = (rows, members)
+    if flags.shape[0] != p.room:
+        raise ValueError("the past needs a flag for each node")
+    p.smooth = &flags[0]
+    p.time = _data(time, (p.room,), "time", True)
+    p.values = _data(values, (p.room, *shape), "values", True)
+    p.rates = _data(rates, (2, p.room, *shape), "rates", True)
+    p.terms = _data(terms, (p.room, 6, *shape), "terms", True)
+    return 0
+
+
+def pieces(tuple past, ptrdiff_t first, ptrdiff_t last):
+    """Make the terms of the pieces first <= k < last; past : see `Run.march_late`."""
+    cdef ks_past p
+    _past(&p, past, past[2].shape[1], past[2].shape[2])
+    if not 0 <= first <= last < p.room:
+        raise ValueError(f"pieces {first} to {last} of {p.room}")
+    with nogil:
+        ks_past_pieces(&p, first, last)
+
+
 cdef class Run:
     """Time stepping bound to its arrays: a trajectory, or an ensemble of them.
 
@@ -487,7 +553,8 @@ cdef class Run:
         `ks_tableau`.
     stages : None, or x' and x at the stages of implicit steps, (n, stages, N - 1) each, see
         `stage_rates` in kinesym.h.
-    index : of the equations.
+    index : of the equations. tables : their numbers, where parameters differ between members; else
+        these follow the parameters.
 
     Raises `ValueError` if a shape does not fit.
     """
@@ -496,13 +563,13 @@ cdef class Run:
     cdef ks_run _run
     cdef ks_input *_courses
     cdef list _keep
-    cdef ptrdiff_t _n_inputs, _n_parameters, _last_column
+    cdef ptrdiff_t _n_inputs, _n_parameters, _n_tables, _last_column
     cdef ptrdiff_t[::1] _taken
 
     def __cinit__(self, Library library, pattern, solution, time, list inputs, parameters, states,
                   values, reached, step, trouble, ptrdiff_t substeps, double rtol, double atol,
                   int threads, bint outputs_need_rates, ptrdiff_t budget=200_000, tableau=None,
-                  stages=None, int index=0):
+                  stages=None, int index=0, tables=None):
         cdef ptrdiff_t[::1] counts
         if library._table.loops == NULL:
             raise ValueError(f"{library.path} has no loops for time stepping")
@@ -542,6 +609,11 @@ cdef class Run:
             raise ValueError(f"parameters have shape {parameters.shape}")
         r.parameters = _data(parameters, parameters.shape, "parameters")
         r.parameter_stride = self._n_parameters if parameters.shape[0] > 1 else 0
+        if (0 if tables is None else len(tables)) != self._n_tables:
+            raise ValueError(f"{self._n_tables} numbers of tables are needed beside parameters")
+        if tables is not None:
+            r.tables = _data(tables, tables.shape, "tables")
+            self._keep.append(tables)
         if len(inputs) != self._n_inputs:
             raise ValueError(f"{self._n_inputs} inputs are needed, got {len(inputs)}")
         self._courses = <ks_input *>calloc(max(self._n_inputs, 1), sizeof(ks_input))
@@ -621,8 +693,12 @@ cdef class Run:
                              ("residual", (n, n, m, np_, 1)), ("slopes", (n, n, m, np_, 1)),
                              ("tangent", (n, m, np_, 1))):
             k = self._library.maybe(name)
-            if k != NULL and tuple(k.count[j] for j in range(k.n_args)) != counts:
+            if k == NULL:
+                continue
+            found = tuple(k.count[j] for j in range(k.n_args))
+            if found[:len(counts)] != counts or len(found) > len(counts) + 1:
                 raise ValueError(f"the kernel {name} of {self._library.path} does not fit others")
+            self._n_tables = found[len(counts)] if len(found) > len(counts) else 0
         return 0
 
     def __dealloc__(self):
@@ -639,20 +715,9 @@ cdef class Run:
         Every now and then Python's handlers of signals run. stop : an event that may end it early.
         Returns whether it has not.
         """
-        cdef const ks_loops *loops = self._library._table.loops
-        cdef ks_march_fn *loop = NULL
+        cdef ks_march_fn *loop = self._loop(method)
         cdef ptrdiff_t k
         cdef int status = KS_MORE
-        if self._run.method.implicit > 0 and self._run.slopes != NULL:
-            loop = loops.radau if self._run.method.error != NULL else loops.implicit
-        elif self._run.rhs != NULL and self._run.method.error != NULL:
-            loop = loops.adaptive
-        elif self._run.rhs != NULL and self._run.method.stages > 0:
-            for k in range(loops.n_fixed):
-                if loops.fixed[k].name == method.encode():
-                    loop = loops.fixed[k].march
-        if loop == NULL:
-            raise ValueError(f"{self._library.path} has no kernels for {method}")
         self._check_nodes(begin, end)
         for k in range(self._run.members):
             self._taken[k] = 0 if self._run.reached[k] == begin + 1 else KS_FAILED
@@ -667,6 +732,76 @@ cdef class Run:
             self._run.resumed = 1
             PyErr_CheckSignals()
         return True
+
+    def march_late(self, str method, ptrdiff_t begin, ptrdiff_t end, tuple past, kept, ptrdiff_t at,
+                   list late, shares, to_samples, double shortest, stop):
+        """Fill the nodes begin < i <= end as far as delayed inputs are known; returns the last one
+        that is filled. They are the last inputs, all inputs have the kind `PARABOLA`.
+
+        past : time, smooth, values, rates and terms, kept, at : see delays.h. late : row, first,
+        piece, tau, samples and ends of each delayed input there. shares, to_samples : of the places
+        in a step. shortest : delay of a state [s]. stop : an event that may end it early.
+        """
+        cdef ks_delays d
+        cdef ptrdiff_t node = begin, reached, k, alive
+        cdef const ptrdiff_t[::1] chosen = _indices(kept, "kept", self._run.n)
+        cdef int status = 0
+        cdef double *values
+        self._check_nodes(begin, end)
+        members, nodes = self._run.members, self._run.n_nodes
+        d.run, d.loop, d.map = &self._run, self._loop(method), self._library._table.map
+        d.n_late, d.places, d.at, d.shortest = len(late), len(shares), at, shortest
+        d.shares = _data(shares, (len(shares),), "shares")
+        d.to_samples = _data(to_samples, (3, len(shares)), "samples")
+        d.kept = &chosen[0] if chosen.shape[0] else NULL
+        _past(&d.past, past, chosen.shape[0], members)
+        if self._run.rhs == NULL or d.past.room < at + nodes or len(late) > self._n_inputs:
+            raise ValueError("the past has no room, or there are no rates")
+        d.late = <ks_late *>calloc(max(len(late), 1), sizeof(ks_late))
+        values = <double *>calloc(len(shares) * members, sizeof(double))
+        try:
+            if d.late == NULL or values == NULL:
+                raise MemoryError
+            for k, (row, first, piece, tau, samples, ends) in enumerate(late):
+                d.late[k].row, d.late[k].first, d.late[k].piece = row, first, piece
+                d.late[k].tau = tau
+                d.late[k].samples = _data(samples, (members, 3 * nodes - 2), "samples", True)
+                d.late[k].ends = _data(ends, (2, members, nodes - 1), "ends", True)
+            while node < end and not stop.is_set():
+                reached = end
+                with nogil:
+                    status = ks_late_window(&d, node, &reached, values)
+                if status & KS_NO_MEMORY:
+                    raise MemoryError
+                PyErr_CheckSignals()
+                if status == KS_UNKNOWN:
+                    break
+                node, alive = reached, 0
+                for k in range(self._run.members):
+                    alive += self._run.reached[k] == node + 1
+                if alive == 0:
+                    break
+        finally:
+            free(d.late)
+            free(values)
+        return node
+
+    cdef ks_march_fn *_loop(self, str method) except NULL:
+        """The loop of a method."""
+        cdef const ks_loops *loops = self._library._table.loops
+        cdef ks_march_fn *loop = NULL
+        cdef ptrdiff_t k
+        if self._run.method.implicit > 0 and self._run.slopes != NULL:
+            loop = loops.radau if self._run.method.error != NULL else loops.implicit
+        elif self._run.rhs != NULL and self._run.method.error != NULL:
+            loop = loops.adaptive
+        elif self._run.rhs != NULL and self._run.method.stages > 0:
+            for k in range(loops.n_fixed):
+                if loops.fixed[k].name == method.encode():
+                    loop = loops.fixed[k].march
+        if loop == NULL:
+            raise ValueError(f"{self._library.path} has no kernels for {method}")
+        return loop
 
     def outputs(self, ptrdiff_t begin, ptrdiff_t end):
         """Fill the outputs of the nodes begin <= i <= end."""

@@ -65,8 +65,11 @@ class _Found:
 
 
 class TrialLag:
-    """One lag in one trial. entries : of the delayed input in z, (n,), shares : of the interval
-    they are in, at : times of the grid."""
+    """One lag in one trial, of number `number`: a row for each of its `entries` in z, (n,).
+    columns : of what the delay depends on, (K, n). size : of the weights in the Jacobian.
+
+    known : values of the known parameters. kinks : see `pieces_of`.
+    """
 
     def __init__(
         self,
@@ -160,7 +163,7 @@ class TrialLag:
         place = self._at - tau / T
         before = place <= self._grid[0] + self._near
         # by the columns: of tau / T on the grid, of t - tau [s] before it
-        on_grid, bent, past, past_bent = (np.zeros((K, n)), np.zeros((K, K, n)), *_zeros(K, n))
+        (on_grid, past), (bent, past_bent) = np.zeros((2, K, n)), np.zeros((2, K, K, n))
         j = len(g)
         on_grid[:j], bent[:j, :j], past[:j], past_bent[:j, :j] = -g / T, -gg / T, -g, -gg
         if j < K:
@@ -229,10 +232,6 @@ class TrialLag:
         else:
             s[1:, before] = 0.0
         return s, w0, w1
-
-
-def _zeros(K: int, n: int) -> tuple[Array, Array]:
-    return np.zeros((K, n)), np.zeros((K, K, n))
 
 
 class Lags:
@@ -335,9 +334,9 @@ class Lags:
         out[:begin], out[begin:] = 1.0, 0.0
         for part, _ in self._parts:
             found = part.at(z)
-            weights = out[begin : begin + part.size]
+            of_signal = out[begin : begin + part.size]
             used = found.position >= 0
-            weights[found.position[used]] = -found.weights[used]
+            of_signal[found.position[used]] = -found.weights[used]
             begin += part.size
             slopes = -found.slope * found.slopes
             out[begin : begin + slopes.size] = slopes.ravel()

@@ -36,7 +36,7 @@ class Pieces:
     def weights(self, k: Index, s: Array) -> tuple[Array, Array, Array]:
         """Weights of the values in the signal at the shares s of intervals k, (n, m), and their
         first two derivatives by the share."""
-        return weights(self.terms[k if len(self.terms) > 1 else np.zeros_like(k)], s)
+        return weights(self.terms[k] if len(self.terms) > 1 else self.terms, s)
 
 
 def weights(terms: Array, s: Array) -> tuple[Array, Array, Array]:
@@ -46,7 +46,8 @@ def weights(terms: Array, s: Array) -> tuple[Array, Array, Array]:
     found = []
     for order, factors in enumerate((np.ones(len(p)), p, p * (p - 1))):
         powers = factors * s[:, None] ** np.maximum(p - order, 0)
-        found.append(np.asarray(np.matmul(terms, powers[..., None])[..., 0]))
+        same = len(terms) == 1
+        found.append(powers @ terms[0].T if same else np.einsum("njp,np->nj", terms, powers))
     return found[0], found[1], found[2]
 
 

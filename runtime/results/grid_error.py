@@ -33,9 +33,10 @@ class GridError(Saved):
     objective, durations : shifts. states, inputs : shifts at the nodes, (nodes,) each. defects :
     local errors, by how much each state is off after one interval that starts right, (intervals,)
     each. gains : part of the shift of the objective, what it would gain if inputs were free within
-    an interval, as where they jump, (intervals,). begin, trial : of the intervals, time [s] and
-    number. time : of the nodes [s]. values : of parameters, objective and durations. ranges : of
-    states. scheme : its name. note : why shifts are not known (NaN), if they are not.
+    an interval, as where they jump, (intervals,); that of inputs in path conditions is not known,
+    and not counted. begin, trial : of the intervals, time [s] and number. time : of the nodes
+    [s]. values : of parameters, objective and durations. ranges : of states. scheme : its name.
+    note : why shifts are not known (NaN), if they are not.
     """
 
     scheme: str

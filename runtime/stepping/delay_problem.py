@@ -54,9 +54,11 @@ class DelayProblem:
     kinked: bool
 
     def ivp_on(self, nodes: Array, states: Array, rows: Sequence[Array]) -> IVP:
-        """On other nodes (N,), from states (n, M), with parabolas of all inputs."""
+        """On other nodes (N,), from states (n, M), with parabolas of all inputs; by one thread, as
+        windows are short."""
         inputs = [(row, PARABOLA) for row in rows]
-        return replace(self.ivp, time=nodes, initial=states, inputs=inputs, substeps=1)
+        made = replace(self.ivp, time=nodes, initial=states, inputs=inputs)
+        return replace(made, substeps=1, threads=1)
 
 
 def images(sources: Sequence[Break], delays: Sequence[float], end: float, most: int) -> list[Break]:

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import PARABOLA
-from kinesym.runtime.stepping.delay_problem import DelayProblem, Places
+from kinesym.runtime.stepping.delay_problem import Delayed, DelayProblem, Places
 from kinesym.runtime.stepping.interval import within
 from kinesym.runtime.stepping.past import Past, slack
 from kinesym.runtime.stepping.simulation import Stepper, bind, mapped
@@ -55,6 +55,52 @@ class Stretch:
         self.raw.reached[~alive] = 0
         self._explicit = "rhs" in stepper.library.kernel_names()
         self._moving = any(delay.moving for delay in problem.delays)
+        self._ready: list[tuple[int, int, float, Array, Array]] | None = None
+
+    def known(self, begin: int, stop: threading.Event) -> int:
+        """Step from a node on as far as delayed inputs are known, and keep that; returns the node
+        that is reached."""
+        if self._moving or not self._explicit or self._stepper.adaptive:
+            return begin
+        if self._ready is None:
+            self._ready = self._prepared()
+            self._past.room(self._smooth[:-1])
+        low = min((d.low for d in self._problem.delays if not d.of_input), default=np.inf)
+        time, at = float(self.nodes[begin]), self._past.node - begin
+        late = [
+            (row, first, self._past.piece(time - tau), tau, samples, ends)
+            for row, first, tau, samples, ends in self._ready
+        ]
+        shares, samples = self._places.shares, self._places.samples
+        about = (self._past.arrays, self._kept, at, late, shares, samples, low, stop)
+        reached = self._run.march_late(self._stepper.loop, begin, len(self.nodes) - 1, *about)
+        self._past.filled(reached - begin)
+        return reached
+
+    def _prepared(self) -> list[tuple[int, int, float, Array, Array]]:
+        """Of each delayed input its row of the past, the first step that looks at it, the delay,
+        samples and values at the ends of steps, which are filled in where it looks back beyond."""
+        delays, steps = self._problem.delays, len(self.nodes) - 1
+        firsts = [
+            steps if d.of_input else int(np.searchsorted(self.nodes, self._begin_of(d)))
+            for d in delays
+        ]
+        count, members = min(max(firsts), steps), self.raw.ivp.members
+        early = self._late(0, count) if count else np.empty((len(delays), members, 0, 1))
+        self._fill(0, count, early)
+        found = []
+        for k, delay in enumerate(delays):
+            ends = np.zeros((2, members, steps))
+            ends[:, :, :count] = early[k][..., 0], early[k][..., -1]
+            row = -1 if delay.of_input else self._kept.index(delay.source)
+            samples = self.rows[len(self._problem.ivp.inputs) + k]
+            found.append((row, firsts[k], delay.low, samples, ends))
+        return found
+
+    def _begin_of(self, delay: Delayed) -> float:
+        """When a delay looks back to the first node."""
+        time = float(self.nodes[0]) + delay.low
+        return time - float(slack(time))
 
     def settle(self, begin: int, end: int, stop: threading.Event) -> int:
         """Step from node to node; returns how often that was needed, 0 if delayed inputs do not
@@ -125,6 +171,7 @@ class Stretch:
         points = [states, inputs, self._problem.ivp.parameters[:1].T, time[None]]
         if self._stepper.about.varying:
             points[2] = np.repeat(points[2], len(time), axis=1)
+        points += self._stepper.apart
         found = mapped(self._stepper.library, "delays", points, len(self._problem.delays))
         return found[:, None]
 
@@ -141,7 +188,7 @@ class Stretch:
         """Give delayed inputs to the loops."""
         first = len(self._problem.ivp.inputs)
         samples = np.einsum("sp,dmkp->dmks", self._places.samples, late)
-        for row, values in zip(self.rows[first:], samples, strict=True):
+        for row, values in zip(self.rows[first:] if end > begin else (), samples, strict=False):
             row[:, 3 * begin : 3 * end] = values.reshape(len(row), -1)
             row[:, 3 * end] = values[:, -1, 2]
 
@@ -180,6 +227,7 @@ class Stretch:
             inputs.reshape(len(inputs), members * count),
             known,
             np.tile(time, members)[None],
+            *self._stepper.apart,
         ]
         return mapped(self._stepper.library, "rhs", points, n).reshape(n, members, count)
 

@@ -111,6 +111,10 @@ class _March:
             nodes = self._grid[self._node :]
             self._stretch, self._first = self._stretch_of(nodes), self._node
         begin = self._node - self._first
+        end = self._stretch.known(begin, self._stop)
+        if end > begin:
+            self._advance(self._stretch, begin, end, 1)
+            return
         end = begin + min(self._steps_ahead(), len(self._grid) - 1 - self._node)
         stretch = self._stretch
         while not (turns := stretch.settle(begin, end, self._stop)) and end > begin + 1:
@@ -120,6 +124,10 @@ class _March:
         if crossed:
             return
         stretch.keep()
+        self._advance(stretch, begin, end, turns)
+
+    def _advance(self, stretch: Stretch, begin: int, end: int, turns: int) -> None:
+        """Note steps of the stretch from node to node."""
         self._node += end - begin
         self._note(stretch, begin, end, turns)
         if self._node == len(self._grid) - 1 or not self._alive.any():

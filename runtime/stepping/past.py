@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.native import pieces
 
 #: Values before the start at times (1 or M, K), and whether just before (-1) or after (+1) a jump
 #: there: (M, K).
@@ -15,8 +17,6 @@ Before = Callable[[Array, Array], Array]
 
 #: Equal times differ by their rounding, a share of times beyond 1 s.
 _ROUNDING = 1e-12
-#: Lengths of neighbouring pieces may differ by so much for a polynomial through both.
-_ALIKE = 10.0
 #: Nodes by which rates are estimated.
 _STENCIL = 5
 
@@ -69,11 +69,35 @@ class Past:
         if rates is None:
             rates = self._differences(first)
         self._rates[:, part] = rates
-        self._terms[part] = self._polynomials(first)
+        pieces(self.arrays, first, first + count)
 
     def keep(self) -> None:
         """Keep what was put last."""
         self._kept = self._nodes
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """Times, flags, values, rates and polynomials, see runtime/native/c/delays/delays.h."""
+        return self._time, self._smooth, self._values, self._rates, self._terms
+
+    @property
+    def node(self) -> int:
+        """The last node that is kept."""
+        return self._kept - 1
+
+    def room(self, smooth: NDArray[np.bool_]) -> None:
+        """Make room for as many pieces after what is kept. smooth : as of `put`."""
+        self._reserve(self._kept + len(smooth))
+        self._smooth[self.node : self.node + len(smooth)] = smooth
+
+    def filled(self, count: int) -> None:
+        """Keep so many pieces that were filled in."""
+        self._kept = self._nodes = self._kept + count
+
+    def piece(self, time: float) -> int:
+        """The piece that holds a time, the first one for earlier ones."""
+        found = int(np.searchsorted(self._time[: self._kept], time - slack(time), side="right"))
+        return max(found - 1, 0)
 
     def __call__(self, row: int, time: Array, side: Array) -> Array:
         """A row at times (1 or M, K), as (M, K). side : (K,), +1 for what is just after a break
@@ -125,48 +149,6 @@ class Past:
         rates = np.zeros((2, more, *self._rates.shape[2:]))
         rates[:, :have] = self._rates
         self._rates = rates
-
-    def _polynomials(self, first: int) -> Array:
-        """Coefficients (K, 6, rows, M) of the pieces from `first` on, of powers of their share."""
-        last = self._nodes - 1
-        h = np.diff(self._time[first : last + 1])[:, None, None]
-        a, end = self._values[first:last], self._values[first + 1 : last + 1]
-        b, slope = h * self._rates[0, first:last], h * self._rates[1, first:last]
-        d = end - a
-        c, cubic = 3.0 * d - 2.0 * b - slope, b + slope - 2.0 * d
-        alpha, beta = self._bends(first, h, (a, b, c, cubic))
-        found = np.empty((len(h), 6, *a.shape[1:]))
-        terms = (a, b, c + alpha, cubic + beta - 2.0 * alpha, alpha - 2.0 * beta, beta)
-        for power, row in enumerate(terms):
-            found[:, power] = row
-        return found
-
-    def _bends(self, first: int, h: Array, terms: tuple[Array, ...]) -> tuple[Array, Array]:
-        """alpha, beta of s^2 (1 - s)^2 (alpha + beta s), by which a cubic also has the value and
-        the rate of the node before, or of the next but one; 0 where there is none."""
-        last, smooth = self._nodes - 1, self._smooth
-        if not smooth[first:last].any():
-            return np.zeros_like(h), np.zeros_like(h)
-        piece = np.arange(first, last)
-        lengths = np.diff(self._time[: last + 1])
-        before, after = np.maximum(piece - 1, 0), np.minimum(piece + 1, last - 1)
-        ratio = lengths[before] / lengths[piece]
-        back = (piece > 0) & smooth[piece] & (ratio < _ALIKE) & (ratio * _ALIKE > 1.0)
-        other = lengths[after] / lengths[piece]
-        ahead = (piece < last - 1) & smooth[after] & (other < _ALIKE) & (other * _ALIKE > 1.0)
-        share = np.where(back, -ratio, 1.0 + other)[:, None, None]
-        node = np.where(back, before, after + 1)
-        value = self._values[node]
-        rate = np.where(back[:, None, None], self._rates[0, before], self._rates[1, after])
-        a, b, c, d = terms
-        off = value - (a + share * (b + share * (c + share * d)))
-        turn = h * rate - (b + share * (2.0 * c + 3.0 * share * d))
-        weight = share**2 * (1.0 - share) ** 2
-        change = 2.0 * share * (1.0 - share) * (1.0 - 2.0 * share)
-        level = off / weight
-        beta = np.where((back | ahead)[:, None, None], (turn - change * level) / weight, 0.0)
-        alpha = np.where((back | ahead)[:, None, None], level - share * beta, 0.0)
-        return alpha, beta
 
     def _differences(self, first: int) -> Array:
         """Rates (2, K, rows, M) at both ends of the pieces from `first` on, from values at a few

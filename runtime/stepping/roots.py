@@ -112,7 +112,7 @@ def _points(
     p = stepper.with_tables(parameters[None]).T
     if stepper.about.varying:
         p = np.repeat(p, len(time), axis=1)
-    return [rates, states, inputs, p, time[None]]
+    return [rates, states, inputs, p, time[None], *stepper.apart]
 
 
 def said_of_roots(stepper: Stepper, time: Array, node: int) -> str:

@@ -78,10 +78,15 @@ class Stepper:
         return pairs[:, 0].copy(), pairs[:, 1].copy()
 
     def with_tables(self, parameters: Array) -> Array:
-        """Parameters (1 or M, r) with the numbers of tables after them."""
-        if not len(self.tables):
+        """Parameters (1 or M, r), the numbers of tables after them unless they vary."""
+        if self.about.varying or not len(self.tables):
             return parameters
-        return np.hstack([parameters, np.tile(self.tables, (len(parameters), 1))])
+        return np.hstack([parameters, self.tables[None]])
+
+    @property
+    def apart(self) -> list[Array]:
+        """The numbers of tables, (count, 1), where they are an argument of their own."""
+        return [self.tables[:, None]] if self.about.varying and len(self.tables) else []
 
     @property
     def explicit(self) -> bool:
@@ -122,7 +127,7 @@ def _work(operations: Mapping[str, float], n: int) -> float:
 class IVP:
     """Initial value problems of M members on N nodes.
 
-    time : (N,). initial : (n, M). parameters : (1 or M, r), then the numbers of tables. inputs :
+    time : (N,). initial : (n, M). parameters : (1 or M, r), see `with_tables`. inputs :
     per input its samples (1 or M, N), or 3 N - 2 of them with `PARABOLA`, and their kind (see
     kinesym.h).
     """
@@ -201,6 +206,7 @@ def bind(
         loop_numbers(stepper.tableau),
         stages,
         about.index,
+        stepper.tables if stepper.apart else None,
     )
     interrupted = np.zeros(members, dtype=bool)
     return run, RawTrajectories(stepper, ivp, states, values, reached, trouble, interrupted)
@@ -452,7 +458,7 @@ def modes_at(raw: RawTrajectories, node: int, member: int = 0) -> NDArray[np.com
     point = [points, *(np.repeat(row, 2 * n, axis=1) for row in given)]
     if not stepper.about.varying:
         point[2] = given[1]
-    rates = mapped(stepper.library, "rhs", point, n)
+    rates = mapped(stepper.library, "rhs", [*point, *stepper.apart], n)
     with np.errstate(invalid="ignore"):
         matrix = (rates[:, :n] - rates[:, n:]) / (2.0 * steps)
     if not np.isfinite(matrix).all():

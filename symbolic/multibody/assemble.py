@@ -163,7 +163,9 @@ def limits(tree: Mechanism) -> dict[str, sp.Expr]:
     found: dict[str, sp.Expr] = {}
     constant = rigid_coordinates(tree)
     for link in tree.links:
-        if isinstance(link.primitive, (Ball, Aim)) and link.q[1] not in constant:
+        if not isinstance(link.primitive, (Ball, Aim)) or len(link.q) == 1:
+            continue
+        if link.q[1] not in constant:
             sentence = (
                 f"Bryant singularity at the joint of {link.name}: {name_of(link.q[1])} is "
                 f"not between -pi/2 and pi/2; try another sequence than {link.primitive.sequence!r}"

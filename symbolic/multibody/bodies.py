@@ -30,7 +30,7 @@ class Body:
 
     mass : [kg]. com : centre of mass from the joint, in the axes of the body [m].
     inertia : about the centre of mass, three principal moments in the axes of the body or a
-        symmetric 3x3 matrix [kg m^2].
+        symmetric 3x3 matrix [kg m^2]; (0, 0, I) for one that turns about that axis only.
     joint : how it moves relative to its parent. at : the joint from the parent's joint, in the axes
         of the parent [m].
     parent : name of the body on the other side of the joint; None for the base.
@@ -203,7 +203,33 @@ def check_body(body: Body) -> None:
     if not inertia.is_symmetric():
         raise ValueError("inertia is not symmetric")
     if not inertia.free_symbols:
-        check_inertia(np.linalg.eigvalsh(np.array(inertia, dtype=float)))
+        check_moments(inertia)
+
+
+def planar_axis(inertia: Any) -> int | None:
+    """The one axis about which a body has inertia, if that is given of no other."""
+    given = sp.Matrix(inertia)
+    moments = [k for k in range(3) if not given[k, k].is_zero]
+    return moments[0] if len(moments) == 1 and given.is_diagonal() else None
+
+
+def check_turns(body: Body | None, angular: Vector) -> None:
+    """Raise `ValueError` for inertia about one axis of a body that turns about others, too."""
+    axis = None if body is None else planar_axis(inertia_matrix(body))
+    if body is not None and axis is not None:
+        other = [AXES[k] for k in range(3) if k != axis and not angular[k].is_zero]
+        if other:
+            raise ValueError(
+                f"body {body.name} has a moment of inertia about its axis {AXES[axis]} only, and "
+                f"turns about {' and '.join(other)}, too; give all three moments"
+            )
+
+
+def check_moments(inertia: Any) -> None:
+    """Raise `ValueError` for numbers that are the inertia of no body."""
+    moments = np.linalg.eigvalsh(np.array(inertia, dtype=float))
+    if planar_axis(inertia) is None or moments.min() < 0.0:
+        check_inertia(moments)
 
 
 def check_numbers(what: str, expressions: Iterable[Any]) -> None:
@@ -227,7 +253,7 @@ def check_values(bodies: Sequence[Body], values: dict[str, float]) -> None:
         matrix = matrix.subs({s: values[s.name] for s in matrix.free_symbols if s.name in values})
         if not matrix.free_symbols:
             try:
-                check_inertia(np.linalg.eigvalsh(np.array(matrix, dtype=float)))
+                check_moments(matrix)
             except ValueError as error:
                 raise ValueError(f"body {body.name}: {error}") from error
 
@@ -238,6 +264,9 @@ def inertia_limits(body: Body) -> dict[str, sp.Expr]:
     moments = [matrix[k, k] for k in range(3)]
     if not matrix.is_diagonal() or not matrix.free_symbols:
         return {}
+    axis = planar_axis(matrix)
+    if axis is not None:
+        return {f"body {body.name}: {moments[axis]} is negative": moments[axis]}
     found = {}
     for k, moment in enumerate(moments):
         a, b = moments[:k] + moments[k + 1 :]

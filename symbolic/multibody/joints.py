@@ -74,7 +74,8 @@ class Spherical:
 @dataclass(frozen=True)
 class Oriented:
     """Any rotation, as `Spherical`, but relative to the world, not to the parent: by Bryant angles
-    of the body, with its angular velocity in its own axes as speeds.
+    of the body, with its angular velocity in its own axes as speeds. `Oriented("y")`,
+    in a plane: by its angle from the world about one axis, and the rate of that.
 
     Generalised forces are torques between world and body.
     """
@@ -103,8 +104,13 @@ _RULES: dict[type, tuple[str, Sequence[int], str]] = {
     Planar: ("plane", (2,), "the plane of a planar joint has two axes such as 'xz'"),
     Universal: ("axes", (2,), "a universal joint has two different axes such as 'xy'"),
     **dict.fromkeys(
-        (Spherical, Oriented, Free),
+        (Spherical, Free),
         ("sequence", (3,), "Bryant angles turn about three different axes such as 'xyz'"),
+    ),
+    Oriented: (
+        "sequence",
+        (1, 3),
+        "Bryant angles turn about three different axes such as 'xyz', in a plane about one",
     ),
 }
 

@@ -40,7 +40,8 @@ class Ball:
 
 @dataclass(frozen=True)
 class Aim:
-    """Rotation by Bryant angles q from world axes; u: angular velocity in outer axes."""
+    """Rotation by Bryant angles q from world axes; u: angular velocity in outer axes. By one angle
+    about one axis: u = q'."""
 
     sequence: str
 
@@ -66,6 +67,8 @@ def along(primitive: Primitive, speeds: Sequence[sp.Expr]) -> tuple[Vector, Vect
     match primitive:
         case Hinge(direction=direction):
             return speeds[0] * direction, ZERO
+        case Aim(sequence=axis) if len(axis) == 1:
+            return speeds[0] * unit(axis), ZERO
         case Ball() | Aim():
             return Vector(speeds), ZERO
         case Slide(axes=axes):
@@ -114,7 +117,8 @@ def links_of(body: Body, parent: int, number: int) -> list[Link]:
         case Spherical():
             parts = [_ball(joint.sequence)]
         case Oriented():
-            parts = [(Aim(joint.sequence), *_ball(joint.sequence)[1:])]
+            axes = joint.sequence if len(joint.sequence) == 1 else AXES
+            parts = [(Aim(joint.sequence), list(joint.sequence), [f"w{axis}" for axis in axes])]
         case Prismatic():
             parts = [_slide(joint.axes)]
         case Planar():

@@ -22,6 +22,7 @@ from kinesym.symbolic.multibody.bodies import (
     check_imus,
     check_loads,
     check_numbers,
+    check_turns,
     inertia_matrix,
     mass_of,
     parametrised,
@@ -296,6 +297,7 @@ class Mechanism:
         frames = {-1: self.base.frame(steps, vector(self.gravity))}
         for k, link in enumerate(self.moving):
             frames[k] = outwards(steps, frames[link.parent], link)
+            check_turns(link.body, frames[k].angular)
         own = {
             k: subtract(needed_wrench(steps, frames[k], link.body), self.load_wrenches(k, frames))
             for k, link in enumerate(self.moving)

@@ -118,7 +118,7 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
     dw += relative_rate + w.cross(relative)
     w += relative
     if isinstance(link.primitive, Aim):
-        w, dw = vector(link.u), vector(rates)
+        w, dw = relative, relative_rate
     w, dw = steps.vector(f"w.{name}", w), steps.vector(f"dw.{name}", dw)
     return Frame(
         R,
@@ -214,7 +214,7 @@ def along_joint(link: Link, wrench: Wrench) -> list[sp.Expr]:
 
 def kinematics(steps: Steps, link: Link) -> list[sp.Expr]:
     """Rates of the coordinates of a link."""
-    if not isinstance(link.primitive, (Ball, Aim)):
+    if not isinstance(link.primitive, (Ball, Aim)) or len(link.q) == 1:
         return list(link.u)
     pairs = [_sine_cosine(steps, q.name, q) for q in link.q]
     sines, cosines = map(Vector, zip(*pairs, strict=True))

@@ -45,6 +45,7 @@ EXPECTED = {
         closely(said["sensed"].parameters["drift"], 0.2, 0.01),
         closely(said["sensed"].estimated_std["gyro"], 0.05, 0.003),
         closely(said["swung"].objective, 9.314, 0.001),
+        closely(said["moved"].parameters["gate"], 1.6451, 0.001),
         closely(said["whole"].time[-1], 1.7324, 0.001),
         closely(said["rocket"].trials[2]["height"][-1], 2520377, 100),
         Path("pendulum.png").exists() and Path("fit.nc").exists(),
@@ -63,6 +64,11 @@ EXPECTED = {
         closely(said["gradient"].parameters["p"], said["tangents"].states["theta"][0, -1], 1e-6),
         said["more"]["theta"][0] == said["run"]["theta"][-1],
         "costate_theta" in said["continuous"].conjugates,
+    ],
+    "constraints": lambda said: [
+        said["pedalling"].redundant == ("shank_crank_fy",),
+        closely(said["circles"]["lam1"][-1], 100.0, 1e-5),
+        closely(said["fit"].parameters["push"], 20.0, 0.2),
     ],
     "multibody": lambda said: [
         Path("person.html").exists(),

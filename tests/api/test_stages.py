@@ -176,6 +176,23 @@ def test_models_with_constraints_and_intermediates():
     assert np.isnan(fall["pull"]).all() and not np.isnan(swing["pull"]).any()
 
 
+def test_known_inputs_and_costs_of_absolute_values():
+    """A wind that only the second phase has blows 0.6 m/s away, which thrust must bring back: there
+    alone if it costs twice as much before."""
+    wind = ks.dynamicsymbols("wind")
+    windy = ks.Model("windy", [x, v], [u, wind], [], [x.diff(ks.t) - v, v.diff(ks.t) - u - wind])
+    blows = np.linspace(-0.6, 0.0, 11)
+    way = ks.Phases(
+        [phase(6, (1, 1)), phase(11, (2, 2), inputs={wind: blows})],
+        start=[ks.at_start(x), ks.at_start(v)],
+        end=[ks.at_end(v)],
+    )
+    aims = [2.0 * ks.l1(u), ks.l1(u)]
+    solution = driven([ice, windy], way, objective=aims, scheme="midpoint").solve()
+    np.testing.assert_allclose(solution.trials[0]["u"], 0.0, atol=1e-4)
+    np.testing.assert_allclose(solution.objective, 0.6, rtol=1e-6)
+
+
 def test_phases_of_one_model_continue():
     """Without links the states of phases of one model continue; a map resets one."""
     start, end = REST
@@ -311,8 +328,28 @@ def test_launch_of_a_satellite():
             "1 objectives for 2 phases",
         ),
         (
+            lambda: driven([ice, sand], ks.Phases([phase()] * 2), objective=[ks.Terminal(x), 3]),
+            "the objective of a phase is none: 3",
+        ),
+        (
+            lambda: driven(
+                [ice, sand], ks.Phases([phase()] * 2), objective=[ks.Terminal(x), ks.l1(u)]
+            ),
+            "stand in the objectives of all phases or of none",
+        ),
+        (
             lambda: ks.Phases([phase()] * 2, joints=[[], []]),
             "conditions of 2 joints of 2 phases",
+        ),
+        (
+            lambda: driven(
+                [first, coast],
+                ks.Phases([phase()] * 2),
+                unknown={c: (1, 2)},
+                unknown_inputs={},
+                path=[ks.at(c, m - 3)],
+            ),
+            "condition at c contains m, which phase 1 does not have",
         ),
         (
             lambda: driven([ice, ice.with_rates(u)], ks.Phases([phase()] * 2)),

@@ -85,6 +85,22 @@ def test_ensembles(twins):
         assert set(table.parameters) == {"k", "c"}
 
 
+def test_delayed_models():
+    """A late spring, alone and in an ensemble with parameters that differ."""
+    found = []
+    for tables in (True, False):
+        late = ks.delayed(q, sp.Rational(1, 5))
+        curve = (
+            ks.table(late, ANGLES, spring(ANGLES), outside="continue") if tables else spring(late)
+        )
+        model = ks.Model("late", [q], [], [k], [q.diff(ks.t) + k * curve])
+        many = ks.simulate(model, TIME, {q: 1.0}, {k: np.linspace(0.2, 1.0, 5)}, history={q: 1.0})
+        one = ks.simulate(model, TIME, {q: 1.0}, {k: 0.2}, history={q: 1.0})
+        found.append((many["q"], one["q"]))
+    for table, plain in zip(*found, strict=True):
+        assert_same(table, plain, 1e-7)
+
+
 def test_functions_and_jacobians(twins):
     table, plain = both(twins, ks.compile)
     rng = np.random.default_rng(1)
@@ -251,7 +267,7 @@ def test_a_simulation_says_where_a_table_ends():
     )
     for method in ("rk4", "radau-5"):
         with pytest.warns(
-            UserWarning, match="the table table says nothing outside of its points, 0 to 2"
+            UserWarning, match="the table says nothing outside of its points, 0 to 2"
         ):
             run = ks.simulate(model, np.linspace(0.0, 3.0, 20), {q: 0.0}, method=method)
         assert run.time[-1] == pytest.approx(2.0, abs=0.16)
@@ -293,7 +309,7 @@ def test_a_curve_that_is_found(trial):
 
 def test_inputs_beyond_a_table_are_named():
     """An input or a time that is known before, where the table says nothing."""
-    force = ks.table(F, [-1.0, 0.0, 1.0], [1.0, 0.0, 2.0], "linear", "nan", "motor")
+    force = ks.table(F, [-1.0, 0.0, 1.0], [1.0, 0.0, 2.0], "pchip", "nan", "motor")
     clock = ks.table(ks.t, [0.0, 1.0], [1.0, 0.0], "linear", "nan", "clock")
     model = ks.Model("driven", [q], [F], [k], [q.diff(ks.t) + k * q - force])
     late = ks.Model("late", [q], [], [k], [q.diff(ks.t) + k * q - clock])

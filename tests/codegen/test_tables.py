@@ -38,7 +38,7 @@ def expressions() -> list[sp.Expr]:
     return [sp.exp(f) * Y, sp.cos(p) + f.diff(X), g * X + sp.sin(g), b * Y + g.diff(X, Y)]
 
 
-def kernel_of(of: list[sp.Expr], varying: bool = False) -> tuple[Kernel, np.ndarray]:
+def kernel_of(of: list[sp.Expr]) -> tuple[Kernel, np.ndarray]:
     """Values, first derivatives and a Hessian by x and y, and the numbers of the tables."""
     g, tables = Graph(), tables_of(of)
     z = g.symbols(["z.x", "z.y"])
@@ -49,7 +49,7 @@ def kernel_of(of: list[sp.Expr], varying: bool = False) -> tuple[Kernel, np.ndar
     every = (*nodes, *slopes.values(), *second.values())
     arguments = (
         Argument("z", ("z.x", "z.y")),
-        Argument("p", ("p.a", "p.b"), varying, len(tables.values)),
+        Argument("p", ("p.a", "p.b"), False, len(tables.values)),
     )
     return Kernel("tables", g, arguments, every, tuple(map(str, range(len(every))))), tables.values
 
@@ -78,14 +78,11 @@ def points(n: int = 37) -> np.ndarray:
 @pytest.mark.parametrize("lanes", [1, 4, 8])
 def test_all_lanes_have_the_values_of_the_interpreter(lanes: int) -> None:
     z = points()
-    for varying in (False, True):
-        kernel, numbers = kernel_of(expressions(), varying)
-        p = np.append([1.0, 2.0], numbers)
-        arrays = {"z": z, "p": np.repeat(p[:, None], z.shape[1], axis=1) if varying else p}
-        expected = interpret(kernel, arrays, z.shape[1])
-        np.testing.assert_allclose(
-            compiled(kernel, lanes, arrays, z.shape[1]), expected, rtol=1e-11, atol=1e-11
-        )
+    kernel, numbers = kernel_of(expressions())
+    arrays = {"z": z, "p": np.append([1.0, 2.0], numbers)}
+    expected = interpret(kernel, arrays, z.shape[1])
+    found = compiled(kernel, lanes, arrays, z.shape[1])
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
 def test_not_a_number_stays_in_its_lane() -> None:

@@ -158,6 +158,7 @@ def test_it_is_an_expression_of_sympy() -> None:
     assert pickle.loads(pickle.dumps(e)) == e
     assert e.xreplace({q: x}) == ks.table(x**2, *ORIGINAL, name="curve")
     assert ks.table(x, *ORIGINAL).diff(x, 4) == 0
+    assert float(ks.table(sp.Integer(3), *ORIGINAL)) == pytest.approx(2.0, rel=1e-15)
     assert ks.table(x, *ORIGINAL, name="other") != ks.table(x, *ORIGINAL)
     assert ks.table(x, *ORIGINAL, outside="constant") != ks.table(x, *ORIGINAL)
 
@@ -183,6 +184,7 @@ def test_equal_numbers_are_kept_once() -> None:
         (([0, 1, 2, 3], [0, 1, 2]), "the values have the shape \\(3,\\), the points \\(4,\\)"),
         (([0, 1, 2, 3], "abcd"), "give one value for each point"),
         (("none", [0, 1, 2, 3]), "the points must be numbers"),
+        (([0, 1e-310, 2e-310, 3e-310], [0, 1, 2, 3]), "beyond double precision; write points"),
     ],
 )
 def test_bad_numbers_are_named(given: tuple, words: str) -> None:

@@ -234,3 +234,62 @@ def test_the_same_motion_needs_the_same_wrenches(shape, seed, base):
     if isinstance(base, FixedBase):
         power = [sum(force * u for force, u in part.values()) for part in needed]
         np.testing.assert_allclose(*power, atol=1e-10 * scale)
+
+
+# -- in a plane -----------------------------------------------------------------------------------
+
+
+def planar(axis, joint, moments):
+    """Three rods in a plane; moments : the inertia of one, from that about the axis."""
+    across = (AXES.index(axis) + 1) % 3, (AXES.index(axis) + 2) % 3
+
+    def at(x, y):
+        return tuple(dict(zip(across, (x, y), strict=True)).get(k, 0.0) for k in range(3))
+
+    def body(name, mass, moment, place, parent):
+        return Body(name, mass, at(0.3, 0.05), moments(moment), joint(axis), place, parent)
+
+    bodies = [
+        body("a", 1.2, 0.1, at(0.0, 0.0), None),
+        body("b", 0.7, 0.05, at(0.8, 0.1), "a"),
+        body("c", 0.4, 0.02, at(0.6, 0.0), "b"),
+    ]
+    return Tree("planar", bodies, gravity=at(0.0, -9.81))
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_angles_in_a_plane_may_be_those_from_the_world(axis):
+    """With inertia about the axis of the plane alone. Accelerations are those with angles between
+    the rods, whose torques act on both neighbours; equations and explicit form agree."""
+
+    def only(moment):
+        return tuple(moment * (axis == other) for other in AXES)
+
+    absolute = planar(axis, Oriented, only)
+    relative = planar(axis, Revolute, lambda moment: (moment,) * 3)
+    torques = {
+        f"{name}_w{axis}": value for name, value in zip("abc", (0.4, -0.3, 0.9), strict=True)
+    }
+    ours = absolute.model(torques=torques)
+    others = dict(zip("abc", (0.4 - 0.3 + 0.9, -0.3 + 0.9, 0.9), strict=True))
+    theirs = relative.model(torques={f"{name}_w{axis}": value for name, value in others.items()})
+    assert ours.state_names == theirs.state_names and not ours.limits
+    q, w = np.array([0.3, 0.9, -0.4]), np.array([1.0, -2.0, 0.5])
+    names = [f"{name}_{kind}{axis}" for kind in ("", "w") for name in "abc"]
+    steps = [*np.diff(q, prepend=0.0), *np.diff(w, prepend=0.0)]
+    found = explicit(ours, dict(zip(names, [*q, *w], strict=True)))
+    expected = explicit(theirs, dict(zip(names, steps, strict=True)))
+    for group in (names[:3], names[3:]):
+        sums = np.cumsum([expected[name] for name in group])
+        np.testing.assert_allclose([found[name] for name in group], sums, rtol=1e-11)
+    rows = residual(ours, dict(zip(names, [*q, *w], strict=True)), found)
+    np.testing.assert_allclose(list(rows.values()), 0.0, atol=1e-12)
+
+
+def test_inertia_about_one_axis_is_for_planes():
+    with pytest.raises(ValueError, match="body a has a moment of inertia about its axis z only"):
+        planar("z", lambda axis: Spherical(), lambda moment: (0, 0, moment)).model()
+    with pytest.raises(ValueError, match="no body has principal moments of inertia -1, 0, 0"):
+        Body("a", 1.0, inertia=(0, 0, -1))
+    half = planar("z", Oriented, lambda moment: (0, 0, moment)).parametrised()
+    assert half.model().limits.keys() == {f"body {name}: {name}_Iz is negative" for name in "abc"}

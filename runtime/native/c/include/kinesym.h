@@ -9,7 +9,7 @@
 #define KINESYM_H
 #include <stddef.h>
 
-#define KINESYM_ABI 7
+#define KINESYM_ABI 8
 
 typedef struct {
     const double *data;
@@ -109,6 +109,7 @@ typedef struct {
     const ks_input *inputs;
     const double *parameters;
     ptrdiff_t parameter_stride; /* 0: all members share one set */
+    const double *tables; /* the only uniform argument where parameters vary; NULL: none */
     double *states;             /* (n, members, n_nodes); the first column is given */
     double *values;             /* outputs, (n_out, members, n_nodes) */
     ptrdiff_t *reached;         /* per member: the nodes 0 ... reached - 1 are valid */

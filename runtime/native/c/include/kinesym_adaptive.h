@@ -180,7 +180,6 @@ static void ks_ad_leave(const ks_ad *d) {
 static int ks_ad_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
                        ptrdiff_t end) {
     const ptrdiff_t n = r->n, m = r->rhs->count[1], np = r->rhs->count[2];
-    const double *parameters = r->parameters + first * r->parameter_stride;
     ks_pool pool = {NULL, 0};
     ks_ad d = {.r = r, .first = first, .count = count, .end = end, .n = n, .m = m};
     for (int pass = 0; pass < 2; pass++) { /* count, allocate, hand out */
@@ -189,7 +188,7 @@ static int ks_ad_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdif
         for (int s = 0; s <= r->method.stages; s++) d.k[s] = ks_take(&pool, n);
         d.u = ks_take(&pool, m), d.p = ks_take(&pool, np), d.time = ks_take(&pool, 1);
         if (pass == 1 && r->rhs->varying[2]) ks_load_parameters(r, np, first, count, d.p);
-        ks_bind(&d.rhs, r->rhs, (V *[]){d.y, d.u, d.p, d.time}, parameters, &pool);
+        ks_bind(&d.rhs, r->rhs, (V *[]){d.y, d.u, d.p, d.time}, ks_shared(r, first), &pool);
     }
     const int some = ks_ad_begin(&d, begin);
     ptrdiff_t left = r->budget;

@@ -17,8 +17,8 @@ int KS_FIXED(const ks_run *r, ptrdiff_t begin, ptrdiff_t end);
 #define KS_UNROLL _Pragma("GCC unroll 16")
 static inline __attribute__((always_inline)) void ks_slope(const ks_bound *b, const V *y,
                                                                const V *u, const V *t, V *slope) {
-    const ks_arg arg[4] = {{(const double *)y, KS_LANES}, {(const double *)u, KS_LANES},
-                           b->arg[2], {(const double *)t, KS_LANES}};
+    const ks_arg arg[5] = {{(const double *)y, KS_LANES}, {(const double *)u, KS_LANES},
+                           b->arg[2], {(const double *)t, KS_LANES}, b->arg[4]};
     KS_RHS(arg, 0, b->uniform, (double *)slope, KS_LANES, NULL);
 }
 #else
@@ -60,7 +60,6 @@ static inline __attribute__((always_inline)) void ks_fixed_step(
 static int ks_fixed_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin,
                         ptrdiff_t end) {
     const double part = 1.0 / (double)r->substeps;
-    const double *parameters = r->parameters + first * r->parameter_stride;
     const ptrdiff_t np = r->rhs->count[2];
     ks_pool pool = {NULL, 0};
     V *p = NULL;
@@ -80,7 +79,7 @@ static int ks_fixed_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptr
         sum = ks_take(&pool, n), u = ks_take(&pool, m), t = ks_take(&pool, 1);
 #endif
         if (pass == 1 && r->rhs->varying[2]) ks_load_parameters(r, np, first, count, p);
-        ks_bind(&rhs, r->rhs, (V *[]){y, u, p, t}, parameters, &pool);
+        ks_bind(&rhs, r->rhs, (V *[]){y, u, p, t}, ks_shared(r, first), &pool);
     }
     ptrdiff_t s, left = r->budget, i = ks_resume(r, first, count, begin, &s);
     int status = 0;

@@ -39,7 +39,7 @@ KS_PART void ks_stages_take(ks_stages *d, ks_pool *pool) {
     const ks_run *r = d->r;
     const ptrdiff_t n = d->n = r->n, m = d->m = r->residual->count[2], np = r->residual->count[3];
     const ptrdiff_t unknown = r->method.implicit, integers = (n + 1) / 2;
-    const double *parameters = r->parameters + d->first * r->parameter_stride;
+    const double *shared = ks_shared(r, d->first);
     d->x = ks_take(pool, n), d->rate = ks_take(pool, n), d->k = ks_take(pool, n);
     d->y = ks_take(pool, n), d->now = ks_take(pool, 1), d->p = ks_take(pool, np);
     d->v = ks_take(pool, m), d->u = ks_take(pool, unknown * m);
@@ -53,8 +53,8 @@ KS_PART void ks_stages_take(ks_stages *d, ks_pool *pool) {
     if (pool->memory != NULL && r->residual->varying[3])
         ks_load_parameters(r, np, d->first, d->count, d->p);
     V *const blocks[] = {d->k, d->y, d->v, d->p, d->now};
-    ks_bind(&d->residual, r->residual, blocks, parameters, pool);
-    ks_bind(&d->slopes, r->slopes, blocks, parameters, pool);
+    ks_bind(&d->residual, r->residual, blocks, shared, pool);
+    ks_bind(&d->slopes, r->slopes, blocks, shared, pool);
     if (pool->memory == NULL) return;
     memset(d->rate, 0, (size_t)n * sizeof(V));
     memset(d->z, 0, (size_t)(unknown * n) * sizeof(V));

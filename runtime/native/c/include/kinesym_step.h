@@ -42,8 +42,14 @@ KS_PART int ks_allocate(ks_pool *pool) {
     return pool->memory == NULL;
 }
 
-/* Binds a kernel to blocks of V, in the order of its arguments; a uniform argument (the parameters)
- * is read from `uniform`. */
+/* What the uniform argument of kernels is read from: the parameters of a member, with the numbers of
+ * tables after them, or these alone */
+static inline const double *ks_shared(const ks_run *r, ptrdiff_t member) {
+    return r->tables != NULL ? r->tables : r->parameters + member * r->parameter_stride;
+}
+
+/* Binds a kernel to blocks of V, in the order of its arguments; a uniform argument is read from
+ * `uniform`. */
 KS_PART void ks_bind(ks_bound *b, const ks_kernel *k, V *const *blocks, const double *uniform,
                     ks_pool *pool) {
     b->k = k;
@@ -264,8 +270,8 @@ KS_PART void ks_outputs_member(const ks_run *r, ptrdiff_t member, ptrdiff_t begi
     if (pool->memory != NULL)
         for (ptrdiff_t k = 0; k < np; k++) p[k] = ks_splat(parameters[k]);
     ks_bound rhs, outputs;
-    ks_bind(&rhs, r->rhs, (V *[]){x, u, p, t}, parameters, pool);
-    ks_bind(&outputs, r->outputs, (V *[]){v, x, u, p, t}, parameters, pool);
+    ks_bind(&rhs, r->rhs, (V *[]){x, u, p, t}, ks_shared(r, member), pool);
+    ks_bind(&outputs, r->outputs, (V *[]){v, x, u, p, t}, ks_shared(r, member), pool);
     if (pool->memory == NULL) return;
     for (ptrdiff_t i = begin; i <= end; i += KS_LANES) {
         const ptrdiff_t count = end + 1 - i < KS_LANES ? end + 1 - i : KS_LANES;
