@@ -178,6 +178,16 @@ def test_members_with_delays_of_their_own_are_as_alone():
     assert runs.error().largest < 1e-6
 
 
+def test_tables_and_delays_of_members():
+    line = ks.table(x, [-9.0, 9.0], [-9.0, 9.0], kind="linear")
+    model = ks.Model("tabled", [x], [], [tau, a], [x.diff(t) + a * ks.delayed(line, tau)])
+    time = np.linspace(0.0, 3.0, 61)
+    alone = ks.simulate(model, time, {x: 1.0}, {tau: 0.7, a: 1.0})
+    np.testing.assert_allclose(alone[x], decay(time, 0.7), atol=1e-6)
+    runs = ks.simulate(model, time, {x: 1.0}, {tau: 0.7, a: np.array([1.0, 0.0])})
+    np.testing.assert_allclose(runs[x], [alone[x], np.ones(61)], atol=1e-12)
+
+
 def test_delayed_inputs_jump_where_they_should():
     time = np.linspace(0.0, 3.0, 16)
     step = ks.Signal.pieces([-9.0, 0.7], [1.0, 3.0])
