@@ -86,7 +86,8 @@ def simulate(
     """
     check_system(system)
     steps = checked_steps(methods_of(system), method, substeps, rtol, atol)
-    system = lowered_for_method(system, steps.method)
+    asked, system = system, lowered_for_method(system, steps.method)
+    initial = _with_guesses(initial, asked, system)
     given = simulation_arguments(
         system, time, initial, parameters, inputs, steps, threads, progress, history
     )
@@ -99,6 +100,14 @@ def simulate(
     else:
         found = hybrid_ensemble(system, given)
     return replace(found, again=partial(_finer, system, given))
+
+
+def _with_guesses(initial: Any, asked: Any, system: Any) -> Any:
+    """Initial values with zeros for further algebraic states that a model of lower index has."""
+    if system is asked or not isinstance(initial, Mapping):
+        return initial
+    more = [name for name in system.state_names if name not in asked.state_names]
+    return {**dict.fromkeys(more, 0.0), **initial}
 
 
 def _finer(system: Model | Hybrid, given: SimulationArguments) -> Finer:

@@ -334,6 +334,20 @@ def test_any_method_runs_a_model_with_constraints(method, off):
     assert drift(run) < 4 * off
 
 
+def test_further_algebraic_states_need_no_guess():
+    """Where q' are not solved for, an implicit method has the second derivatives, too."""
+    plain, time = ks.models.cartesian_pendulum(), np.linspace(0.0, 1.0, 51)
+    px, py, pu, pv, _ = plain.states
+    turned = [
+        (2 + px) * (px.diff(t) - pu) + py.diff(t) - pv,
+        px.diff(t) - pu - 3 * (py.diff(t) - pv),
+    ]
+    mixed = plain.substitute({}, equations=[*turned, *plain.equations[2:]])
+    start = {"x": 0.6, "y": -0.8, "u": 0.0, "v": 0.0, "tension": 0.0}
+    runs = [ks.simulate(made, time, start, method="radau-5") for made in (plain, mixed)]
+    np.testing.assert_allclose(runs[1]["x"], runs[0]["x"], atol=1e-7)
+
+
 @pytest.mark.parametrize(("scheme", "left"), [("radau-3", 1e-13), ("midpoint", 1e-3)])
 def test_collocation_takes_a_model_with_constraints(scheme, left):
     """Its length from its angle: by radau schemes constraint and rate hold at every node."""
