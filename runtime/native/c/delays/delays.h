@@ -183,8 +183,9 @@ static int ks_late_put(const ks_delays *d, ptrdiff_t begin, ptrdiff_t end) {
     double *out = x + r->n * points, *u = out + r->n * points, *t = u + m * points;
     double *p = varying ? t + points : NULL;
     ks_late_points(d, begin, count, x, u, p, t);
-    const ks_arg arg[4] = {{x, points}, {u, points},
-                           varying ? (ks_arg){p, points} : (ks_arg){r->parameters, 0}, {t, points}};
+    const ks_arg arg[5] = {{x, points}, {u, points},
+                           varying ? (ks_arg){p, points} : (ks_arg){r->parameters, 0}, {t, points},
+                           {r->tables, 0}};
     for (ptrdiff_t k = 0; k < r->n; k++)
         place[k] = (ks_place){k * points, 1, 0, points, 0, -1, -1, KS_SET};
     int failed = past->rows > 0 && d->map(r->rhs, points, arg, out, place, 1);
