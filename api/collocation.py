@@ -173,8 +173,7 @@ class Collocation(Integrated):
         chosen: SolverOptions,
         progress: bool | None,
     ) -> Solution:
-        """Another solution where lines between the conditions, of which z was made, lead to none:
-        of what is made up, from zero."""
+        """Another solution, from zero, where the lines of which z was made lead to none."""
         zero = self._packed(guess, ())
         if np.array_equal(zero, z):
             return lost

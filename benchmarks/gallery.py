@@ -91,7 +91,7 @@ PEERS = {
     "countersteer": Peer("intermediate/plot_countersteer.py", 291, 1.3130285763, 200),
     "crane": Peer("intermediate/plot_crane_moving_a_load.py", 346, 5.894363625878, 149),
     "drone": Peer("intermediate/plot_drone.py", 316, 1015.406714758573),
-    "steamboat": Peer("intermediate/plot_mississippi_steamboat.py", 495, 269241.9357010102),
+    "steamboat": Peer("intermediate/plot_mississippi_steamboat.py", 495, 229633.05),
     "four_springs": Peer("intermediate/plot_non_contiguous_parameter_identification.py", 228),
     "parallel_park": Peer("intermediate/plot_parallel_park.py", 272, 320112.3735945696),
     "cart_double_pendulum": Peer(

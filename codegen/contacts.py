@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kinesym.codegen.derive import Sparse, jacobian
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.lower import Lowering
-from kinesym.symbolic.hybrid.contacts import Contact, rows_of
+from kinesym.symbolic.hybrid.contacts import Contact, with_friction
 
 #: By what share points give way to impulses, so that rows that depend on each other share them.
 SOFT = 1e-12
@@ -18,7 +18,7 @@ SOFT = 1e-12
 class ContactDynamics:
     """Nodes of all contacts: heights and places, their gradients, rates, accelerations without
     forces b (rows), and how forces act: W (rows x forces) on accelerations, B (states x forces) on
-    x'. Rows are heights of all contacts, then places of those with friction."""
+    x'. Rows are heights of all contacts, then places, or speeds alone, of those with friction."""
 
     heights: list[int]
     slopes: Sparse
@@ -45,10 +45,16 @@ def contact_dynamics(
 ) -> ContactDynamics:
     """Of contacts where x' = rates, which depend on forces."""
     g, R = lower.graph, len(forces)
-    lines = [lower(e) for e in rows_of(contacts)]
+    along = with_friction(contacts)
+    lines = [lower(c.height) for c in contacts]
+    lines += [g.zero if c.place is None else lower(c.place) for c in along]
     free = dict(enumerate(g.substitute(rates, dict.fromkeys(forces, g.zero))))
     slopes = jacobian(g, lines, states)
     speeds = products(g, slopes, free, R)
+    speeds[len(contacts) :] = [
+        speed if c.speed is None else lower(c.speed)
+        for c, speed in zip(along, speeds[len(contacts) :], strict=True)
+    ]
     turn = jacobian(g, speeds, states)
     B = jacobian(g, rates, forces)
     columns = [

@@ -45,7 +45,6 @@ from kinesym.internal.process_noise import driven
 from kinesym.internal.sensors import with_sensors
 from kinesym.internal.stages import stages_of
 from kinesym.internal.straight import fixed_values, straight_lines
-from kinesym.internal.views import violated, within_bounds
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.build import check_compiler
@@ -60,9 +59,7 @@ from kinesym.runtime.nlp.collocation import first_guess, values_of_results, with
 from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.results.plot import chosen_trial
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.results.violations import Violations
 from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
@@ -407,35 +404,6 @@ class Discretised:
     def constraint_name(self, i: int) -> str:
         """What constraint i is, in words."""
         return self.layout.constraint_name(checks.count(i, "the number of a constraint", least=0))
-
-    # -- what can be looked at ------------------------------------------------------------------
-
-    def violations(self, guess: Any = None) -> Violations:
-        """How much a guess or a solution, see `pack`, violates equations, conditions and bounds:
-        `print(task.violations(solution))`, `task.violations(solution).plot()`."""
-        z = self.pack(guess)
-        given = self.constraints(z), self.constraint_bounds, self.variable_bounds
-        return Violations(list(violated(self.layout, z, *given)))
-
-    def plot(
-        self,
-        guess: Any = None,
-        beside: Any = None,
-        trial: int = 0,
-        names: Sequence[Any] | None = None,
-    ) -> Any:
-        """A figure of the states and unknown inputs of a guess or a solution, see `pack`, within
-        their bounds (dashed), and of another one `beside` it (dotted), such as its guess. Raises
-        `ValueError` for a trial or a name that there is not."""
-        number = chosen_trial(trial, len(self.trials))
-        z, others = self.pack(guess), {}
-        if beside is not None:
-            other = self.pack(beside)
-            time = self.layout.time(other, number)
-            others = {name: (time, row) for name, row in self._courses(other, number).items()}
-        rows = self._courses(z, number)
-        given = (self.layout, z, number, rows, self.variable_bounds, others, names)
-        return within_bounds(*given, self.model.name)
 
     # -- parts of the free vector ----------------------------------------------------------------
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from kinesym import checks
 from kinesym.internal.bands import Held, Smoothed, slopes_library
-from kinesym.internal.discretised import Discretised
 from kinesym.internal.exchanged import known_of_solution
 from kinesym.internal.inference import CollocationInference, MarginalInference
+from kinesym.internal.viewed import Viewed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved
 from kinesym.runtime.losses import RobustLoss
@@ -53,7 +53,7 @@ from kinesym.runtime.summary import listed
 _Same = TypeVar("_Same", bound="Fitted")
 
 
-class Fitted(Discretised):
+class Fitted(Viewed):
     """A nonlinear program whose objective may be the misfit of measurements."""
 
     def on_grid_of(self: _Same, solution: Solution) -> _Same:

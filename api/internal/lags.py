@@ -64,6 +64,12 @@ def course_of(name: str) -> str:
     return f"delay in {name}"
 
 
+def following(model: Model) -> set[str]:
+    """Unknown inputs that follow from the motion: those that are delayed, and delays."""
+    late = [delay.name for delay in model.delays]
+    return {*late, *map(course_of, late)}
+
+
 def _check_ends(expressions: Sequence[sp.Expr], what: str) -> None:
     for e in expressions:
         if e.has(delayed):

@@ -37,6 +37,7 @@ def part_of(problem: _Same, numbers: Sequence[int], learnt: Trials | None = None
         raise ValueError("trials that are linked cannot be left out one by one")
     made, trials = copy(problem), [problem.trials[k] for k in numbers]
     made._known = [problem._known[k] for k in numbers]
+    made._fixed = [problem._fixed[k] for k in numbers]
     if learnt is not None:
         some = problem._population
         found = some.numbers(some.from_natural(learnt.parameters))

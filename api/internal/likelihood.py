@@ -10,6 +10,7 @@ import sympy as sp
 from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
+from kinesym.internal.lags import following
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
@@ -96,7 +97,8 @@ def first_samples(
     depend on what is to be found.
     """
     std, least = first_std(trials), _PER_STATE * len(layout.states)
-    share = _FIRST if 0 < len(problem.unknown_inputs) == len(priors_of_inputs(problem)) else 1.0
+    free = {*map(name_of, problem.unknown_inputs)} - following(problem.model)
+    share = _FIRST if free and free == priors_of_inputs(problem).keys() else 1.0
     return [trial.with_std(std).begun(share, least) for trial in trials]
 
 

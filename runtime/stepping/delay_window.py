@@ -86,8 +86,9 @@ class Stretch:
             for d in delays
         ]
         count, members = min(max(firsts), steps), self.raw.ivp.members
-        early = self._late(0, count) if count else np.empty((len(delays), members, 0, 1))
-        self._fill(0, count, early)
+        early = self._late(0, count)
+        if count:
+            self._fill(0, count, early)
         found = []
         for k, delay in enumerate(delays):
             ends = np.zeros((2, members, steps))
@@ -147,11 +148,11 @@ class Stretch:
         time = nodes[:-1, None] + shares * np.diff(nodes)[:, None]
         time[:, -1] = nodes[1:]
         sides = np.tile(self._places.sides, end - begin)
-        found = self.late_at(time.ravel(), sides, begin)
+        found = self.late_at(time.ravel(), sides)
         return found.reshape(*found.shape[:2], *time.shape)
 
-    def late_at(self, time: Array, sides: Array, begin: int) -> Array:
-        """Delayed inputs at times (K,) after a node, (D, M, K)."""
+    def late_at(self, time: Array, sides: Array) -> Array:
+        """Delayed inputs at times (K,), (D, M, K). sides : see `Past`."""
         delays, members = self._problem.delays, self.raw.ivp.members
         found = np.empty((len(delays), members, len(time)))
         moving = self.delays_at(time, sides) if self._moving else None
@@ -166,7 +167,7 @@ class Stretch:
     def delays_at(self, time: Array, sides: Array) -> Array:
         """All delays at times (K,), of a single trajectory, (D, 1, K)."""
         states = np.array([self._past(k, time[None], sides)[0] for k in range(len(self._kept))])
-        given = [problem_row[0] for problem_row in self._given_at(time)]
+        given = [rows[0] for rows in self._given_at(time)]
         inputs = np.array([*given, *np.zeros((len(self._problem.delays), len(time)))])
         points = [states, inputs, self._problem.ivp.parameters[:1].T, time[None]]
         if self._stepper.about.varying:
@@ -188,7 +189,7 @@ class Stretch:
         """Give delayed inputs to the loops."""
         first = len(self._problem.ivp.inputs)
         samples = np.einsum("sp,dmkp->dmks", self._places.samples, late)
-        for row, values in zip(self.rows[first:] if end > begin else (), samples, strict=False):
+        for row, values in zip(self.rows[first:], samples, strict=True):
             row[:, 3 * begin : 3 * end] = values.reshape(len(row), -1)
             row[:, 3 * end] = values[:, -1, 2]
 
@@ -241,7 +242,7 @@ class Stretch:
         found = np.zeros(len(h))
         for share in _TRIED:
             time, sides = nodes[:-1] + share * h, np.zeros(len(h))
-            late = self.late_at(time, sides, 0)
+            late = self.late_at(time, sides)
             given = [
                 within(row.T, PARABOLA, np.arange(len(h)), np.full((len(h), 1), share)).T
                 for row in self.rows

@@ -176,6 +176,9 @@ class _March:
                 break
             share = np.clip(0.8 * np.maximum(errors, 1e-9) ** -0.25, 1.0 / _CUTS, np.inf)
             nodes = _cut(nodes, np.where(errors > 1.0, share * np.diff(nodes), np.inf))
+        else:
+            stretch.raw.reached[self._alive], turns = 1, 0
+        nodes = stretch.nodes
         end = len(nodes) - 1
         if turns and self._crossed(stretch, 0, end):
             return
@@ -241,9 +244,10 @@ class _March:
         self._trouble = np.where(self._alive, raw.trouble, self._trouble)
         alive = self._alive & (raw.reached == end + 1)
         if not turns:
+            remedy = "loosen tolerances" if self._stepper.adaptive else "use shorter steps"
             words = (
-                "a delay looks back into the step itself, and the motion does not settle with "
-                "this; use shorter steps"
+                "a delay looks back into the step itself, or nearly so, and the motion does not "
+                f"settle with this; {remedy}"
             )
             self._broken |= dict.fromkeys(np.flatnonzero(self._alive).tolist(), words)
         self._alive = self._alive if self._stop.is_set() else alive

@@ -24,9 +24,11 @@ class Contact:
     height : the gap, an expression of coordinates, and modes, that is not negative [m]. force :
     input of the model, the normal force along the height [N]. law : "slip", no friction; "stick",
     the point does not move along the ground while it presses; "coulomb". For the last two: place :
-    expression along the ground [m], friction : input, the force along it [N]; friction_coefficient
-    : of "coulomb". restitution : Newton's coefficient of restitution e of impacts, 0 to 1: the rate
-    of the height is -e times that before; with friction it can add energy, as is known.
+    expression along the ground [m]; or, where only the velocity has one direction, as across a
+    skate or a wheel that turns, speed : expression of states [m/s]; friction : input, the force
+    along it [N]; friction_coefficient : of "coulomb". restitution : Newton's coefficient of
+    restitution e of impacts, 0 to 1: the rate of the height is -e times that before; with friction
+    it can add energy, as is known.
 
     Raises `ValueError` for what does not fit.
     """
@@ -39,17 +41,23 @@ class Contact:
     friction: Any = None
     friction_coefficient: float = 0.0
     restitution: float = 0.0
+    speed: Any = None
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a contact")
         where = f"contact {self.name!r}: "
-        for what in ("height", "place"):
+        for what in ("height", "place", "speed"):
             given = getattr(self, what)
             if what == "height" or given is not None:
                 object.__setattr__(self, what, real_expression(given, where + what))
         check_law(where, self.law, self.friction_coefficient, self.restitution)
-        if self.law != "slip" and (self.place is None or self.friction is None):
-            raise ValueError(f"{where}law {self.law!r} needs place= and friction=")
+        if self.place is not None and self.speed is not None:
+            raise ValueError(f"{where}its speed is that of its place; give one of them")
+        given = self.place if self.speed is None else self.speed
+        if self.law != "slip" and (given is None or self.friction is None):
+            raise ValueError(
+                f"{where}law {self.law!r} needs place= and friction=, or speed= and friction="
+            )
         named(self.force, f"{where}force")
         if self.law != "slip":
             named(self.friction, f"{where}friction")
@@ -74,11 +82,6 @@ def with_friction(contacts: Sequence[Contact]) -> tuple[Contact, ...]:
 def forces_of(contacts: Sequence[Contact]) -> list[Any]:
     """Their forces: along the heights, then along the ground."""
     return [*(c.force for c in contacts), *(c.friction for c in with_friction(contacts))]
-
-
-def rows_of(contacts: Sequence[Contact]) -> list[Any]:
-    """Heights, then places of those with friction: what the forces act along."""
-    return [*(c.height for c in contacts), *(c.place for c in with_friction(contacts))]
 
 
 def flags_of(contact: Contact) -> list[str]:

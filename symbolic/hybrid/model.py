@@ -138,12 +138,13 @@ class Hybrid:
                 check_known(target, self.modes, f"{where} sets {target}, which is no mode")
 
     def _check_heights(self) -> None:
-        """Heights and places depend on states, modes and parameters alone."""
+        """Heights, places and speeds depend on states, modes and parameters alone."""
         known = {*self.model.states, *self.model.parameters}
         known |= {u for u in self.model.inputs if name_of(u) in self.modes}
         names = {symbol for symbol, _ in self.model.intermediates}
         for contact in self.contacts:
-            for what, e in (("height", contact.height), ("place", contact.place)):
+            for what in ("height", "place", "speed"):
+                e = getattr(contact, what)
                 if e is None:
                     continue
                 where = f"contact {contact.name!r}: its {what}"
@@ -165,7 +166,8 @@ class Hybrid:
             for event in self.events
             for e in (event.guard, event.when, *event.resets.values(), *event.sets.values())
         )
-        places = (e for c in self.contacts for e in (c.height, c.place) if e is not None)
+        rows = ((c.height, c.place, c.speed) for c in self.contacts)
+        places = (e for row in rows for e in row if e is not None)
         return self.model.tables.with_those_of((*events, *places))
 
     @property

@@ -229,6 +229,15 @@ def test_what_grows_ends_with_words():
     assert 0.5 < run.time[-1] < 5.0 and np.isfinite(run[x]).all()
 
 
+def test_steps_that_do_not_settle_end_with_words():
+    """x' = -x(t), which steps of 100 s by fixed points do not find; those that are chosen do."""
+    with pytest.warns(UserWarning, match="does not settle with this; use shorter steps"):
+        run = ks.simulate(DECAY, np.linspace(0.0, 1000.0, 11), {x: 1.0}, {tau: 0.0})
+    assert len(run.time) == 1
+    run = ks.simulate(DECAY, [0.0, 9.0], {x: 1.0}, {tau: 0.0}, method="dormand-prince")
+    assert abs(run[x][-1] - np.exp(-9.0)) < 1e-9
+
+
 def test_a_delay_that_leaves_its_range_ends_the_run():
     late = ks.delayed(x, 0.5 - t, range=(0, 1))
     model = ks.Model("running_out", [x], [], [], [x.diff(t) + late])

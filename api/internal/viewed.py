@@ -7,12 +7,44 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.internal.discretised import Discretised
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
-from kinesym.runtime.results.plot import chosen, panels
-from kinesym.runtime.results.violations import Course
+from kinesym.runtime.results.plot import chosen, chosen_trial, panels
+from kinesym.runtime.results.violations import Course, Violations
 
 Pair = tuple[Array, Array]
+
+
+class Viewed(Discretised):
+    """A problem that can be looked at."""
+
+    def violations(self, guess: Any = None) -> Violations:
+        """How much a guess or a solution, see `pack`, violates equations, conditions and bounds:
+        `print(task.violations(solution))`, `task.violations(solution).plot()`."""
+        z = self.pack(guess)
+        given = self.constraints(z), self.constraint_bounds, self.variable_bounds
+        return Violations(list(violated(self.layout, z, *given)))
+
+    def plot(
+        self,
+        guess: Any = None,
+        beside: Any = None,
+        trial: int = 0,
+        names: Sequence[Any] | None = None,
+    ) -> Any:
+        """A figure of the states and unknown inputs of a guess or a solution, see `pack`, within
+        their bounds (dashed), and of another one `beside` it (dotted), such as its guess. Raises
+        `ValueError` for a trial or a name that there is not."""
+        number = chosen_trial(trial, len(self.trials))
+        z, others = self.pack(guess), {}
+        if beside is not None:
+            other = self.pack(beside)
+            time = self.layout.time(other, number)
+            others = {name: (time, row) for name, row in self._courses(other, number).items()}
+        rows = self._courses(z, number)
+        given = (self.layout, z, number, rows, self.variable_bounds, others, names)
+        return within_bounds(*given, self.model.name)
 
 
 def beyond(values: Array, bounds: Pair) -> Array:
