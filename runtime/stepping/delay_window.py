@@ -60,9 +60,8 @@ class Stretch:
     def known(self, begin: int, stop: threading.Event) -> int:
         """Step from a node on as far as delayed inputs are known, and keep that; returns the node
         that is reached."""
-        stepper = self._stepper
-        if self._moving or not self._explicit or stepper.adaptive or stepper.apart:
-            return begin  # numbers of tables that stand apart are for the loops alone
+        if self._moving or not self._explicit or self._stepper.adaptive:
+            return begin
         if self._ready is None:
             self._ready = self._prepared()
             self._past.room(self._smooth[:-1])
@@ -173,7 +172,6 @@ class Stretch:
         points = [states, inputs, self._problem.ivp.parameters[:1].T, time[None]]
         if self._stepper.about.varying:
             points[2] = np.repeat(points[2], len(time), axis=1)
-        points += self._stepper.apart
         points += self._stepper.apart
         found = mapped(self._stepper.library, "delays", points, len(self._problem.delays))
         return found[:, None]
