@@ -227,7 +227,7 @@ class Collocation(Integrated):
         if self._integrated:
             return self._of_largest_likelihood(z, guess, chosen, progress)
         if not self._reweighs:
-            chosen = scaled(chosen, scale_of(self.trials, {}) if self._pooled else 1.0)
+            chosen = chosen.scaled(scale_of(self.trials, {}) if self._pooled else 1.0)
             problem, solution, workspace = self._solved(z, multipliers, chosen, progress)
             return problem._judged(problem._certified(solution, workspace))
         if isinstance(guess, Solution):
@@ -237,7 +237,7 @@ class Collocation(Integrated):
             std: Mapping[str, float], last: tuple[Solution, Mapping[str, float]] | None
         ) -> tuple[tuple[Solution, Mapping[str, float]], Sequence[Noise] | None]:
             problem = self._on([trial.with_std(std) for trial in self.trials])
-            mine = scaled(chosen, scale_of(self.trials, std))
+            mine = chosen.scaled(scale_of(self.trials, std))
             if last is None:
                 begin = (z, multipliers if known else None)
                 problem, found, workspace = problem._solved(*begin, mine, progress)
@@ -497,10 +497,3 @@ class Collocation(Integrated):
         if isinstance(guess, Solution) and self._fits(guess):
             return multipliers_of(guess)
         return None
-
-
-def scaled(chosen: SolverOptions, factor: float) -> SolverOptions:
-    """With the objective multiplied within IPOPT, unless an option says by what."""
-    if factor == 1.0:
-        return chosen
-    return replace(chosen, options={"obj_scaling_factor": factor, **chosen.options})
