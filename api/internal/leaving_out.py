@@ -38,6 +38,7 @@ def part_of(problem: _Same, numbers: Sequence[int], learnt: Trials | None = None
     made, trials = copy(problem), [problem.trials[k] for k in numbers]
     made._known = [problem._known[k] for k in numbers]
     made._fixed = [problem._fixed[k] for k in numbers]
+    made._lags = [replace(o, spans=[o.spans[k] for k in numbers]) for o in problem._lags]
     if learnt is not None:
         some = problem._population
         found = some.numbers(some.from_natural(learnt.parameters))

@@ -166,24 +166,29 @@ def _alignment(tree: Mechanism, closure: Closure) -> list[Condition]:
 
 
 def _rolling(tree: Mechanism, closure: Closure) -> list[Condition]:
-    """A wheel touches the plane z = 0 of the world and does not slip.
+    """A wheel touches the plane z = 0 of the world and does not slip, ahead and across.
 
     The contact is where the wheel is lowest: from its centre by the radius down in its plane, then
-    by that of the cross-section of the tyre straight down.
+    by that of the cross-section of the tyre straight down. In axes of the world, those of two
+    wheels on one axle would depend on each other in some headings but not in others.
     """
     up, down = unit("z"), -unit("z")
     axle = tree.attitude(closure.body) @ closure.axis
     sine = axle[2]
+    cosine = sp.sqrt(1 - sine**2)
+    ahead = (1 / cosine) * axle.cross(up)
     in_plane = down + sine * axle
-    arm = (closure.radius / sp.sqrt(1 - sine**2)) * in_plane + closure.crown * down
+    arm = (closure.radius / cosine) * in_plane + closure.crown * down
     centre = tree.place(closure.body, closure.at)
     spin = tree.attitude(closure.body) @ tree.frame(closure.body).angular
     slip = tree.velocity(closure.body, closure.at) + spin.cross(arm)
     at = closure.at + tree.attitude(closure.body).T @ arm
     found = []
-    for axis, expression in zip(AXES, (slip[0], slip[1], (centre + arm) @ up), strict=True):
+    axes = (ahead, up.cross(ahead), up)
+    gaps = (slip @ axes[0], slip @ axes[1], (centre + arm) @ up)
+    for axis, direction, expression in zip(AXES, axes, gaps, strict=True):
         force = _force(closure, f"f{axis}")
-        loads = (Load(closure.body, force * unit(axis), at=at),)
+        loads = (Load(closure.body, force * direction, at=at),)
         found.append(Condition(expression, force, loads, holonomic=axis == "z"))
     return found
 
@@ -242,16 +247,21 @@ def pushes(conditions: Sequence[Condition]) -> dict[str, sp.Expr]:
 
 def _basis(matrices: Sequence[Matrix]) -> list[int]:
     """Numbers of rows that span those of each of several matrices, the ones that are farthest from
-    what is spanned by those before them, at the matrix where they are nearest."""
+    what is spanned by those before them, at the matrix where they are nearest; then those that are
+    spanned at some matrices only, where a mechanism is singular."""
     sizes = np.max([np.linalg.norm(m, axis=1) for m in matrices], axis=0)
-    left = [m / np.maximum(sizes, 1e-300)[:, None] for m in matrices]
+    least = max(_DEPENDENT * sizes.max(initial=0.0), 1e-300)  # below it there is rounding alone
+    left = [m / np.maximum(sizes, least)[:, None] for m in matrices]
     found: list[int] = []
     for _ in range(len(sizes)):
         lengths = np.array([np.linalg.norm(m, axis=1) for m in left])
         lengths[:, found] = 0.0
-        best = int(np.argmax(lengths.min(axis=0)))
-        if lengths.max() < _DEPENDENT:
+        nearest = lengths.min(axis=0)
+        if nearest.max() < _DEPENDENT:
+            nearest = lengths.max(axis=0)
+        if nearest.max() < _DEPENDENT:
             break
+        best = int(np.argmax(nearest))
         found.append(best)
         along = [m[best] / max(np.linalg.norm(m[best]), 1e-300) for m in left]
         left = [m - np.outer(m @ d, d) for m, d in zip(left, along, strict=True)]

@@ -86,7 +86,8 @@ class Tree(Mechanism):
             tyre [m], 0 for a knife edge.
 
         Forces of the loop on the body are states: `foot_pedal_fx`, ... along axes of the world [N]
-        and `foot_pedal_m1`, ... [N m], with `name` in place of `foot_pedal`. The model is one of
+        and `foot_pedal_m1`, ... [N m], with `name` in place of `foot_pedal`; of the ground on a
+        wheel `wheel_base_fx` ahead, `_fy` across, along the axle, and `_fz` up. The model is one of
         higher index; see `Model.reduced_index`. Raises `ValueError` for what is no body.
         """
         for one in (body, *([other] if other is not None else [])):

@@ -82,12 +82,16 @@ def test_disc_of_kane_rolls_as_that_of_a_tree(by_tree, multipliers, simulated):
 
 
 def test_forces_of_the_contact_are_the_same(by_tree, simulated):
-    """Kane's multipliers are the forces of the ground along x, y, z, as those of the tree."""
+    """Multipliers of Kane are forces of the ground along x, y, z, those of the tree ahead, across
+    and up."""
     kane, frame = disc_of_kane()
     model = ks.Model.from_kane(kane, values=VALUES, frame=frame)
     run = simulated(model, START, KEPT, TIME)
-    for multiplier, axis in (("lam1", "x"), ("lam2", "y"), ("lam3", "z")):
-        np.testing.assert_allclose(run[multiplier], by_tree[f"disc_base_f{axis}"], atol=1e-6)
+    cosine, sine = np.cos(run["yaw"]), np.sin(run["yaw"])
+    ahead, across, up = (by_tree[f"disc_base_f{axis}"] for axis in "xyz")
+    expected = (cosine * ahead - sine * across, sine * ahead + cosine * across, up)
+    for multiplier, force in zip(("lam1", "lam2", "lam3"), expected, strict=True):
+        np.testing.assert_allclose(run[multiplier], force, atol=1e-6)
 
 
 def pendulum_of_lagrange():

@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.multibody import Body, Planar, Revolute, Spherical, Tree
+from kinesym.multibody import Body, Free, Planar, Revolute, Spherical, Tree
 
 TIME = np.linspace(0.0, 2.0, 41)
 HINGE = Revolute("y")
@@ -250,3 +250,24 @@ def test_bad_constraints():
         tree.constrain(q, "c").constrain(q - 1, "d").model()
     with pytest.raises(ValueError, match="the name of a constraint"):
         tree.constrain(q, "a b")
+
+
+@pytest.mark.parametrize("joint", [Planar("xy"), Free("zyx")])
+def test_of_two_wheels_on_an_axle_one_does_not_slip_sideways_by_itself(joint):
+    """Whatever the heading: what the second one needs across follows from the first."""
+    planar = isinstance(joint, Planar)
+    at = (0, 0, 0.3 * planar)
+    frame = Body("frame", 90.0, (0.4, 0, 0.3), (4, 8, 8), joint, at)
+    sides = {"left": 0.3, "right": -0.3}
+    wheels = [
+        Body(name, 2.0, (0, 0, 0), (0.05, 0.09, 0.05), Revolute("y"), (0, y, 0), "frame")
+        for name, y in sides.items()
+    ]
+    tree = Tree("axle", [frame, *wheels], gravity=(0, 0, -9.81))
+    for name in sides:
+        tree = tree.close(name, kind="rolling", radius=0.3)
+    across = "right_base_fy"
+    up = ("left_base_fz", "right_base_fz")
+    assert {*tree.redundant} == {across, *(up if planar else ())}
+    if planar:
+        assert tree.model().index.value == 2
