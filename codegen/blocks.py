@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from fractions import Fraction
 from typing import Protocol
 
@@ -91,13 +91,14 @@ class Ordered:
             for i, row in work.items():
                 row.update({j: rows[min(i, j)][max(i, j)] for j in row})
         self._original = {k: work[k].get(k, g.zero) for k in left}
+        self._reactions = {k for k in left if self._original[k] == g.zero}
         self.order: list[int] = []
         self._inverse: dict[int, int] = {}
         self._lower: list[tuple[int, int, int]] = []  # (row, pivot, factor), in order
         self._upper: dict[int, dict[int, int]] = {}
         self._first = g.zero  # the first pivot of a symmetric block
         while left:
-            pivot = _next_pivot(work, left)
+            pivot = _next_pivot(work, left, self._reactions)
             left.remove(pivot)
             self.order.append(pivot)
             self._eliminate(work, left, pivot)
@@ -159,14 +160,20 @@ class Ordered:
         return {k: dict(row) for k, row in sides.items()}, found
 
 
-def _next_pivot(rows: Rows, left: Sequence[int]) -> int:
-    """The diagonal entry whose elimination can fill least (Markowitz); the first of equals."""
+def _next_pivot(rows: Rows, left: Sequence[int], reactions: Set[int]) -> int:
+    """The diagonal entry whose elimination can fill least (Markowitz); the first of equals.
+
+    reactions : those without a diagonal entry of their own. They wait for all masses that they act
+    on: what a part of these has made of their entries can be zero in some positions.
+    """
 
     def fill(k: int) -> int:
         column = sum(k in rows[i] for i in left)
         return (len(rows[k]) - 1) * (column - 1)
 
-    return min((k for k in left if k in rows[k]), key=fill, default=left[0])
+    found = [k for k in left if k in rows[k]]
+    ready = [k for k in found if k not in reactions or rows[k].keys() & {*left} <= reactions]
+    return min(ready or found, key=fill, default=left[0])
 
 
 # -- any other -----------------------------------------------------------------------------------

@@ -99,23 +99,36 @@ class MassMatrix:
         ]
 
     def _block(self, columns: Sequence[int], names: Sequence[str]) -> Block:
-        """The way to solve a block. Rows of a large one are matched anew if only that makes its
-        pattern symmetric: accelerations and reactions are then eliminated with masses first, where
-        the matching would divide by slopes of constraints, which can be 0."""
+        """The way to solve a block."""
         if len(columns) > MOST_ROWS:
-            owners = {k: self.row_of[k] for k in columns}
-            if not self._symmetric(owners):
-                rows = {i: self._rows[i] for i in owners.values()}
-                owners = masses_first(self._graph, rows, columns, names)
-            if self._symmetric(owners):
-                for k, i in owners.items():
-                    self.row_of[k] = i
+            for k, i in self._owners(columns, names).items():
+                self.row_of[k] = i
         return block_of(self._graph, {k: self._row(k, columns) for k in columns}, names)
+
+    def _owners(self, columns: Sequence[int], names: Sequence[str]) -> dict[int, int]:
+        """The rows of the columns of a large block. They are matched anew if only that makes masses
+        and reactions of it: masses are then eliminated first, where the matching would divide by
+        slopes of constraints, which can be 0."""
+        matched = {k: self.row_of[k] for k in columns}
+        given = {k: k for k in columns}
+        if self._symmetric(matched):
+            return matched
+        if {*given} == {*matched.values()} and self._is_saddle(given):
+            return given
+        rows = {i: self._rows[i] for i in matched.values()}
+        found = masses_first(self._graph, rows, columns, names)
+        return found if self._symmetric(found) else matched
 
     def _symmetric(self, row_of: Mapping[int, int]) -> bool:
         """Whether the pattern of a block is symmetric with these rows for its columns."""
         places = {(k, j) for k, i in row_of.items() for j in row_of if j in self._rows[i]}
         return all((j, k) in places for k, j in places)
+
+    def _is_saddle(self, row_of: Mapping[int, int]) -> bool:
+        """Whether with these rows some columns of a block, reactions, have no entries among
+        themselves, and all others have their own."""
+        reactions = {k for k, i in row_of.items() if k not in self._rows[i]}
+        return bool(reactions) and not any(reactions & {*self._rows[row_of[k]]} for k in reactions)
 
     def _row(self, column: int, among: Sequence[int]) -> dict[int, int]:
         """Entries, in some columns, of the row matched with a column."""

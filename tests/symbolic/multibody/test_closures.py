@@ -271,3 +271,28 @@ def test_of_two_wheels_on_an_axle_one_does_not_slip_sideways_by_itself(joint):
     assert {*tree.redundant} == {across, *(up if planar else ())}
     if planar:
         assert tree.model().index.value == 2
+
+
+def test_masses_come_before_all_reactions_on_them():
+    """A tricycle: 10 speeds and 7 or 8 conditions, too many for exchanges of rows. What part of the
+    masses make of the entry of a reaction is zero as it stands, straight ahead."""
+    wheel = {"mass": 2.0, "com": (0, 0, 0), "inertia": (0.05, 0.09, 0.05), "joint": Revolute("y")}
+    bodies = [
+        Body("frame", 90.0, (0.4, 0, 0.3), (4, 8, 8), Free()),
+        Body("left", **wheel, at=(0, 0.3, 0), parent="frame"),
+        Body("right", **wheel, at=(0, -0.3, 0), parent="frame"),
+        Body("fork", 3.0, (0.02, 0, 0.2), (0.1, 0.1, 0.05), Revolute("z"), (1.1, 0, 0), "frame"),
+        Body("front", **wheel, at=(-0.04, 0, 0), parent="fork"),
+    ]
+    tree = Tree("tricycle", bodies, gravity=(0, 0, -9.81))
+    for name in ("left", "right", "front"):
+        tree = tree.close(name, kind="rolling", radius=0.3)
+    model = tree.model().reduced_index(index=0)
+    functions, n = ks.compile(model), len(model.state_names)
+    x, p = np.zeros(n), [10.0] * len(model.parameter_names)
+    moving = {"frame_pz": 0.3, "frame_vx": 2.0}
+    moving |= {f"{name}_wy": 2.0 / 0.3 for name in ("left", "right", "front")}
+    for name, value in moving.items():
+        x[model.state_names.index(name)] = value
+    rates = functions.rhs(x, [], p)
+    np.testing.assert_allclose(functions.residual(rates, x, [], p), 0.0, atol=1e-9)
