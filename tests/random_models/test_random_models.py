@@ -25,7 +25,7 @@ from single import compare, flags, smallest
 mpmath.mp.dps = DIGITS
 
 LONG = os.environ.get("KINESYM_LONG", "")
-FIRST, LAST = map(int, LONG.split(":")) if ":" in LONG else (0, 5000 if LONG else 36)
+FIRST, LAST = map(int, LONG.split(":")) if ":" in LONG else (0, 5000 if LONG else 24)
 STEP = 60  # models of one test
 COMPILED = 10  # every so many models are compiled as well
 WORDS = re.compile(

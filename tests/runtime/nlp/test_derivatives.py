@@ -254,7 +254,7 @@ def random_models(draw, scheme):
 
 
 @settings(
-    max_examples=18, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=10, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(st.data(), st.sampled_from(SCHEMES), st.booleans(), st.booleans(), st.integers(0, 99))
 def test_random_models(data, scheme, held, free, seed):
