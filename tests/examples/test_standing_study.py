@@ -9,7 +9,7 @@ from kinesym.examples.standing_noise import study
 
 @pytest.fixture(scope="module")
 def results():
-    return study(range(5))
+    return study(range(3))
 
 
 def test_true_acceleration_is_unbiased(results):
