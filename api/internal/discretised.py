@@ -43,7 +43,7 @@ from kinesym.internal.problem import (
 )
 from kinesym.internal.process_noise import driven
 from kinesym.internal.sensors import with_sensors
-from kinesym.internal.stages import stages_of
+from kinesym.internal.smooth_phases import smooth_phases
 from kinesym.internal.straight import fixed_values, straight_lines
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
@@ -96,14 +96,14 @@ class Discretised:
     ) -> None:
         self._scheme = scheme_named(scheme)
         most = highest_index(self._scheme.name)
-        stages = stages_of(system, trials, objective, (known, unknown), unknown_inputs, most)
-        self._noisy, aim = bool(noise), stages.objective
-        system = with_sensors(stages.system, sensors)
+        sequence = smooth_phases(system, trials, objective, (known, unknown), unknown_inputs, most)
+        self._noisy, aim = bool(noise), sequence.objective
+        system = with_sensors(sequence.system, sensors)
         if noise:
             driving = (noise, unknown, known, unknown_inputs, aim)
             system, unknown, known, unknown_inputs, objective = driven(system, *driving)
-        stages = replace(stages, system=system, objective=objective if noise else aim)
-        self._asked = meant = asked(stages, most, unknown_inputs, bounds, path, boundary)
+        sequence = replace(sequence, system=system, objective=objective if noise else aim)
+        self._asked = meant = asked(sequence, most, unknown_inputs, bounds, path, boundary)
         given = meant.given
         self.model = model = given.model
         self._threads = checks.threads(threads)
@@ -133,14 +133,7 @@ class Discretised:
             late.unknown,
             **given.conditions,
         )
-        sides = bounds_by_name(model, free, meant.bounds)
-        fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
-        self._bounds = named_bounds(model, self._unknown, fixed)
-        self._bounds |= bounds_of_delays(model, self._unknown)
-        bounded_trials = bounded(model, late.trials, free, sides)
-        check_within(late.trials, meant.moments, self._unknown, self._known)
-        numbers = (self._unknown, self._known)
-        self._lags = lags_of(model, late.trials, *numbers, self.symbolic.held)
+        placed_trials = self._checked(late.trials, free)
         warn_of_degrees(model, late.trials)
         given.check_spans(self.symbolic)
         check_compiler()  # before any long work
@@ -149,7 +142,19 @@ class Discretised:
         self.program, self._built = self._transcribed("exact")
         self._limits, self._instants = given.bounds(self.symbolic), given.instants
         self._fixed = fixed_values(given, self._known)
-        self._place(bounded_trials)
+        self._place(placed_trials)
+
+    def _checked(self, trials: Sequence[Experiment], free: Mapping[str, Any]) -> list[Experiment]:
+        """The trials with bounds that change over time; others, and delays, are noted. free :
+        unknown inputs as they were asked for. Raises `ValueError` for what does not fit."""
+        model, about = self.model, (self._unknown, self._known)
+        sides = bounds_by_name(model, free, self._asked.bounds)
+        fixed = {name: bound for name, bound in sides.items() if not changes(bound)}
+        self._bounds = named_bounds(model, self._unknown, fixed)
+        self._bounds |= bounds_of_delays(model, self._unknown)
+        check_within(trials, self._asked.moments, *about)
+        self._lags = lags_of(model, trials, *about, self.symbolic.held)
+        return bounded(model, trials, free, sides)
 
     def _place(self, trials: Sequence[Experiment]) -> None:
         """The nonlinear program of these trials, with its bounds; raises `MemoryError`."""

@@ -93,13 +93,16 @@ def _turns(
     n, N = states.shape
     J = np.empty((N, len(constraints), n))
     rates, count = np.zeros((n, N)), len(stepper.about.outputs) + len(stepper.about.limits)
+
+    def gaps(x: Array) -> Array:
+        points = _points(stepper, rates, x, inputs, parameters, time)
+        return mapped(stepper.library, "outputs", points, count)[constraints]
+
+    here = gaps(states)
     for j, step in enumerate(_STEP * np.maximum(1.0, np.abs(states).max(axis=1))):
-        ends = list[Array]()
-        for moved in np.array(states), np.array(states):
-            moved[j] += step * (2 * len(ends) - 1)
-            points = _points(stepper, rates, moved, inputs, parameters, time)
-            ends.append(mapped(stepper.library, "outputs", points, count)[constraints])
-        J[:, :, j] = (ends[1] - ends[0]).T / (2.0 * step)
+        moved = np.array(states)
+        moved[j] += step
+        J[:, :, j] = (gaps(moved) - here).T / step
     size = np.linalg.norm(J, axis=2, keepdims=True)
     J /= np.where(size > 0.0, size, 1.0)
     return np.asarray(np.linalg.det(J[:-1] @ J[1:].swapaxes(1, 2)))

@@ -38,7 +38,7 @@ _ZERO, _FREE = (0.0, 0.0), (-np.inf, np.inf)
 
 
 @dataclass(frozen=True)
-class Stages:
+class SmoothPhases:
     """Arguments of a problem of one model, and what makes a motion of its phases.
 
     lacking : of each phase, names of states and inputs that only others have. starts, links :
@@ -86,14 +86,14 @@ class Stages:
         return row._replace(bounds=[_FREE if gone else pair for pair, gone in pairs])
 
 
-def stages_of(
+def smooth_phases(
     system: Any,
     trials: Any,
     objective: Any,
     given: Sequence[Any],
     unknown_inputs: Any,
     most: int,
-) -> Stages:
+) -> SmoothPhases:
     """What models, one for each phase or one for all, and maps mean. given : of parameters what is
     given for all phases, by name. most : the index up to which the scheme treats models, see
     `lowered`. Raises `ValueError` for what does not fit."""
@@ -102,7 +102,7 @@ def stages_of(
     if not phases or isinstance(system, Hybrid):
         if several:
             raise ValueError("a list of models goes with ks.Phases([ks.Experiment(...), ...])")
-        return Stages(system, trials, objective)
+        return SmoothPhases(system, trials, objective)
     count = len(trials.sequence)
     models = listed(system, "the models") if several else (system,) * count
     if len(models) != count or not all(isinstance(model, Model) for model in models):
@@ -111,7 +111,7 @@ def stages_of(
         )
     maps = _maps(trials, count)
     if count == 1 or not (several or maps is not None or not (trials.links or trials.cycle)):
-        return Stages(models[0], trials, objective)
+        return SmoothPhases(models[0], trials, objective)
     low = {model: lowered(model, most, most) for model in models}
     models = tuple(low[model] for model in models)
     _check_ends(trials, models)
@@ -129,7 +129,7 @@ def stages_of(
         _trial(whole, models, k, trial, shared, signals) for k, trial in enumerate(trials.sequence)
     ]
     every = _names(*whole.model.states, *whole.model.inputs)
-    return Stages(
+    return SmoothPhases(
         whole.model,
         replace(trials, sequence=steps, maps=None),
         whole.objective(objective),
