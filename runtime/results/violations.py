@@ -55,7 +55,7 @@ class Violations:
         violated, of a colour that says by how much. Raises `ValueError` for another trial."""
         trials = 1 + max((course.trial for course in self.courses), default=0)
         rows = self.worst(count, chosen_trial(trial, trials))
-        figure, axis = subplots(figsize=(9.0, 1.4 + 0.3 * max(len(rows), 1)), layout="constrained")
+        figure, axis = subplots(figsize=(9.0, 2.2 + 0.3 * max(len(rows), 1)), layout="constrained")
         top = np.log10(max((row.largest for row in rows), default=1.0))
         for number, row in enumerate(rows):
             some = row.values > _ROUNDING
