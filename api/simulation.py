@@ -194,7 +194,7 @@ def sensitivities(
     if model.delays:
         raise ValueError(
             f"model {model.name} has delays ({model.delays[0].name}), by which there are no "
-            "sensitivities; simulate it with other values instead"
+            "sensitivities; ks.Shooting has gradients of objectives by all that is unknown"
         )
     if isinstance(system, Model):
         system = _without_events(system)

@@ -155,10 +155,7 @@ def shooting_arguments(
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
     if model.delays:
-        raise ValueError(
-            f"model {model.name} has delays ({model.delays[0].name}), by which Shooting has no "
-            "derivatives; use ks.Collocation"
-        )
+        _check_delays(model, hybrid, segments, unknown_inputs)
     free = {} if unknown_inputs is None else unknown_inputs
     free = by_name(free, model.input_names, "unknown_inputs")
     signals = [
@@ -213,6 +210,22 @@ def shooting_arguments(
         delays=late.unknown,
         gaps=late.gaps,
     )
+
+
+def _check_delays(model: Model, hybrid: bool, segments: int, unknown_inputs: Any) -> None:
+    """Raise `ValueError` for what shooting does not do where a model has delays."""
+    name = model.delays[0].name
+    if hybrid:
+        raise ValueError(
+            f"the hybrid model {model.name} has delays ({name}), by which Shooting has no "
+            "derivatives; leave its events out, or simulate it with other values"
+        )
+    if segments > 1 or unknown_inputs:
+        what = "several segments" if segments > 1 else "unknown inputs"
+        raise ValueError(
+            f"model {model.name} has delays ({name}), with which Shooting takes no {what}; use "
+            "ks.Collocation"
+        )
 
 
 def _check_distributions(unknown: Mapping[str, Unknown]) -> None:
