@@ -84,7 +84,7 @@ def why(problem: Fitted, z: Array, head: str, history: Sequence[Iteration] = ())
             can = _CAN + _LOST * bool(history)
             causes += list(_bounds_that_hold(problem, slack)) if giving.any() else [can]
     causes += list(_far(problem, z))
-    causes += list(_most_violated(problem, z, point))
+    causes += list(_most_violated(problem, z, point)) if history else []
     causes += list(_slow(history))
     return Why(head, causes, nearest)
 
@@ -218,11 +218,10 @@ def _bounds_that_hold(problem: Fitted, slack: Slack) -> Iterator[str]:
                 for name, row, limit in zip(block.members, rows, limits, strict=True):
                     if row.any() and block.place in (None, 1.0):
                         own = time[-len(row) :][row]
-                        yield (
-                            f"the {which} bound {limit[row][0]:.4g} of {name} holds it, between "
-                            f"t = {own[0]:.4g} and {own[-1]:.4g} s ({100 * row.mean():.0f} % of "
-                            "the time)"
-                        )
+                        when = f"between t = {own[0]:.4g} and {own[-1]:.4g} s"
+                        when += f" ({100 * row.mean():.0f} % of the time)"
+                        when = when if len(own) > 1 else f"at t = {own[0]:.4g} s"
+                        yield f"the {which} bound {limit[row][0]:.4g} of {name} holds it, {when}"
         for k, name in enumerate(layout.parameters):
             j = layout.parameter_offset + k
             if held[j]:
