@@ -19,7 +19,7 @@ from kinesym.internal.grid import grid_error
 from kinesym.internal.integrated import Integrated
 from kinesym.internal.refine import no_longer_falls, refined_trials, too_many_nodes
 from kinesym.internal.trajectories import Open, found_trajectory, idle, undetermined
-from kinesym.internal.why import why
+from kinesym.internal.why import nearest, shaken, why
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Bounds, Solved, Start, check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
@@ -53,6 +53,10 @@ HESSIANS = ("exact", "gauss-newton", "limited-memory")
 
 #: Ends at which another guess may help.
 _LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORATION_FAILED)
+
+#: Of larger problems that were lost no nearest point is looked for, which takes MUMPS; so many
+#: random courses are tried, of smaller ones.
+_MOST_VARIABLES, _SHAKEN, _MANY_VARIABLES = 200_000, 3, 20_000
 
 #: What is said if a maximum of the likelihood is found, and if not.
 _MAXIMUM = "the likelihood is largest, after {} steps"
@@ -158,6 +162,9 @@ class Collocation(Integrated):
         solution = self._fitted(z, guess, chosen, progress)
         if solution.status in _LOST[:2]:
             solution = self._from_zero(solution, z, guess, chosen, progress)
+        limited = solution.status is Solve.ITERATION_LIMIT and "max_iter" in settings
+        if solution.status in _LOST and not limited and self.n_variables <= _MOST_VARIABLES:
+            solution = self._from_nearest(solution, z, guess, chosen, progress)
         if solution.status in _LOST and (names := self._without_guess(guess)):
             words = f"no guess was given of {listed(names)}, which began at zero or on lines"
             words += f" between conditions: solve(guess={{{names[0]!r}: np.linspace(from, to, nodes"
@@ -166,6 +173,32 @@ class Collocation(Integrated):
         if tolerance_grid is None:
             return solution
         return self._until(solution, tolerance_grid, most_nodes, chosen, progress)
+
+    def _from_nearest(
+        self,
+        lost: Solution,
+        z: Array,
+        guess: Any,
+        chosen: SolverOptions,
+        progress: bool | None,
+    ) -> Solution:
+        """Another solution, from where all conditions are met, near the end of a lost solve, near
+        its guess, near what is made up without one, and near random courses."""
+        made_up = self.pack()
+        begins = [lost.free_vector, z, *([] if np.array_equal(z, made_up) else [made_up])]
+        if self.n_variables <= _MANY_VARIABLES:
+            begins += [shaken(self, made_up, seed) for seed in range(_SHAKEN)]
+        for begin in [] if self._integrated else begins:
+            near = nearest(self, begin)
+            if near is None:
+                continue
+            other = after(lost, self._fitted(near, None, chosen, progress))
+            if other.success:
+                words = (
+                    "from the guess no solution was found, from where all conditions are met one"
+                )
+                return replace(other, notes=[*other.notes, f"{words} was"])
+        return lost
 
     def why(self, guess: Any = None) -> Why:
         """What keeps this problem from a solution, seen from a guess or a solution, see `pack` and

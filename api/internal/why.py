@@ -74,19 +74,18 @@ def why(problem: Fitted, z: Array, head: str, history: Sequence[Iteration] = ())
     if not (np.isfinite(point.values).all() and np.isfinite(point.jacobian.data).all()):
         return Why(head)
     causes = [*contradictions(point), *_without_influence(point)]
-    rows, nearest = point.conditions, np.zeros(0)
+    rows, near = point.conditions, np.zeros(0)
     if len(rows):
-        slack = least_slack(problem._ipopt(problem.nlp), z, rows, point.sizes[rows] / _dear(point))
-        giving = np.abs(slack.gives) > _GIVES * point.sizes[rows]
+        slack, giving = _least(point)
         if slack.found.status.success:
-            nearest = slack.z
+            near = slack.z
             causes += list(_must_give(point, rows[giving], slack.gives[giving]))
             can = _CAN + _LOST * bool(history)
             causes += list(_bounds_that_hold(problem, slack)) if giving.any() else [can]
     causes += list(_far(problem, z))
     causes += list(_most_violated(problem, z, point)) if history else []
     causes += list(_slow(history))
-    return Why(head, causes, nearest)
+    return Why(head, causes, near)
 
 
 _CAN = "all conditions can be met together, as by problem.pack(why.nearest)"
@@ -103,6 +102,32 @@ def _dear(point: Point) -> Array:
         at_start = stages[point.jacobian[[i]].indices].max(initial=first) == first
         found.append(1.0 + 0.5 * at_start + 0.1 / (1.0 + number))
     return np.array(found)
+
+
+def nearest(problem: Fitted, z: Array) -> Array | None:
+    """Where all conditions are met, near z; None if some must give, or there are none."""
+    point = Point.of(problem, z)
+    if not np.isfinite(point.values).all() or not len(point.conditions):
+        return None
+    slack, giving = _least(point)
+    return slack.z if slack.found.status.success and not giving.any() else None
+
+
+def shaken(problem: Fitted, z: Array, seed: int) -> Array:
+    """z with noise of the size of its trajectories, within bounds."""
+    count = problem.layout.parameter_offset
+    noise = np.random.default_rng(seed).standard_normal(count)
+    moved = z.copy()
+    moved[:count] += noise * np.maximum(_scales(problem, z)[:count], 1.0)
+    return np.clip(moved, *problem.variable_bounds)
+
+
+def _least(point: Point) -> tuple[Slack, NDArray[np.bool_]]:
+    """What the conditions must give, and which of them do."""
+    rows, problem = point.conditions, point.problem
+    sizes = point.sizes[rows]
+    slack = least_slack(problem._ipopt(problem.nlp), point.z, rows, sizes / _dear(point))
+    return slack, np.abs(slack.gives) > _GIVES * sizes
 
 
 def contradictions(point: Point) -> list[str]:
@@ -183,8 +208,8 @@ def _must_give(point: Point, rows: NDArray[np.intp], gives: Array) -> Iterator[s
         when = "" if family != "node" and family != "interval" else _span(point, rows[numbers])
         many = f" of trial {trial}" if len(layout.nodes) > 1 else ""
         yield (
-            f"{layout.labels[family][label]}{many} cannot be met with all others: it is off by at "
-            f"least {abs(gives[worst]):.4g}{when}"
+            f"{layout.labels[family][label]}{many} cannot be met with all others near here: it "
+            f"is off by at least {abs(gives[worst]):.4g}{when}"
         )
 
 
