@@ -24,11 +24,11 @@ from kinesym.runtime.ipopt.driver import Bounds, Solved, Start, check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.native import Workspace
-from kinesym.runtime.nlp.delays import NEVER, SOLVES
-from kinesym.runtime.nlp.delays import settled as settled_delays
 from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.nlp.point import PointFunctions
+from kinesym.runtime.nlp.sensor_delays import NEVER, SOLVES
+from kinesym.runtime.nlp.sensor_delays import settled as settled_delays
 from kinesym.runtime.progress import iteration_line, say
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import poor_fits

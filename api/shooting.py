@@ -206,9 +206,11 @@ class Shooting:
             return self._trials.gradient(q)
         if mode == "forward":
             return self._trials.forward_gradient(q)
-        if self.segments > 1 or self.symbolic is None or self._given.delays:
+        late = "sensors with an unknown delay" if self._given.delays else ""
+        late = f"a model with delays, {self.model.name}" if self.model.delays else late
+        if self.segments > 1 or self.symbolic is None or late:
             what = "multiple shooting" if self.segments > 1 else "a hybrid model"
-            what = "sensors with an unknown delay" if self._given.delays else what
+            what = late or what
             raise ValueError(f"there is no continuous adjoint of {what}; use mode='adjoint'")
         runs, owned = self._trials.trajectories(q), self._given.unknowns.owned
         found = sampled_gradient(self.symbolic, runs, owned, self.names)

@@ -18,8 +18,7 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.asked import asked
-from kinesym.internal.delays import delayed
-from kinesym.internal.lags import bounds_of_delays, lags_of
+from kinesym.internal.equation_delays import bounds_of_delays, lags_of
 from kinesym.internal.moments import check_within
 from kinesym.internal.parameters import (
     checked_unknowns,
@@ -42,6 +41,7 @@ from kinesym.internal.problem import (
     warn_of_degrees,
 )
 from kinesym.internal.process_noise import driven
+from kinesym.internal.sensor_delays import delayed
 from kinesym.internal.sensors import with_sensors
 from kinesym.internal.smooth_phases import smooth_phases
 from kinesym.internal.straight import fixed_values, straight_lines
@@ -56,9 +56,9 @@ from kinesym.runtime.nlp.bounds import (
     variable_bounds,
 )
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
-from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
@@ -325,8 +325,8 @@ class Discretised:
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates, lines)
         z = within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
-        if self.nlp.lags is not None:
-            z[layout.delayed_entries] = self.nlp.lags.values(z)
+        if self.nlp.delay_rows is not None:
+            z[layout.delayed_entries] = self.nlp.delay_rows.values(z)
         return z
 
     def _without_guess(self, guess: Any) -> list[str]:

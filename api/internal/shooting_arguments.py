@@ -19,7 +19,7 @@ from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.bands import slopes_library
 from kinesym.internal.controls import is_limited
-from kinesym.internal.delays import delayed
+from kinesym.internal.equation_delays import check_late, sources_of
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.parameters import (
     Unknown,
@@ -38,6 +38,7 @@ from kinesym.internal.problem import (
     named_bounds,
     symbolic_problem,
 )
+from kinesym.internal.sensor_delays import delayed
 from kinesym.internal.simulation_arguments import check_complete
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
@@ -62,7 +63,7 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, kinks_of
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
-from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.problem import Problem, algebraic_states
 from kinesym.symbolic.reduction import integrals_of
 from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
@@ -155,12 +156,9 @@ def shooting_arguments(
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
     if model.delays:
-        raise ValueError(
-            f"model {model.name} has delays ({model.delays[0].name}), by which Shooting has no "
-            "derivatives; use ks.Collocation"
-        )
+        _check_delays(system, model, listed, segments, unknown_inputs)
     free = {} if unknown_inputs is None else unknown_inputs
-    free = by_name(free, model.input_names, "unknown_inputs")
+    free = by_name(free, model.given_names, "unknown_inputs")
     signals = [
         hybrid_signals(system, trial, k) if isinstance(system, Hybrid) else {}
         for k, trial in enumerate(listed)
@@ -213,6 +211,27 @@ def shooting_arguments(
         delays=late.unknown,
         gaps=late.gaps,
     )
+
+
+def _check_delays(
+    system: Model | Hybrid,
+    model: Model,
+    trials: Sequence[Experiment],
+    segments: int,
+    unknown_inputs: Any,
+) -> None:
+    """Raise `ValueError` for what shooting does not support beside delays."""
+    where = f"model {model.name} has delays ({model.delays[0].name})"
+    algebraic = ", ".join(map(name_of, algebraic_states(model)))
+    for what, there in (
+        ("over events of a hybrid model", isinstance(system, Hybrid)),
+        ("with several segments, as a delay would reach back into the one before", segments > 1),
+        ("beside unknown inputs", bool(unknown_inputs)),
+        (f"beside algebraic states, {algebraic}, which have no rate", bool(algebraic)),
+    ):
+        if there:
+            raise ValueError(f"{where}; Shooting has none {what}: use ks.Collocation")
+    check_late(model, trials)
 
 
 def _check_distributions(unknown: Mapping[str, Unknown]) -> None:
@@ -287,6 +306,7 @@ class SmoothProgram:
             factor=factor,
             loss=loss,
             outputs=partial(slopes_library, problem),
+            sources=sources_of(given.model, given.fine),
         )
 
 
@@ -298,7 +318,7 @@ def smooth_program(given: ShootingArguments) -> SmoothProgram:
         given.model,
         given.fine,
         {name: p.in_natural_scale for name, p in given.unknown.items()},
-        given.free,
+        {**given.free, **dict.fromkeys(delay.name for delay in given.model.delays)},
         EXPLICIT.get(method) or replace(RK4, name=method),
         given.objective,
         delays=given.delays,

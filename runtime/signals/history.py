@@ -11,6 +11,9 @@ from kinesym.checks import shown
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.signals.signal import Signal
 
+#: Equal times differ by their rounding, a share of times beyond 1 s.
+_ROUNDING = 1e-12
+
 
 def history_of(given: Mapping[str, Any], start: float) -> dict[str, Signal]:
     """The course of each state or input before a start [s], from a number or a signal.
@@ -40,9 +43,11 @@ def history_of(given: Mapping[str, Any], start: float) -> dict[str, Signal]:
     return found
 
 
-def derivatives(signal: Signal, time: Array) -> Array:
-    """A signal at times (n,) and its first two derivatives there, (3, n)."""
-    k = np.maximum(np.searchsorted(signal.begin, time, side="right") - 1, 0)
+def derivatives(signal: Signal, time: Array, sides: float | Array = 0.0) -> Array:
+    """A signal at times and its first two derivatives there, (3, ...). sides : see
+    `Signal.sided`."""
+    at = time + sides * _ROUNDING * np.maximum(1.0, np.abs(time))
+    k = np.maximum(np.searchsorted(signal.begin, at, side="right") - 1, 0)
     a, b, c, d = signal.coefficients[:, k]
     s = time - signal.begin[k]
     return np.array(

@@ -1,4 +1,4 @@
-"""Delays in the equations of a model, for collocation: what each of them is a function of."""
+"""Delays in the equations of a model, in collocation and shooting: what each is a function of."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import sympy as sp
 from kinesym.internal.parameters import Unknown
 from kinesym.internal.phases import Posed, Row
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.lags import Function, Lag
+from kinesym.runtime.nlp.delay_rows import Function, Lag
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.stepping.delayed_trial import Source
 from kinesym.symbolic.delayed import Delay, delayed
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
@@ -93,15 +94,7 @@ def lags_of(
     or unknown and of what is held, and for a history that is too short or of something without a
     delay.
     """
-    late = [name_of(delay.signal) for delay in model.delays]
-    for k, trial in enumerate(trials):
-        for name in trial.history:
-            check_known(name, late, f"trial {k} has a history of {name}, which has no delay")
-        for name in (delay.name for delay in model.delays if delay.name in trial.measured):
-            raise ValueError(
-                f"trial {k} measures {name}, which is an input inside the model; make it an output "
-                "with a name of its own"
-            )
+    check_late(model, trials)
     found = []
     for delay in model.delays:
         moving = delay.changes(model.parameters)
@@ -125,6 +118,42 @@ def lags_of(
                 )
         found.append(lag)
     return found
+
+
+def check_late(model: Model, trials: Sequence[Experiment]) -> None:
+    """Raise `ValueError` for a history of what has no delay, and for delayed inputs that are
+    measured."""
+    late = [name_of(delay.signal) for delay in model.delays]
+    for k, trial in enumerate(trials):
+        for name in trial.history:
+            check_known(name, late, f"trial {k} has a history of {name}, which has no delay")
+        for name in (delay.name for delay in model.delays if delay.name in trial.measured):
+            raise ValueError(
+                f"trial {k} measures {name}, which is an input inside the model; make it an output "
+                "with a name of its own"
+            )
+
+
+def sources_of(model: Model, trials: Sequence[Experiment]) -> list[list[Source]]:
+    """What the delayed inputs of a model are of, in each trial of shooting."""
+    return [[_source(model, delay, trial) for delay in model.delays] for trial in trials]
+
+
+def _source(model: Model, delay: Delay, trial: Experiment) -> Source:
+    name = name_of(delay.signal)
+    of_input = name in model.given_names
+    names = model.given_names if of_input else model.state_names
+    return Source(
+        name=delay.name,
+        signal=name,
+        number=names.index(name),
+        of_input=of_input,
+        moving=delay.changes(model.parameters),
+        ends=delay.range or (0.0, np.inf),
+        start=float(trial.grid[0]),
+        history=trial.history.get(name),
+        own=trial.signals[name] if of_input else None,
+    )
 
 
 def _function(tau: sp.Expr) -> Function:
