@@ -79,15 +79,20 @@ def _description(
         "limits": [],
         "varying": False,
         "solution": [],
-        "outputs_need_rates": any(
-            output.atoms(sp.Symbol, sp.Derivative) & moving_symbols(model)
-            for output in (*model.outputs.values(), *model.moving_limits.values())
-        ),
+        "outputs_need_rates": _need_rates(model),
         "pattern": pattern_of(pattern),
         "partials": [[], []],
         "delays": [[], []],
         **more,
     }
+
+
+def _need_rates(model: Model) -> bool:
+    """Whether outputs or limits contain x'."""
+    return any(
+        output.atoms(sp.Symbol, sp.Derivative) & moving_symbols(model)
+        for output in (*model.outputs.values(), *model.moving_limits.values())
+    )
 
 
 def shooting_kernels(
@@ -120,6 +125,16 @@ def shooting_kernels(
         return [*kernels, *made, partials, *_delays(model, s), *slopes], about
     tangent, pattern, solution = _tangent(model, s, chosen)
     return [*kernels, tangent], _description(model, methods, pattern, solution=solution)
+
+
+def differentiated(problem: Problem, scheme: CollocationScheme | None) -> Program:
+    """What a simulation of a model with delays needs, with derivatives; see `shooting_kernels`."""
+    model = problem.model
+    kernels, about = shooting_kernels(problem, scheme)
+    kernels += _outputs(model, model_symbols(model, tables=problem.tables))
+    about |= {"outputs": list(model.outputs), "outputs_need_rates": _need_rates(model)}
+    name = f"{model.name}_differentiated".replace("-", "_")
+    return Program(name, tuple(kernels), {"stepping": about}, problem.tables.values)
 
 
 def _tangent(

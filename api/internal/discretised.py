@@ -325,8 +325,8 @@ class Discretised:
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates, lines)
         z = within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
-        if self.nlp.delay_rows is not None:
-            z[layout.delayed_entries] = self.nlp.delay_rows.values(z)
+        if self.nlp.lags is not None:
+            z[layout.delayed_entries] = self.nlp.lags.values(z)
         return z
 
     def _without_guess(self, guess: Any) -> list[str]:

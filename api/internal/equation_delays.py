@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from kinesym.internal.phases import Posed, Row
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.delay_rows import Function, Lag
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.stepping.delayed_trial import Source
 from kinesym.symbolic.delayed import Delay, delayed
 from kinesym.symbolic.model import Model
@@ -134,12 +136,77 @@ def check_late(model: Model, trials: Sequence[Experiment]) -> None:
             )
 
 
+def check_jumps(model: Model, trials: Sequence[Experiment], unknown: Collection[str]) -> None:
+    """Raise `ValueError` for inputs that jump and have a delay that is not fixed: where it carries
+    a jump past a stage of a step, the objective jumps, and its gradient does not see that."""
+    for delay in model.delays:
+        free = {name_of(p) for p in delay.tau.free_symbols}.intersection(unknown)
+        name = name_of(delay.signal)
+        if not free and not delay.changes(model.parameters):
+            continue
+        for k, trial in enumerate(trials):
+            for signal in (trial.signals.get(name), trial.history.get(name)):
+                if signal is not None and _jumps(signal, trial, name):
+                    raise ValueError(
+                        f"{name} of trial {k} jumps, and {delay.name} has a delay that is not "
+                        "fixed: the steps would show a jump of the objective, and no derivative, "
+                        "where that moves; give a signal of straight lines, or a known delay"
+                    )
+
+
+def _jumps(signal: Signal, trial: Experiment, name: str) -> bool:
+    """Whether an input or a history jumps, by itself or at the start."""
+    if len(signal.jumps(-np.inf, np.inf)) or (name in trial.held and len(signal.begin) > 1):
+        return True
+    pair = [s for s in (trial.history.get(name), trial.signals.get(name)) if s is not None]
+    values = [float(s.sided(trial.grid[0], side)) for s, side in zip(pair, (-1, 1), strict=False)]
+    return len(values) > 1 and not np.isclose(*values, rtol=1e-9, atol=0.0)
+
+
+def warn_of_leaps(
+    model: Model,
+    trials: Sequence[Experiment],
+    starts: Sequence[Mapping[str, float]],
+    unknown: Collection[str],
+) -> None:
+    """Warn of states with a delay that is not fixed that leap from their history to the start."""
+    for delay in model.delays:
+        name = name_of(delay.signal)
+        free = {name_of(p) for p in delay.tau.free_symbols}.intersection(unknown)
+        for k, (trial, start) in enumerate(zip(trials, starts, strict=True)):
+            history, value = trial.history.get(name), start.get(name, np.nan)
+            if history is None or not (free or delay.changes(model.parameters)):
+                continue
+            before = float(history.sided(trial.grid[0], -1.0))
+            if abs(value - before) > 1e-9 * max(abs(value), abs(before)):  # not if unknown
+                warnings.warn(
+                    f"{name} of trial {k} leaps from {before:g} to {value:g} at the start, and "
+                    f"{delay.name} has a delay that is not fixed: derivatives by the delay lack "
+                    "what moves with the leap; leave the history out, or let it end at the start",
+                    stacklevel=4,
+                )
+                return
+
+
 def sources_of(model: Model, trials: Sequence[Experiment]) -> list[list[Source]]:
     """What the delayed inputs of a model are of, in each trial of shooting."""
-    return [[_source(model, delay, trial) for delay in model.delays] for trial in trials]
+    return [
+        [
+            source_of(model, delay, float(trial.grid[0]), trial.history, trial.signals)
+            for delay in model.delays
+        ]
+        for trial in trials
+    ]
 
 
-def _source(model: Model, delay: Delay, trial: Experiment) -> Source:
+def source_of(
+    model: Model,
+    delay: Delay,
+    start: float,
+    history: Mapping[str, Signal],
+    inputs: Mapping[str, Signal],
+) -> Source:
+    """What a delayed input is of. start : of the run [s]."""
     name = name_of(delay.signal)
     of_input = name in model.given_names
     names = model.given_names if of_input else model.state_names
@@ -150,9 +217,9 @@ def _source(model: Model, delay: Delay, trial: Experiment) -> Source:
         of_input=of_input,
         moving=delay.changes(model.parameters),
         ends=delay.range or (0.0, np.inf),
-        start=float(trial.grid[0]),
-        history=trial.history.get(name),
-        own=trial.signals[name] if of_input else None,
+        start=start,
+        history=history.get(name),
+        own=inputs[name] if of_input else None,
     )
 
 

@@ -19,7 +19,12 @@ from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.bands import slopes_library
 from kinesym.internal.controls import is_limited
-from kinesym.internal.equation_delays import check_late, sources_of
+from kinesym.internal.equation_delays import (
+    check_jumps,
+    check_late,
+    sources_of,
+    warn_of_leaps,
+)
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.parameters import (
     Unknown,
@@ -174,9 +179,11 @@ def shooting_arguments(
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
     steps = checked_steps(methods, method, *options, most, () if hybrid else methods)
     _check_unknowns(hybrid, listed, steps, segments, free)
+    check_jumps(model, listed, asked)
     if hybrid and threads is not None:
         raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
     starts, start_bounds = initial_values(system, initial, count)
+    warn_of_leaps(model, listed, starts, asked)
     if not (asked or free or start_bounds):
         raise ValueError(
             "nothing is unknown; name parameters in unknown={...}, inputs in unknown_inputs, or an "

@@ -43,7 +43,7 @@ def found_trajectory(
         made = algebraic_at_nodes(nlp, functions, trial, number, z, found)
         courses |= {x: made[x] for x in layout.states}
         outputs |= {name: made[name] for name in functions.about.outputs}
-    late = [] if nlp.delay_rows is None else [*layout.delayed, *nlp.delay_rows.courses]
+    late = [] if nlp.lags is None else [*layout.delayed, *nlp.lags.courses]
     outputs |= {name: courses[name] for name in late}
     given = [name for name in layout.inputs if name not in late]
     return Trajectory(

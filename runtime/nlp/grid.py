@@ -42,7 +42,7 @@ class TrialViews:
 
     def __init__(self, nlp: NLP, z: NDArray[Any], trial: int) -> None:
         self._held, self._linear = nlp.layout.held, nlp.about.linear
-        self._late = nlp.delay_rows.names if nlp.delay_rows else set[str]()
+        self._late = nlp.lags.names if nlp.lags else set[str]()
         self._places = nlp.about.stages
         self._rows = {
             (block.name, name): row
@@ -104,14 +104,14 @@ def grid_defects(
         d = _in_parts(f.of_trial(k), at, nlp.layout.parameters_of(z, k), whole)
         _add_gradient(nlp, f, gradient, k, d)
         _defect_rows(nlp, k, rows, at)[:] = d.rows
-        if nlp.delay_rows is not None:
+        if nlp.lags is not None:
             fine = dict(zip(f.about.states, np.moveaxis(d.states, -1, 0), strict=True))
             values = {
                 x: np.concatenate([knots[None], fine[x]])
                 for x, knots in zip(f.about.rated, whole.knots[0].T, strict=True)
             }
             mine = rows[nlp.layout.delay_offset :]
-            nlp.delay_rows.missed(z, k, np.append(0.0, at.fine_nodes), values, mine)
+            nlp.lags.missed(z, k, np.append(0.0, at.fine_nodes), values, mine)
         objective += d.objective + float(d.gains.sum())
         ends.append(d.ends.T)
         gains.append(d.gains)
@@ -151,7 +151,7 @@ def _courses(
 
 def _late(nlp: NLP, views: TrialViews, at: Finer, z: Array, k: int) -> Array:
     """The delayed inputs of trial k at the fine nodes, (f, N - 1, .)."""
-    grid, lags = nlp.layout.grids[k], nlp.delay_rows
+    grid, lags = nlp.layout.grids[k], nlp.lags
     if lags is None:
         return np.zeros((len(at.fine_nodes), len(grid) - 1, 0))
     times = grid[:-1] + at.fine_nodes[:, None] * np.diff(grid)

@@ -11,7 +11,7 @@ inputs at places within the intervals, r unknown parameters,
 Constraints: for each trial those of its N - 1 intervals (one kind after the other), then of its N
 nodes, then boundary conditions, then the links from its end to the start of the next trial, and
 from the last one to the first; after those of all trials, one for each value of a delayed input,
-in their order in z, see `kinesym.runtime.nlp.delay_rows`.
+in their order in z, see `kinesym.runtime.nlp.lags`.
 """
 
 from __future__ import annotations

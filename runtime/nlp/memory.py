@@ -49,7 +49,7 @@ def forecast(nlp: NLP) -> Forecast:
     equations = sum(len(layout.labels[family]) for family in FAMILIES)
     pivots = layout.width + equations
     rows = pivots + layout.width + len(layout.owned.parameters) + layout.free_duration
-    rows += nlp.delay_rows.carried if nlp.delay_rows is not None else 0
+    rows += nlp.lags.carried if nlp.lags is not None else 0
     factors = 8.0 * pivots * (rows + 8) * sum(layout.nodes)
     entries = (nlp.jacobian_structure.size, nlp.hessian_structure.size)
     return Forecast(nlp.n_variables, nlp.n_constraints, *entries, factors)

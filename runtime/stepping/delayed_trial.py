@@ -78,7 +78,7 @@ class Source:
     def goes_back(self) -> bool:
         """Whether an input is its own history."""
         own = self.own
-        return own is not None and own.span[0] < self.start - slack(self.start)
+        return own is not None and bool(own.span[0] < self.start - slack(self.start))
 
     def known(self, time: Array, sides: Array, level: float) -> tuple[Array, Array]:
         """An input, or what a state was before the start, and its slope at times, equal shapes."""
@@ -143,7 +143,7 @@ class Changes:
     """The linear equations of the changes of a run, and their solutions.
 
     Unknowns are in order of time: states at the start; then for each step delayed inputs at its
-    places (D, P), rates of kept states at its begin, states at its end, rates there.
+    places (D, P), rates of kept states at its begin, states at its end, rates there. raw : the run.
     """
 
     def __init__(
@@ -154,7 +154,8 @@ class Changes:
         raw: RawTrajectories,
         past: Past,
     ) -> None:
-        self._stepper, self._sources, self._unknown = stepper, sources, unknown
+        self._stepper, self._unknown = stepper, unknown
+        self.raw, self.sources = raw, sources
         self._past, self._ivp, self._places = past, raw.ivp, Places.of(stepper)
         self._kept = past.states
         self._states = raw.states[:, 0]
@@ -189,6 +190,11 @@ class Changes:
         np.add.at(right, self._late_at_nodes, late)
         found = factors.solve(right, "T")
         return found[self._x[:, 0]], np.asarray(sides.T @ found)
+
+    @property
+    def count(self) -> int:
+        """Number of nodes."""
+        return len(self._ivp.time)
 
     @property
     def late_at_nodes(self) -> Array:
@@ -254,9 +260,9 @@ class Changes:
         rates = self._rates(states, inputs, time)
         points = [rates, states, inputs, self._ivp.parameters.T, time[None]]
         values = mapped(self._stepper.library, "partials", points, len(rows))
-        matrix = np.zeros((len(time), n, 2 * n + len(self._sources) + self._unknown))
+        matrix = np.zeros((len(time), n, 2 * n + len(self.sources) + self._unknown))
         matrix[:, list(rows), list(columns)] = values.T
-        return -np.linalg.solve(matrix[:, :, :n], matrix[:, :, n:])
+        return -np.asarray(np.linalg.solve(matrix[:, :, :n], matrix[:, :, n:]), np.float64)
 
     # -- equations ------------------------------------------------------------------------------
 
@@ -264,7 +270,7 @@ class Changes:
     def _of_rates(self) -> list[tuple[Array, Array, Array]]:
         """Of rates at the ends of steps."""
         found = []
-        n, D = len(self._states), len(self._sources)
+        n, D = len(self._states), len(self.sources)
         for side in (0, 1):
             F = self._slopes(*self._ends(side))[:, self._kept]
             rows = self._f[side].T[:, :, None]
@@ -292,7 +298,7 @@ class Changes:
         """Derivatives (S, n, n + D P + r) of the increment of each step by the states at its begin,
         delayed inputs at its places, and parameters."""
         A, b, c = extended(self._stepper.tableau, False)
-        h, n, D = np.diff(self._ivp.time), len(self._states), len(self._sources)
+        h, n, D = np.diff(self._ivp.time), len(self._states), len(self.sources)
         shares = np.vander(c, 3) @ np.linalg.inv(np.vander([0.0, 0.5, 1.0], 3))
         weights = shares @ self._places.samples
         sides, inner = [], []
@@ -344,16 +350,15 @@ class Changes:
         """Of delayed inputs at the places of steps."""
         found = []
         by_delay = self._of_times()
-        for k, source in enumerate(self._sources):
-            slope, entries = self._looked[k].slope, self._looked[k].entries
-            found += [(self._d[k][None], columns, -values) for columns, values in entries]
+        for k, looked in enumerate(self._looked):
+            found += [(self._d[k][None], columns, -w) for columns, w in looked.entries]
             for column, values in by_delay[k]:  # d = s(t - tau)
-                found.append((self._d[k], column, slope * values))
+                found.append((self._d[k], column, looked.slope * values))
         return found
 
     def _of_times(self) -> list[list[tuple[Array, Array]]]:
         """Of each delay its derivatives at the places of steps: columns and values (P, S)."""
-        about, D = self._stepper.about, len(self._sources)
+        about, D = self._stepper.about, len(self.sources)
         n, (rows, columns) = len(self._states), about.delays
         found: list[list[tuple[Array, Array]]] = [[] for _ in range(D)]
         if not len(rows):
@@ -407,7 +412,7 @@ class Changes:
         """What each delayed input looks at, at the places of all steps."""
         P, S = self._times.shape
         points = [*self._at_places, self._ivp.parameters.T, self._times.reshape(1, -1)]
-        count = len(self._sources)
+        count = len(self.sources)
         taus = mapped(self._stepper.library, "delays", points, count).reshape(count, P, S)
         return [self._look(k, self._times - taus[k]) for k in range(count)]
 
@@ -417,7 +422,7 @@ class Changes:
         return np.array([looked.value for looked in self._looked])
 
     def _look(self, number: int, back: Array) -> _Looked:
-        source = self._sources[number]
+        source = self.sources[number]
         sides = np.broadcast_to(self._places.sides[:, None], back.shape)
         if source.of_input:
             return _Looked(*source.known(back, sides, 0.0), [])

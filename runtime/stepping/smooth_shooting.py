@@ -77,8 +77,8 @@ class SmoothTrials(Simulated):
     on : makes the objective as a function of z, of trials on the grids of the steps. stepper : the
     loops, of the same library. outputs : makes the library of derivatives of outputs, if these have
     any. trials : as they are given; fine : on the grids of the steps. initial : per trial the
-    initial values by state, NaN where unknown. sources : per trial what delayed inputs are of; z has
-    these inputs after the unknown ones.
+    initial values by state, NaN where unknown. sources : per trial what delayed inputs are of; z
+    has these inputs after the unknown ones.
     """
 
     def __init__(
