@@ -62,6 +62,17 @@ def with_delays(given: Posed, objective: Objective | None) -> tuple[Posed, Objec
     )
 
 
+def undelayed_objective(
+    model: Model, objective: Objective | None
+) -> tuple[Model, Objective | None]:
+    """A model with inputs in place of the delays of an objective, and that with these."""
+    if not isinstance(objective, Objective):
+        return model, objective
+    _check_ends([objective.terminal], "the terminal cost")
+    model, (integrand,) = model.undelayed([objective.integrand])
+    return model, replace(objective, integrand=integrand)
+
+
 def course_of(name: str) -> str:
     """The input that is a delay which changes along the motion."""
     return f"delay in {name}"

@@ -293,14 +293,3 @@ def test_what_models_cannot_do_is_refused():
     model = ks.Model("out_of_range", [x], [], [], [x.diff(t) + late])
     with pytest.raises(ValueError, match=r"is 1 s at the start, outside its range \(0.1, 0.5\)"):
         ks.simulate(model, GRID, {x: 1.0})
-
-
-def test_what_has_no_derivatives_by_delays_says_so():
-    time = np.linspace(0.0, 1.0, 11)
-    trial = ks.Experiment(time, measurements={x: np.ones(11)})
-    with pytest.raises(
-        ValueError, match=r"delays .*Shooting has no derivatives; use ks.Collocation"
-    ):
-        ks.Shooting(DECAY, trial, unknown={tau: (0.1, 1.0)}, initial={x: 1.0})
-    with pytest.raises(ValueError, match="by which there are no sensitivities"):
-        ks.sensitivities(DECAY, time, {x: 1.0})
