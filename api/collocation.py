@@ -390,7 +390,9 @@ class Collocation(Integrated):
             signals = problem.layout.signals(z, k, run.time)
             found.append({u: signals[u] for u in free})
         every = replace(solution, trials=problem._trajectories(z, np.zeros(len(z), dtype=bool)))
-        return verified(self.model, problem.trials, every, found, parts)
+        runs = list(zip(problem.trials, every.trials, strict=True))
+        histories = [self._before.found(e, k, r) for k, (e, r) in enumerate(runs)]
+        return verified(self.model, problem.trials, every, found, histories, parts)
 
     def _certified(self, solution: Solution, workspace: Workspace | None = None) -> Solution:
         """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""
@@ -487,10 +489,11 @@ class Collocation(Integrated):
         """All trials of z, with NaN for what is hidden."""
         functions = PointFunctions(self._built, self._known)
         given, shown = (self.symbolic, self.nlp, functions), np.where(hidden, np.nan, z)
-        return [
+        found = [
             found_trajectory(*given, trial, k, shown, self._parameters_of(z, k))
             for k, trial in enumerate(self.trials)
         ]
+        return [replace(run, before=self._before.table(k, run)) for k, run in enumerate(found)]
 
     def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:
         """Those of constraints, lower and upper bounds, if the guess is a solution with them."""

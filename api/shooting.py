@@ -110,8 +110,8 @@ class Shooting:
         system = with_sensors(system, sensors)
         if isinstance(system, Model):
             usual = methods_of(system, derivatives=True)[0]
-            system = lowered_for_method(system, method or usual)
-            system, objective = undelayed_objective(system, objective)
+            model = lowered_for_method(system, method or usual)
+            system, objective = undelayed_objective(model, objective)
         given = self._given = shooting_arguments(
             system,
             trials,

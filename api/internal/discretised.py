@@ -19,6 +19,7 @@ from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.asked import asked
 from kinesym.internal.equation_delays import bounds_of_delays, lags_of
+from kinesym.internal.free_history import free_history
 from kinesym.internal.moments import check_within
 from kinesym.internal.parameters import (
     checked_unknowns,
@@ -115,6 +116,10 @@ class Discretised:
             check_index(model, most, f"the scheme {self._scheme.title}")
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
+        self._before = free_history(model, given.trials, self._unknown, self._known)
+        self.model = model = self._before.extended(model)
+        given = replace(given, model=model)
+        self._unknown |= self._before.unknown
         random = "a distribution to be found" if any(map(is_random, self._unknown.values())) else ""
         if random:
             _check_likelihood(aim)
@@ -153,7 +158,7 @@ class Discretised:
         self._bounds = named_bounds(model, self._unknown, fixed)
         self._bounds |= bounds_of_delays(model, self._unknown)
         check_within(trials, self._asked.moments, *about)
-        self._lags = lags_of(model, trials, *about, self.symbolic.held)
+        self._lags = lags_of(model, trials, *about, self.symbolic.held, self._before.of)
         return bounded(model, trials, free, sides)
 
     def _place(self, trials: Sequence[Experiment]) -> None:

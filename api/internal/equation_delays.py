@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +12,12 @@ import sympy as sp
 from kinesym.internal.parameters import Unknown
 from kinesym.internal.phases import Posed, Row
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.delay_rows import Function, Lag
+from kinesym.runtime.nlp.delay_rows import Function, Lag, UnknownCourse
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.history import known_history
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.stepping.delayed_trial import Source
-from kinesym.symbolic.delayed import Delay, delayed
+from kinesym.symbolic.delayed import Delay, DelayedValue
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
 from kinesym.symbolic.objective import Objective
@@ -86,9 +87,9 @@ def following(model: Model) -> set[str]:
 
 def _check_ends(expressions: Sequence[sp.Expr], what: str) -> None:
     for e in expressions:
-        if e.has(delayed):
+        if e.has(DelayedValue):
             raise ValueError(
-                f"{what} contains a delay, {next(iter(e.atoms(delayed)))}; make it a path "
+                f"{what} contains a delay, {next(iter(e.atoms(DelayedValue)))}; make it a path "
                 "condition at that time, path=[ks.at(time, condition)]"
             )
 
@@ -99,13 +100,14 @@ def lags_of(
     unknown: Mapping[str, Unknown],
     known: Sequence[Mapping[str, float]],
     held: Collection[str],
+    before: Callable[[str, int], UnknownCourse | None],
 ) -> list[Lag]:
     """The delays of a model in trials.
 
     known : of each trial, values of the known parameters. held : inputs that are constant between
-    nodes. Raises `ValueError` for delays that are negative, longer than a trial, or without bounds,
-    or unknown and of what is held, and for a history that is too short or of something without a
-    delay.
+    nodes. before : what a signal was before the start of a trial, if that is unknown. Raises
+    `ValueError` for delays that are negative, longer than a trial, or without bounds, or unknown
+    and of what is held, and for a history that is too short or of something without a delay.
     """
     check_late(model, trials)
     found = []
@@ -119,7 +121,8 @@ def lags_of(
             parameters=names,
             delay=_function(tau),
             course=course_of(delay.name) if moving else "",
-            spans=[_span(delay, names, unknown, values) for values in known],
+            spans=[span_of(delay, unknown, values) for values in known],
+            before=[before(name_of(delay.signal), k) for k in range(len(trials))],
         )
         for k, trial in enumerate(trials):
             _check_reach(lag, k, trial, lag.signal in model.state_names)
@@ -157,7 +160,7 @@ def check_jumps(model: Model, trials: Sequence[Experiment], unknown: Collection[
             continue
         for k, trial in enumerate(trials):
             for signal in (trial.signals.get(name), trial.history.get(name)):
-                if signal is not None and _jumps(signal, trial, name):
+                if isinstance(signal, Signal) and _jumps(signal, trial, name):
                     raise ValueError(
                         f"{name} of trial {k} jumps, and {delay.name} has a delay that is not "
                         "fixed: the steps would show a jump of the objective, and no derivative, "
@@ -169,9 +172,9 @@ def _jumps(signal: Signal, trial: Experiment, name: str) -> bool:
     """Whether an input or a history jumps, by itself or at the start."""
     if len(signal.jumps(-np.inf, np.inf)) or (name in trial.held and len(signal.begin) > 1):
         return True
-    pair = [s for s in (trial.history.get(name), trial.signals.get(name)) if s is not None]
+    pair = [s for s in (trial.history.get(name), trial.signals.get(name)) if isinstance(s, Signal)]
     values = [float(s.sided(trial.grid[0], side)) for s, side in zip(pair, (-1, 1), strict=False)]
-    return len(values) > 1 and not np.isclose(*values, rtol=1e-9, atol=0.0)
+    return len(values) > 1 and not np.isclose(values[0], values[1], rtol=1e-9, atol=0.0)
 
 
 def warn_of_leaps(
@@ -186,7 +189,7 @@ def warn_of_leaps(
         free = {name_of(p) for p in delay.tau.free_symbols}.intersection(unknown)
         for k, (trial, start) in enumerate(zip(trials, starts, strict=True)):
             history, value = trial.history.get(name), start.get(name, np.nan)
-            if history is None or not (free or delay.changes(model.parameters)):
+            if not isinstance(history, Signal) or not (free or delay.changes(model.parameters)):
                 continue
             before = float(history.sided(trial.grid[0], -1.0))
             if abs(value - before) > 1e-9 * max(abs(value), abs(before)):  # not if unknown
@@ -203,7 +206,13 @@ def sources_of(model: Model, trials: Sequence[Experiment]) -> list[list[Source]]
     """What the delayed inputs of a model are of, in each trial of shooting."""
     return [
         [
-            source_of(model, delay, float(trial.grid[0]), trial.history, trial.signals)
+            source_of(
+                model,
+                delay,
+                float(trial.grid[0]),
+                known_history(trial.history, "shooting"),
+                trial.signals,
+            )
             for delay in model.delays
         ]
         for trial in trials
@@ -257,13 +266,12 @@ def _function(tau: sp.Expr) -> Function:
     return found
 
 
-def _span(
-    delay: Delay,
-    names: Sequence[str],
-    unknown: Mapping[str, Unknown],
-    values: Mapping[str, float],
+def span_of(
+    delay: Delay, unknown: Mapping[str, Unknown], values: Mapping[str, float]
 ) -> tuple[float, float]:
-    """Bounds of a delay in a trial [s]."""
+    """Bounds of a delay in a trial [s]; values : of the known parameters there."""
+    moving = {s for s in delay.tau.free_symbols if name_of(s) not in {*unknown, *values}}
+    names = [] if moving else sorted(map(name_of, delay.tau.free_symbols))
     free = [name for name in names if name in unknown]
     if delay.tau.is_number or (names and not free):
         seconds = float(delay.tau.subs({p: values[name_of(p)] for p in delay.tau.free_symbols}))
@@ -342,14 +350,14 @@ def _check_reach(lag: Lag, k: int, trial: Experiment, of_state: bool) -> None:
     short."""
     low, high = lag.spans[k]
     length = trial.duration[1] if trial.duration else trial.grid[-1] - trial.grid[0]
-    if of_state and low >= length:
+    if of_state and low >= length and not lag.before[k]:
         raise ValueError(
             f"the delay of {lag.input} is {low:g} s or more, and trial {k} lasts {length:g} s: "
             "nothing of it would come back; give delays in seconds, or longer trials"
         )
     history = trial.history.get(lag.signal)
     begin = float(trial.grid[0]) - high
-    if history is not None and history.span[0] > begin + 1e-9 * max(1.0, abs(begin)):
+    if isinstance(history, Signal) and history.span[0] > begin + 1e-9 * max(1.0, abs(begin)):
         raise ValueError(
             f"the history of {lag.signal} in trial {k} begins at t = {history.span[0]:g} s, and "
             f"{lag.input} reaches back to {begin:g} s; give more of it, or a shorter delay"

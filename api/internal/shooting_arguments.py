@@ -55,6 +55,7 @@ from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
+from kinesym.runtime.signals.history import known_history
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.stepping.priors import Priors, priors_by_name
 from kinesym.runtime.stepping.simulated import System
@@ -239,6 +240,8 @@ def _check_delays(
         if there:
             raise ValueError(f"{where}; Shooting has none {what}: use ks.Collocation")
     check_late(model, trials)
+    for trial in trials:
+        known_history(trial.history, "shooting")
 
 
 def _check_distributions(unknown: Mapping[str, Unknown]) -> None:

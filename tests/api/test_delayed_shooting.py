@@ -214,6 +214,11 @@ HELD = ks.Signal(GRID, np.sin(9.0 * GRID), between="held")
         (None, {"unknown_inputs": {u: None}}, "beside unknown inputs: use ks.Collocation"),
         (None, {"trial": {"inputs": {u: HELD}}}, "u of trial 0 jumps, and u.t - 2.tau. has"),
         (None, {"trial": {"history": {u: 0.3}}}, "u of trial 0 jumps"),
+        (
+            None,
+            {"trial": {"history": {x: None}}},
+            "the history of x is unknown, and shooting wants",
+        ),
         (None, {"trial": {"history": {a: 0.3}}}, "a history of a, which has no delay"),
     ],
 )
