@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym import checks
 from kinesym.continuous_adjoint import sampled_gradient
 from kinesym.internal.combination import combination
-from kinesym.internal.equation_delays import undelayed_objective
+from kinesym.internal.delay_sources import undelayed_objective
 from kinesym.internal.finer_steps import finer_shooting
 from kinesym.internal.hybrid_shooting import hybrid_trials
 from kinesym.internal.problem import kinematic_pairs, lowered_for_method, warn_of_degrees

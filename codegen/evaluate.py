@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import sympy as sp
+
 from kinesym.codegen.derive import jacobian, pattern_of
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument, Kernel, Program
@@ -70,11 +72,11 @@ def model_symbols(
 
 def equation_label(model: Model, number: int) -> str:
     """`equation 3 (omega_a')`: its number and the derivative it is about."""
-    equation = model.equations[number]
+    rates = model.equations[number].atoms(sp.Derivative)
     about = [
         f"{name}'"
         for name, rate in zip(model.state_names, model.derivatives, strict=True)
-        if equation.has(rate)
+        if rate in rates
     ]
     return f"equation {number} ({', '.join(about[:2])})" if about else f"equation {number}"
 

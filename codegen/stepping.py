@@ -219,10 +219,11 @@ def _derivatives(
 ) -> tuple[Kernel, Sparse]:
     """Derivatives of the equations with respect to x', x, then `wrt`, and their places."""
     g, residual = s.graph, [s.lower(e) for e in model.equations]
+    rows = [equation_label(model, k) for k in range(len(residual))]
     chosen = [*s.nodes(s.xdot), *s.nodes(s.x), *(s.lower(e) for e in wrt)]
     names = [*(f"{x}'" for x in model.state_names), *model.state_names, *map(name_of, wrt)]
     entries = jacobian(g, residual, chosen)
-    labels = tuple(f"d {equation_label(model, i)} / d {names[j]}" for i, j in entries)
+    labels = tuple(f"d {rows[i]} / d {names[j]}" for i, j in entries)
     purpose = "derivatives of the equations that are not identically zero"
     values = tuple(entries.values())
     return Kernel(name, g, (s.xdot, *s.arguments), values, labels, purpose), entries

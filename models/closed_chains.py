@@ -1,5 +1,7 @@
 """Mechanisms in redundant coordinates: differential-algebraic models of index 3."""
 
+from itertools import pairwise
+
 import sympy as sp
 
 from kinesym.symbolic.model import Model
@@ -124,3 +126,25 @@ def squeezer() -> Tree:
     for name, end in (("k3", (0, -ss, 0)), ("k4", (0, -e, 0)), ("k6", (zf, 0, 0))):
         tree = tree.close("k2", name, at=(-d, 0, 0), to=end)
     return tree
+
+
+def bricard() -> Tree:
+    """Bricard's mechanism: five rods of 1 m, 1 kg and a square section of 0.1 m, hinged to one
+    another and to the ground at six corners of a cube; gravity along -y.
+
+    By the count of its joints it could not move, and it has one degree of freedom: of the five
+    conditions of the last hinge one follows from the others. Dimensions of problem A04 of the
+    library of benchmarks of the IFToMM committee for multibody dynamics (Gonzalez et al. 2006,
+    Multibody System Dynamics 16:179). Angles are zero at the start, where all corners are right.
+    """
+    corners = [(0, 0, 0), (1, 0, 0), (1, -1, 0), (1, -1, 1), (0, -1, 1), (0, 0, 1)]
+    axes, side = "yzxyz", sp.Rational(1, 10)
+    rods = [tuple(b - a for a, b in zip(*ends, strict=True)) for ends in pairwise(corners)]
+    bodies = []
+    for k, rod in enumerate(rods):
+        inertia = [side**2 / 6 if length else (1 + side**2) / 12 for length in rod]
+        middle = [sp.Rational(length, 2) for length in rod]
+        at, parent = (rods[k - 1], f"rod{k}") if k else (corners[0], None)
+        bodies.append(Body(f"rod{k + 1}", 1, middle, inertia, Revolute(axes[k]), at, parent))
+    tree = Tree("bricard", bodies, gravity=(0, -9.81, 0))
+    return tree.close("rod5", kind="hinge", at=rods[-1], to=corners[-1], axis="x")

@@ -35,8 +35,8 @@ _MOST = 5
 #: So many rows of the array of derivatives are formed, about.
 _LARGEST = 500
 
-#: So many hidden constraints are shown.
-_SHOWN = 4
+#: So many hidden constraints are shown, and states that follow from others.
+_SHOWN, _SHOWN_STATES = 4, 12
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,9 @@ class Index:
         rows = [f"index {'not found' if self.value is None else self.value}"]
         rows += [f"{self.freedom} initial values are free"] if self.freedom is not None else []
         if self.dependent:
-            s = "s" * (len(self.dependent) == 1)
-            rows.append(f"{', '.join(self.dependent)} follow{s} from the others")
+            s, more = "s" * (len(self.dependent) == 1), len(self.dependent) - _SHOWN_STATES
+            words = [*self.dependent[:_SHOWN_STATES], *[f"{more} more"] * (more > 0)]
+            rows.append(f"{', '.join(words)} follow{s} from the others")
         if self.constraints:
             more = len(self.constraints) - _SHOWN
             words = [*map(str, self.constraints[:_SHOWN]), *[f"{more} more"] * (more > 0)]

@@ -58,6 +58,7 @@ def _kane(kane: KanesMethod, frame: Any) -> Equations:
         return [*q, *u], [*kinematic, *dynamic]
     holonomic, between_speeds = _constraints_of_kane(kane)
     constraints = _closing(holonomic, between_speeds, u, rates)
+    _check_accelerations(dynamic[-len(between_speeds) :], between_speeds, u, rates)
     if frame is None:  # the last rows are derivatives of the constraints
         return [*q, *u], [*kinematic, *dynamic[: -len(constraints)], *constraints]
     free = KanesMethod(frame, q, u, kd_eqs=kinematic)
@@ -103,6 +104,25 @@ def _constraints_of_kane(kane: KanesMethod) -> tuple[list[sp.Expr], list[sp.Expr
             "contain a given motion; make that motion a coordinate with a constraint of its own"
         ) from error
     return list(linear.f_c), list(linear.f_v)
+
+
+def _check_accelerations(
+    given: Sequence[sp.Expr],
+    between_speeds: Sequence[sp.Expr],
+    u: Sequence[sp.Expr],
+    rates: Mapping[sp.Expr, sp.Expr],
+) -> None:
+    """Raise `ValueError` for acceleration constraints that bind others than the derivatives of
+    those of the speeds, which are what the model keeps."""
+    derived = [e.diff(t).doit().xreplace(rates) for e in between_speeds]
+    slopes = random_jacobian([*derived, *given], (), [x.diff(t) for x in u])
+    count = len(derived)
+    for i in range(count) if slopes is not None else ():
+        if rank(slopes[[*range(count), count + i]]) > rank(slopes[:count]):
+            raise ValueError(
+                f"acceleration constraint {i}, {written(given[i], 60)}, is not a derivative of the "
+                "velocity constraints; leave acceleration_constraints out"
+            )
 
 
 # -- Lagrange ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import evaluate_nodes
 from kinesym.codegen.stepping import differentiated
-from kinesym.internal.equation_delays import source_of
+from kinesym.internal.delay_sources import source_of
 from kinesym.internal.pipeline import realise
 from kinesym.internal.simulation_arguments import SimulationArguments
 from kinesym.runtime.arrays import Array

@@ -19,7 +19,7 @@ from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.bands import slopes_library
 from kinesym.internal.controls import is_limited
-from kinesym.internal.equation_delays import (
+from kinesym.internal.delay_sources import (
     check_jumps,
     check_late,
     sources_of,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -167,7 +168,7 @@ def contradictions(
     directions : how many unknowns take a part of the residuals. taken : degrees of freedom that
     they take of each channel, the sum of its leverages, asked for where it matters how many of
     `directions` these are."""
-    found = []
+    found, taken = list[str](), cache(taken)
     for name in dict.fromkeys(n for trial in trials for n in trial.std):
         rows = [
             own[name] for trial, own in zip(trials, residuals, strict=True) if name in trial.std

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from kinesym.symbolic.multibody.joints import unit
 from kinesym.symbolic.multibody.passes import kinematics
 from kinesym.symbolic.multibody.vectors import AXES, ZERO, Steps, Vector
 from kinesym.symbolic.names import t
-from kinesym.symbolic.structure import Matrix
+from kinesym.symbolic.structure import Matrix, rank
 
 if TYPE_CHECKING:
     from kinesym.symbolic.multibody.mechanism import Mechanism
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 _STARTS, _STEPS, _FARTHEST, _CLOSED = 20, 60, 0.5, 1e-9
 #: Places at which it is seen what is redundant, and lengths that count as zero there.
 _PLACES, _DEPENDENT = 3, 1e-7
+#: Choices of conditions that are compared, at most; how many steps a mechanism is moved for that,
+#: and how far in each [rad, m].
+_CHOICES, _MOVES, _MOVE = 500, 30, 0.25
 #: What a closure forbids.
 KINDS = ("point", "hinge", "weld", "rolling")
 
@@ -216,7 +221,7 @@ def independent_conditions(
     tree: Mechanism, conditions: Sequence[Condition]
 ) -> tuple[Condition, ...]:
     """Conditions from which the others follow where the loops are closed, in their order: those
-    that are farthest from depending on one another at several places.
+    that are farthest from depending on one another at several places, along a motion too.
 
     There, what a force does to the speeds is a combination of what others do, if its condition
     follows from theirs. Raises `ValueError` if no place is found where the loops are closed.
@@ -232,7 +237,14 @@ def independent_conditions(
     program = loaded.recursion.steps.needed([*effects, *(c.expression for c in conditions)])
     forces = [condition.force for condition in conditions]
     places = _closed(loaded, program, conditions, forces)
-    found = _basis([jacobian_at(effects, program, forces, place).T for place in places])
+    matrices = [jacobian_at(effects, program, forces, place).T for place in places]
+    found = _basis(matrices)
+    if len(found) < len(conditions) and comb(len(conditions), len(found)) <= _CHOICES:
+        rows = [condition.expression for condition in conditions if condition.holonomic]
+        regular = next((k for k, m in enumerate(matrices) if rank(m) == len(found)), 0)
+        moved = _along_a_motion(rows, program, [*tree.coordinates.values()], places[regular])
+        matrices += [jacobian_at(effects, program, forces, place).T for place in moved]
+        found = _most_regular([m for m in matrices if rank(m) == len(found)], found)
     return tuple(conditions[k] for k in sorted(found))
 
 
@@ -268,6 +280,45 @@ def _basis(matrices: Sequence[Matrix]) -> list[int]:
     return found
 
 
+def _most_regular(matrices: Sequence[Matrix], found: Sequence[int]) -> Sequence[int]:
+    """Of all choices of as many rows as were found that whose smallest singular value is, at the
+    matrix where it is smallest, the largest: a choice that is good at one place may depend at
+    another."""
+    if not (matrices and found):
+        return found
+    sizes = np.max([np.linalg.norm(m, axis=1) for m in matrices], axis=0)
+    rows = np.stack(matrices) / np.maximum(sizes, 1e-300)[:, None]
+    choices = list(combinations(range(len(sizes)), len(found)))
+    least = np.array(
+        [np.linalg.svd(rows[:, chosen], compute_uv=False)[:, -1].min() for chosen in choices]
+    )
+    return choices[int(np.argmax(least >= 0.9 * least.max()))]  # of alike ones the first
+
+
+def _along_a_motion(
+    rows: Sequence[sp.Expr],
+    program: Program,
+    coordinates: Sequence[sp.Basic],
+    place: Mapping[sp.Basic, float],
+) -> list[dict[sp.Basic, float]]:
+    """Places that the closed mechanism comes through if it moves on, as straight as possible."""
+    moving = [q for q in coordinates if q in place]
+    found, point = list[dict[sp.Basic, float]](), dict(place)
+    direction = np.random.default_rng(21).standard_normal(len(moving))
+    for _ in range(_MOVES):
+        slopes = jacobian_at(rows, program, moving, point)
+        direction = direction - np.linalg.pinv(slopes, rcond=1e-8) @ (slopes @ direction)
+        size = float(np.abs(direction).max(initial=0.0))
+        if size < 1e-6:  # nothing moves
+            break
+        direction *= _MOVE / size
+        point.update({q: point[q] + d for q, d in zip(moving, direction.tolist(), strict=True)})
+        if not _converged(rows, program, moving, point):
+            break
+        found.append(dict(point))
+    return found
+
+
 def _closed(
     tree: Mechanism, program: Program, conditions: Sequence[Condition], forces: Sequence[sp.Basic]
 ) -> list[dict[sp.Basic, float]]:
@@ -276,13 +327,16 @@ def _closed(
     method."""
     atoms = atoms_of(*(e for _, e in program), *(c.expression for c in conditions))
     own = sorted((atoms | set(forces)) - {symbol for symbol, _ in program}, key=str)
-    q = {*tree.coordinates.values()} | {x for x in own if x.is_Symbol and x.name not in tree.values}
+    coordinates = {*tree.coordinates.values()}
+    q = coordinates | {x for x in own if x.is_Symbol and x.name not in tree.values}
     unknown = [x for x in own if x in q]
     rows = [condition.expression for condition in conditions if condition.holonomic]
     random, places = np.random.default_rng(20), list[dict[sp.Basic, float]]()
-    for _ in range(_STARTS):
-        numbers = random.uniform(0.5, 1.5, len(own)).tolist()
-        point = {x: tree.values.get(str(x), v) for x, v in zip(own, numbers, strict=True)}
+    for start in range(_STARTS):
+        numbers = random.uniform(0.5, 1.5, len(own))
+        if start == 0:  # near the place in which the tree is drawn, not on any other branch
+            numbers[[x in coordinates for x in own]] *= 0.2
+        point = {x: tree.values.get(str(x), v) for x, v in zip(own, numbers.tolist(), strict=True)}
         if _converged(rows, program, unknown, point):
             places.append(point)
         if len(places) == _PLACES:

@@ -187,6 +187,32 @@ def test_a_fit_with_intervals(late):
     np.testing.assert_allclose(same.values, q, rtol=1e-5)
 
 
+def test_as_collocation_but_for_the_steps(late):
+    """Other steps, so estimates that differ by the errors of both, far less than by the noise."""
+    trial, unknown = record(late), {a: (0, 20), c: None, tau: (0.02, 0.5)}
+    guess = {a: 3.0, c: 0.1, tau: 0.2}
+    made = ks.Shooting(late, trial, unknown, initial={x: None, y: 0.0}, method="gauss-4")
+    task = ks.Collocation(late, trial, unknown, scheme="gauss-4", boundary=[ks.at_start(y)])
+    ours, theirs = made.solve(guess, "least-squares"), task.solve(guess)
+    for name, deviation in ours.standard_errors().items():
+        if name in ("a", "c", "tau"):
+            assert abs(ours.parameters[name] - theirs.parameters[name]) < 0.1 * deviation
+    assert ours.standard_errors()["tau"] == pytest.approx(theirs.standard_errors()["tau"], rel=0.01)
+
+
+def test_delays_per_trial_and_priors(late):
+    asked = {a: ks.normal(4.0, 0.5), tau: ks.per_trial(0.05, 0.5)}
+    trials = [record(late, 61), record(late, 41)]
+    made = ks.Shooting(late, trials, asked, initial={x: 0.2, y: 0.0})
+    q = made.pack({a: 3.7, tau: {0: 0.222, 1: 0.311}})
+    assert made.names == ["a", "tau[0]", "tau[1]"]
+    differences = [(made.cost(q + e) - made.cost(q - e)) / 2e-6 for e in 1e-6 * np.eye(len(q))]
+    for mode in ("adjoint", "forward"):
+        np.testing.assert_allclose(made.gradient(q, mode), differences, rtol=1e-6)
+    with pytest.raises(ValueError, match="no continuous adjoint of a model with delays"):
+        made.gradient(q, mode="continuous-adjoint")
+
+
 def test_an_objective_with_a_delay_and_steps_that_divide_it(late):
     time = np.linspace(0.0, 2.0, 81)
     trial = ks.Experiment(time, {u: np.cos(time)})
@@ -210,6 +236,7 @@ HELD = ks.Signal(GRID, np.sin(9.0 * GRID), between="held")
     ("system", "more", "words"),
     [
         (ALGEBRAIC, {"initial": {x: 1.0, y: 1.0}}, "beside algebraic states, y"),
+        (ks.hybrid.Hybrid(ALGEBRAIC), {"initial": {x: 1.0, y: 1.0}}, "over events of a hybrid"),
         (None, {"segments": 2}, "several segments, as a delay would reach back"),
         (None, {"unknown_inputs": {u: None}}, "beside unknown inputs: use ks.Collocation"),
         (None, {"trial": {"inputs": {u: HELD}}}, "u of trial 0 jumps, and u.t - 2.tau. has"),

@@ -80,27 +80,85 @@ def test_results_have_delayed_values_beside_outputs():
     assert not run.inputs and run.keys() == ["x", "x(t - tau)"]
 
 
+def by_steps(slope, late, start, end):
+    """The states at the end by the method of steps: equations without delays from one multiple of
+    the delay to the next, by SciPy's method of order 8. slope(x, x a delay earlier)."""
+    start = np.asarray(start, dtype=float)
+    before, state = lambda time: start, start
+    for begin, stop in pairwise([*np.arange(0.0, end, late), end]):
+
+        def rate(time, now, before=before):
+            return slope(now, before(time - late))
+
+        piece = solve_ivp(
+            rate, (begin, stop), state, "DOP853", dense_output=True, rtol=1e-12, atol=1e-17
+        )
+        before, state = piece.sol, piece.y[:, -1]
+    return state
+
+
 def test_mackey_glass_as_by_another_method():
     late, end = 17.0, 100.0
     rate = 0.2 * ks.delayed(x, late) / (1 + ks.delayed(x, late) ** 10) - 0.1 * x
     model = ks.Model("mackey_glass", [x], [], [], [x.diff(t) - rate])
-    pieces = [lambda time: np.full((1, *np.shape(time)), 1.2)]
-
-    def slope(time, state):
-        k = max(int(np.ceil((time - late) / late - 1e-14)), 0)
-        before = pieces[min(k, len(pieces) - 1)](time - late)[0]
-        return 0.2 * before / (1.0 + before**10) - 0.1 * state
-
-    state = np.array([1.2])
-    for ends in pairwise([*np.arange(0.0, end, late), end]):
-        piece = solve_ivp(slope, ends, state, "DOP853", dense_output=True, rtol=1e-12, atol=1e-13)
-        pieces, state = [*pieces, piece.sol], piece.y[:, -1]
+    state = by_steps(lambda x, y: 0.2 * y / (1.0 + y**10) - 0.1 * x, late, [1.2], end)
     fixed = ks.simulate(model, np.linspace(0.0, end, 2001), {x: 1.2})
     assert abs(fixed[x][-1] - state[0]) < 1e-9
     assert abs(fixed.error().states["x"][-1]) < 1e-9
     for method in ("dormand-prince", "radau-5"):
         run = ks.simulate(model, [0.0, 31.0, end], {x: 1.2}, method=method)
         assert abs(run[x][-1] - state[0]) < 1e-8
+
+
+def test_a_chemostat_whose_cells_divide_late():
+    """Ellermeyer 1994, SIAM Journal on Applied Mathematics 54: nutrient S and cells x with uptake
+    m S/(a + S), of which those grow that are not washed out meanwhile, exp(-D tau)."""
+    D, m, a, late, end = 0.4, 1.5, 0.3, 0.8, 20.0
+    S = y
+    eaten = m * S / (a + S) * x
+    rates = {x: -D * x + np.exp(-D * late) * ks.delayed(eaten, late), S: D * (1 - S) - eaten}
+    model = ks.Model("chemostat", [*rates], [], [], [s.diff(t) - e for s, e in rates.items()])
+
+    def slope(now, before):
+        taken, then = (m * s / (a + s) * cells for cells, s in (now, before))
+        return [-D * now[0] + np.exp(-D * late) * then, D * (1.0 - now[1]) - taken]
+
+    state = by_steps(slope, late, [0.1, 0.9], end)
+    run = ks.simulate(model, [0.0, end], {x: 0.1, S: 0.9}, method="dormand-prince")
+    np.testing.assert_allclose([run[x][-1], run[S][-1]], state, atol=1e-8)
+
+
+def test_immune_response_of_marchuk():
+    """Marchuk's model of an infection (Hairer, Norsett, Wanner, Solving Ordinary Differential
+    Equations I, section II.17): antigen, plasma cells, antibodies, damage of the organ, which is
+    little here (h6 = 10)."""
+    late, end = 0.5, 10.0
+    four = ks.dynamicsymbols("v s f d")
+
+    def slope(now, before):
+        V, C, F, d = now
+        h = (2.0, 0.8, 1e4, 0.17, 0.5, 10.0, 0.12, 8.0)
+        return [
+            (h[0] - h[1] * F) * V,
+            h[2] * before[2] * before[0] - h[4] * (C - 1),
+            h[3] * (C - F) - h[7] * F * V,
+            h[5] * V - h[6] * d,
+        ]
+
+    rates = slope(four, [ks.delayed(s, late) for s in four])
+    equations = [s.diff(t) - e for s, e in zip(four, rates, strict=True)]
+    model = ks.Model("marchuk", four, [], [], equations)
+    start = [1e-6, 1.0, 1.0, 0.0]
+    state = by_steps(slope, late, start, end)
+    run = ks.simulate(
+        model,
+        [0.0, end],
+        dict(zip(four, start, strict=True)),
+        method="dormand-prince",
+        rtol=1e-10,
+        atol=1e-16,
+    )
+    np.testing.assert_allclose([run[s][-1] for s in four], state, rtol=1e-6)
 
 
 def test_two_delays_of_wille_and_baker():

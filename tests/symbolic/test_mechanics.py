@@ -159,6 +159,23 @@ def system_ground(system):
     return ground
 
 
+def test_acceleration_constraints():
+    """Those that are derivatives of the others change nothing; what they bind else is refused."""
+    kane, _ = disc_of_kane()
+    velocity = list(kane.to_linearizer().f_v)
+    rates = kane.kindiffdict()
+    derived = [e.diff(ks.t).doit().xreplace(rates) for e in velocity]
+    same, _ = disc_of_kane(acceleration_constraints=derived)
+    one, other = (ks.Model.from_kane(each, values=VALUES) for each in (kane, same))
+    assert one.index.value == other.index.value == 2 and other.index.freedom == 8
+    assert len(one.equations) == len(other.equations)
+    u1 = me.dynamicsymbols("u1")
+    vz = me.dynamicsymbols("vz")
+    odd, _ = disc_of_kane(acceleration_constraints=[*derived[:2], vz.diff() - u1.diff()])
+    with pytest.raises(ValueError, match=r"acceleration constraint 2, .* is not a derivative"):
+        ks.Model.from_kane(odd)
+
+
 def test_constraints_that_depend_are_named():
     kane, _ = disc_of_kane(configuration_constraints=[me.dynamicsymbols("z") - r])
     with pytest.raises(ValueError, match=r"configuration constraint 0, -r . z, does not"):

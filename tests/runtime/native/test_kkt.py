@@ -344,9 +344,9 @@ FEATURES = {
 @pytest.mark.study
 @pytest.mark.parametrize("feature", FEATURES)
 def test_random_systems(feature):
-    """150 systems of a kind, 50 of the longer ones; stages given or found, both directions."""
+    """80 systems of a kind, 30 of the longer ones; stages given or found, both directions."""
     rng = np.random.default_rng(sum(map(ord, feature)))
-    count = 50 if "lags" in feature else 150
+    count = 30 if "lags" in feature else 80
     changes = [{**sizes(rng), **FEATURES[feature](rng)} for _ in range(count)]
     typical = 0.85 if feature == "rank one" else 0.99  # many columns are delayed
     check([collocation_system(rng, **c) for c in changes], rng, typical)

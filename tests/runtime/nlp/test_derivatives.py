@@ -1,7 +1,5 @@
 """Compiled derivatives of every scheme against an independent discretisation, see `discretised`."""
 
-import itertools
-
 import numpy as np
 import pytest
 import sympy as sp
@@ -51,10 +49,10 @@ def random_trial(N, known, measured, held=(), cubic=(), free=False, missing=True
     ("model", "N", "scheme"),
     [
         *((models.pendulum(), 4, scheme) for scheme in SCHEMES),
-        *((models.cip(), 3, scheme) for scheme in SOME),
+        (models.cip(), 3, "gauss-4"),
         (models.standing(), 2, "radau-3"),
         *((models.n_link_pendulum_on_cart(1), 3, scheme) for scheme in SCHEMES),
-        *((models.n_link_pendulum_on_cart(2), 2, scheme) for scheme in SOME),
+        (models.n_link_pendulum_on_cart(2), 2, "lobatto-4"),
         (models.n_link_pendulum_on_cart(3), 2, "gauss-2"),
     ],
     ids=lambda value: getattr(value, "name", None),
@@ -71,7 +69,8 @@ def test_models(model, N, scheme):
     ("way", "scheme"),
     [
         *(("free", scheme) for scheme in SCHEMES),
-        *itertools.product(["fixed", "held, free", "measured", "linear, free"], SOME),
+        *(("fixed", scheme) for scheme in SOME),
+        *zip(["held, free", "measured", "linear, free"], SOME, strict=True),
     ],
 )
 def test_optimal_control(scheme, way):
@@ -120,7 +119,7 @@ def test_optimal_control(scheme, way):
 
 @pytest.mark.parametrize(
     ("free", "scheme"),
-    [*((True, scheme) for scheme in SCHEMES), *((False, scheme) for scheme in SOME)],
+    [*((True, scheme) for scheme in SCHEMES), (False, "lobatto-4")],
 )
 def test_costs_with_derivatives(scheme, free):
     """Integral, path condition and measured output with x'; known inputs that are held, cubic, and
@@ -254,7 +253,7 @@ def random_models(draw, scheme):
 
 
 @settings(
-    max_examples=10, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=6, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(st.data(), st.sampled_from(SCHEMES), st.booleans(), st.booleans(), st.integers(0, 99))
 def test_random_models(data, scheme, held, free, seed):
