@@ -179,7 +179,7 @@ class Changes:
         right = np.hstack([sides.toarray(), np.zeros((self._size, starts.shape[1]))])
         right[: len(starts), self._unknown :] = starts
         found = factors.solve(right)
-        return found[self._x.T], found[self._late_at_nodes.T]
+        return found[self._x.T], found[self._late_columns.T]
 
     def adjoint(self, states: Array, late: Array) -> tuple[Array, Array]:
         """Derivatives of a sum by the states at the start (n,) and the unknown parameters, from
@@ -187,7 +187,7 @@ class Changes:
         factors, sides = self._linear
         right = np.zeros(self._size)
         right[self._x] = states
-        np.add.at(right, self._late_at_nodes, late)
+        np.add.at(right, self._late_columns, late)
         found = factors.solve(right, "T")
         return found[self._x[:, 0]], np.asarray(sides.T @ found)
 
@@ -198,12 +198,12 @@ class Changes:
 
     @property
     def late_at_nodes(self) -> Array:
-        """Delayed inputs (D, N)."""
+        """Delayed inputs at the nodes (D, N): after breaks, but at the last one."""
         return np.hstack([self._late[:, 0], self._late[:, -1, -1:]])
 
     @cached_property
-    def _late_at_nodes(self) -> _Index:
-        """Delayed inputs at the nodes, (D, N): after breaks, but at the last one."""
+    def _late_columns(self) -> _Index:
+        """Columns of these."""
         return np.hstack([self._d[:, 0], self._d[:, -1, -1:]])
 
     @cached_property
