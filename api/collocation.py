@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from kinesym.internal.grid import grid_error
 from kinesym.internal.integrated import Integrated
 from kinesym.internal.refine import no_longer_falls, refined_trials, too_many_nodes
 from kinesym.internal.trajectories import Open, found_trajectory, idle, undetermined
+from kinesym.internal.why import why
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Bounds, Solved, Start, check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
@@ -41,6 +42,7 @@ from kinesym.runtime.results.noise import (
 from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
+from kinesym.runtime.results.why import Why
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.leverage import free_directions
 from kinesym.runtime.status import Solve
@@ -164,6 +166,12 @@ class Collocation(Integrated):
         if tolerance_grid is None:
             return solution
         return self._until(solution, tolerance_grid, most_nodes, chosen, progress)
+
+    def why(self, guess: Any = None) -> Why:
+        """What keeps this problem from a solution, seen from a guess or a solution, see `pack` and
+        `Solution.why`: also before a solve, to see whether all conditions can be met."""
+        head = f"{self.model.name}: {guess.message}" if isinstance(guess, Solution) else ""
+        return why(self, self.pack(guess), head or f"{self.model.name}, not solved yet")
 
     def _from_zero(
         self,
@@ -483,6 +491,13 @@ class Collocation(Integrated):
                 **({"delays": self._delays} if self._delays else {}),
             },
             log=found.log,
+            reasons=partial(
+                why,
+                self,
+                found.z,
+                f"{self.model.name}: {message}",
+                () if found.status.success else found.iterations,
+            ),
         )
 
     def _trajectories(self, z: Array, hidden: NDArray[np.bool_]) -> list[Trajectory]:
