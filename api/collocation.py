@@ -25,11 +25,11 @@ from kinesym.runtime.ipopt.driver import Bounds, Solved, Start, check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.native import Workspace
-from kinesym.runtime.nlp.delays import NEVER, SOLVES
-from kinesym.runtime.nlp.delays import settled as settled_delays
 from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.nlp.point import PointFunctions
+from kinesym.runtime.nlp.sensor_delays import NEVER, SOLVES
+from kinesym.runtime.nlp.sensor_delays import settled as settled_delays
 from kinesym.runtime.progress import iteration_line, say
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import poor_fits
@@ -431,7 +431,9 @@ class Collocation(Integrated):
             signals = problem.layout.signals(z, k, run.time)
             found.append({u: signals[u] for u in free})
         every = replace(solution, trials=problem._trajectories(z, np.zeros(len(z), dtype=bool)))
-        return verified(self.model, problem.trials, every, found, parts)
+        runs = list(zip(problem.trials, every.trials, strict=True))
+        histories = [self._before.found(e, k, r) for k, (e, r) in enumerate(runs)]
+        return verified(self.model, problem.trials, every, found, histories, parts)
 
     def _certified(self, solution: Solution, workspace: Workspace | None = None) -> Solution:
         """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""
@@ -535,10 +537,11 @@ class Collocation(Integrated):
         """All trials of z, with NaN for what is hidden."""
         functions = PointFunctions(self._built, self._known)
         given, shown = (self.symbolic, self.nlp, functions), np.where(hidden, np.nan, z)
-        return [
+        found = [
             found_trajectory(*given, trial, k, shown, self._parameters_of(z, k))
             for k, trial in enumerate(self.trials)
         ]
+        return [replace(run, before=self._before.table(k, run)) for k, run in enumerate(found)]
 
     def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:
         """Those of constraints, lower and upper bounds, if the guess is a solution with them."""

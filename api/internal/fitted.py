@@ -20,9 +20,9 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
-from kinesym.runtime.nlp.delays import placed
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
+from kinesym.runtime.nlp.sensor_delays import placed
 from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty, nothing_known
 from kinesym.runtime.results.inference import Inference
 from kinesym.runtime.results.likelihood import Likelihood, likelihood_of
