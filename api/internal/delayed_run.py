@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -22,7 +23,7 @@ from kinesym.runtime.signals.signal import Signal, with_jumps
 from kinesym.runtime.stepping.delay_problem import Break, Delayed, DelayProblem, images
 from kinesym.runtime.stepping.delayed import simulate_delayed, with_substeps
 from kinesym.runtime.stepping.delayed_sensitivity import DelayedSensitivities
-from kinesym.runtime.stepping.delayed_trial import DelayedTrial
+from kinesym.runtime.stepping.delayed_trial import DelayedTrial, Source
 from kinesym.runtime.stepping.past import Before, slack
 from kinesym.runtime.stepping.simulation import IVP, RawTrajectories, Stepper
 from kinesym.symbolic.delayed import Delay
@@ -60,6 +61,11 @@ def delayed_sensitivities(model: Model, given: SimulationArguments) -> DelayedSe
     values. Raises `ValueError` as `delayed_march`, and where the end is not reached."""
     if given.members is not None:
         raise ValueError("sensitivities are those of one run; give numbers, not one per member")
+    if algebraic := algebraic_states(model):
+        raise ValueError(
+            f"model {model.name} has delays and the algebraic state {name_of(algebraic[0])}, by "
+            "which there are no sensitivities; ks.Shooting has gradients of objectives"
+        )
     delays_at_start(model, given)  # says what cannot be
     stepper = _differentiated(model, given.steps.method)
     signals = {name: _signals(given, name)[0] for name in given.inputs}
@@ -72,6 +78,7 @@ def delayed_sensitivities(model: Model, given: SimulationArguments) -> DelayedSe
     sources = [
         source_of(model, delay, float(time[0]), given.history, signals) for delay in model.delays
     ]
+    _warn_of_leaps(model, sources, start)
     ivp = IVP(time, start[:, None], stepper.with_tables(values), rows)
     trial = DelayedTrial(stepper, ivp, sources, len(model.parameters))
     states, late = trial.march(start)
@@ -86,6 +93,23 @@ def delayed_sensitivities(model: Model, given: SimulationArguments) -> DelayedSe
         drawing=model.drawing,
     )
     return DelayedSensitivities(run, nodes.tolist(), trial.changes)
+
+
+def _warn_of_leaps(model: Model, sources: Sequence[Source], start: Array) -> None:
+    """Warn of a delayed value that leaps, where parameters or the motion move the leap."""
+    for delay, source in zip(model.delays, sources, strict=True):
+        first = source.own.sided(source.start, 1.0) if source.own else start[source.number]
+        before = first if source.history is None else source.history.sided(source.start, -1.0)
+        leap = abs(first - before) > _JUMP * max(abs(first), abs(before))
+        jumps = [] if source.own is None else source.own.jumps(-np.inf, np.inf).tolist()
+        if not delay.tau.is_number and (leap or jumps):
+            where = "at the start" if leap else f"at t = {jumps[0]:g} s"
+            warnings.warn(
+                f"{source.signal} leaps {where}, and derivatives by the delay of {delay.name} lack "
+                "what moves with the leap; give a signal of straight lines that leads there",
+                stacklevel=3,
+            )
+            return
 
 
 @lru_cache(maxsize=32)

@@ -275,3 +275,13 @@ def test_sensitivities_say_what_they_lack(late):
         run.gradient(x).inputs["u"]
     with pytest.raises(ValueError, match="q is no parameter and no state"):
         run.forward(["q"])
+    algebraic = ks.Model("algebraic", [x, y], [], [], [x.diff(t) + y, y - ks.delayed(x, 0.2)])
+    with pytest.raises(ValueError, match="delays and the algebraic state y, by which there are no"):
+        ks.sensitivities(algebraic, GRID, {x: 1.0, y: 1.0}, method="radau-5")
+    with pytest.raises(ValueError, match=r"method is one of rk4, .*, got 'dormand-prince'"):
+        ks.sensitivities(late, GRID, {x: 1.0, y: 1.0}, inputs={u: 0.0}, method="dormand-prince")
+    with pytest.warns(UserWarning, match=r"x leaps at the start, and derivatives by the delay"):
+        ks.sensitivities(late, GRID, {x: 1.0, y: 1.0}, inputs={u: 0.0}, history={x: 0.0})
+    steps = ks.Signal(GRID, np.sin(9.0 * GRID), between="held")
+    with pytest.warns(UserWarning, match=r"u leaps at t = 0.1 s, and derivatives by the delay"):
+        ks.sensitivities(late, GRID, {x: 1.0, y: 1.0}, inputs={u: steps})

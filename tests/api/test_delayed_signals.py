@@ -172,7 +172,7 @@ def of_states(history=None):
             "midpoint", unknown_inputs={u: ks.held()}, unknown={k: None}, known={tau: 0.3}
         ),
         of_states,
-        lambda: of_parameters("radau-3", {x: None, u: (-2.0, 3.0)}),
+        lambda: of_parameters("midpoint", {x: None, u: (-2.0, 3.0)}),
         lambda: of_states({x: None}),
     ],
 )
