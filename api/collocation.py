@@ -19,7 +19,7 @@ from kinesym.internal.grid import grid_error
 from kinesym.internal.integrated import Integrated
 from kinesym.internal.refine import no_longer_falls, refined_trials, too_many_nodes
 from kinesym.internal.trajectories import Open, found_trajectory, idle, undetermined
-from kinesym.internal.why import nearest, shaken, why
+from kinesym.internal.why import meeting_points, why
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Bounds, Solved, Start, check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
@@ -54,9 +54,12 @@ HESSIANS = ("exact", "gauss-newton", "limited-memory")
 #: Ends at which another guess may help.
 _LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORATION_FAILED)
 
-#: Of larger problems that were lost no nearest point is looked for, which takes MUMPS; so many
-#: random courses are tried, of smaller ones.
-_MOST_VARIABLES, _SHAKEN, _MANY_VARIABLES = 200_000, 3, 20_000
+#: Of larger problems that are lost, other starts are not looked for: that would take minutes.
+_MOST_VARIABLES = 20_000
+_FROM_NEAREST = (
+    "from the guess no solution was found, from where all conditions are met one was: there may be "
+    "better ones"
+)
 
 #: What is said if a maximum of the likelihood is found, and if not.
 _MAXIMUM = "the likelihood is largest, after {} steps"
@@ -139,6 +142,9 @@ class Collocation(Integrated):
         driver : "direct" calls IPOPT's C interface, without Python in between; "cyipopt" goes
             through that package, slower, with the same iterates; "auto" is the first that works.
 
+        A solve that is lost goes on from where all conditions are met, if such a place is found,
+        and a note says so; what else is known of a failure, `solution.why()` says.
+
         Ctrl-C returns the current iterate, marked unconverged. Raises `ValueError` if a function is
         not finite at the guess, naming expression, equation, node and time; `IpoptMissing` if IPOPT
         cannot be loaded; `MemoryError`, before any is taken, if there is not enough.
@@ -163,8 +169,9 @@ class Collocation(Integrated):
         if solution.status in _LOST[:2]:
             solution = self._from_zero(solution, z, guess, chosen, progress)
         limited = solution.status is Solve.ITERATION_LIMIT and "max_iter" in settings
-        if solution.status in _LOST and not limited and self.n_variables <= _MOST_VARIABLES:
-            solution = self._from_nearest(solution, z, guess, chosen, progress)
+        limited |= self.n_variables > _MOST_VARIABLES or self._integrated
+        if solution.status in _LOST and not limited:
+            solution = self._from_nearest(solution, z, chosen, progress)
         if solution.status in _LOST and (names := self._without_guess(guess)):
             words = f"no guess was given of {listed(names)}, which began at zero or on lines"
             words += f" between conditions: solve(guess={{{names[0]!r}: np.linspace(from, to, nodes"
@@ -175,29 +182,16 @@ class Collocation(Integrated):
         return self._until(solution, tolerance_grid, most_nodes, chosen, progress)
 
     def _from_nearest(
-        self,
-        lost: Solution,
-        z: Array,
-        guess: Any,
-        chosen: SolverOptions,
-        progress: bool | None,
+        self, lost: Solution, z: Array, chosen: SolverOptions, progress: bool | None
     ) -> Solution:
-        """Another solution, from where all conditions are met, near the end of a lost solve, near
-        its guess, near what is made up without one, and near random courses."""
-        made_up = self.pack()
-        begins = [lost.free_vector, z, *([] if np.array_equal(z, made_up) else [made_up])]
-        if self.n_variables <= _MANY_VARIABLES:
-            begins += [shaken(self, made_up, seed) for seed in range(_SHAKEN)]
-        for begin in [] if self._integrated else begins:
-            near = nearest(self, begin)
-            if near is None:
-                continue
+        """Another solution, from where all conditions are met; see `meeting_points`."""
+        say(progress, "no solution yet: looking for where all conditions are met")
+        for near in meeting_points(self, lost.free_vector, z):
             other = after(lost, self._fitted(near, None, chosen, progress))
             if other.success:
-                words = (
-                    "from the guess no solution was found, from where all conditions are met one"
-                )
-                return replace(other, notes=[*other.notes, f"{words} was"])
+                return replace(other, notes=[*other.notes, _FROM_NEAREST])
+            if other.status is Solve.INTERRUPTED:
+                break
         return lost
 
     def why(self, guess: Any = None) -> Why:

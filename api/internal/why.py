@@ -20,12 +20,15 @@ from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.ipopt.elastic import Slack, least_slack
 from kinesym.runtime.results.violations import Violations
 from kinesym.runtime.results.why import Why
+from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 
 #: Of their sizes: a condition that is off by more has to give, rounding, a bound that is reached.
 _GIVES, _ROUNDING, _NEAR = 1e-5, 1e-9, 1e-6
 #: Multipliers of bounds, relative to the largest one, that hold something.
 _HOLDS = 1e-3
+#: Random courses from which it is looked for where conditions are met.
+_SHAKEN = 3
 #: So many violated conditions are named, and iterations looked back at.
 _NAMED, _BACK = 3, 20
 #: Variables that are as large have left what the model describes.
@@ -104,16 +107,23 @@ def _dear(point: Point) -> Array:
     return np.array(found)
 
 
-def nearest(problem: Fitted, z: Array) -> Array | None:
-    """Where all conditions are met, near z; None if some must give, or there are none."""
-    point = Point.of(problem, z)
-    if not np.isfinite(point.values).all() or not len(point.conditions):
-        return None
-    slack, giving = _least(point)
-    return slack.z if slack.found.status.success and not giving.any() else None
+def meeting_points(problem: Fitted, lost: Array, guess: Array) -> Iterator[Array]:
+    """Where all conditions are met: near the end of a lost solve, near its guess, near what is made
+    up without one, and near random courses. Ctrl-C ends it."""
+    made_up = problem.pack()
+    begins = [lost, guess, *([] if np.array_equal(guess, made_up) else [made_up])]
+    for begin in [*begins, *(_shaken(problem, made_up, seed) for seed in range(_SHAKEN))]:
+        point = Point.of(problem, begin)
+        if not np.isfinite(point.values).all() or not len(point.conditions):
+            continue
+        slack, giving = _least(point)
+        if slack.found.status is Solve.INTERRUPTED:
+            return
+        if slack.found.status.success and not giving.any():
+            yield slack.z
 
 
-def shaken(problem: Fitted, z: Array, seed: int) -> Array:
+def _shaken(problem: Fitted, z: Array, seed: int) -> Array:
     """z with noise of the size of its trajectories, within bounds."""
     count = problem.layout.parameter_offset
     noise = np.random.default_rng(seed).standard_normal(count)
