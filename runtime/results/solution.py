@@ -32,6 +32,7 @@ class Solution(Trials):
     which one was used, and why if it was not the time-structured one. grid : the error that the
     grid leaves, if it converged; see `grid_error`. timings : seconds to derive,
     compile, evaluate, in the linear solver, in total. problem : sizes and names.
+    ladder : a line for each rung, where easier problems were solved on the way.
     """
 
     status: Solve
@@ -44,6 +45,7 @@ class Solution(Trials):
     grid: Sequence[GridError] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
     log: str = ""
+    ladder: Sequence[str] = ()
 
     @property
     def iterations(self) -> int:
