@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from kinesym.runtime.results.solution import Solution as Solution
     from kinesym.runtime.results.trajectory import Trajectory as Trajectory
     from kinesym.runtime.signals.experiment import Experiment as Experiment
+    from kinesym.runtime.signals.history import UnknownHistory as UnknownHistory
     from kinesym.runtime.signals.motion import Motion as Motion
     from kinesym.runtime.signals.motion import Recording as Recording
     from kinesym.runtime.signals.signal import Signal as Signal

@@ -21,15 +21,16 @@ from kinesym.internal.ladder import BUDGET, Climb, climbable, climbed
 from kinesym.internal.refine import no_longer_falls, refined_trials, too_many_nodes
 from kinesym.internal.starts import drawn, ranges_of, searched, starting_points
 from kinesym.internal.trajectories import Open, idle, undetermined
+from kinesym.internal.why import meeting_points, why
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Bounds, Solved, Start, check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.native import Workspace
-from kinesym.runtime.nlp.delays import NEVER, SOLVES
-from kinesym.runtime.nlp.delays import settled as settled_delays
 from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.owned import shared_values
+from kinesym.runtime.nlp.sensor_delays import NEVER, SOLVES
+from kinesym.runtime.nlp.sensor_delays import settled as settled_delays
 from kinesym.runtime.progress import iteration_line, say
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import poor_fits
@@ -43,6 +44,7 @@ from kinesym.runtime.results.noise import (
 )
 from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.results.verification import Verification
+from kinesym.runtime.results.why import Why
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.leverage import free_directions
 from kinesym.runtime.status import Solve
@@ -56,6 +58,13 @@ _LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORAT
 
 #: Ends after which easier problems are tried unasked.
 _CLIMBED = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.RESTORATION_FAILED)
+
+#: Of larger problems that are lost, other starts are not looked for: that would take minutes.
+_MOST_VARIABLES = 20_000
+_FROM_NEAREST = (
+    "from the guess no solution was found, from where all conditions are met one was: there may be "
+    "better ones"
+)
 
 #: What is said if a maximum of the likelihood is found, and if not.
 _MAXIMUM = "the likelihood is largest, after {} steps"
@@ -140,6 +149,9 @@ class Collocation(Integrated):
         driver : "direct" calls IPOPT's C interface, without Python in between; "cyipopt" goes
             through that package, slower, with the same iterates; "auto" is the first that works.
 
+        A solve that is lost goes on from where all conditions are met, if such a place is found,
+        and a note says so; what else is known of a failure, `solution.why()` says.
+
         ladder : whether to go on, if this fails, with easier problems that lead to it: coarse
             grids, then the homotopies that the problem declares (`homotopy`); None does so where it
             seems infeasible or diverges and no limit of iterations was given. What solves at once
@@ -162,7 +174,6 @@ class Collocation(Integrated):
             self._check_refinable()
         most_nodes = checks.count(max_nodes, "max_nodes")
         spent = BUDGET if budget is None else checks.count(budget, "budget")
-        limited = "max_iter" in settings
         needed = self._sizes.solve(own_solver=linear_solver in (AUTO, TIME_STRUCTURED))
         check_free(needed, self._sizes, "use fewer nodes, or free memory")
         chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
@@ -171,7 +182,11 @@ class Collocation(Integrated):
         solution = self._fitted(z, guess, chosen, progress)
         if solution.status in _LOST[:2]:
             solution = self._from_zero(solution, z, guess, chosen, progress)
-        unasked = solution.status in _CLIMBED and not limited and not self._integrated
+        limited = solution.status is Solve.ITERATION_LIMIT and "max_iter" in settings
+        limited |= self.n_variables > _MOST_VARIABLES or self._integrated
+        if solution.status in _LOST and not limited:
+            solution = self._from_nearest(solution, z, chosen, progress)
+        unasked = solution.status in _CLIMBED and not limited
         asked = unasked if ladder is None else checks.flag(ladder, "ladder")
         if asked and not solution.success and climbable(self):
             climb = Climb(Collocation._fitted_as, chosen, spent, progress)
@@ -228,6 +243,25 @@ class Collocation(Integrated):
     def _fitted_as(problem: Any, z: Array, guess: Any, chosen: SolverOptions) -> Solution:
         """What `_fitted` finds of a problem, without a line per iteration."""
         return Collocation._fitted(problem, z, guess, chosen, False)
+
+    def _from_nearest(
+        self, lost: Solution, z: Array, chosen: SolverOptions, progress: bool | None
+    ) -> Solution:
+        """Another solution, from where all conditions are met; see `meeting_points`."""
+        say(progress, "no solution yet: looking for where all conditions are met")
+        for near in meeting_points(self, lost.free_vector, z):
+            other = after(lost, self._fitted(near, None, chosen, progress))
+            if other.success:
+                return replace(other, notes=[*other.notes, _FROM_NEAREST])
+            if other.status is Solve.INTERRUPTED:
+                break
+        return lost
+
+    def why(self, guess: Any = None) -> Why:
+        """What keeps this problem from a solution, seen from a guess or a solution, see `pack` and
+        `Solution.why`: also before a solve, to see whether all conditions can be met."""
+        head = f"{self.model.name}: {guess.message}" if isinstance(guess, Solution) else ""
+        return why(self, self.pack(guess), head or f"{self.model.name}, not solved yet")
 
     def _from_zero(
         self,
@@ -454,7 +488,9 @@ class Collocation(Integrated):
             signals = problem.layout.signals(z, k, run.time)
             found.append({u: signals[u] for u in free})
         every = replace(solution, trials=problem._trajectories(z, np.zeros(len(z), dtype=bool)))
-        return verified(self.model, problem.trials, every, found, parts)
+        runs = list(zip(problem.trials, every.trials, strict=True))
+        histories = [self._before.found(e, k, r) for k, (e, r) in enumerate(runs)]
+        return verified(self.model, problem.trials, every, found, histories, parts)
 
     def _certified(self, solution: Solution, workspace: Workspace | None = None) -> Solution:
         """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""
@@ -545,6 +581,13 @@ class Collocation(Integrated):
                 **({"delays": self._delays} if self._delays else {}),
             },
             log=found.log,
+            reasons=partial(
+                why,
+                self,
+                found.z,
+                f"{self.model.name}: {message}",
+                () if found.status.success else found.iterations,
+            ),
         )
 
     def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:

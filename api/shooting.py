@@ -16,7 +16,7 @@ from kinesym import checks
 from kinesym.collocation import Collocation
 from kinesym.continuous_adjoint import sampled_gradient
 from kinesym.internal.combination import combination
-from kinesym.internal.delayed_shooting import delayed_trials
+from kinesym.internal.delay_sources import undelayed_objective
 from kinesym.internal.finer_steps import finer_shooting
 from kinesym.internal.hybrid_shooting import hybrid_trials
 from kinesym.internal.parameters import without_bounds
@@ -73,8 +73,7 @@ class Shooting:
         which is all that a hybrid model knows.
     method : of a model "rk4" (None), or an implicit one of `simulate`, for stiff and
         differential-algebraic models, with fixed steps from node to node ("radau-5" too, which
-        `simulate` runs with steps of its own); of a model with delays "radau-3" (None) or another
-        scheme of collocation; of a hybrid model "dormand-prince" (None) or "rk4".
+        `simulate` runs with steps of its own); of a hybrid model "dormand-prince" (None) or "rk4".
     unknown_inputs : inputs of a model whose samples are to be found, with bounds (low, high) or
         None; `held(low, high)` if they are constant between nodes.
     segments : of a model, more than one for multiple shooting: the states at the inner boundaries
@@ -115,7 +114,8 @@ class Shooting:
         self._followed = (system, trials, unknown, known), unknown_inputs
         if isinstance(system, Model):
             usual = methods_of(system, derivatives=True)[0]
-            system = lowered_for_method(system, method or usual)
+            model = lowered_for_method(system, method or usual)
+            system, objective = undelayed_objective(model, objective)
         given = self._given = shooting_arguments(
             system,
             trials,
@@ -137,8 +137,6 @@ class Shooting:
         self.timings: dict[str, float] = {}
         if isinstance(system, Hybrid):
             self._make, self.symbolic = partial(hybrid_trials, system), None
-        elif system.delays:
-            self._make, self.symbolic = delayed_trials, None
         else:
             made = smooth_program(given)
             self._make, self.symbolic, self.timings = made.trials, made.problem, dict(made.timings)
@@ -214,10 +212,11 @@ class Shooting:
             return self._trials.gradient(q)
         if mode == "forward":
             return self._trials.forward_gradient(q)
-        if self.segments > 1 or self.symbolic is None or self._given.delays:
+        late = "sensors with an unknown delay" if self._given.delays else ""
+        late = f"a model with delays, {self.model.name}" if self.model.delays else late
+        if self.segments > 1 or self.symbolic is None or late:
             what = "multiple shooting" if self.segments > 1 else "a hybrid model"
-            what = "a model with delays" if self.model.delays else what
-            what = "sensors with an unknown delay" if self._given.delays else what
+            what = late or what
             raise ValueError(f"there is no continuous adjoint of {what}; use mode='adjoint'")
         runs, owned = self._trials.trajectories(q), self._given.unknowns.owned
         found = sampled_gradient(self.symbolic, runs, owned, self.names)

@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from kinesym.internal.consistent import consistent_initial
+from kinesym.internal.delayed_run import delayed_sensitivities
 from kinesym.internal.finer_steps import finer_arguments, finer_steps
 from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
 from kinesym.internal.model_run import lost_roots, model_results
@@ -21,6 +22,7 @@ from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.results.step_error import Finer, Lost
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.stepping.delayed_sensitivity import DelayedSensitivities
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
@@ -177,25 +179,38 @@ def sensitivities(
     rtol: float = 1e-9,
     atol: float = 1e-11,
     progress: bool | None = None,
-) -> Sensitivities:
+    history: Mapping[Any, Any] | None = None,
+) -> Sensitivities | DelayedSensitivities:
     """A simulation with derivatives of its states and events; arguments as of `simulate`.
 
     They are those of each step, with the motion of the events: forward in a few directions, or by
     the adjoint with respect to all parameters, initial values and pieces of inputs. The sequence of
     events is that of the run. Restitution and friction coefficients are numbers, not parameters.
+    Models with delays take fixed steps from node to node, "rk4" (None) or implicit ones, and have
+    derivatives by parameters, delays too, and initial values.
     A run with the gradient of one quantity by everything takes the time of two or three simulations
     (measured in `benchmarks/hybrid.py`).
 
-    Raises `ValueError` as `simulate`, for ensembles, for implicit methods, and for contacts that
-    end by their height.
+    Raises `ValueError` as `simulate`, for ensembles, for implicit methods but with delays, for
+    contacts that end by their height, and for delays in a hybrid model.
     """
     check_system(system)
     model = system if isinstance(system, Model) else system.model
+    if isinstance(system, Model) and model.delays:
+        methods = methods_of(system, derivatives=True)
+        steps = checked_steps(methods, method, substeps, rtol, atol, fixed=methods)
+        check_method(system, steps.method)
+        given = simulation_arguments(
+            system, time, initial, parameters, inputs, steps, 1, progress, history
+        )
+        return delayed_sensitivities(system, given)
     if model.delays:
         raise ValueError(
             f"model {model.name} has delays ({model.delays[0].name}), by which there are no "
-            "sensitivities; ks.Shooting has gradients of objectives by all that is unknown"
+            "sensitivities over events; simulate it with other values instead"
         )
+    if history:
+        raise ValueError(f"model {model.name} has no delays, for which a history is")
     if isinstance(system, Model):
         system = _without_events(system)
     methods = methods_of(system, derivatives=True)

@@ -24,18 +24,20 @@ def verified(
     trials: Sequence[Experiment],
     solution: Solution,
     found: Sequence[Mapping[str, Signal]],
+    histories: Sequence[Mapping[str, Signal]],
     segments: int,
 ) -> Verification:
     """Every trial simulated by an adaptive method, in `segments` that start from the solution.
 
-    found : the unknown inputs of each trial.
+    found : the unknown inputs of each trial. histories : what was before its start.
     """
     model = replace(model, invariants=())  # segments begin where the solution is
     simulated: list[dict[str, Array]] = []
     messages = []
-    for trial, run, inputs in zip(trials, solution.trials, found, strict=True):
+    every = zip(trials, solution.trials, found, histories, strict=True)
+    for trial, run, inputs, history in every:
         known = {**_given(model, trial, run), **inputs}
-        rows, message = _simulated(model, run, known, trial.history, segments)
+        rows, message = _simulated(model, run, known, history, segments)
         simulated.append(rows)
         messages += [message] if message else []
     names, runs = model.state_names, solution.trials

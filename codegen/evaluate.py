@@ -13,8 +13,11 @@ from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import t
+from kinesym.symbolic.names import t, written
 from kinesym.symbolic.table import Tables
+
+#: Conditions with more operations, or letters, are not spelled out in their names.
+_SHORT, _LETTERS = 15, 60
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,12 @@ def equation_label(model: Model, number: int) -> str:
         if rate in rates
     ]
     return f"equation {number} ({', '.join(about[:2])})" if about else f"equation {number}"
+
+
+def condition_label(kind: str, number: int, condition: sp.Expr) -> str:
+    """`boundary condition 2 (at_end(x) - 5)`: its number and what it says, if that is short."""
+    text = written(condition, _SHORT) if sp.count_ops(condition) <= _SHORT else ""
+    return f"{kind} {number}" + f" ({text})" * (0 < len(text) <= _LETTERS)
 
 
 def describe_model(model: Model) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import sympy as sp
 
-from kinesym.codegen.evaluate import equation_label
+from kinesym.codegen.evaluate import condition_label, equation_label
 from kinesym.codegen.family import (
     At,
     Family,
@@ -275,9 +275,8 @@ def _path_rows(s: Interval, lowers: Sequence[Lowering]) -> dict[str, int]:
     """Path conditions within the interval."""
     problem = s.problem
     return {
-        f"path condition {k}" + (f", stage {place + 1}" if len(lowers) > 1 else ""): lowers[place](
-            problem.path[k]
-        )
+        condition_label("path condition", k, problem.path[k])
+        + (f", stage {place + 1}" if len(lowers) > 1 else ""): lowers[place](problem.path[k])
         for k, place in problem.path_within
     }
 

@@ -79,14 +79,20 @@ def _description(
         "limits": [],
         "varying": False,
         "solution": [],
-        "outputs_need_rates": any(
-            output.atoms(sp.Symbol, sp.Derivative) & moving_symbols(model)
-            for output in (*model.outputs.values(), *model.moving_limits.values())
-        ),
+        "outputs_need_rates": _need_rates(model),
         "pattern": pattern_of(pattern),
         "partials": [[], []],
+        "delays": [[], []],
         **more,
     }
+
+
+def _need_rates(model: Model) -> bool:
+    """Whether outputs or limits contain x'."""
+    return any(
+        output.atoms(sp.Symbol, sp.Derivative) & moving_symbols(model)
+        for output in (*model.outputs.values(), *model.moving_limits.values())
+    )
 
 
 def shooting_kernels(
@@ -96,19 +102,39 @@ def shooting_kernels(
 
     Implicit steps are differentiated by the kernel `partials`: derivatives of the equations by x',
     x, unknown inputs and parameters. Explicit ones by the kernel `tangent`: x', then what its
-    derivatives by states and these follow from, see `codegen.solve.Linearised`.
+    derivatives by states and these follow from, see `codegen.solve.Linearised`. With delays both
+    are differentiated by `partials`, and `delay_slopes` are derivatives of the delays by x, unknown
+    inputs and parameters.
     """
     model, s = problem.model, model_symbols(problem.model, tables=problem.tables)
-    kernels, methods = _rhs(model, s, required=scheme is None), _tableaus(scheme, adaptive=False)
+    explicit = scheme is None or bool(model.delays)
+    kernels, methods = _rhs(model, s, required=explicit), _tableaus(scheme, adaptive=False)
     chosen = [*problem.unknown_inputs, *problem.unknown_parameters]
-    if scheme is not None:
-        made, pattern = _equations(model, s)
+    if scheme is not None or model.delays:
+        made, pattern = _equations(model, s) if scheme is not None else ([], Sparse())
         partials, places = _derivatives(model, s, "partials", chosen)
-        more = {"partials": pattern_of(places), "index": _index(model, scheme)}
-        about = _description(model, methods, pattern, **more)
-        return [*kernels, *made, partials], about
+        slopes, late = _delay_slopes(model, s, chosen)
+        about = _description(
+            model,
+            methods,
+            pattern,
+            partials=pattern_of(places),
+            delays=pattern_of(late),
+            index=_index(model, scheme),
+        )
+        return [*kernels, *made, partials, *_delays(model, s), *slopes], about
     tangent, pattern, solution = _tangent(model, s, chosen)
     return [*kernels, tangent], _description(model, methods, pattern, solution=solution)
+
+
+def differentiated(problem: Problem, scheme: CollocationScheme | None) -> Program:
+    """What a simulation of a model with delays needs, with derivatives; see `shooting_kernels`."""
+    model = problem.model
+    kernels, about = shooting_kernels(problem, scheme)
+    kernels += _outputs(model, model_symbols(model, tables=problem.tables))
+    about |= {"outputs": list(model.outputs), "outputs_need_rates": _need_rates(model)}
+    name = f"{model.name}_differentiated".replace("-", "_")
+    return Program(name, tuple(kernels), {"stepping": about}, problem.tables.values)
 
 
 def _tangent(
@@ -163,6 +189,20 @@ def _delays(model: Model, s: ModelSymbols) -> list[Kernel]:
     labels = tuple(delay.name for delay in model.delays)
     values = tuple(s.lower(delay.tau) for delay in model.delays)
     return [Kernel("delays", s.graph, s.arguments, values, labels, "tau of x(t - tau)")]
+
+
+def _delay_slopes(
+    model: Model, s: ModelSymbols, wrt: Sequence[sp.Basic]
+) -> tuple[list[Kernel], Sparse]:
+    """Derivatives of the delays with respect to x, then `wrt`, and their places."""
+    chosen = [*s.nodes(s.x), *(s.lower(e) for e in wrt)]
+    names = [*model.state_names, *map(name_of, wrt)]
+    entries = jacobian(s.graph, [s.lower(delay.tau) for delay in model.delays], chosen)
+    if not entries:
+        return [], entries
+    labels = [f"d tau of {model.delays[i].name} / d {names[j]}" for i, j in entries]
+    about = (tuple(entries.values()), tuple(labels), "derivatives of tau of x(t - tau)")
+    return [Kernel("delay_slopes", s.graph, s.arguments, *about)], entries
 
 
 def _equations(model: Model, s: ModelSymbols) -> tuple[list[Kernel], Sparse]:

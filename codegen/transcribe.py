@@ -24,6 +24,7 @@ from kinesym.codegen.derive import (
     pattern_of,
     pullback,
 )
+from kinesym.codegen.evaluate import condition_label
 from kinesym.codegen.family import Ends, Family, Points, Square, integrates_on_intervals, squares_of
 from kinesym.codegen.intervals import collocation_family, measured_places
 from kinesym.codegen.kernel import Argument, Kernel, Program
@@ -349,7 +350,8 @@ def _node(problem: Problem) -> Family:
     cost = g.zero
     if at_nodes:
         cost = g.mul(outer_q, g.counted(outer_q, lower(integrand)))
-    rows |= {f"path condition {k}": lower(problem.path[k]) for k in problem.path_at_nodes}
+    for k in problem.path_at_nodes:
+        rows[condition_label("path condition", k, problem.path[k])] = lower(problem.path[k])
     return Family(
         name="node",
         graph=g,
@@ -372,7 +374,9 @@ def _ends(problem: Problem) -> Family:
     rows = {f"contact speed {row} at the start": node for row, node in enumerate(speeds)}
     cost = last(problem.objective.terminal)
     for number, condition in enumerate(problem.boundary):
-        rows[f"boundary condition {number}"] = s.boundary(condition, first, last)
+        rows[condition_label("boundary condition", number, condition)] = s.boundary(
+            condition, first, last
+        )
     mean, precision = (s.group(what, problem.priors, False) for what in ("mean", "precision"))
     squares = _priors(s, *map(s.nodes, (mean, precision)))
     return s.family("ends", cost, rows, squares, (mean, precision) if problem.priors else ())

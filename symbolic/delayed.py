@@ -14,8 +14,8 @@ from kinesym.symbolic.expression import real_expression, real_number
 from kinesym.symbolic.names import name_of, t
 
 
-class delayed(sp.Function):
-    """`ks.delayed(expression, tau)`: an expression as it was tau seconds ago.
+def delayed(expression: Any, tau: Any, range: Any = None) -> sp.Expr:
+    """An expression as it was tau seconds ago.
 
     In equations, outputs, laws of control, objectives and path conditions of a model. expression :
     of states, inputs, intermediates, parameters and time, not of rates. tau : not negative, [s]: a
@@ -25,6 +25,11 @@ class delayed(sp.Function):
     Before the start of a trial everything is as `Experiment(history=...)` says, else as at the
     start. Raises `ValueError` for a negative delay, and for a range that is none.
     """
+    return DelayedValue(expression, tau, range=range)
+
+
+class DelayedValue(sp.Function):
+    """What `delayed` makes; further arguments are the ends of the range."""
 
     nargs = (2, 4)
 
@@ -54,6 +59,9 @@ class delayed(sp.Function):
             f"{self} cannot be differentiated: no equation says what a rate was some time ago; "
             "delay the derivative's own expression instead"
         )
+
+
+DelayedValue.__name__ = "delayed"  # as it prints
 
 
 class shown_late(sp.Function):
@@ -107,7 +115,7 @@ class Delay:
 
     def exchanged(self, table: Mapping[sp.Basic, sp.Expr]) -> sp.Expr:
         """The same of other symbols."""
-        return delayed(self.signal.xreplace(table), self.tau.xreplace(table), *self.range or ())
+        return delayed(self.signal.xreplace(table), self.tau.xreplace(table), self.range)
 
 
 class Reduction:
@@ -148,8 +156,8 @@ class Reduction:
 
     def __call__(self, label: str, e: sp.Expr) -> sp.Expr:
         """An expression in which delayed signals are inputs of their own."""
-        while calls := e.atoms(delayed):
-            inner = [call for call in calls if not any(a.has(delayed) for a in call.args)]
+        while calls := e.atoms(DelayedValue):
+            inner = [call for call in calls if not any(a.has(DelayedValue) for a in call.args)]
             inner.sort(key=str)
             e = e.xreplace({call: self._reduced(f"{self._where}{label}", call) for call in inner})
         return e

@@ -15,7 +15,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_choice, count, listed, mapping, positive, shown
 from kinesym.symbolic.declared import Declared, atoms_of, check_atoms, check_signal
-from kinesym.symbolic.delayed import delayed
+from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
 from kinesym.symbolic.homotopy import HOMOTOPY
@@ -291,7 +291,7 @@ class Model(Declared):
 
     def undelayed(self, expressions: Sequence[sp.Expr]) -> tuple[Model, list[sp.Expr]]:
         """Expressions with inputs in place of delays, and the model that has these inputs, too."""
-        if not any(e.has(delayed) for e in expressions):
+        if not any(e.has(DelayedValue) for e in expressions):
             return self, list(expressions)
         reduction = self.reduction()
         found = [reduction("a condition or objective", e) for e in expressions]

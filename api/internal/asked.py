@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kinesym.internal.controls import controls
+from kinesym.internal.equation_delays import with_delays
 from kinesym.internal.integrals import with_integrals
-from kinesym.internal.lags import with_delays
 from kinesym.internal.moments import Moment, with_moments
 from kinesym.internal.phases import Posed, posed
 from kinesym.internal.problem import lowered

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import evaluate_nodes
+from kinesym.codegen.stepping import differentiated
+from kinesym.internal.delay_sources import source_of
+from kinesym.internal.pipeline import realise
 from kinesym.internal.simulation_arguments import SimulationArguments
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import LINEAR, PARABOLA
-from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.signal import Signal, with_jumps
 from kinesym.runtime.stepping.delay_problem import Break, Delayed, DelayProblem, images
-from kinesym.runtime.stepping.delayed import simulate_delayed
+from kinesym.runtime.stepping.delayed import simulate_delayed, with_substeps
+from kinesym.runtime.stepping.delayed_sensitivity import DelayedSensitivities
+from kinesym.runtime.stepping.delayed_trial import DelayedTrial, Source
 from kinesym.runtime.stepping.past import Before, slack
 from kinesym.runtime.stepping.simulation import IVP, RawTrajectories, Stepper
 from kinesym.symbolic.delayed import Delay
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
-from kinesym.symbolic.problem import algebraic_states
+from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.problem import Problem, algebraic_states
+from kinesym.symbolic.schemes import RK4, SCHEMES
 
 #: Where values differ by more than this share of them, there is a jump.
 _JUMP = 1e-12
@@ -44,6 +54,74 @@ def delayed_march(
     problems = [_problem(model, given, stepper, ivp, taus, members) for members in groups]
     found = [simulate_delayed(stepper, p, given.progress) for p in problems]
     return found[0] if len(groups) == 1 else _joined(stepper, ivp, groups, found)
+
+
+def delayed_sensitivities(model: Model, given: SimulationArguments) -> DelayedSensitivities:
+    """Simulate a model with delays by fixed steps, with derivatives by all parameters and initial
+    values. Raises `ValueError` as `delayed_march`, and where the end is not reached."""
+    if given.members is not None:
+        raise ValueError("sensitivities are those of one run; give numbers, not one per member")
+    if algebraic := algebraic_states(model):
+        raise ValueError(
+            f"model {model.name} has delays and the algebraic state {name_of(algebraic[0])}, by "
+            "which there are no sensitivities; ks.Shooting has gradients of objectives"
+        )
+    delays_at_start(model, given)  # says what cannot be
+    stepper = _differentiated(model, given.steps.method)
+    signals = {name: _signals(given, name)[0] for name in given.inputs}
+    grid, nodes = with_jumps(given.time, list(signals.values()))
+    time, nodes = with_substeps(grid, given.steps.substeps), nodes * given.steps.substeps
+    inputs = [signal.sampled(time) for signal in signals.values()]
+    rows = [(np.ascontiguousarray(samples)[None], kind) for samples, kind in inputs]
+    about, start = stepper.about, np.array([float(given.initial[x]) for x in model.state_names])
+    values = np.array([[float(given.parameters[p]) for p in about.parameters]])
+    sources = [
+        source_of(model, delay, float(time[0]), given.history, signals) for delay in model.delays
+    ]
+    _warn_of_leaps(model, sources, start)
+    ivp = IVP(time, start[:, None], stepper.with_tables(values), rows)
+    trial = DelayedTrial(stepper, ivp, sources, len(model.parameters))
+    states, late = trial.march(start)
+    outputs = dict(zip(about.outputs, trial.changes.raw.values[:, 0, nodes], strict=False))
+    run = Trajectory(
+        time=time[nodes],
+        states=dict(zip(about.states, states[:, nodes], strict=True)),
+        inputs={name: signal.at_nodes(time[nodes]) for name, signal in signals.items()},
+        outputs=outputs | {s.name: row[nodes] for s, row in zip(sources, late, strict=True)},
+        parameters=dict(zip(about.parameters, map(float, values[0]), strict=True)),
+        model=model.name,
+        drawing=model.drawing,
+    )
+    return DelayedSensitivities(run, nodes.tolist(), trial.changes)
+
+
+def _warn_of_leaps(model: Model, sources: Sequence[Source], start: Array) -> None:
+    """Warn of a delayed value that leaps, where parameters or the motion move the leap."""
+    for delay, source in zip(model.delays, sources, strict=True):
+        first = source.own.sided(source.start, 1.0) if source.own else start[source.number]
+        before = first if source.history is None else source.history.sided(source.start, -1.0)
+        leap = abs(first - before) > _JUMP * max(abs(first), abs(before))
+        jumps = [] if source.own is None else source.own.jumps(-np.inf, np.inf).tolist()
+        if not delay.tau.is_number and (leap or jumps):
+            where = "at the start" if leap else f"at t = {jumps[0]:g} s"
+            warnings.warn(
+                f"{source.signal} leaps {where}, and derivatives by the delay of {delay.name} lack "
+                "what moves with the leap; give a signal of straight lines that leads there",
+                stacklevel=3,
+            )
+            return
+
+
+@lru_cache(maxsize=32)
+def _differentiated(model: Model, method: str) -> Stepper:
+    """The steps of a method with derivatives, kept for the next run of the same model."""
+    late = [delay.symbol for delay in model.delays]
+    given = [u for u in model.inputs if u not in late]
+    problem = Problem(model, RK4, Objective(), model.parameters, late, given)
+    scheme = SCHEMES.get(method)
+    return Stepper.of(
+        realise(differentiated(problem, scheme), narrow=True), scheme.name if scheme else method
+    )
 
 
 def delays_at_start(model: Model, given: SimulationArguments) -> Array:

@@ -18,9 +18,9 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.asked import asked
-from kinesym.internal.delays import delayed
+from kinesym.internal.equation_delays import bounds_of_delays, lags_of
+from kinesym.internal.free_history import free_history
 from kinesym.internal.homotopy import with_homotopy
-from kinesym.internal.lags import bounds_of_delays, lags_of
 from kinesym.internal.moments import check_within
 from kinesym.internal.parameters import (
     checked_unknowns,
@@ -43,6 +43,7 @@ from kinesym.internal.problem import (
     warn_of_degrees,
 )
 from kinesym.internal.process_noise import driven
+from kinesym.internal.sensor_delays import delayed
 from kinesym.internal.sensors import with_sensors
 from kinesym.internal.smooth_phases import smooth_phases
 from kinesym.internal.straight import fixed_values, straight_lines
@@ -57,9 +58,9 @@ from kinesym.runtime.nlp.bounds import (
     variable_bounds,
 )
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
-from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
@@ -116,6 +117,10 @@ class Discretised:
             check_index(model, most, f"the scheme {self._scheme.title}")
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
+        self._before = free_history(model, given.trials, self._unknown, self._known)
+        self.model = model = self._before.extended(model)
+        given = replace(given, model=model)
+        self._unknown |= self._before.unknown
         random = "a distribution to be found" if any(map(is_random, self._unknown.values())) else ""
         if random:
             _check_likelihood(aim)
@@ -154,7 +159,7 @@ class Discretised:
         self._bounds = named_bounds(model, self._unknown, fixed)
         self._bounds |= bounds_of_delays(model, self._unknown)
         check_within(trials, self._asked.moments, *about)
-        self._lags = lags_of(model, trials, *about, self.symbolic.held)
+        self._lags = lags_of(model, trials, *about, self.symbolic.held, self._before.of)
         return bounded(model, trials, free, sides)
 
     def _place(self, trials: Sequence[Experiment]) -> None:

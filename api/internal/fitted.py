@@ -21,10 +21,10 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
-from kinesym.runtime.nlp.delays import placed
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.nlp.samples import number_of_samples
+from kinesym.runtime.nlp.sensor_delays import placed
 from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty, nothing_known
 from kinesym.runtime.results.inference import Inference
 from kinesym.runtime.results.likelihood import Likelihood, likelihood_of
@@ -62,10 +62,11 @@ class Fitted(Viewed):
         """All trials of z, with NaN for what is hidden."""
         functions = PointFunctions(self._built, self._known)
         given, shown = (self.symbolic, self.nlp, functions), np.where(hidden, np.nan, z)
-        return [
+        found = [
             found_trajectory(*given, trial, k, shown, self._parameters_of(z, k))
             for k, trial in enumerate(self.trials)
         ]
+        return [replace(run, before=self._before.table(k, run)) for k, run in enumerate(found)]
 
     def on_grid_of(self: _Same, solution: Solution) -> _Same:
         """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is

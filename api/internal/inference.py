@@ -16,9 +16,9 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Bounds, IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.losses import RobustLoss
-from kinesym.runtime.nlp.delays import settled
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.pulled import Pulled, PulledHessian
+from kinesym.runtime.nlp.sensor_delays import settled
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty

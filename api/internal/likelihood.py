@@ -10,7 +10,7 @@ import sympy as sp
 from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
-from kinesym.internal.lags import following
+from kinesym.internal.equation_delays import following
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP

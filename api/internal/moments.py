@@ -20,7 +20,7 @@ from kinesym.internal.controls import Step, held
 from kinesym.internal.parameters import Unknown
 from kinesym.runtime.nlp.bounds import Steps
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.symbolic.delayed import delayed
+from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import fresh_name
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import dynamicsymbols, name_of, written
@@ -69,7 +69,7 @@ def with_moments(
     made, more, moments = dict[AppliedUndef, Any](), list[Step](), list[Moment]()
     for number, one in enumerate(asked, 1):
         [c] = conditions([one.condition], f"the condition at {one.time},")
-        if c.expression.has(delayed):
+        if c.expression.has(DelayedValue):
             raise ValueError(
                 f"the condition at {one.time} has a delayed value, {written(c.expression, 20)}; "
                 "give what is delayed a state or an output of its own, or a time of its own"

@@ -21,7 +21,7 @@ from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import build
 from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
 from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
-from kinesym.runtime.nlp.lags import Lag, Lags
+from kinesym.runtime.nlp.delay_rows import Lag, Lags
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP, TrialData
 from kinesym.runtime.signals.experiment import Experiment

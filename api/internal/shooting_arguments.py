@@ -19,7 +19,12 @@ from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.bands import slopes_library
 from kinesym.internal.controls import is_limited
-from kinesym.internal.delays import delayed
+from kinesym.internal.delay_sources import (
+    check_jumps,
+    check_late,
+    sources_of,
+    warn_of_leaps,
+)
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
 from kinesym.internal.parameters import (
     Unknown,
@@ -38,6 +43,7 @@ from kinesym.internal.problem import (
     named_bounds,
     symbolic_problem,
 )
+from kinesym.internal.sensor_delays import delayed
 from kinesym.internal.simulation_arguments import check_complete
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
@@ -49,6 +55,7 @@ from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
+from kinesym.runtime.signals.history import known_history
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
 from kinesym.runtime.stepping.priors import Priors, priors_by_name
 from kinesym.runtime.stepping.simulated import System
@@ -62,7 +69,7 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, kinks_of
 from kinesym.symbolic.names import by_name, name_of
 from kinesym.symbolic.objective import Objective
-from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.problem import Problem, algebraic_states
 from kinesym.symbolic.reduction import integrals_of
 from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
@@ -155,9 +162,9 @@ def shooting_arguments(
     model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
     segments = checks.count(segments, "segments")
     if model.delays:
-        _check_delays(model, hybrid, segments, unknown_inputs)
+        _check_delays(system, model, listed, segments, unknown_inputs)
     free = {} if unknown_inputs is None else unknown_inputs
-    free = by_name(free, model.input_names, "unknown_inputs")
+    free = by_name(free, model.given_names, "unknown_inputs")
     signals = [
         hybrid_signals(system, trial, k) if isinstance(system, Hybrid) else {}
         for k, trial in enumerate(listed)
@@ -173,9 +180,11 @@ def shooting_arguments(
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
     steps = checked_steps(methods, method, *options, most, () if hybrid else methods)
     _check_unknowns(hybrid, listed, steps, segments, free)
+    check_jumps(model, listed, asked)
     if hybrid and threads is not None:
         raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
     starts, start_bounds = initial_values(system, initial, count)
+    warn_of_leaps(model, listed, starts, asked)
     if not (asked or free or start_bounds):
         raise ValueError(
             "nothing is unknown; name parameters in unknown={...}, inputs in unknown_inputs, or an "
@@ -212,20 +221,27 @@ def shooting_arguments(
     )
 
 
-def _check_delays(model: Model, hybrid: bool, segments: int, unknown_inputs: Any) -> None:
-    """Raise `ValueError` for what shooting does not do where a model has delays."""
-    name = model.delays[0].name
-    if hybrid:
-        raise ValueError(
-            f"the hybrid model {model.name} has delays ({name}), by which Shooting has no "
-            "derivatives; leave its events out, or simulate it with other values"
-        )
-    if segments > 1 or unknown_inputs:
-        what = "several segments" if segments > 1 else "unknown inputs"
-        raise ValueError(
-            f"model {model.name} has delays ({name}), with which Shooting takes no {what}; use "
-            "ks.Collocation"
-        )
+def _check_delays(
+    system: Model | Hybrid,
+    model: Model,
+    trials: Sequence[Experiment],
+    segments: int,
+    unknown_inputs: Any,
+) -> None:
+    """Raise `ValueError` for what shooting does not support beside delays."""
+    where = f"model {model.name} has delays ({model.delays[0].name})"
+    algebraic = ", ".join(map(name_of, algebraic_states(model)))
+    for what, there in (
+        ("over events of a hybrid model", isinstance(system, Hybrid)),
+        ("with several segments, as a delay would reach back into the one before", segments > 1),
+        ("beside unknown inputs", bool(unknown_inputs)),
+        (f"beside algebraic states, {algebraic}, which have no rate", bool(algebraic)),
+    ):
+        if there:
+            raise ValueError(f"{where}; Shooting has none {what}: use ks.Collocation")
+    check_late(model, trials)
+    for trial in trials:
+        known_history(trial.history, "shooting")
 
 
 def _check_distributions(unknown: Mapping[str, Unknown]) -> None:
@@ -300,6 +316,7 @@ class SmoothProgram:
             factor=factor,
             loss=loss,
             outputs=partial(slopes_library, problem),
+            sources=sources_of(given.model, given.fine),
         )
 
 
@@ -311,7 +328,7 @@ def smooth_program(given: ShootingArguments) -> SmoothProgram:
         given.model,
         given.fine,
         {name: p.in_natural_scale for name, p in given.unknown.items()},
-        given.free,
+        {**given.free, **dict.fromkeys(delay.name for delay in given.model.delays)},
         EXPLICIT.get(method) or replace(RK4, name=method),
         given.objective,
         delays=given.delays,

@@ -16,7 +16,7 @@ from kinesym.internal.steps import Steps
 from kinesym.internal.tables import check_known_variables
 from kinesym.runtime.arrays import Array, check_finite, real_array, time_grid
 from kinesym.runtime.results.event_log import HybridState
-from kinesym.runtime.signals.history import history_of
+from kinesym.runtime.signals.history import history_of, known_history
 from kinesym.runtime.signals.signal import Signal, signal_of
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.hybrid import Hybrid
@@ -225,7 +225,8 @@ def _history(model: Model, given: Any, start: float) -> dict[str, Signal]:
     late = tuple(dict.fromkeys(name_of(delay.signal) for delay in model.delays))
     if given and not late:
         raise ValueError(f"model {model.name} has no delays, for which a history is")
-    return history_of(by_name({} if given is None else given, late, "history"), start)
+    found = history_of(by_name({} if given is None else given, late, "history"), start)
+    return known_history(found, "a simulation")
 
 
 def _known(value: Any, grid: Array, what: str) -> Signal:

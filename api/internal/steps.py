@@ -31,14 +31,10 @@ class Steps:
 
 
 def methods_of(system: Model | Hybrid, derivatives: bool = False) -> tuple[str, ...]:
-    """Methods for a system, the default one first. derivatives : those of every step are wanted,
-    which with delays are those of collocation."""
+    """Methods for a system, the default one first. derivatives : those of every step are wanted."""
     if isinstance(system, Hybrid):
         explicit = sorted(EXPLICIT, key=lambda name: not EXPLICIT[name].error)
         return tuple(explicit) if derivatives else (*explicit, "trapezoid", *ADAPTIVE)
-    if derivatives and system.delays:
-        able = (name for name in SCHEMES if name != "lobatto-6")
-        return tuple(sorted(able, key=lambda name: name != "radau-3"))
     return (*(k for k, v in EXPLICIT.items() if not (derivatives and v.error)), *SCHEMES)
 
 

@@ -159,8 +159,8 @@ class TableauManifest:
 @dataclass(frozen=True)
 class SteppingManifest(ModelManifest):
     """Loops of time stepping, methods by name; places of derivatives that loops need, and of all by
-    which implicit steps are differentiated; see `codegen.stepping`. index : of the equations, for
-    implicit methods."""
+    which implicit steps are differentiated, and delays; see `codegen.stepping`. index : of the
+    equations, for implicit methods."""
 
     methods: Mapping[str, TableauManifest]
     limits: tuple[str, ...]
@@ -169,6 +169,7 @@ class SteppingManifest(ModelManifest):
     outputs_need_rates: bool
     pattern: Pattern
     partials: Pattern
+    delays: Pattern = ((), ())
     index: int = 0
 
 

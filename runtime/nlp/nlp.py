@@ -23,7 +23,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.native import ADD, LATE, SUM, Call, Plan
 from kinesym.runtime.nlp.courses import at_nodes
-from kinesym.runtime.nlp.lags import Lags, WithLags
+from kinesym.runtime.nlp.delay_rows import Lags, WithLags
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.owned import is_parameters
 from kinesym.runtime.nlp.places import Places, places, rows

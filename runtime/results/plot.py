@@ -79,3 +79,20 @@ def panels(names: Sequence[str], title: str) -> tuple[Any, list[Any]]:
         lowest.set_xlabel("time [s]")
     figure.suptitle(title, x=0.02, ha="left")
     return figure, list(used)
+
+
+def convergence(steps: Sequence[Any], title: str) -> Any:
+    """A figure of iterations, each with `number`, `objective`, `infeasibility`, `optimality`."""
+    figure, (top, bottom) = subplots(2, 1, sharex=True, figsize=(7.0, 5.5), layout="constrained")
+    numbers = [step.number for step in steps]
+    top.plot(numbers, [step.objective for step in steps], ".-", lw=1.0)
+    top.set_ylabel("objective")
+    top.set_title(title)
+    bottom.plot(numbers, [step.infeasibility for step in steps], ".-", lw=1.0, label="violation")
+    bottom.plot(numbers, [step.optimality for step in steps], ".-", lw=1.0, label="optimality")
+    bottom.set_yscale("log")
+    bottom.set_xlabel("iteration")
+    bottom.legend()
+    for axis in (top, bottom):
+        axis.grid(alpha=0.3)
+    return figure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -13,8 +13,11 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.results.diagnostics import Diagnostics
 from kinesym.runtime.results.grid_error import GridError
+from kinesym.runtime.results.plot import convergence
+from kinesym.runtime.results.saved import UNSAVED
 from kinesym.runtime.results.trajectory import KINDS, Trajectory
 from kinesym.runtime.results.trials import Trials
+from kinesym.runtime.results.why import Why
 from kinesym.runtime.status import Solve
 
 if TYPE_CHECKING:
@@ -31,8 +34,9 @@ class Solution(Trials):
     status : the name of how the solve ended. multipliers : of the constraints. linear_solver :
     which one was used, and why if it was not the time-structured one. grid : the error that the
     grid leaves, if it converged; see `grid_error`. timings : seconds to derive,
-    compile, evaluate, in the linear solver, in total. problem : sizes and names.
-    ladder : a line for each rung, where easier problems were solved on the way.
+    compile, evaluate, in the linear solver, in total. problem : sizes and names. ladder : a line
+    for each rung, where easier problems were solved on the way. reasons : finds why there is no
+    solution, for `why`.
     """
 
     status: Solve
@@ -46,6 +50,7 @@ class Solution(Trials):
     problem: Mapping[str, Any] = field(default_factory=dict)
     log: str = ""
     ladder: Sequence[str] = ()
+    reasons: Callable[[], Why] | None = field(default=None, metadata=UNSAVED)
 
     @property
     def iterations(self) -> int:
@@ -74,6 +79,23 @@ class Solution(Trials):
         time = np.concatenate([trial.time for trial in trials])
         return replace(trials[0], time=time, measurements={}, std={}, samples={}, **groups)
 
+    def why(self) -> Why:
+        """What keeps the problem from a solution: conditions that contradict each other, the least
+        that must give, bounds that hold it, what is violated; the likeliest first. It solves for
+        the least violation, see `kinesym.runtime.ipopt.elastic.least_slack`. Raises `ValueError`
+        for a result that was loaded: `problem.why(solution)`."""
+        if self.reasons is None:
+            raise ValueError(
+                "this result was loaded or copied and has no problem to ask; "
+                "use problem.why(solution)"
+            )
+        return self.reasons()
+
+    def plot_convergence(self) -> Any:
+        """A figure of the objective, of the largest violation and of the optimality over the
+        iterations."""
+        return convergence(self.history, f"{self.model}: {self.status.value}")
+
     def grid_error(self) -> GridError:
         """What the grid does to this solution: local errors, and to first order the shifts of all
         parameters, trajectories and the objective. Raises `ValueError` without convergence."""
@@ -95,7 +117,8 @@ class Solution(Trials):
 
     def _rows(self) -> list[tuple[str, str]]:
         grid = [("grid", str(error)) for error in self.grid]
-        return [*super()._rows(), *grid, ("solver", self.linear_solver)]
+        why = [("why", "see solution.why()")] if self.reasons and not self.success else []
+        return [*why, *super()._rows(), *grid, ("solver", self.linear_solver)]
 
     def to_xarray(self, trial: int = 0) -> xr.Dataset:
         """A trial, see `Trajectory.to_xarray`; how the solve ended as its attributes `success` (0

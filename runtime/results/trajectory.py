@@ -31,6 +31,9 @@ OverTime: TypeAlias = Annotated[Array, "time"]
 #: Columns of a table with a row per sample.
 SampleTable: TypeAlias = Mapping[str, Annotated[Array, "sample"]]
 
+#: Columns of a table with a row per value that was found before the start.
+PastTable: TypeAlias = Mapping[str, Annotated[Array, "past"]]
+
 #: Lines of a stick figure, each from point to point; a point `knee` is at outputs `knee_x`, ...
 Drawing: TypeAlias = Sequence[Sequence[str]]
 
@@ -151,9 +154,10 @@ class Trajectory(Series):
     solution of an identification there are also the measurements (NaN where missing) and their
     standard deviations; those at times of their own are in `samples`, columns "channel", "time",
     "measured", "modelled" and "std" with a row per sample, and by channel in `timed`. `message`
-    says why a simulation ended early, or grew beyond any plausible
-    size; it is empty otherwise. Where an event happens at a node, the values there are those after
-    it.
+    says why a simulation ended early, or grew beyond any plausible size; it is empty otherwise.
+    What was found before the start, where that was unknown, is in `before`, columns "signal",
+    "time" and "value", and by signal in `history_of`. Where an event happens at a node, the values
+    there are those after it.
 
     Of a system with events and contacts, `events` is what happened, in order, and the inputs hold
     modes and contact forces too; of a smooth one `events` is empty. `final` is where the run ended:
@@ -173,6 +177,7 @@ class Trajectory(Series):
     event_log: EventLog | None = field(default=None, repr=False)
     again: Callable[[], Finer] | None = field(default=None, metadata=UNSAVED)
     samples: SampleTable = field(default_factory=dict)
+    before: PastTable = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", Named(self.parameters))
@@ -297,6 +302,15 @@ class Trajectory(Series):
         """
         return error_of_run(self, self._finer())
 
+    def history_of(self, name: Any) -> tuple[Array, Array]:
+        """Times [s] and values of a signal before the start, and there, as a solution has found
+        them; none of what was known."""
+        key = key_name(name)
+        mine = self.before["signal"] == key if self.before else np.zeros(0, dtype=bool)
+        if not mine.any():
+            return np.zeros(0), np.zeros(0)
+        return self.before["time"][mine], self.before["value"][mine]
+
     def samples_of(self, name: str) -> tuple[Array, Array] | None:
         """Times and samples of a measurement, NaN where missing; None of what is not measured."""
         if name in self.timed:
@@ -326,7 +340,8 @@ class Trajectory(Series):
 
     def plot(self, names: Sequence[Any] | None = None, title: str | None = None) -> Any:
         """A figure with one panel per trajectory, or those of these names; measurements as dots, a
-        line at each impact, release, slide and event. Raises `ValueError` for too many."""
+        line at each impact, release, slide and event; dashed what was found before the start.
+        Raises `ValueError` for too many."""
         rows = dict(self) if names is None else {key_name(name): self[name] for name in names}
         figure, axes = panels(list(rows), self.model if title is None else title)
         for axis, (name, values) in zip(axes, rows.items(), strict=True):
@@ -335,6 +350,7 @@ class Trajectory(Series):
                 size = 2.0 if np.isfinite(samples[1]).sum() > 300 else 5.0
                 dots = axis.plot(*samples, ".", ms=size, color="0.55", label="measured")
             line = axis.plot(self.time, values, lw=1.2, color=self._colour(name), label="model")
+            axis.plot(*self.history_of(name), "--", lw=1.2, color=self._colour(name))
             for event in self.events:
                 if event.kind != "close":
                     axis.axvline(event.time, color="0.6", lw=0.6, zorder=0)

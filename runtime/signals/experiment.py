@@ -74,8 +74,9 @@ class Experiment:
         beside those for all trials.
     history : what states and inputs with a delay were before the start, each a number, or a
         `Signal` whose times go back as far as the delay does and on to the start, which is 0 s with
-        an unknown duration. What is not given was as it is at the start; an input that is a
-        `Signal` from before the start is its own history.
+        an unknown duration; None or bounds (low, high) if it is unknown, for `Collocation`. What is
+        not given was as it is at the start; an input that is a `Signal` from before the start is
+        its own history.
 
     `signals` are the inputs as signals, and `inputs` their values at the nodes, (N,) each; those
     whose pieces depend on parameters have none. `held` names inputs that are constant between nodes

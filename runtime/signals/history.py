@@ -3,29 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kinesym.checks import shown
+from kinesym.checks import count, shown
 from kinesym.runtime.arrays import Array, one_number
+from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.signals.signal import Signal
 
+#: Equal times differ by their rounding, a share of times beyond 1 s.
+_ROUNDING = 1e-12
 
-def history_of(given: Mapping[str, Any], start: float) -> dict[str, Signal]:
-    """The course of each state or input before a start [s], from a number or a signal.
+
+@dataclass(frozen=True)
+class UnknownHistory:
+    """In `Experiment(history={...})`: what a signal was before the start is unknown, and found by
+    `Collocation` as straight lines between values that lead to the start.
+
+    low, high : bounds of the values, None for free. values : their number, at equal times as far
+    back as delays go; None as many as steps of the grid go there, 20 at most. Few values keep what
+    noise does to them small. Raises `ValueError` for what is neither.
+    """
+
+    low: float | None = None
+    high: float | None = None
+    values: int | None = None
+
+    def __post_init__(self) -> None:
+        low, high = bound_pair("ks.UnknownHistory", (self.low, self.high))
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+        if self.values is not None:
+            count(self.values, "values of ks.UnknownHistory")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Infinite where free."""
+        return bound_pair("ks.UnknownHistory", (self.low, self.high))
+
+
+def history_of(given: Mapping[str, Any], start: float) -> dict[str, Signal | UnknownHistory]:
+    """The course of each state or input before a start [s], from a number or a signal, or bounds
+    where it is unknown.
 
     Raises `ValueError` for anything else, and for a signal that ends before the start.
     """
-    found = {}
+    found: dict[str, Signal | UnknownHistory] = {}
     for name, value in given.items():
         what = f"the history of {name}"
+        if isinstance(value, UnknownHistory):
+            found[name] = value
+            continue
+        if value is None or isinstance(value, tuple):
+            found[name] = UnknownHistory(*bound_pair(what, value))
+            continue
         if callable(value) and not isinstance(value, Signal):
             raise ValueError(
                 f"{what} is {shown(value)}; give a number, or ks.Signal(times, values, "
                 "between='cubic') with samples of it"
             )
-        signal = value
+        signal: Signal = value
         if not isinstance(value, Signal):
             signal = Signal.pieces([start], [one_number(value, what)])
         if signal.expressions or len(signal.gaps):
@@ -40,9 +79,23 @@ def history_of(given: Mapping[str, Any], start: float) -> dict[str, Signal]:
     return found
 
 
-def derivatives(signal: Signal, time: Array) -> Array:
-    """A signal at times (n,) and its first two derivatives there, (3, n)."""
-    k = np.maximum(np.searchsorted(signal.begin, time, side="right") - 1, 0)
+def known_history(given: Mapping[str, Signal | UnknownHistory], what: str) -> dict[str, Signal]:
+    """The same where all must be known; raises `ValueError` for what is not. what : wants it."""
+    found = {name: signal for name, signal in given.items() if isinstance(signal, Signal)}
+    for name in given:
+        if name not in found:
+            raise ValueError(
+                f"the history of {name} is unknown, and {what} wants a number or a ks.Signal; "
+                "ks.Collocation finds it"
+            )
+    return found
+
+
+def derivatives(signal: Signal, time: Array, sides: float | Array = 0.0) -> Array:
+    """A signal at times and its first two derivatives there, (3, ...). sides : see
+    `Signal.sided`."""
+    at = time + sides * _ROUNDING * np.maximum(1.0, np.abs(time))
+    k = np.maximum(np.searchsorted(signal.begin, at, side="right") - 1, 0)
     a, b, c, d = signal.coefficients[:, k]
     s = time - signal.begin[k]
     return np.array(

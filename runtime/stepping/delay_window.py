@@ -62,6 +62,9 @@ class Stretch:
         that is reached."""
         if self._moving or not self._explicit or self._stepper.adaptive:
             return begin
+        last = self._crossing(begin)
+        if last == begin:
+            return begin
         if self._ready is None:
             self._ready = self._prepared()
             self._past.room(self._smooth[:-1])
@@ -73,7 +76,7 @@ class Stretch:
         ]
         shares, samples = self._places.shares, self._places.samples
         about = (self._past.arrays, self._kept, at, late, shares, samples, low, stop)
-        reached = self._run.march_late(self._stepper.loop, begin, len(self.nodes) - 1, *about)
+        reached = self._run.march_late(self._stepper.loop, begin, last, *about)
         self._past.filled(reached - begin)
         return reached
 
@@ -97,6 +100,15 @@ class Stretch:
             samples = self.rows[len(self._problem.ivp.inputs) + k]
             found.append((row, firsts[k], delay.low, samples, ends))
         return found
+
+    def _crossing(self, begin: int) -> int:
+        """The first step from a node on within which a delay begins to look beyond the first node;
+        the last node if there is none."""
+        ends = [self._begin_of(d) for d in self._problem.delays if not d.of_input]
+        steps = np.searchsorted(self.nodes, ends) - 1
+        inside = self.nodes[np.clip(steps + 1, 0, len(self.nodes) - 1)] > ends + 3.0 * slack(ends)
+        found = steps[inside & (steps >= begin)]
+        return int(min(found, default=len(self.nodes) - 1))
 
     def _begin_of(self, delay: Delayed) -> float:
         """When a delay looks back to the first node."""

@@ -46,6 +46,13 @@ def simulate_delayed(
     The time of what is returned has more nodes than that of the problem. Raises `ValueError` if a
     limit is broken at the start, and for methods whose stages are too many.
     """
+    return settled(stepper, problem, progress)[0]
+
+
+def settled(
+    stepper: Stepper, problem: DelayProblem, progress: bool | None = False
+) -> tuple[RawTrajectories, Past]:
+    """The same with the course of the states that delays look back at."""
     nodes = problem.ivp.time
     with interruptible() as stop, node_bar(len(nodes) - 1, progress) as advance:
         march, done = _March(stepper, problem, stop), 0
@@ -54,7 +61,7 @@ def simulate_delayed(
             now = int(np.searchsorted(nodes, march.time, side="right")) - 1
             advance(now - done)
             done = now
-        return march.result()
+        return march.result(), march.past
 
 
 class _March:
@@ -77,7 +84,7 @@ class _March:
         self._kept = list(range(len(about.states))) if every else sorted(signals)
         none = next(iter(signals.values()), lambda time, sides: time)
         before = [signals.get(row, none) for row in self._kept]
-        self._past = Past(float(self._grid[0]), ivp.initial[self._kept], before)
+        self._past = Past(float(self._grid[0]), ivp.initial[self._kept], before, self._kept)
         self._breaks, self._states = list(problem.breaks), np.array(ivp.initial)
         self._alive, self._steps = np.ones(ivp.members, dtype=np.bool_), np.zeros(ivp.members)
         self._reached = np.ones(ivp.members, dtype=np.intp)
@@ -91,6 +98,11 @@ class _March:
         """Whether there is something left to do."""
         more = self._node < len(self._grid) - 1
         return more and bool(self._alive.any()) and not self._stop.is_set()
+
+    @property
+    def past(self) -> Past:
+        """The course of the states that delays look back at."""
+        return self._past
 
     @property
     def time(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,11 +33,15 @@ class Past:
     ends (Hermite). Where the motion is smooth beyond one of them it is of degree 5 and has those of
     the next node, too, so that it is as exact as the steps of methods up to order 6.
 
-    start : [s]. values : (rows, M) there. before : of each row what was before.
+    start : [s]. values : (rows, M) there. before : of each row what was before. states : of each
+    row its number.
     """
 
-    def __init__(self, start: float, values: Array, before: list[Before]) -> None:
+    def __init__(
+        self, start: float, values: Array, before: list[Before], states: Sequence[int] = ()
+    ) -> None:
         rows, members = values.shape
+        self.states = list(states)
         self._before = before
         self._time, self._smooth = np.full(64, start), np.zeros(64, dtype=bool)
         self._values, self._rates = np.empty((64, rows, members)), np.empty((2, 64, rows, members))
@@ -79,6 +83,11 @@ class Past:
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """Times, flags, values, rates and polynomials, see runtime/native/c/delays/delays.h."""
         return self._time, self._smooth, self._values, self._rates, self._terms
+
+    @property
+    def rates(self) -> Array:
+        """Those at the begin and the end of each piece, (2, pieces, rows, M)."""
+        return self._rates[:, : self._kept - 1]
 
     @property
     def node(self) -> int:

@@ -8,7 +8,7 @@ backwards for the adjoint, forwards for tangents.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,13 +19,14 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import HELD, LINEAR, Chain, Run
-from kinesym.runtime.nlp.delays import delays_at, fit, placed
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import Samples, joined, stacked
+from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
 from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.stepping.delayed_trial import Changes, DelayedTrial, Source
 from kinesym.runtime.stepping.interval import within
 from kinesym.runtime.stepping.priors import Priors
 from kinesym.runtime.stepping.simulated import Diverged, Simulated, System, unstable
@@ -49,7 +50,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class _TrialLoop:
-    """The time stepping of a trial, bound to its part of z."""
+    """The time stepping of a trial, bound to its part of z; late : that of a trial with delays."""
 
     run: Run
     raw: RawTrajectories
@@ -57,6 +58,7 @@ class _TrialLoop:
     inputs: Array  # (m unknown, N), a view of z
     initial: Array  # (n,), fixed values; unknown ones are overwritten
     stages: tuple[Array, Array] | None  # x' and x at the stages of implicit steps
+    late: DelayedTrial | None = None
 
 
 class Evaluated(NamedTuple):
@@ -75,7 +77,8 @@ class SmoothTrials(Simulated):
     on : makes the objective as a function of z, of trials on the grids of the steps. stepper : the
     loops, of the same library. outputs : makes the library of derivatives of outputs, if these have
     any. trials : as they are given; fine : on the grids of the steps. initial : per trial the
-    initial values by state, NaN where unknown.
+    initial values by state, NaN where unknown. sources : per trial what delayed inputs are of; z
+    has these inputs after the unknown ones.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class SmoothTrials(Simulated):
         factor: float,
         loss: RobustLoss | None,
         outputs: Callable[[], Built | None],
+        sources: Sequence[Sequence[Source]],
     ) -> None:
         super().__init__(unknowns, system, trials, priors)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
@@ -112,13 +116,14 @@ class SmoothTrials(Simulated):
         moving = {j for j in about.partials[1] if j < len(about.states)}
         self._method = extended(stepper.tableau, len(moving) < len(about.states))
         self._starts = [unknowns.states.index(x) for x in unknowns.initial]
+        self._sources = sources
         self._trials = [self._bound(k, trial, initial[k]) for k, trial in enumerate(fine)]
         self._ends = [np.zeros((len(s), len(unknowns.states))) for s in unknowns.segments]
 
     def _bound(self, number: int, trial: Experiment, initial: Mapping[str, float]) -> _TrialLoop:
         n, N = len(self.unknowns.states), trial.n_nodes
         rows = self.nlp.layout.trajectories(self._z, number)
-        free = dict(zip(self.unknowns.inputs, rows[n:], strict=True))
+        free = dict(zip(self.nlp.layout.inputs, rows[n:], strict=True))
         signals = [
             self._samples(trial, u) if u not in free else (free[u][None], self._kind(u))
             for u in self._stepper.about.inputs
@@ -130,7 +135,11 @@ class SmoothTrials(Simulated):
             shape = (n, len(self._method[1]), N - 1)
             stages = (np.zeros(shape), np.zeros(shape))
         run, raw = bind(self._stepper, ivp, rows[:n].reshape(n, 1, N), stages)
-        return _TrialLoop(run, raw, rows[:n], rows[n:], start, stages)
+        late, sources = None, self._sources[number]
+        if sources:
+            given = replace(ivp, inputs=signals[: len(signals) - len(sources)])
+            late = DelayedTrial(self._stepper, given, sources, len(self._free))
+        return _TrialLoop(run, raw, rows[:n], rows[n:], start, stages, late)
 
     def _kind(self, name: str) -> int:
         return HELD if name in self.nlp.layout.held else LINEAR
@@ -148,7 +157,8 @@ class SmoothTrials(Simulated):
         self.nlp.layout.parameter_values(self._z)[:] = q[:r]
         for k, trial in enumerate(self._trials):
             self._values[k][0, self._free] = q[unknowns.owned.places(k)]
-            trial.inputs[:] = q[unknowns.samples(k)].reshape(trial.inputs.shape)
+            free = trial.inputs[: len(unknowns.inputs)]
+            free[:] = q[unknowns.samples(k)].reshape(free.shape)
             start = trial.initial.copy()
             start[self._starts] = q[unknowns.starts(k)]
             bounds = q[unknowns.boundaries(k)].reshape(-1, len(start))
@@ -162,6 +172,11 @@ class SmoothTrials(Simulated):
     def _march(self, number: int, starts: Array) -> None:
         """All segments of a trial; the states at their ends are kept apart."""
         trial, reached = self._trials[number], self._trials[number].raw.reached
+        if trial.late is not None:
+            states, late = trial.late.march(starts[0])
+            trial.states[:], trial.inputs[:] = states, late
+            self._ends[number][0] = states[:, -1]
+            return
         trial.raw.trouble[:] = 0.0
         for j, (begin, end) in enumerate(self.pieces(number)):
             trial.states[:, begin] = starts[j]
@@ -204,7 +219,7 @@ class SmoothTrials(Simulated):
                     "method='trapezoid'"
                 )
             words = unstable(k, modes, longest, "more segments, or ks.Collocation")
-            if words:
+            if words and trial.late is None:  # which may be what keeps the motion stable
                 return words
         return ""
 
@@ -218,14 +233,16 @@ class SmoothTrials(Simulated):
         values = self.values(q, number)
         rows = layout.trajectories(z, number)[:, ::part].copy()
         outputs = self.nlp.outputs(z, number)
+        free = dict(zip(layout.inputs, rows[n:], strict=True))
+        late = {source.name: free.pop(source.name) for source in self._sources[number]}
         return Trajectory(
             time=trial.grid,
             states=dict(zip(layout.states, rows[:n], strict=True)),
             inputs={
                 **{name: fine.inputs[name][::part] for name in fine.inputs},
-                **dict(zip(layout.inputs, rows[n:], strict=True)),
+                **free,
             },
-            outputs={name: row[::part] for name, row in outputs.items()},
+            outputs={name: row[::part] for name, row in outputs.items()} | late,
             parameters={name: values[name] for name in system.parameters},
             model=system.name,
             measurements=dict(trial.measurements),
@@ -238,7 +255,8 @@ class SmoothTrials(Simulated):
         z, layout = self.simulate(q), self.nlp.layout
         rows = [np.abs(layout.trajectories(z, k)).max(axis=1) for k in range(len(self.trials))]
         n = len(layout.states)
-        return [(row[:n], row[n:]) for row in rows]
+        last = n + len(self.unknowns.inputs)
+        return [(row[:n], row[n:last]) for row in rows]
 
     # -- residuals --------------------------------------------------------------------------
 
@@ -286,20 +304,25 @@ class SmoothTrials(Simulated):
             pieces = self.pieces(k)
             for begin, end in reversed(pieces):
                 carry = node[:, end].copy() if (begin, end) == pieces[-1] else np.zeros(n)
-                if isinstance(sweeper, Chain):
+                if isinstance(sweeper, Changes):
+                    node[:, end] = carry
+                    carry, mine = sweeper.adjoint(node, inputs)
+                elif isinstance(sweeper, Chain):
                     sweeper.adjoint(begin, end, carry, node, inputs, mine)
                 else:
                     sweeper.adjoint(begin, end, carry, node, inputs, mine, self._varied)
                 starts.insert(0, carry)
             result[self.unknowns.starts(k)] = starts[0][self._starts]
             result[self.unknowns.boundaries(k)] = np.concatenate([np.zeros(0), *starts[1:]])
-            result[self.unknowns.samples(k)] = inputs.ravel()
+            result[self.unknowns.samples(k)] = inputs[: len(self.unknowns.inputs)].ravel()
             parameters[places] += mine
         result[: len(parameters)] = parameters
         return result
 
-    def _sweepers(self) -> list[Run | Chain]:
+    def _sweepers(self) -> list[Run | Chain | Changes]:
         """What differentiates the steps of each trial."""
+        if any(self._sources):
+            return [trial.late.changes for trial in self._trials if trial.late is not None]
         if self._stepper.fixed:
             return [trial.run for trial in self._trials]
         return [self._chain(trial) for trial in self._trials]
@@ -338,6 +361,10 @@ class SmoothTrials(Simulated):
             N, pieces = unknowns.nodes[k], self.pieces(k)
             for j, (begin, end) in enumerate(pieces):
                 columns, along = self._along(sweeper, k, j, begin, end)
+                if isinstance(sweeper, Changes):
+                    along, late = along[:, :n], along[:, n:]
+                    rows = layout.offsets[k] + np.arange(n, n + late.shape[1]) * N
+                    states.append(_Block(late, rows + np.arange(N)[:, None], columns))
                 last = end + 1 if j == len(pieces) - 1 else end
                 rows = layout.offsets[k] + np.arange(n) * N + np.arange(begin, last)[:, None]
                 states.append(_Block(along[: last - begin], rows, columns))
@@ -349,18 +376,22 @@ class SmoothTrials(Simulated):
         return _sparse(states, (m, q.size)), _sparse(gaps, (n * len(gaps), q.size))
 
     def _along(
-        self, sweeper: Run | Chain, trial: int, piece: int, begin: int, end: int
+        self, sweeper: Run | Chain | Changes, trial: int, piece: int, begin: int, end: int
     ) -> tuple[NDArray[np.intp], Array]:
-        """Columns of q that a segment depends on, and d x/d q at its nodes, (nodes, n, columns)."""
+        """Columns of q that a segment depends on, and d x/d q at its nodes, (nodes, n, columns);
+        with delays those of delayed inputs, too, (nodes, n + D, columns)."""
         n, places = len(self.unknowns.states), self.unknowns.owned.places(trial)
         r = len(places)
         starts, rows = self._start_columns(trial, piece)
         carry = np.zeros((n, r + len(starts)))
         carry[rows, r + np.arange(len(starts))] = 1.0
+        columns = np.array([*places, *starts], dtype=np.intp)
+        if isinstance(sweeper, Changes):
+            return columns, np.concatenate(sweeper.tangent(carry[:, r:]), axis=1)
         along = np.empty((end - begin + 1, *carry.shape))
         along[0] = carry
         sweeper.tangent(begin, end, carry, along, 0)
-        return np.array([*places, *starts], dtype=np.intp), along
+        return columns, along
 
     def _start_columns(self, trial: int, piece: int) -> tuple[list[int], list[int]]:
         """Places in q of the start of a segment, and the states that they are."""

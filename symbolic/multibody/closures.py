@@ -280,7 +280,7 @@ def _basis(matrices: Sequence[Matrix]) -> list[int]:
     return found
 
 
-def _most_regular(matrices: Sequence[Matrix], found: Sequence[int]) -> Sequence[int]:
+def _most_regular(matrices: Sequence[Matrix], found: list[int]) -> list[int]:
     """Of all choices of as many rows as were found that whose smallest singular value is, at the
     matrix where it is smallest, the largest: a choice that is good at one place may depend at
     another."""
@@ -292,7 +292,7 @@ def _most_regular(matrices: Sequence[Matrix], found: Sequence[int]) -> Sequence[
     least = np.array(
         [np.linalg.svd(rows[:, chosen], compute_uv=False)[:, -1].min() for chosen in choices]
     )
-    return choices[int(np.argmax(least >= 0.9 * least.max()))]  # of alike ones the first
+    return [*choices[int(np.argmax(least >= 0.9 * least.max()))]]  # of alike ones the first
 
 
 def _along_a_motion(

@@ -145,16 +145,15 @@ MOVING = ks.Model(
 )
 
 
-def of_parameters(scheme, **more):
-    trial = ks.Experiment(
-        GRID, inputs={w: KNOWN}, history={x: CUBE, u: 0.3}, measurements={x: np.sin(GRID)}
-    )
+def of_parameters(scheme, history=(), **more):
+    history = {x: CUBE, u: 0.3, **dict(history)}
+    trial = ks.Experiment(GRID, inputs={w: KNOWN}, history=history, measurements={x: np.sin(GRID)})
     given = {"unknown": {tau: ks.log_scale(0.2, 0.6), b: (0.1, 1.0)}, "unknown_inputs": {u: None}}
     return ks.Collocation(MANY, trial, scheme=scheme, **{**given, **more})
 
 
-def of_states():
-    trial = ks.Experiment(nodes=8, duration=(1.5, 2.5), history={x: CUBE})
+def of_states(history=None):
+    trial = ks.Experiment(nodes=8, duration=(1.5, 2.5), history=history or {x: CUBE})
     return ks.Collocation(
         MOVING,
         trial,
@@ -173,6 +172,8 @@ def of_states():
             "midpoint", unknown_inputs={u: ks.held()}, unknown={k: None}, known={tau: 0.3}
         ),
         of_states,
+        lambda: of_parameters("midpoint", {x: None, u: (-2.0, 3.0)}),
+        lambda: of_states({x: None}),
     ],
 )
 def test_derivatives_are_exact(make):
@@ -189,6 +190,53 @@ def test_derivatives_are_exact(make):
         slopes, bends = derivative(problem.constraints, z, j), derivative(gradient, z, j)
         assert jacobian[:, j] == pytest.approx(slopes, abs=1e-9 * np.abs(jacobian).max())
         assert hessian[:, j] == pytest.approx(bends, abs=1e-9 * np.abs(hessian).max())
+
+
+# -- unknown histories -----------------------------------------------------------------------------
+
+
+def test_the_best_history_is_found():
+    """x' = x(t - 1) for a second, from x = 0: x(1) is the integral of the history, at most 1, less
+    the last of 20 straight lines, which leads from 1 to the start."""
+    model = ks.Model("led", [x], [], [], [x.diff(t) - ks.delayed(x, 1)])
+    found = ks.Collocation(
+        model,
+        ks.Experiment(np.linspace(0.0, 1.0, 21), history={x: (-1, 1)}),
+        objective=ks.Terminal(-x),
+        boundary=[ks.at_start(x)],
+    ).solve()
+    assert found.success
+    assert found["x"][-1] == pytest.approx(1.0 - 0.5 / 20, abs=1e-7)
+    time, values = found.trials[0].history_of(x)
+    assert time == pytest.approx(np.linspace(-1.0, 0.0, 21))
+    assert values == pytest.approx([1.0] * 20 + [0.0], abs=1e-6)
+
+
+def test_a_history_that_the_motion_shows(tmp_path):
+    """Each trial has its own; x' = -x(t - 0.4), so that it is minus the rate."""
+    model = ks.Model("shown", [x], [], [], [x.diff(t) + ks.delayed(x, 0.4)])
+    grid = np.linspace(0.0, 2.0, 41)
+    trials = []
+    for slope in (1.0, -0.5):
+        past = ks.Signal([-0.5, 0.0], [2.0 - 0.5 * slope, 2.0])
+        run = ks.simulate(model, grid, {x: 2.0}, history={x: past})
+        trials.append(ks.Experiment(grid, measurements={x: run[x]}, history={x: None}))
+    problem = ks.Collocation(model, trials, scheme="radau-5")
+    found = problem.solve()
+    assert found.success
+    for run, slope in zip(found.trials, (1.0, -0.5), strict=True):
+        time, values = run.history_of(x)
+        assert values == pytest.approx(2.0 + slope * time, abs=1e-4)
+    assert problem.verify(found).largest < 1e-5
+    found.save(tmp_path / "found.nc")
+    again = ks.Solution.load(tmp_path / "found.nc").trials[1]
+    assert (again.history_of(x)[1] == found.trials[1].history_of(x)[1]).all()
+    with pytest.raises(ValueError, match="the history of x is unknown, and a simulation wants"):
+        ks.simulate(model, grid, {x: 2.0}, history={x: None})
+    few = ks.Experiment(grid, measurements={x: grid}, history={x: ks.UnknownHistory(-5, 5, 2)})
+    assert ks.Collocation(model, few).layout.parameters == ("x(-0.4 s)", "x(-0.2 s)")
+    with pytest.raises(ValueError, match="and not in trial 1"):
+        ks.Collocation(model, [trials[0], ks.Experiment(grid, measurements={x: grid})])
 
 
 # -- optimal control ------------------------------------------------------------------------------

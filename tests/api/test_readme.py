@@ -70,6 +70,7 @@ EXPECTED = {
         closely(said["circles"]["lam1"][-1], 100.0, 1e-5),
         closely(said["fit"].parameters["push"], 20.0, 0.2),
     ],
+    "convergence": lambda said: ["at least 4.75" in said["lost"].why().causes[0]],
     "multibody": lambda said: [
         Path("person.html").exists(),
         closely(said["run"]["base_force_z"][1000:].mean(), 78 * 9.81, 10.0),

@@ -29,12 +29,14 @@ def test_what_a_guess_violates(task):
     """x = 2 t and v = 0: x' - v is 2, times the step; v ends where it should, and x at 4."""
     found = task.violations({x: 2.0 * TIME, v: 0.0, u: 0.0})
     worst = {course.condition: course for course in found.worst()}
-    assert list(worst) == ["boundary condition 2", "equation 0 (x')"]
-    assert found.largest == worst["boundary condition 2"].largest == pytest.approx(3.0)
+    assert list(worst) == ["boundary condition 2 (at_end(x) - 1)", "equation 0 (x')"]
+    assert (
+        found.largest == worst["boundary condition 2 (at_end(x) - 1)"].largest == pytest.approx(3.0)
+    )
     of_rate = worst["equation 0 (x')"]
     np.testing.assert_allclose(of_rate.values, of_rate.values[0])
     np.testing.assert_array_equal(of_rate.time, TIME[1:])
-    assert "3.00e+00  boundary condition 2, trial 0, t = 2 s" in str(found)
+    assert "3.00e+00  boundary condition 2 (at_end(x) - 1), trial 0, t = 2 s" in str(found)
 
 
 def test_conditions_and_bounds_are_told_apart(task):
@@ -67,7 +69,12 @@ def test_pictures(task):
     found = task.violations({x: 2.0 * TIME})
     figure = found.plot()
     assert len(figure.axes[0].get_yticklabels()) == len(found.worst())
-    assert figure.axes[0].get_yticklabels()[0].get_text().startswith("boundary condition 2: 3.0")
+    assert (
+        figure.axes[0]
+        .get_yticklabels()[0]
+        .get_text()
+        .startswith("boundary condition 2 (at_end(x) - 1): 3.0")
+    )
     assert type(found)([]).plot().axes[0].get_title() == "nothing is violated"
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import sympy as sp
 
+from kinesym.internal.delay_sources import check_ends, check_late
 from kinesym.internal.parameters import Unknown
 from kinesym.internal.phases import Posed, Row
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.lags import Function, Lag
+from kinesym.runtime.nlp.delay_rows import Function, Lag, UnknownCourse
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.symbolic.delayed import Delay, delayed
+from kinesym.runtime.signals.signal import Signal
+from kinesym.symbolic.delayed import Delay
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import check_known, name_of, t
+from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import Objective
 
 
@@ -29,9 +31,9 @@ def with_delays(given: Posed, objective: Objective | None) -> tuple[Posed, Objec
     integrand = sp.S.Zero
     if isinstance(objective, Objective):
         integrand = objective.integrand
-        _check_ends([objective.terminal], "the terminal cost")
+        check_ends([objective.terminal], "the terminal cost")
     ends = [row.expression for row in (*given.boundary, *given.links, *given.cycle)]
-    _check_ends([e for e in ends if e is not None], "a condition at the ends of a trial")
+    check_ends([e for e in ends if e is not None], "a condition at the ends of a trial")
     rows = [row.expression if row.expression is not None else sp.S.Zero for row in given.path]
     model, (integrand, *found) = given.model.undelayed([integrand, *rows])
     if not model.delays:
@@ -70,38 +72,22 @@ def following(model: Model) -> set[str]:
     return {*late, *map(course_of, late)}
 
 
-def _check_ends(expressions: Sequence[sp.Expr], what: str) -> None:
-    for e in expressions:
-        if e.has(delayed):
-            raise ValueError(
-                f"{what} contains a delay, {next(iter(e.atoms(delayed)))}; make it a path "
-                "condition at that time, path=[ks.at(time, condition)]"
-            )
-
-
 def lags_of(
     model: Model,
     trials: Sequence[Experiment],
     unknown: Mapping[str, Unknown],
     known: Sequence[Mapping[str, float]],
     held: Collection[str],
+    before: Callable[[str, int], UnknownCourse | None],
 ) -> list[Lag]:
     """The delays of a model in trials.
 
     known : of each trial, values of the known parameters. held : inputs that are constant between
-    nodes. Raises `ValueError` for delays that are negative, longer than a trial, or without bounds,
-    or unknown and of what is held, and for a history that is too short or of something without a
-    delay.
+    nodes. before : what a signal was before the start of a trial, if that is unknown. Raises
+    `ValueError` for delays that are negative, longer than a trial, or without bounds, or unknown
+    and of what is held, and for a history that is too short or of something without a delay.
     """
-    late = [name_of(delay.signal) for delay in model.delays]
-    for k, trial in enumerate(trials):
-        for name in trial.history:
-            check_known(name, late, f"trial {k} has a history of {name}, which has no delay")
-        for name in (delay.name for delay in model.delays if delay.name in trial.measured):
-            raise ValueError(
-                f"trial {k} measures {name}, which is an input inside the model; make it an output "
-                "with a name of its own"
-            )
+    check_late(model, trials)
     found = []
     for delay in model.delays:
         moving = delay.changes(model.parameters)
@@ -113,7 +99,8 @@ def lags_of(
             parameters=names,
             delay=_function(tau),
             course=course_of(delay.name) if moving else "",
-            spans=[_span(delay, names, unknown, values) for values in known],
+            spans=[span_of(delay, unknown, values) for values in known],
+            before=[before(name_of(delay.signal), k) for k in range(len(trials))],
         )
         for k, trial in enumerate(trials):
             _check_reach(lag, k, trial, lag.signal in model.state_names)
@@ -150,13 +137,12 @@ def _function(tau: sp.Expr) -> Function:
     return found
 
 
-def _span(
-    delay: Delay,
-    names: Sequence[str],
-    unknown: Mapping[str, Unknown],
-    values: Mapping[str, float],
+def span_of(
+    delay: Delay, unknown: Mapping[str, Unknown], values: Mapping[str, float]
 ) -> tuple[float, float]:
-    """Bounds of a delay in a trial [s]."""
+    """Bounds of a delay in a trial [s]; values : of the known parameters there."""
+    moving = {s for s in delay.tau.free_symbols if name_of(s) not in {*unknown, *values}}
+    names = [] if moving else sorted(map(name_of, delay.tau.free_symbols))
     free = [name for name in names if name in unknown]
     if delay.tau.is_number or (names and not free):
         seconds = float(delay.tau.subs({p: values[name_of(p)] for p in delay.tau.free_symbols}))
@@ -235,14 +221,14 @@ def _check_reach(lag: Lag, k: int, trial: Experiment, of_state: bool) -> None:
     short."""
     low, high = lag.spans[k]
     length = trial.duration[1] if trial.duration else trial.grid[-1] - trial.grid[0]
-    if of_state and low >= length:
+    if of_state and low >= length and not lag.before[k]:
         raise ValueError(
             f"the delay of {lag.input} is {low:g} s or more, and trial {k} lasts {length:g} s: "
             "nothing of it would come back; give delays in seconds, or longer trials"
         )
     history = trial.history.get(lag.signal)
     begin = float(trial.grid[0]) - high
-    if history is not None and history.span[0] > begin + 1e-9 * max(1.0, abs(begin)):
+    if isinstance(history, Signal) and history.span[0] > begin + 1e-9 * max(1.0, abs(begin)):
         raise ValueError(
             f"the history of {lag.signal} in trial {k} begins at t = {history.span[0]:g} s, and "
             f"{lag.input} reaches back to {begin:g} s; give more of it, or a shorter delay"

@@ -31,12 +31,36 @@ Function = Callable[[Array], tuple[float, Array, Array]]
 
 
 @dataclass(frozen=True, eq=False)
+class UnknownCourse:
+    """What a signal was before the start of a trial, if that is unknown: straight lines through
+    unknown parameters.
+
+    parameters : their names. times : of them, and of the start, where it is the signal, [s].
+    """
+
+    parameters: tuple[str, ...]
+    times: Array
+
+    def weights(self, time: Array) -> tuple[Array, Array]:
+        """Weights (n, H + 1) of the parameters and the value at the start, at times up to that, and
+        their derivatives."""
+        H, rows = len(self.parameters), np.arange(len(time))
+        k = np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, H - 1)
+        h = np.diff(self.times)[k]
+        share = (time - self.times[k]) / h
+        found, rises = np.zeros((2, len(time), H + 1))
+        found[rows, k], found[rows, k + 1] = 1.0 - share, share
+        rises[rows, k], rises[rows, k + 1] = -1.0 / h, 1.0 / h
+        return found, rises
+
+
+@dataclass(frozen=True, eq=False)
 class Lag:
     """An input that is a signal a delay earlier.
 
     input, signal : names. parameters, delay : what the delay is a function of, and this function.
     course : instead, the unknown input that is the delay. spans : bounds of the delay in each
-    trial [s].
+    trial [s]. before : in each trial what the signal was before the start, if that is unknown.
     """
 
     input: str
@@ -45,6 +69,7 @@ class Lag:
     delay: Function
     course: str
     spans: Sequence[tuple[float, float]]
+    before: Sequence[UnknownCourse | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +114,7 @@ class TrialLag:
         self._history = _history(lag.signal, trial)
         self._put_parameters(known)
         self._put_windows(trial)
+        self._put_before(trial)
 
     def _put_parameters(self, known: Mapping[str, float]) -> None:
         """Which parameters of the delay are unknown, and the columns of what it depends on."""
@@ -120,6 +146,21 @@ class TrialLag:
         ends = np.cumsum((self._last - self._first + 1) * m)
         self._begin, self.size = np.append(0, ends[:-1]), int(ends[-1])
 
+    def _put_before(self, trial: Experiment) -> None:
+        """Where an unknown course before the start lies in z, which rows can need it, and where
+        its weights begin, after the others."""
+        layout, self._before = self._layout, self.lag.before[self.number]
+        names = self._before.parameters if self._before else ()
+        places = dict(zip(layout.owned.parameters, layout.owned.places(self.number), strict=True))
+        own = [layout.parameter_offset + places[name] for name in names]
+        self._of_before = np.array(own, dtype=np.intp)
+        long = (trial.duration or (1.0, 1.0))[0]
+        high = self.lag.spans[self.number][1] / long
+        early = self._at - high <= self._grid[0] + self._near
+        self._early = np.flatnonzero(early & bool(names))
+        self._begin_before = self.size + np.arange(len(self._early)) * len(names)
+        self.size += len(self._early) * len(names)
+
     @property
     def carried(self) -> int:
         """How many unknowns and rows are between the signal and the delayed input, at most."""
@@ -134,7 +175,11 @@ class TrialLag:
         rows = np.repeat(np.arange(len(count)), count)
         interval = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
         columns = self._pieces.index[interval + self._first[rows]]
-        return np.repeat(rows, columns.shape[1]), columns.ravel()
+        number, of_before = np.repeat(rows, columns.shape[1]), self._of_before
+        return (
+            np.concatenate([number, np.repeat(self._early, len(of_before))]),
+            np.concatenate([columns.ravel(), np.tile(of_before, len(self._early))]),
+        )
 
     def _interval(self, place: Array) -> Index:
         k = np.searchsorted(self._grid, place - self._near, side="left") - 1
@@ -172,9 +217,12 @@ class TrialLag:
         slopes, bends = np.where(before, past, on_grid), np.where(before, past_bent, bent)
         k = np.clip(self._interval(place), self._first, np.maximum(self._last, self._first))
         s, w0, w1 = self._signal(z, place, before, T, k)
-        m = w0.shape[1]
-        position = (self._begin + (k - self._first) * m)[:, None] + np.arange(m)
+        H = len(self._of_before)
+        m = w0.shape[1] - H
+        position = np.full(w0.shape, -1)
+        position[:, :m] = (self._begin + (k - self._first) * m)[:, None] + np.arange(m)
         position[self._last < self._first] = -1
+        position[self._early, m:] = self._begin_before[:, None] + np.arange(H)
         return _Found(s[0], s[1], s[2], position, w0, w1, slopes, bends)
 
     def along(self, z: Array, at: Array, course: Array | None = None) -> Array:
@@ -227,7 +275,16 @@ class TrialLag:
                 w0[before] = 0.0
             values = z[self._pieces.index[k]]
             s = np.array([(w * values).sum(axis=1) for w in (w0, w1, w2)])
-        if self._history is not None:
+        if self._before is not None:
+            free, rises = self._before.weights(T * place[before])
+            more = np.zeros((2, len(place), len(self._of_before)))
+            more[0, before], more[1, before] = free[:, :-1], rises[:, :-1]
+            start, known = s[0, before], z[self._of_before]
+            s[0, before] = free[:, :-1] @ known + free[:, -1] * start
+            s[1, before], s[2, before] = rises[:, :-1] @ known + rises[:, -1] * start, 0.0
+            w1[before], w0[before] = rises[:, -1:] * w0[before], free[:, -1:] * w0[before]
+            w0, w1 = np.hstack([w0, more[0]]), np.hstack([w1, more[1]])
+        elif self._history is not None:
             s[:, before] = derivatives(self._history, T * place[before])
         else:
             s[1:, before] = 0.0
@@ -416,7 +473,7 @@ def _places(layout: Layout, trial: int, name: str) -> tuple[Index, Array]:
 
 def _history(name: str, trial: Experiment) -> Signal | None:
     """What a signal was before the start, if something says so."""
-    own = trial.signals.get(name)
+    own, given = trial.signals.get(name), trial.history.get(name)
     if name in trial.history or own is None:
-        return trial.history.get(name)
+        return given if isinstance(given, Signal) else None
     return own if own.span[0] < trial.grid[0] and not trial.free_duration else None

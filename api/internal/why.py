@@ -1,0 +1,334 @@
+"""Why a problem has no solution, or none was found: contradictions, what must give, what holds it.
+
+Each function looks for one kind of cause and says it in sentences that name conditions as they were
+written; `why` puts the likeliest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from kinesym.internal.fitted import Fitted
+from kinesym.internal.viewed import violated
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.driver import Iteration
+from kinesym.runtime.ipopt.elastic import Slack, least_slack
+from kinesym.runtime.results.violations import Violations
+from kinesym.runtime.results.why import Why
+from kinesym.runtime.status import Solve
+from kinesym.runtime.summary import listed
+
+#: Of their sizes: a condition that is off by more has to give, rounding, a bound that is reached.
+_GIVES, _ROUNDING, _NEAR = 1e-5, 1e-9, 1e-6
+#: Multipliers of bounds, relative to the largest one, that hold something.
+_HOLDS = 1e-3
+#: Random courses from which it is looked for where conditions are met.
+_SHAKEN = 3
+#: So many violated conditions are named, and iterations looked back at.
+_NAMED, _BACK = 3, 20
+#: Variables that are as large have left what the model describes.
+_FAR = 1e10
+
+
+@dataclass(frozen=True)
+class Point:
+    """A problem at z: values of its constraints and their slopes, and the size of what each is
+    about, (n_constraints,), from those of its variables, (n_variables,)."""
+
+    problem: Fitted
+    z: Array
+    values: Array
+    jacobian: csr_array
+    sizes: Array
+
+    @staticmethod
+    def of(problem: Fitted, z: Array) -> Point:
+        """At z."""
+        values, jacobian = problem.constraints(z), problem.constraint_jacobian(z)
+        scaled = abs(jacobian) @ _diagonal(_scales(problem, z))
+        sizes = scaled.max(axis=1).toarray().ravel() if jacobian.nnz else np.ones(len(values))
+        return Point(problem, z, values, jacobian, np.where(sizes > 0.0, sizes, 1.0))
+
+    @property
+    def conditions(self) -> NDArray[np.intp]:
+        """Numbers of the constraints that are conditions, not equations of the model."""
+        layout, found = self.problem.layout, list[NDArray[np.intp]]()
+        for (trial, family), begin in layout.constraint_offsets.items():
+            n = layout.points(trial, family)
+            for k, label in enumerate(layout.labels[family]):
+                if " condition " in label or family == "ends":
+                    found.append(begin + k * n + np.arange(n))
+        return np.concatenate([np.zeros(0, dtype=np.intp), *found])
+
+    def name(self, i: int) -> str:
+        """What constraint i is."""
+        return self.problem.layout.constraint_name(int(i))
+
+
+def why(problem: Fitted, z: Array, head: str, history: Sequence[Iteration] = ()) -> Why:
+    """What keeps a problem from a solution, seen from z; history : of the solve that was lost
+    there, nothing if there was none."""
+    point = Point.of(problem, z)
+    if not (np.isfinite(point.values).all() and np.isfinite(point.jacobian.data).all()):
+        return Why(head)
+    causes = [*contradictions(point), *_without_influence(point)]
+    rows, near = point.conditions, np.zeros(0)
+    if len(rows):
+        slack, giving = _least(point)
+        if slack.found.status.success:
+            near = slack.z
+            causes += list(_must_give(point, rows[giving], slack.gives[giving]))
+            can = _CAN + _LOST * bool(history)
+            causes += list(_bounds_that_hold(problem, slack)) if giving.any() else [can]
+    causes += list(_far(problem, z))
+    causes += list(_most_violated(problem, z, point)) if history else []
+    causes += list(_slow(history))
+    return Why(head, causes, near)
+
+
+_CAN = "all conditions can be met together, as by problem.pack(why.nearest)"
+_LOST = "; the solve began too far away, or lost its way: problem.solve(guess=why.nearest)"
+
+
+def _dear(point: Point) -> Array:
+    """How dear it is that conditions give, (conditions,): those at a start are mostly facts, and
+    of others that could give alike the first ones shall not."""
+    layout, stages = point.problem.layout, point.problem.layout.stages()
+    found = []
+    for number, i in enumerate(point.conditions):
+        first = stages[layout.offsets[layout.locate_constraint(int(i))[0]]]
+        at_start = stages[point.jacobian[[i]].indices].max(initial=first) == first
+        found.append(1.0 + 0.5 * at_start + 0.1 / (1.0 + number))
+    return np.array(found)
+
+
+def meeting_points(problem: Fitted, lost: Array, guess: Array) -> Iterator[Array]:
+    """Where all conditions are met: near the end of a lost solve, near its guess, near what is made
+    up without one, and near random courses. Ctrl-C ends it."""
+    made_up = problem.pack()
+    begins = [lost, guess, *([] if np.array_equal(guess, made_up) else [made_up])]
+    for begin in [*begins, *(_shaken(problem, made_up, seed) for seed in range(_SHAKEN))]:
+        point = Point.of(problem, begin)
+        if not np.isfinite(point.values).all() or not len(point.conditions):
+            continue
+        slack, giving = _least(point)
+        if slack.found.status is Solve.INTERRUPTED:
+            return
+        if slack.found.status.success and not giving.any():
+            yield slack.z
+
+
+def _shaken(problem: Fitted, z: Array, seed: int) -> Array:
+    """z with noise of the size of its trajectories, within bounds."""
+    count = problem.layout.parameter_offset
+    noise = np.random.default_rng(seed).standard_normal(count)
+    moved = z.copy()
+    moved[:count] += noise * np.maximum(_scales(problem, z)[:count], 1.0)
+    return np.clip(moved, *problem.variable_bounds)
+
+
+def _least(point: Point) -> tuple[Slack, NDArray[np.bool_]]:
+    """What the conditions must give, and which of them do."""
+    rows, problem = point.conditions, point.problem
+    sizes = point.sizes[rows]
+    slack = least_slack(problem._ipopt(problem.nlp), point.z, rows, sizes / _dear(point))
+    return slack, np.abs(slack.gives) > _GIVES * sizes
+
+
+def contradictions(point: Point) -> list[str]:
+    """Conditions at the ends, and variables that bounds fix, that say the same or contradict each
+    other, and single values outside their bounds; by their linear parts at this point."""
+    low, high = point.problem.constraint_bounds
+    equal = [int(i) for i in point.conditions if low[i] == high[i] and _at_ends(point, i)]
+    found, slopes = list[str](), point.jacobian[equal]
+    touched = np.unique(slopes.indices)
+    scaled = slopes[:, touched].toarray() * _scales(point.problem, point.z)[touched]
+    basis, weights, sides, names = list[Array](), list[Array](), list[float](), list[str]()
+    for i, rest in zip(equal, scaled, strict=True):
+        name, off, size = _text(point, i), point.values[i] - low[i], float(np.linalg.norm(rest))
+        if size == 0.0:
+            found.append(f"{name} depends on nothing that is unknown: it is off by {off:.4g}")
+            continue
+        found += _outside(point, i)
+        mine = np.append(np.zeros(len(names)), 1.0)
+        for e, w in zip(basis, weights, strict=True):
+            part = float(rest @ e)
+            rest, mine[: len(w)] = rest - part * e, mine[: len(w)] - part * w
+        left = float(np.linalg.norm(rest))
+        names, sides = [*names, name], [*sides, float(off)]
+        if left > _ROUNDING * size:
+            basis, weights = [*basis, rest / left], [*weights, mine / left]
+            continue
+        others = [n for n, w in zip(names, mine[:-1], strict=False) if abs(w) > 1e-8]
+        gap = float(mine @ np.array(sides))
+        if abs(gap) <= 1e-7 * max(size, *(abs(s) for s in sides), 1e-300):
+            found.append(f"{name} says the same as {listed(others)}: leave one of them out")
+        else:
+            found.append(
+                f"{name} contradicts {listed(others)}: they differ by {abs(gap):.4g}; one of them "
+                "must go"
+            )
+    return found
+
+
+def _outside(point: Point, i: int) -> Iterator[str]:
+    """A condition on a single variable that asks for a value outside of its bounds."""
+    row = point.jacobian[[i]].tocoo()
+    some = row.data != 0.0
+    if some.sum() != 1:
+        return
+    (j,), (slope,), layout = row.col[some], row.data[some], point.problem.layout
+    asked = point.z[j] - (point.values[i] - point.problem.constraint_bounds[0][i]) / slope
+    low, high = (side[j] for side in point.problem.variable_bounds)
+    room = _NEAR * max(1.0, abs(asked))
+    if not low - room <= asked <= high + room:
+        yield (
+            f"{_text(point, i)} asks for {asked:.6g}, outside the bounds ({low:g}, {high:g}) of "
+            f"{layout.variable_name(int(j))}"
+        )
+
+
+def _without_influence(point: Point) -> Iterator[str]:
+    """Unknown parameters on which nothing depends."""
+    layout = point.problem.layout
+    gradient = point.problem.cost_gradient(point.z)
+    columns = np.abs(point.jacobian).sum(axis=0)
+    for k, name in enumerate(layout.parameters):
+        j = layout.parameter_offset + k
+        if columns[j] == 0.0 and gradient[j] == 0.0:
+            yield f"nothing depends on the unknown parameter {name} here: leave it out of unknown"
+
+
+def _must_give(point: Point, rows: NDArray[np.intp], gives: Array) -> Iterator[str]:
+    """What the conditions that cannot be met are off by at least, each over all its points."""
+    layout = point.problem.layout
+    groups: dict[tuple[int, str, int], list[int]] = {}
+    for number, i in enumerate(rows):
+        trial, family, label, _ = layout.locate_constraint(int(i))
+        groups.setdefault((trial, family, label), []).append(number)
+    relative = np.abs(gives) / point.sizes[rows]
+    order = sorted(groups.items(), key=lambda item: -float(relative[item[1]].max()))
+    for (trial, family, label), numbers in order:
+        worst = numbers[int(np.argmax(np.abs(gives[numbers])))]
+        when = "" if family != "node" and family != "interval" else _span(point, rows[numbers])
+        many = f" of trial {trial}" if len(layout.nodes) > 1 else ""
+        yield (
+            f"{layout.labels[family][label]}{many} cannot be met with all others near here: it "
+            f"is off by at least {abs(gives[worst]):.4g}{when}"
+        )
+
+
+def _span(point: Point, rows: Sequence[int] | NDArray[np.intp]) -> str:
+    """When some rows of one label are, in words."""
+    layout = point.problem.layout
+    places = [layout.locate_constraint(int(i)) for i in rows]
+    (trial, family, _, first), numbers = places[0], [point_ for *_, point_ in places]
+    time = layout.time(point.z, trial)
+    first, last = min(numbers), max(numbers) + (family == "interval")
+    return f", between t = {time[first]:.4g} and {time[last]:.4g} s"
+
+
+def _bounds_that_hold(problem: Fitted, slack: Slack) -> Iterator[str]:
+    """Bounds whose multipliers say that more could be met without them."""
+    layout, z = problem.layout, slack.z
+    _, *sides = slack.found.multipliers
+    n = len(z)
+    most = max(float(side[:n].max(initial=0.0)) for side in sides)
+    if most <= 0.0:
+        return
+    for which, side, bound in zip(
+        ("lower", "upper"), (s[:n] for s in sides), problem.variable_bounds, strict=True
+    ):
+        near = np.abs(z - bound) <= _NEAR * np.maximum(1.0, np.abs(bound)) * 10.0
+        held = (side > _HOLDS * most) & near & np.isfinite(bound)
+        for trial in range(len(layout.nodes)):
+            time = layout.time(z, trial)
+            values = layout.rows(bound, trial)
+            for (block, rows), (_, limits) in zip(layout.rows(held, trial), values, strict=True):
+                for name, row, limit in zip(block.members, rows, limits, strict=True):
+                    if row.any() and block.place in (None, 1.0):
+                        own = time[-len(row) :][row]
+                        when = f"between t = {own[0]:.4g} and {own[-1]:.4g} s"
+                        when += f" ({100 * row.mean():.0f} % of the time)"
+                        when = when if len(own) > 1 else f"at t = {own[0]:.4g} s"
+                        yield f"the {which} bound {limit[row][0]:.4g} of {name} holds it, {when}"
+        for k, name in enumerate(layout.parameters):
+            j = layout.parameter_offset + k
+            if held[j]:
+                yield f"the {which} bound {bound[j]:.4g} of the parameter {name} holds it"
+        if layout.free_duration:
+            for k in range(len(layout.nodes)):
+                if held[layout.duration_offset + k]:
+                    limit = bound[layout.duration_offset + k]
+                    yield f"the {which} bound {limit:.4g} s of the duration holds it"
+
+
+def _far(problem: Fitted, z: Array) -> Iterator[str]:
+    """What has grown beyond any plausible size."""
+    j = int(np.argmax(np.abs(z)))
+    if abs(z[j]) > _FAR:
+        yield (
+            f"{problem.layout.variable_name(j)} has become {z[j]:.3g}: give it bounds, or a better "
+            "guess"
+        )
+
+
+def _most_violated(problem: Fitted, z: Array, point: Point) -> Iterator[str]:
+    """What is violated most where the solve ended, relative to its size."""
+    given = (point.values, problem.constraint_bounds, problem.variable_bounds)
+    courses = list(violated(problem.layout, z, *given))
+    for course in Violations(courses).worst(_NAMED):
+        if course.largest > _NEAR:
+            at = course.time[int(np.argmax(course.values))]
+            many = f" of trial {course.trial}" if len(problem.layout.nodes) > 1 else ""
+            yield (
+                f"where the solve ended {course.condition}{many} is violated by "
+                f"{course.largest:.4g}, most at t = {at:.4g} s"
+            )
+
+
+def _slow(history: Sequence[Iteration]) -> Iterator[str]:
+    """How the last iterations went, if conditions were met but the objective still fell."""
+    last = list(history)[-_BACK:]
+    if len(last) == _BACK and max(step.infeasibility for step in last) < 1e-4:
+        change = abs(last[0].objective - last[-1].objective)
+        if change > 1e-6 * abs(last[-1].objective):
+            yield (
+                f"conditions are met, and the objective still changes: from "
+                f"{last[0].objective:.6g} to {last[-1].objective:.6g} in {_BACK} iterations; solve "
+                "again from here, or loosen tolerance"
+            )
+
+
+def _text(point: Point, i: int) -> str:
+    """A condition by what it says."""
+    trial, family, label, _ = point.problem.layout.locate_constraint(int(i))
+    many = f" of trial {trial}" if len(point.problem.layout.nodes) > 1 else ""
+    return f"{point.problem.layout.labels[family][label]}{many}"
+
+
+def _at_ends(point: Point, i: int) -> bool:
+    return point.problem.layout.locate_constraint(int(i))[1] in ("ends", "link", "cycle")
+
+
+def _scales(problem: Fitted, z: Array) -> Array:
+    """Sizes of variables, (n_variables,): of a trajectory its largest value, or half of what its
+    bounds leave; 1 where nothing tells."""
+    layout, (low, high) = problem.layout, problem.variable_bounds
+    with np.errstate(invalid="ignore"):
+        room = np.where(np.isfinite(low) & np.isfinite(high), 0.5 * (high - low), 0.0)
+    found = np.maximum(np.abs(z), np.where(room < _FAR, room, 0.0))
+    for trial in range(len(layout.nodes)):
+        for _, rows in layout.rows(found, trial):
+            rows[:] = rows.max(axis=1, keepdims=True, initial=0.0)
+    return np.where(found > 0.0, found, 1.0)
+
+
+def _diagonal(values: Array) -> csr_array:
+    n = len(values)
+    return csr_array((values, (np.arange(n), np.arange(n))), shape=(n, n))
