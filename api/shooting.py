@@ -289,7 +289,9 @@ class Shooting:
         found = self._identification(self._given, self._trials)
         follow = self._following() if checks.flag(ladder, "ladder") else None
         fit = found.fit(q, how)
-        return fit if follow is None else self._second(fit, follow, q, how)
+        if follow is None or fit.message.startswith("interrupted"):
+            return fit
+        return self._second(fit, follow, q, how)
 
     def _following(self) -> Collocation:
         """The same identification by collocation; raises `ValueError` where there is none."""
