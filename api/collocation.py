@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from kinesym import checks
-from kinesym.internal.diagnose import explain
-from kinesym.internal.fitted import multipliers_of
-from kinesym.internal.grid import grid_error
-from kinesym.internal.integrated import Integrated
 from kinesym.internal.ladder import BUDGET, Climb, climbable, climbed
 from kinesym.internal.refine import no_longer_falls, refined_trials, too_many_nodes
+from kinesym.internal.solvable import Solvable
 from kinesym.internal.starts import drawn, ranges_of, searched, starting_points
-from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.internal.why import meeting_points, why
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Bounds, Solved, Start, check_driver
+from kinesym.runtime.ipopt.driver import check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
-from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
-from kinesym.runtime.native import Workspace
+from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.nlp.memory import check_free
-from kinesym.runtime.nlp.owned import shared_values
-from kinesym.runtime.nlp.sensor_delays import NEVER, SOLVES
-from kinesym.runtime.nlp.sensor_delays import settled as settled_delays
-from kinesym.runtime.progress import iteration_line, say
-from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
-from kinesym.runtime.results.fit import poor_fits
+from kinesym.runtime.progress import say
 from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.multistart import multistart as gathered
-from kinesym.runtime.results.noise import (
-    first_std,
-    samples_of,
-    scale_of,
-    settled,
-)
 from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.results.why import Why
-from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.statistics.leverage import free_directions
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 from kinesym.verification import verified
@@ -66,16 +46,12 @@ _FROM_NEAREST = (
     "better ones"
 )
 
-#: What is said if a maximum of the likelihood is found, and if not.
-_MAXIMUM = "the likelihood is largest, after {} steps"
-_NO_MAXIMUM = "the search for the largest likelihood ended without one; change the guess or bounds"
-
 #: Refinements of the grid for one `tolerance_grid`, at most, and after how many in turn that do not
 #: help it ends.
 _ROUNDS, _STALLED = 20, 2
 
 
-class Collocation(Integrated):
+class Collocation(Solvable):
     """A nonlinear program made from a model, trials and unknowns.
 
     Parameters
@@ -189,7 +165,7 @@ class Collocation(Integrated):
         unasked = solution.status in _CLIMBED and not limited
         asked = unasked if ladder is None else checks.flag(ladder, "ladder")
         if asked and not solution.success and climbable(self):
-            climb = Climb(Collocation._fitted_as, chosen, spent, progress)
+            climb = Climb(Solvable._fitted_as, chosen, spent, progress)
             solution = climbed(self, z, solution, climb)
         if solution.status in _LOST and (names := self._without_guess(guess)):
             words = f"no guess was given of {listed(names)}, which began at zero or on lines"
@@ -234,15 +210,8 @@ class Collocation(Integrated):
         rows = np.vstack([[*self._parameters(z).values()], rows])
         points = chain([z], starting_points(self, guess, rows[1:], names, spread, seed))
         chosen = SolverOptions({"max_iter": most})
-        found = searched(
-            self, points, count, partial(Collocation._fitted_as, chosen=chosen), progress
-        )
+        found = searched(self, points, count, partial(Solvable._fitted_as, chosen=chosen), progress)
         return gathered(names, rows, found, keep)
-
-    @staticmethod
-    def _fitted_as(problem: Any, z: Array, guess: Any, chosen: SolverOptions) -> Solution:
-        """What `_fitted` finds of a problem, without a line per iteration."""
-        return Collocation._fitted(problem, z, guess, chosen, False)
 
     def _from_nearest(
         self, lost: Solution, z: Array, chosen: SolverOptions, progress: bool | None
@@ -280,129 +249,6 @@ class Collocation(Integrated):
             "from straight lines between the conditions no solution was found, from zero one was"
         )
         return replace(other, notes=[*other.notes, words]) if other.success else lost
-
-    def _solved(
-        self,
-        z: Array,
-        multipliers: tuple[Array, Array, Array] | None,
-        chosen: SolverOptions,
-        progress: bool | None,
-    ) -> tuple[Collocation, Solution, Workspace | None]:
-        """One solution from a free vector, and what its solver has left; and this problem, with
-        samples and conditions placed where they lie with delays and times that were found."""
-        self._placed_at(z)._check_finite(z)
-
-        def solved(
-            trials: Sequence[Experiment], start: Start, bounds: Bounds
-        ) -> tuple[tuple[Collocation, float], Solved]:
-            begin = time.perf_counter()
-            problem = self if trials is self.trials else self._on(trials)
-            nlp = problem._gauss_newton if chosen.hessian == "gauss-newton" else problem.nlp
-            asked = replace(problem._ipopt(nlp), bounds=bounds)
-            found = solve(asked, start, chosen, report)
-            return (problem, time.perf_counter() - begin), found
-
-        given = (self.trials, Start(z, multipliers), self.variable_bounds)
-        with iteration_line(progress) as report:
-            made = settled_delays(self._about, self.layout, *given, solved)
-        solutions = [problem._solution(found, seconds) for (problem, seconds), found in made]
-        (problem, _), last = made[-1]
-        solution = reduce(after, solutions)
-        if len(made) == SOLVES and not last.status.success:
-            solution = replace(solution, message=NEVER)
-        return problem, solution, last.workspace
-
-    def _fitted(
-        self,
-        z: Array,
-        guess: Any,
-        chosen: SolverOptions,
-        progress: bool | None,
-    ) -> Solution:
-        """The solution from the free vector of a guess, with standard deviations that are not known
-        and the error of its grid."""
-        multipliers, known = self._multipliers(guess), dict[str, float]()
-        if self._integrated:
-            return self._of_largest_likelihood(z, guess, chosen, progress)
-        if not self._reweighs:
-            chosen = chosen.scaled(scale_of(self.trials, {}) if self._pooled else 1.0)
-            problem, solution, workspace = self._solved(z, multipliers, chosen, progress)
-            return problem._judged(problem._certified(solution, workspace))
-        if isinstance(guess, Solution):
-            known = {group: s for group, s in guess.estimated_std.items() if s > 0.0}
-
-        def fit(
-            std: Mapping[str, float], last: tuple[Solution, Mapping[str, float]] | None
-        ) -> tuple[tuple[Solution, Mapping[str, float]], Sequence[Noise] | None]:
-            problem = self._on([trial.with_std(std) for trial in self.trials])
-            mine = chosen.scaled(scale_of(self.trials, std))
-            if last is None:
-                begin = (z, multipliers if known else None)
-                problem, found, workspace = problem._solved(*begin, mine, progress)
-            else:
-                before, used = last
-                ratio = float(np.exp(np.mean([2.0 * np.log(used[g] / std[g]) for g in std])))
-                y, low, high = (ratio * each for each in multipliers_of(before))
-                begin = (before.free_vector, (y, low, high))
-                problem, later, workspace = problem._solved(*begin, mine, progress)
-                found = after(before, later)
-            if not found.success:
-                return (found, std), None if found.status is Solve.INTERRUPTED else []
-            kkt = problem._kkt(found, workspace)
-            return (found, std), problem._noise(found, kkt, std, self.trials)
-
-        (solution, _), noise, notes = settled(fit, {**first_std(self.trials), **known})
-        solution = replace(solution, noise=noise, notes=[*solution.notes, *notes])
-        if not noise:
-            return solution
-        std = {**first_std(self.trials), **{n.group: n.std for n in noise if n.std > 0.0}}
-        problem = self._on([trial.with_std(std) for trial in self.trials]).on_grid_of(solution)
-        return self._judged(problem._certified(solution))
-
-    def _of_largest_likelihood(
-        self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
-    ) -> Solution:
-        """The solution with the parameters, distributions of random effects, intensities of noise
-        and standard deviations of the largest marginal likelihood."""
-        start = time.perf_counter()
-        self._check_finite(z)
-        std, some = first_std(self.trials), self._population
-        known = guess if isinstance(guess, Solution) else None
-        if some and (known is None or list(known.parameters) != self._rows):
-            known = self._of_each_owner(z, guess, chosen, progress)
-            z = z if known is None else known.free_vector
-        if known is not None:
-            std |= {g: s for g, s in known.estimated_std.items() if s > 0.0 and g in std}
-        h, limits = some.start(self.layout.parameter_values(z), self._errors(z, known))
-        if known is not None and set(some.names) <= set(known.parameters):
-            h = np.clip(some.from_natural(known.parameters), *limits)
-        with iteration_line(progress) as report:
-            made = self._marginal(std, limits, chosen, report)
-            found = made.estimated(z, h, list(std.values()))
-        problem = self._with_priors(found.priors)
-        problem = problem._on(found.best.trials) if found.std else problem
-        solution = problem._solution(found.best.found, time.perf_counter() - start)
-        counts = {group: len(y) for group, y in samples_of(self.trials).items()}
-        noise = [Noise(group, s, counts[group], np.inf) for group, s in found.std.items()]
-        solution = replace(
-            solution,
-            success=found.converged,
-            message=_MAXIMUM.format(found.steps) if found.converged else _NO_MAXIMUM,
-            noise=noise,
-            notes=[*solution.notes, *found.uncertainty.notes],
-            uncertainty=[found.uncertainty],
-            likelihood=[found.likelihood],
-        )
-        return self._judged(problem._certified(solution))
-
-    def _of_each_owner(
-        self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
-    ) -> Solution | None:
-        """A fit in which each owner of a random effect is for itself, where that can be."""
-        if self._noisy:
-            return None
-        found = self._without_population()._fitted(z, guess, chosen, progress)
-        return found if found.success else None
 
     def _until(
         self,
@@ -491,107 +337,3 @@ class Collocation(Integrated):
         runs = list(zip(problem.trials, every.trials, strict=True))
         histories = [self._before.found(e, k, r) for k, (e, r) in enumerate(runs)]
         return verified(self.model, problem.trials, every, found, histories, parts)
-
-    def _certified(self, solution: Solution, workspace: Workspace | None = None) -> Solution:
-        """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""
-        if not solution.success:
-            return solution
-        start = time.perf_counter()
-        made = (self.symbolic, self._scheme, self._built, self.nlp, self.trials, self._known)
-        try:
-            kkt = self._kkt(solution, workspace)
-            solution = self._with_noise(solution, kkt)
-            free = free_directions(kkt) if self.symbolic.objective.least_squares else None
-            told = {} if free is None else {"directions": free}
-            solution = replace(solution, problem={**solution.problem, **told})
-            about = self._uncertainty(solution, kkt)
-            variance = self._variance(solution)
-            error = grid_error(*made, solution, kkt, self.variable_bounds, variance)
-            if isinstance(about, Uncertainty) and error.deviations:
-                own = zip(about.names, map(float, about.deviations()), strict=True)
-                known = {name: sd for name, sd in own if not np.isnan(sd)}
-                error = replace(error, deviations={**error.deviations, **known})
-            if self._integrated:  # the shifts are those with the parameters held
-                error = replace(error, parameters={}, deviations={})
-            solution = self._asked_again(solution, about)
-            with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
-                if not self.symbolic.aimless and kkt.singular:
-                    more = undetermined(self.symbolic, self.layout, kkt)
-                    solution = self._without(more, solution)
-        except KeyboardInterrupt:
-            return solution
-        seconds = time.perf_counter() - start
-        timings = {**solution.timings, "grid": seconds}
-        timings["total"] += seconds
-        return replace(solution, grid=[error], timings=timings)
-
-    def _without(self, more: Open, solution: Solution) -> Solution:
-        """The solution without what else nothing determines."""
-        hidden = more.hidden | idle(self.layout, self._ends).hidden | self._absent
-        trials = self._trajectories(solution.free_vector, hidden)
-        return replace(solution, trials=trials, notes=[*solution.notes, *more.notes])
-
-    def _check_finite(self, z: Array) -> None:
-        reason = explain(self.program, self.nlp, z)
-        if reason is not None:
-            raise ValueError(f"at the guess, {reason}; change the guess or the bounds")
-
-    def _solution(self, found: Solved, seconds: float) -> Solution:
-        if found.status in (Solve.STEP_FAILED, Solve.NOT_FINITE):
-            # to most linear solvers an infinite derivative is a failure
-            reason = explain(self.program, self.nlp, found.z)
-            found = replace(found, status=Solve.NOT_FINITE) if reason else found
-        message = found.message
-        if found.status is Solve.NOT_FINITE:
-            message = f"{message}: {reason or 'between iterates'}"
-        timings = {**self.timings, "evaluate": found.evaluation, **linear_solver_seconds(found.log)}
-        timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
-        multipliers, lower, upper = found.multipliers
-        shown = idle(self.layout, self._ends)
-        trials = self._trajectories(found.z, shown.hidden | self._absent)
-        return Solution(
-            success=found.status.success,
-            message=message,
-            status=found.status,
-            objective=found.objective,
-            parameters=Estimates(self._estimates(found.z)),
-            known=shared_values(self._known),
-            trials=trials,
-            notes=[
-                *(poor_fits(trials) if self.symbolic.objective.least_squares else ()),
-                *self._gaps,
-                *shown.notes,
-            ],
-            free_vector=found.z,
-            multipliers=multipliers,
-            lower_multipliers=lower,
-            upper_multipliers=upper,
-            history=found.iterations,
-            linear_solver=found.linear_solver,
-            timings=timings,
-            model=self.model.name,
-            problem={
-                "scheme": self.symbolic.scheme.name,
-                "variables": self.n_variables,
-                "constraints": self.n_constraints,
-                "nodes": self.layout.nodes,
-                "arrays": self.layout.arrays,
-                "held": sorted(self.layout.held),
-                "log_scale": sorted(self.symbolic.log_scale),
-                **({"delays": self._delays} if self._delays else {}),
-            },
-            log=found.log,
-            reasons=partial(
-                why,
-                self,
-                found.z,
-                f"{self.model.name}: {message}",
-                () if found.status.success else found.iterations,
-            ),
-        )
-
-    def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:
-        """Those of constraints, lower and upper bounds, if the guess is a solution with them."""
-        if isinstance(guess, Solution) and self._fits(guess):
-            return multipliers_of(guess)
-        return None
