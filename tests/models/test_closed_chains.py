@@ -187,6 +187,12 @@ def test_a_parallelogram_that_is_flat_has_two_ways_to_go_on():
     with pytest.warns(UserWarning, match=loop):
         beyond = ks.simulate(reduced, time, values, method="dormand-prince")
     assert beyond["crank_y"][-1] > 0.0 and "from t = 0.15 s on: before t = 0.18 s" in beyond.message
+    slow = {"crank_wy": [6.0, 1.0], "coupler_wy": [-6.0, -1.0], "rocker_wy": [6.0, 1.0]}
+    with pytest.warns(UserWarning, match=f"1 of 2 members .* member 0: .* {loop}"):
+        both = ks.simulate(reduced, time, values | slow, method="dormand-prince")
+    (failure,) = both.failures
+    assert failure.time == time[6] and failure.message == beyond.message
+    assert np.isfinite(both["crank_y"]).all()  # as they are, of both
 
 
 def bricard_at(angle):
