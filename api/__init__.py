@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from kinesym.runtime.results.cross_validation import CrossValidation as CrossValidation
     from kinesym.runtime.results.ensemble import Ensemble as Ensemble
     from kinesym.runtime.results.fit import Fit as Fit
+    from kinesym.runtime.results.multistart import MultiStart as MultiStart
     from kinesym.runtime.results.profile import Profile as Profile
     from kinesym.runtime.results.solution import Solution as Solution
     from kinesym.runtime.results.trajectory import Trajectory as Trajectory
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from kinesym.simulation import sensitivities as sensitivities
     from kinesym.simulation import simulate as simulate
     from kinesym.symbolic.delayed import delayed as delayed
+    from kinesym.symbolic.homotopy import homotopy as homotopy
     from kinesym.symbolic.model import Model as Model
     from kinesym.symbolic.names import dynamicsymbols as dynamicsymbols
     from kinesym.symbolic.names import t as t

@@ -7,18 +7,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial, reduce
+from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kinesym import checks
 from kinesym.internal.diagnose import explain
 from kinesym.internal.fitted import multipliers_of
 from kinesym.internal.grid import grid_error
 from kinesym.internal.integrated import Integrated
+from kinesym.internal.ladder import BUDGET, Climb, climbable, climbed
 from kinesym.internal.refine import no_longer_falls, refined_trials, too_many_nodes
-from kinesym.internal.trajectories import Open, found_trajectory, idle, undetermined
+from kinesym.internal.starts import drawn, ranges_of, searched, starting_points
+from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.internal.why import meeting_points, why
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Bounds, Solved, Start, check_driver
@@ -27,12 +29,13 @@ from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, so
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.nlp.owned import shared_values
-from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.nlp.sensor_delays import NEVER, SOLVES
 from kinesym.runtime.nlp.sensor_delays import settled as settled_delays
 from kinesym.runtime.progress import iteration_line, say
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import poor_fits
+from kinesym.runtime.results.multistart import MultiStart
+from kinesym.runtime.results.multistart import multistart as gathered
 from kinesym.runtime.results.noise import (
     first_std,
     samples_of,
@@ -40,7 +43,6 @@ from kinesym.runtime.results.noise import (
     settled,
 )
 from kinesym.runtime.results.solution import Solution, after
-from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.results.why import Why
 from kinesym.runtime.signals.experiment import Experiment
@@ -53,6 +55,9 @@ HESSIANS = ("exact", "gauss-newton", "limited-memory")
 
 #: Ends at which another guess may help.
 _LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORATION_FAILED)
+
+#: Ends after which easier problems are tried unasked.
+_CLIMBED = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.RESTORATION_FAILED)
 
 #: Of larger problems that are lost, other starts are not looked for: that would take minutes.
 _MOST_VARIABLES = 20_000
@@ -125,6 +130,8 @@ class Collocation(Integrated):
         driver: str = "auto",
         tolerance_grid: float | None = None,
         max_nodes: int = 20_000,
+        ladder: bool | None = None,
+        budget: int | None = None,
     ) -> Solution:
         """Solve with IPOPT.
 
@@ -145,6 +152,12 @@ class Collocation(Integrated):
         A solve that is lost goes on from where all conditions are met, if such a place is found,
         and a note says so; what else is known of a failure, `solution.why()` says.
 
+        ladder : whether to go on, if this fails, with easier problems that lead to it: coarse
+            grids, then the homotopies that the problem declares (`homotopy`); None does so where it
+            seems infeasible or diverges and no limit of iterations was given. What solves at once
+            takes no longer. `solution.ladder` has a line per rung. budget : iterations of all rungs
+            together after the first solve, 3000 if None.
+
         Ctrl-C returns the current iterate, marked unconverged. Raises `ValueError` if a function is
         not finite at the guess, naming expression, equation, node and time; `IpoptMissing` if IPOPT
         cannot be loaded; `MemoryError`, before any is taken, if there is not enough.
@@ -160,6 +173,7 @@ class Collocation(Integrated):
             tolerance_grid = checks.positive(tolerance_grid, "tolerance_grid")
             self._check_refinable()
         most_nodes = checks.count(max_nodes, "max_nodes")
+        spent = BUDGET if budget is None else checks.count(budget, "budget")
         needed = self._sizes.solve(own_solver=linear_solver in (AUTO, TIME_STRUCTURED))
         check_free(needed, self._sizes, "use fewer nodes, or free memory")
         chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
@@ -172,6 +186,11 @@ class Collocation(Integrated):
         limited |= self.n_variables > _MOST_VARIABLES or self._integrated
         if solution.status in _LOST and not limited:
             solution = self._from_nearest(solution, z, chosen, progress)
+        unasked = solution.status in _CLIMBED and not limited
+        asked = unasked if ladder is None else checks.flag(ladder, "ladder")
+        if asked and not solution.success and climbable(self):
+            climb = Climb(Collocation._fitted_as, chosen, spent, progress)
+            solution = climbed(self, z, solution, climb)
         if solution.status in _LOST and (names := self._without_guess(guess)):
             words = f"no guess was given of {listed(names)}, which began at zero or on lines"
             words += f" between conditions: solve(guess={{{names[0]!r}: np.linspace(from, to, nodes"
@@ -180,6 +199,50 @@ class Collocation(Integrated):
         if tolerance_grid is None:
             return solution
         return self._until(solution, tolerance_grid, most_nodes, chosen, progress)
+
+    def multistart(
+        self,
+        starts: int = 100,
+        *,
+        seed: int = 0,
+        keep: int = 10,
+        guess: Any = None,
+        ranges: Mapping[Any, Any] | None = None,
+        detour: float = 0.5,
+        max_iterations: int = 300,
+        progress: bool | None = None,
+    ) -> MultiStart:
+        """Solve from many starts, one after the other, and tell which optima they found.
+
+        The first start is the guess. Of the others, parameters are a Latin hypercube in `ranges`
+        {name: (low, high)}, else between their bounds, else within a factor of 10 of the guess, on
+        a logarithmic scale where that is positive and wide; trajectories that are not measured are
+        those of the guess plus noise, correlated over a quarter of the trial, whose standard
+        deviation is `detour` times what they range over (1 where they are zero).
+
+        keep : solutions that are kept whole, one of each optimum first. max_iterations : of each
+        start; those that need more count as lost. Ctrl-C keeps what is there. Raises `ValueError`
+        for a parameter without a range, and as `pack`.
+        """
+        count = checks.count(starts, "starts")
+        keep, seed = checks.count(keep, "keep"), checks.count(seed, "seed", least=0)
+        most = checks.count(max_iterations, "max_iterations")
+        spread = checks.finite(detour, "detour")
+        z = self.pack(guess)
+        names = list(self.layout.parameters)
+        rows = drawn(ranges_of(self, z, ranges), count - 1, seed)
+        rows = np.vstack([[*self._parameters(z).values()], rows])
+        points = chain([z], starting_points(self, guess, rows[1:], names, spread, seed))
+        chosen = SolverOptions({"max_iter": most})
+        found = searched(
+            self, points, count, partial(Collocation._fitted_as, chosen=chosen), progress
+        )
+        return gathered(names, rows, found, keep)
+
+    @staticmethod
+    def _fitted_as(problem: Any, z: Array, guess: Any, chosen: SolverOptions) -> Solution:
+        """What `_fitted` finds of a problem, without a line per iteration."""
+        return Collocation._fitted(problem, z, guess, chosen, False)
 
     def _from_nearest(
         self, lost: Solution, z: Array, chosen: SolverOptions, progress: bool | None
@@ -526,16 +589,6 @@ class Collocation(Integrated):
                 () if found.status.success else found.iterations,
             ),
         )
-
-    def _trajectories(self, z: Array, hidden: NDArray[np.bool_]) -> list[Trajectory]:
-        """All trials of z, with NaN for what is hidden."""
-        functions = PointFunctions(self._built, self._known)
-        given, shown = (self.symbolic, self.nlp, functions), np.where(hidden, np.nan, z)
-        found = [
-            found_trajectory(*given, trial, k, shown, self._parameters_of(z, k))
-            for k, trial in enumerate(self.trials)
-        ]
-        return [replace(run, before=self._before.table(k, run)) for k, run in enumerate(found)]
 
     def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:
         """Those of constraints, lower and upper bounds, if the guess is a solution with them."""

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym import checks
+from kinesym.collocation import Collocation
 from kinesym.continuous_adjoint import sampled_gradient
 from kinesym.internal.combination import combination
 from kinesym.internal.delay_sources import undelayed_objective
 from kinesym.internal.finer_steps import finer_shooting
 from kinesym.internal.hybrid_shooting import hybrid_trials
+from kinesym.internal.parameters import without_bounds
 from kinesym.internal.problem import kinematic_pairs, lowered_for_method, warn_of_degrees
 from kinesym.internal.sensors import with_sensors
 from kinesym.internal.shooting_arguments import (
@@ -34,6 +36,7 @@ from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials
 from kinesym.runtime.stepping.minimise import OPTIMIZERS
 from kinesym.runtime.stepping.shooting import Chosen, Identification
@@ -108,6 +111,7 @@ class Shooting:
         sensors: Mapping[str, Any] | None = None,
     ) -> None:
         system = with_sensors(system, sensors)
+        self._followed = (system, trials, unknown, known), unknown_inputs
         if isinstance(system, Model):
             usual = methods_of(system, derivatives=True)[0]
             model = lowered_for_method(system, method or usual)
@@ -244,6 +248,7 @@ class Shooting:
         tolerance: float = 1e-10,
         options: Mapping[str, Any] | None = None,
         progress: bool | None = None,
+        ladder: bool = False,
     ) -> Fit:
         """Minimise the objective.
 
@@ -255,6 +260,10 @@ class Shooting:
         max_iterations : default 500; simulations with derivatives for "least-squares".
         tolerance : of the gradient in scaled unknowns, relative to the objective at the guess.
         options : further options of the optimiser. progress : None shows it only on a terminal.
+        ladder : solve a second time from where collocation of the same model leads, whose
+            trajectories follow the record before its parameters are right, and return the better
+            fit: the remedy where simulations that drift out of phase have many local minima. For
+            smooth models, measurements, and one segment; `fit.notes` says what came of it.
 
         What has converged says by how much the steps shift its estimates, `fit.grid_error()`, in
         its print where that matters. Ctrl-C returns the best iterate, marked unconverged. Raises
@@ -276,8 +285,44 @@ class Shooting:
         words = self._trials.instability(q)
         if words:
             warnings.warn(words, stacklevel=2)
+        how = Chosen(optimizer, scale, progress, tolerance, limit, settings)
         found = self._identification(self._given, self._trials)
-        return found.fit(q, Chosen(optimizer, scale, progress, tolerance, limit, settings))
+        follow = self._following() if checks.flag(ladder, "ladder") else None
+        fit = found.fit(q, how)
+        if follow is None or fit.message.startswith("interrupted"):
+            return fit
+        return self._second(fit, follow, q, how)
+
+    def _following(self) -> Collocation:
+        """The same identification by collocation; raises `ValueError` where there is none."""
+        measured = self.symbolic is not None and self.symbolic.objective.least_squares
+        if not measured or self.segments > 1 or self.model.delays or self._given.delays:
+            raise ValueError(
+                "ladder=True is for measurements of a smooth model without delays, in one segment; "
+                "leave it out"
+            )
+        (system, trials, unknown, known), inputs = self._followed
+        return Collocation(
+            system, trials, without_bounds(unknown, self.model), known, unknown_inputs=inputs
+        )
+
+    def _second(self, fit: Fit, follow: Collocation, q: Array, how: Chosen) -> Fit:
+        """The better one of a fit and another that begins where collocation leads from q."""
+        values, names = self.unpack(q), follow.layout.parameters
+        solution = follow.solve({name: values[name] for name in names}, progress=how.progress)
+        if solution.status is Solve.INTERRUPTED:
+            return fit
+        words = f"ladder: collocation was {solution.status} after {solution.iterations} iterations"
+        other = fit
+        if solution.success:
+            begin = self.pack(solution)
+            other = self._identification(self._given, self._trials).fit(begin, how)
+        better = other.objective < fit.objective
+        best, worse = (other, fit) if better else (fit, other)
+        end = "from there" if better else "from the guess"
+        words += f"; the fit {end} is the better one"
+        words += f", {best.objective:.6g} and not {worse.objective:.6g}" if better else ""
+        return replace(best, notes=[*best.notes, words])
 
     @property
     def arguments(self) -> ShootingArguments:

@@ -15,6 +15,7 @@ from sympy.logic.boolalg import BooleanAtom
 from kinesym.checks import check_name, check_text, listed, mapping, shown
 from kinesym.symbolic.delayed import Delay, Reduction, as_it_is, shown_late
 from kinesym.symbolic.expression import real_expression, real_expressions
+from kinesym.symbolic.homotopy import HOMOTOPY, uses_homotopy
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 
 #: Names that results use for themselves.
@@ -59,6 +60,9 @@ class Declared:
         limits = mapping(self.limits, f"{where}limits", "{sentence: expression}")
         what = f"{where}the limit "
         put("limits", {k: real_expression(e, f"{what}{k!r}", _RELATION) for k, e in limits.items()})
+        used = (*self.equations, *(e for _, e in self.intermediates))
+        if HOMOTOPY not in self.parameters and uses_homotopy((*used, *self.outputs.values())):
+            put("parameters", (*self.parameters, HOMOTOPY))
         self._check_drawing()
         self._check_declarations()
         self._put_delays()

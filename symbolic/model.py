@@ -18,6 +18,7 @@ from kinesym.symbolic.declared import Declared, atoms_of, check_atoms, check_sig
 from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
+from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.index import Index, index_of
 from kinesym.symbolic.mechanics import mechanical_equations
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
@@ -91,6 +92,8 @@ class Model(Declared):
         """Values and positive parameters by name, in the order of the parameters."""
         names = [name_of(p) for p in self.parameters]
         given = by_name(self.values, names, f"values of model {self.name}")
+        if HOMOTOPY in self.parameters:
+            given.setdefault(HOMOTOPY.name, 1.0)
         values = {
             name: real_number(given[name], f"model {self.name}: the value of {name}")
             for name in names

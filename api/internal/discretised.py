@@ -20,6 +20,7 @@ from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.asked import asked
 from kinesym.internal.equation_delays import bounds_of_delays, lags_of
 from kinesym.internal.free_history import free_history
+from kinesym.internal.homotopy import with_homotopy
 from kinesym.internal.moments import check_within
 from kinesym.internal.parameters import (
     checked_unknowns,
@@ -99,7 +100,7 @@ class Discretised:
         most = highest_index(self._scheme.name)
         sequence = smooth_phases(system, trials, objective, (known, unknown), unknown_inputs, most)
         self._noisy, aim = bool(noise), sequence.objective
-        system = with_sensors(sequence.system, sensors)
+        system = with_homotopy(with_sensors(sequence.system, sensors), aim, boundary, path)
         if noise:
             driving = (noise, unknown, known, unknown_inputs, aim)
             system, unknown, known, unknown_inputs, objective = driven(system, *driving)

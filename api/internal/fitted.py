@@ -15,12 +15,14 @@ from kinesym import checks
 from kinesym.internal.bands import Held, Smoothed, slopes_library
 from kinesym.internal.exchanged import known_of_solution
 from kinesym.internal.inference import CollocationInference, MarginalInference
+from kinesym.internal.trajectories import found_trajectory
 from kinesym.internal.viewed import Viewed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.nlp.sensor_delays import placed
 from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty, nothing_known
@@ -55,6 +57,16 @@ _Same = TypeVar("_Same", bound="Fitted")
 
 class Fitted(Viewed):
     """A nonlinear program whose objective may be the misfit of measurements."""
+
+    def _trajectories(self, z: Array, hidden: NDArray[np.bool_]) -> list[Trajectory]:
+        """All trials of z, with NaN for what is hidden."""
+        functions = PointFunctions(self._built, self._known)
+        given, shown = (self.symbolic, self.nlp, functions), np.where(hidden, np.nan, z)
+        found = [
+            found_trajectory(*given, trial, k, shown, self._parameters_of(z, k))
+            for k, trial in enumerate(self.trials)
+        ]
+        return [replace(run, before=self._before.table(k, run)) for k, run in enumerate(found)]
 
     def on_grid_of(self: _Same, solution: Solution) -> _Same:
         """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is

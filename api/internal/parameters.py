@@ -251,6 +251,13 @@ def _row_of_values(
     return row
 
 
+def without_bounds(given: Mapping[Any, Any] | None, model: Model) -> dict[str, Unknown]:
+    """Unknown parameters as they are given, free where they are no logarithms: the barrier of a
+    bound may hold back a parameter whose guess is far off."""
+    found = checked_unknowns(given, model.parameter_names)
+    return {name: p if p.log else replace(p, low=-np.inf, high=np.inf) for name, p in found.items()}
+
+
 def _record(name: str, given: Any) -> Unknown:
     """The record of a parameter that was given as such, by bounds or None."""
     if isinstance(given, Mapping):

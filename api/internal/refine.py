@@ -52,7 +52,7 @@ def refined_trials(
     parts *= min(1.0, _MORE * len(parts) / parts.sum())
     parts = np.clip(parts, 1.0 / _GROW, _SHRINK)
     return [
-        trial.on_grid(_graded(trial.grid, parts[error.trial == k], _kept(trial, instants)))
+        trial.on_grid(_graded(trial.grid, parts[error.trial == k], kept_nodes(trial, instants)))
         for k, trial in enumerate(trials)
     ]
 
@@ -83,7 +83,7 @@ def too_many_nodes(wanted: int, most: int, order: int) -> str:
     return f"the next grid has {wanted} nodes, more than max_nodes={most}: allow more{better}"
 
 
-def _kept(trial: Experiment, instants: Sequence[float]) -> NDArray[np.bool_]:
+def kept_nodes(trial: Experiment, instants: Sequence[float]) -> NDArray[np.bool_]:
     """Nodes (N,) that stay: ends, samples, where a held signal jumps or a bound bends, and at these
     times; all if intervals hold samples, as they cannot hold more."""
     keep = np.zeros(trial.n_nodes, dtype=bool)

@@ -76,12 +76,7 @@ class Saved:
         """
         import xarray as xr  # here: slow to import
 
-        groups = {"/": Saved.to_xarray(self)}
-        for field, (form, _) in _forms(type(self)).items():
-            if form == "results":
-                parts = enumerate(getattr(self, field))
-                groups |= {f"{field}_{k}": part.to_xarray() for k, part in parts}
-        save_result(xr.DataTree.from_dict(groups), path)
+        save_result(xr.DataTree.from_dict(_groups(self)), path)
 
     @classmethod
     def load(cls: type[R], path: str | Path) -> R:
@@ -100,6 +95,18 @@ def read_dataset(kind: type[R], data: xr.Dataset) -> R:
         raise ValueError(f"the dataset was not made by {kind.__name__}.to_xarray")
     made: R = _loaded(kind, xr.DataTree(data))
     return made
+
+
+def _groups(thing: Saved, path: str = "") -> dict[str, xr.Dataset]:
+    """The datasets of a result and of the results in it, by their paths in a file."""
+    forms = _forms(type(thing))
+    inner = [field for field, (form, _) in forms.items() if form == "results"]
+    own = Saved.to_xarray(thing) if inner or not path else thing.to_xarray()
+    found = {path or "/": own}
+    for field in inner:
+        for k, part in enumerate(getattr(thing, field)):
+            found |= _groups(part, f"{path}/{field}_{k}")
+    return found
 
 
 def _forms(kind: Any) -> dict[str, tuple[str, Any]]:

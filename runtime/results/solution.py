@@ -34,8 +34,9 @@ class Solution(Trials):
     status : the name of how the solve ended. multipliers : of the constraints. linear_solver :
     which one was used, and why if it was not the time-structured one. grid : the error that the
     grid leaves, if it converged; see `grid_error`. timings : seconds to derive,
-    compile, evaluate, in the linear solver, in total. problem : sizes and names. reasons : finds
-    why there is no solution, for `why`.
+    compile, evaluate, in the linear solver, in total. problem : sizes and names. ladder : a line
+    for each rung, where easier problems were solved on the way. reasons : finds why there is no
+    solution, for `why`.
     """
 
     status: Solve
@@ -48,6 +49,7 @@ class Solution(Trials):
     grid: Sequence[GridError] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
     log: str = ""
+    ladder: Sequence[str] = ()
     reasons: Callable[[], Why] | None = field(default=None, metadata=UNSAVED)
 
     @property

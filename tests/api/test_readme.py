@@ -99,6 +99,10 @@ EXPECTED = {
         Path("crane.png").exists() and Path("violations.png").exists(),
     ],
     "troubles": lambda said: [],
+    "starts": lambda said: [
+        said["solution"].success and not said["solution"].ladder,
+        closely(said["best"].parameters["a"], 1.0, 0.05),
+    ],
     "delays": lambda said: [
         closely(said["fit"].parameters["tau"], 0.12, 0.005),
         closely(said["best"].objective, 2.0 + np.tanh(1.0), 1e-6),

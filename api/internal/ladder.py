@@ -1,0 +1,191 @@
+"""The ladder: easier problems of one library, each started from the last, up to the one asked for.
+
+Rungs: the problem as it is; its coarse grids; the homotopies that it declares (`ks.homotopy`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from kinesym.internal.fitted import Fitted
+from kinesym.internal.refine import kept_nodes
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.progress import say
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.status import Solve
+from kinesym.symbolic.homotopy import HOMOTOPY
+
+_Problem = TypeVar("_Problem", bound=Fitted)
+
+#: Solves a problem from a free vector, with multipliers of a guess, and these options.
+Solver = Callable[[Any, Array, Any, SolverOptions], Solution]
+
+#: Iterations of all rungs together, unless the user says how many.
+BUDGET = 3000
+#: Coarse grids: every so many intervals are one, and no grid has fewer intervals than this.
+_COARSE, _FEWEST = (8, 4, 2), 6
+#: The first step of a homotopy and the smallest; a step that takes at most so many iterations is
+#: followed by a longer one, one that takes more than so many by a shorter one.
+_FIRST, _SMALLEST, _FEW, _MANY = 0.25, 1e-3, 12, 40
+
+
+@dataclass
+class Climb:
+    """One climb: what is left of the budget, and a line per rung."""
+
+    solver: Solver
+    chosen: SolverOptions
+    left: int
+    progress: bool | None
+    lines: list[str] = field(default_factory=list)
+    interrupted: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is to be tried."""
+        return self.interrupted or self.left <= 0
+
+    def told(self, line: str) -> None:
+        """Keep a line, and show it on a terminal."""
+        self.lines.append(line)
+        say(self.progress, line)
+
+    def solved(self, problem: Fitted, z: Array, guess: Any, what: str) -> Solution | None:
+        """One solve within the budget, with its line; None if a function is not finite at z."""
+        most = min(self.left, int(self.chosen.options.get("max_iter", self.left)))
+        options = {**self.chosen.options, "max_iter": most}
+        try:
+            found = self.solver(problem, z, guess, replace(self.chosen, options=options))
+        except ValueError as error:  # not finite where this rung begins
+            self.told(f"{what}: {error}")
+            return None
+        self.left -= found.iterations
+        self.interrupted |= found.status is Solve.INTERRUPTED
+        self.told(f"{what}: {_ended(found)}")
+        return found
+
+
+def climbable(problem: Fitted) -> bool:
+    """Whether there is a rung below the problem."""
+    return declared(problem) or any(True for _ in coarse_grids(problem))
+
+
+def declared(problem: Fitted) -> bool:
+    """Whether the problem has a homotopy that may be led."""
+    return HOMOTOPY.name in problem._known[0]
+
+
+def climbed(problem: Fitted, z: Array, plain: Solution, climb: Climb) -> Solution:
+    """The best solution found: of the first rung from which the problem is solved, `plain` if there
+    is none. z : the free vector from which the plain solve began."""
+    climb.told(f"as it is: {_ended(plain)}")
+    best = plain
+    for rung in (_from_coarse, _by_homotopy):
+        if climb.ended:
+            break
+        best = rung(problem, z, climb) or best
+        if best.success:
+            break
+    if climb.left <= 0 and not best.success:
+        climb.told("the budget of iterations is spent")
+    notes = best.notes
+    if best.success:
+        words = f"the plain solve ended {plain.status}; solved by the ladder: {climb.lines[-1]}"
+        notes = [*notes, words]
+    return replace(best, notes=notes, ladder=climb.lines)
+
+
+def _from_coarse(problem: Fitted, z: Array, climb: Climb) -> Solution | None:
+    """The problem, from its solutions on coarse grids; None if there are none."""
+    last: Solution | None = None
+    guessed = problem._trajectories(z, np.zeros(len(z), dtype=bool))
+    for trials in coarse_grids(problem):
+        if climb.ended:
+            return None
+        coarse = problem._on(trials)
+        begin = coarse.pack(guessed if last is None else last)
+        what = f"grid of {sum(coarse.layout.nodes)} nodes"
+        found = climb.solved(coarse, begin, None, what)
+        last = found if found is not None and found.success else last
+    if last is None or climb.ended:
+        return None
+    return _full(climb.solved(problem, problem.pack(last), None, "full grid"))
+
+
+def coarse_grids(problem: Fitted) -> Iterator[list[Experiment]]:
+    """The trials on coarse grids, the coarsest first; nodes with a measurement stay."""
+    before = sum(problem.layout.nodes)
+    made = []
+    for parts in reversed(_COARSE):
+        trials = [_coarser(trial, parts, problem._instants) for trial in problem.trials]
+        count = sum(trial.n_nodes for trial in trials)
+        if count > 0.7 * before:
+            break
+        made.append(trials)
+        before = count
+    yield from reversed(made)
+
+
+def _coarser(trial: Experiment, parts: int, instants: Sequence[float]) -> Experiment:
+    """A trial with every so many intervals as one."""
+    parts = max(1, min(parts, (trial.n_nodes - 1) // _FEWEST))
+    keep = kept_nodes(trial, instants)
+    keep[::parts] = True
+    return trial if keep.all() else trial.on_grid(trial.grid[keep])
+
+
+def _by_homotopy(problem: Fitted, z: Array, climb: Climb) -> Solution | None:
+    """The problem, led from the easy end of its homotopies; None if it has none or it fails.
+
+    Each step begins on the line through the last two solutions (a secant predictor: Allgower, Georg
+    1990, Numerical Continuation Methods, chapter 2), and the next is longer if it took few
+    iterations, shorter if many.
+    """
+    if not declared(problem):
+        return None
+    last = climb.solved(at_homotopy(problem, 0.0), z, None, "homotopy 0")
+    if last is None or not last.success:
+        climb.told("the homotopy cannot leave its start: make its easy end easier, or guess better")
+        return _full(None)
+    place, step, slope = 0.0, _FIRST, np.zeros_like(z)
+    while place < 1.0 and not climb.ended:
+        next_place = min(1.0, place + step)
+        here = at_homotopy(problem, next_place)
+        begin = np.clip(last.free_vector + step * slope, *here.variable_bounds)
+        found = climb.solved(here, begin, last, f"homotopy {next_place:.4g}")
+        if found is None or not found.success:
+            step /= 4.0
+            if step < _SMALLEST:
+                climb.told(f"the homotopy ends at {place:.4g}: no step leads on from there")
+                return _full(climb.solved(problem, last.free_vector, None, "from there at once"))
+            continue
+        slope = (found.free_vector - last.free_vector) / (next_place - place)
+        place, last = next_place, found
+        step *= 2.0 if found.iterations <= _FEW else 0.5 if found.iterations > _MANY else 1.0
+    return _full(last) if place == 1.0 else None
+
+
+def at_homotopy(problem: _Problem, place: float) -> _Problem:
+    """The same problem, and library, with its homotopies at a place between 0 and 1."""
+    made = copy(problem)
+    known: list[Mapping[str, float]] = [{**row, HOMOTOPY.name: place} for row in problem._known]
+    made._known = known  # type: ignore[assignment]
+    return made._on(problem.trials)
+
+
+def _ended(found: Solution) -> str:
+    """How a rung ended, in short."""
+    end = f", objective {found.objective:.6g}" if found.success else ""
+    return f"{found.status} after {found.iterations} iterations{end}"
+
+
+def _full(found: Solution | None) -> Solution | None:
+    """A solution of the problem itself, if it is one."""
+    return found if found is not None and found.success else None

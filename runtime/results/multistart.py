@@ -1,0 +1,182 @@
+"""What many starts found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.checks import positive
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.results.solution import Solution
+
+
+class Found(NamedTuple):
+    """What one start found: the parameters at its end, the solution if it is one, how it ended."""
+
+    parameters: Mapping[str, float]
+    solution: Solution | None
+    status: str
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MultiStart(Saved):
+    """Solves from many starts, S of them, the best first; those that found no solution are last.
+
+    names : of the parameters, r. starts, ends : their values at the start and at the end, (S, r).
+    objective : NaN where none was found. status : how each ended. order : the number of each as it
+    was drawn; 0 is the guess itself. iterations : of each. solutions : the best ones, of different
+    optima first. planned : how many starts were asked for; there are fewer after Ctrl-C.
+    """
+
+    names: Sequence[str]
+    starts: Annotated[Array, "start", "parameter"]
+    ends: Annotated[Array, "start", "parameter"]
+    objective: Annotated[Array, "start"]
+    iterations: Annotated[Array, "start"]
+    order: Annotated[Array, "start"]
+    status: Sequence[str]
+    solutions: Sequence[Solution]
+    planned: int
+
+    def __len__(self) -> int:
+        return len(self.status)
+
+    @property
+    def best(self) -> Solution:
+        """The solution with the lowest objective; raises `ValueError` if no start found any."""
+        if not self.solutions:
+            raise ValueError(f"none of {len(self)} starts found a solution; see `status`")
+        return self.solutions[0]
+
+    def clusters(self, tolerance: float = 1e-5) -> list[NDArray[np.intp]]:
+        """Rows of the starts that found the same optimum, the lowest first.
+
+        Objectives of one optimum differ by less than tolerance * (|J| + max |J| / 1000), its
+        parameters by less than sqrt(tolerance) of theirs: an error of that size in them changes an
+        optimum by its square.
+        """
+        near = positive(tolerance, "tolerance")
+        found = np.flatnonzero(np.isfinite(self.objective))
+        J, p = self.objective, self.ends
+        spread = np.ptp(p[found], axis=0) if len(found) else 0.0
+        size = np.abs(p[found]).max(axis=0, initial=0.0) + spread
+        close = 1e-3 * near * np.abs(J[found]).max(initial=0.0)
+        groups: list[list[int]] = []
+        for k in found:
+            for group in groups:
+                first = group[0]
+                same = abs(J[k] - J[first]) <= near * abs(J[first]) + close
+                if same and (np.abs(p[k] - p[first]) <= np.sqrt(near) * size).all():
+                    group.append(int(k))
+                    break
+            else:
+                groups.append([int(k)])
+        return [np.array(group) for group in groups]
+
+    def __repr__(self) -> str:
+        found = self.clusters()
+        some = len(self) if len(self) == self.planned else f"{len(self)} of {self.planned}"
+        if not found:
+            return f"<{some} starts, none of which found a solution>"
+        word = "optimum" if len(found) == 1 else "optima"
+        return (
+            f"<{some} starts, {len(found)} {word}: the best, {self.objective[0]:.6g}, was found by "
+            f"{len(found[0])} of {len(self)}>"
+        )
+
+    def __str__(self) -> str:
+        """A line per optimum: objective, how many starts found it, its parameters."""
+        lines = [repr(self)[1:-1]]
+        for rows in self.clusters()[:10]:
+            k = rows[0]
+            values = ", ".join(
+                f"{name} = {value:.6g}"
+                for name, value in zip(self.names, self.ends[k], strict=True)
+            )
+            lines.append(f"{self.objective[k]:14.6g}  {len(rows):4d} starts  {values}".rstrip())
+        lost = int(np.isnan(self.objective).sum())
+        if lost:
+            lines.append(f"{'none':>14}  {lost:4d} starts")
+        return "\n".join(lines)
+
+    def distances(self) -> Array:
+        """How far each start lay from where it ended, (S,): the norm of the difference of the
+        parameters, each in units of what the starts range over."""
+        size = np.ptp(self.starts, axis=0)
+        size = np.where(size > 0.0, size, 1.0)
+        return np.asarray(np.linalg.norm((self.ends - self.starts) / size, axis=1))
+
+    def plot_waterfall(self) -> Any:
+        """A figure of all objectives in order; flat steps are optima that many starts found."""
+        figure, axis = subplots(figsize=(6.0, 3.6), layout="constrained")
+        found = np.isfinite(self.objective)
+        rise = self.objective[found] - (self.objective[found].min() if found.any() else 0.0)
+        for k, rows in enumerate(self.clusters()):
+            axis.plot(rows + 1, rise[rows], "o", ms=5, color=f"C{k % 10}")
+        scale = np.abs(self.objective[found]).max(initial=1e-300)
+        above = rise[rise > 1e-5 * scale]
+        if len(above) and above.max() > 100.0 * above.min():
+            axis.set_yscale("symlog", linthresh=float(above.min()))
+        axis.set(xlabel="start, by its end", ylabel="objective above the best")
+        axis.set_title(repr(self)[1:-1], fontsize="medium")
+        axis.grid(alpha=0.3)
+        return figure
+
+    def plot_parameters(self) -> Any:
+        """A figure of parallel coordinates: the parameters of each optimum, from the lowest to the
+        highest value found; the best is thick."""
+        figure, axis = subplots(figsize=(6.0, 3.6), layout="constrained")
+        groups = self.clusters()
+        rows = [group[0] for group in groups]
+        low, high = (f(self.ends[rows], axis=0) for f in (np.min, np.max)) if rows else (0.0, 1.0)
+        width = np.where(np.asarray(high) > low, np.asarray(high) - low, 1.0)
+        places = np.arange(len(self.names))
+        for k, row in enumerate(rows):
+            line = (self.ends[row] - low) / width
+            label = f"{self.objective[row]:.4g} ({len(groups[k])})" if k < 6 else None
+            style = {"color": f"C{k % 10}", "lw": 1.0 if k else 3.0, "zorder": 5.0 - 0.01 * k}
+            axis.plot(places, line, "o-", label=label, **style)
+        ends = np.broadcast_arrays(low, high, np.zeros(len(self.names)))[:2]
+        names = [f"{n}\n{a:.3g} ... {b:.3g}" for n, a, b in zip(self.names, *ends, strict=True)]
+        axis.set_xticks(places, names)
+        axis.set(yticks=[], ylim=(-0.05, 1.05), xlim=(-0.5, len(self.names) - 0.5))
+        axis.legend(title="objective (starts)", fontsize="small")
+        return figure
+
+
+def multistart(
+    names: Sequence[str],
+    starts: Array,
+    found: Sequence[Found],
+    keep: int,
+) -> MultiStart:
+    """The result of solves in the order of their starts, of which there may be fewer than planned.
+
+    starts : parameters of all that were planned, (S, r).
+    """
+    J = np.array([np.nan if s is None else s.objective for _, s, _ in found])
+    order = np.argsort(np.where(np.isnan(J), np.inf, J), kind="stable")
+    ends = np.array([[values[n] for n in names] for values, _, _ in found])
+    counts = np.array([0 if s is None else s.iterations for _, s, _ in found], dtype=float)
+    made = MultiStart(
+        names=list(names),
+        starts=starts[: len(found)][order],
+        ends=ends.reshape(len(found), len(names))[order],
+        objective=J[order],
+        iterations=counts[order],
+        order=order.astype(float),
+        status=[found[k][2] for k in order],
+        solutions=[],
+        planned=len(starts),
+    )
+    groups = made.clusters()
+    rows = [g[0] for g in groups] + [k for g in groups for k in g[1:]]
+    best = [s for k in rows[:keep] if (s := found[order[k]][1]) is not None]
+    object.__setattr__(made, "solutions", best)
+    return made

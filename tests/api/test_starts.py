@@ -1,0 +1,200 @@
+"""The ladder, homotopies and many starts, on problems whose best answers are known."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+from kinesym.examples import pendulum_local_minima as study
+from kinesym.internal import ladder
+from kinesym.internal.starts import starting_points
+from kinesym.runtime.ipopt.solve import SolverOptions
+
+x, v, u = ks.dynamicsymbols("x v u")
+ENDS = [ks.at_start(x), ks.at_start(v), ks.at_end(v)]
+
+
+def moved(drag, end, **more):
+    """A mass with quadratic drag is moved in 1 s."""
+    model = ks.Model("mass", [x, v], [u], [], [x.diff(ks.t) - v, v.diff(ks.t) - u + drag * v**2])
+    return ks.Collocation(
+        model,
+        ks.Experiment(np.linspace(0.0, 1.0, 33)),
+        objective=ks.Integral(u**2),
+        unknown_inputs={u: (-1e3, 1e3)},
+        boundary=[*ENDS, ks.at_end(x) - end],
+        **more,
+    )
+
+
+@pytest.fixture(scope="module")
+def dragged():
+    return moved(ks.homotopy(2.0, 0.0), 1.0)
+
+
+def test_a_plain_solve_is_the_actual_problem(dragged):
+    assert dragged.model.values == {"homotopy": 1.0}
+    assert dragged.solve().objective == pytest.approx(moved(2.0, 1.0).solve().objective, rel=1e-9)
+
+
+def test_the_easy_end(dragged):
+    """Without drag the least integral of u^2 over a move of 1 m in 1 s is 12 (cubic in time)."""
+    easy = moved(ks.homotopy(2.0, 0.0), 1.0, known={"homotopy": 0.0}).solve()
+    assert easy.objective == pytest.approx(12.0, rel=1e-6)
+    assert easy["x"] == pytest.approx(3 * easy.time**2 - 2 * easy.time**3, abs=1e-6)
+
+
+def test_homotopy_in_a_condition():
+    """x(1) goes from 0.1 to 1; the objective is 12 x(1)^2."""
+    found = moved(0.0, ks.homotopy(1.0, 0.1))
+    assert found.solve().objective == pytest.approx(12.0, rel=1e-6)
+
+
+def test_ladder_costs_nothing_where_plain_works(dragged):
+    found = dragged.solve(ladder=True)
+    assert found.success
+    assert not found.ladder
+    assert found.iterations == dragged.solve().iterations
+
+
+def test_each_rung_leads_to_the_solution(dragged):
+    """Each on its own, as the plain solve does not fail."""
+    best, z = dragged.solve().objective, dragged.pack()
+    for rung in (ladder._from_coarse, ladder._by_homotopy):
+        climb = ladder.Climb(ks.Collocation._fitted_as, SolverOptions({}), 500, None)
+        found = rung(dragged, z, climb)
+        assert found.objective == pytest.approx(best, rel=1e-7)
+        assert climb.left < 500
+        assert len(climb.lines) > 2
+
+
+def test_what_has_no_solution_says_so_on_every_rung():
+    """x'' = u with |u| <= 1 moves 1/4 m in 1 s from rest to rest, at most."""
+    model = ks.Model("mass", [x, v], [u], [], [x.diff(ks.t) - v, v.diff(ks.t) - u])
+    problem = ks.Collocation(
+        model,
+        ks.Experiment(np.linspace(0.0, 1.0, 33)),
+        objective=ks.Integral(u**2),
+        unknown_inputs={u: (-1.0, 1.0)},
+        boundary=[*ENDS, ks.at_end(x) - ks.homotopy(1.0, 0.5)],
+    )
+    lost = problem.solve(ladder=True)
+    assert not lost.success
+    assert lost.ladder[0].startswith("as it is: infeasible")
+    assert "cannot leave its start" in lost.ladder[-1]
+    assert problem.solve(ladder=False).ladder == ()
+    assert problem.solve(ladder=True, budget=1).ladder[-1] == "the budget of iterations is spent"
+
+
+@pytest.mark.parametrize(("seed", "nodes"), [(2011, 5000), (5, 1000)])
+def test_the_pendulum_from_all_guesses(seed, nodes):
+    """62 minima of the cost of a simulation; the ladder finds the one that is lowest."""
+    time, measured = study.record(nodes, seed)
+    problem = study.shooting(time, measured["theta"])
+    best = problem.solve({"p": study.TRUE}).parameters["p"]
+    for guess in study.GUESSES:
+        fit = problem.solve({"p": guess}, ladder=True)
+        assert fit.parameters["p"] == pytest.approx(best, abs=1e-8)
+        assert "the fit from there is the better one" in fit.notes[-1]
+
+
+def test_ladder_of_shooting_needs_measurements():
+    time, measured = study.record(100)
+    problem = study.shooting(time, measured["theta"], segments=2)
+    with pytest.raises(ValueError, match="in one segment"):
+        problem.solve({"p": 9.0}, optimizer="ipopt", ladder=True)
+
+
+# -- many starts -----------------------------------------------------------------------------------
+
+a, b, c = sp.symbols("a b c")
+
+
+@pytest.fixture(scope="module")
+def two_decays():
+    """2 exp(-t) + exp(-5 t) with noise: exchanged rates are a second optimum."""
+    y = ks.dynamicsymbols("y")
+    rates = [x.diff(ks.t) + a * x, y.diff(ks.t) + b * y]
+    model = ks.Model("decays", [x, y], [], [a, b, c], rates, outputs={"s": c * x + y})
+    time = np.linspace(0.0, 3.0, 61)
+    noise = 0.02 * np.random.default_rng(0).standard_normal(61)
+    samples = 2.0 * np.exp(-time) + np.exp(-5.0 * time) + noise
+    return ks.Collocation(
+        model,
+        ks.Experiment(time, measurements={"s": samples}),
+        unknown={a: (0.05, 50.0), b: (0.05, 50.0), c: (0.1, 10.0)},
+        boundary=[ks.at_start(x) - 1.0, ks.at_start(y) - 1.0],
+    )
+
+
+@pytest.fixture(scope="module")
+def found(two_decays):
+    return two_decays.multistart(12, seed=2, keep=3)
+
+
+def test_optima_of_many_starts(found):
+    assert len(found) == 12
+    assert found.best.parameters["a"] == pytest.approx(1.0, abs=0.05)
+    assert found.best.parameters["b"] == pytest.approx(5.0, abs=0.5)
+    assert sum(len(rows) for rows in found.clusters()) == np.isfinite(found.objective).sum()
+    assert (np.diff(found.objective[np.isfinite(found.objective)]) >= 0.0).all()
+    assert len(found.solutions) == 3
+    assert f"was found by {len(found.clusters()[0])} of 12" in repr(found)
+    low, high = found.starts.min(axis=0), found.starts.max(axis=0)
+    assert (low >= [0.05, 0.05, 0.1]).all()
+    assert (high <= [50.0, 50.0, 10.0]).all()
+    assert (found.starts[:, 0] < 1.6).sum() > 3  # half of a logarithmic scale
+
+
+def test_the_same_seed_gives_the_same(two_decays, found):
+    again = two_decays.multistart(12, seed=2, keep=3)
+    np.testing.assert_array_equal(again.ends, found.ends)
+    assert not np.array_equal(two_decays.multistart(3, seed=3).starts[1:], found.starts[1:3])
+
+
+def test_many_starts_are_saved(found, tmp_path):
+    found.save(tmp_path / "starts.nc")
+    again = ks.MultiStart.load(tmp_path / "starts.nc")
+    np.testing.assert_array_equal(again.ends, found.ends)
+    assert str(again) == str(found)
+    assert again.status == found.status
+    np.testing.assert_array_equal(again.best["x"], found.best["x"])
+
+
+def test_pictures_of_many_starts(found):
+    mpl.use("Agg")
+    points = sum(len(line.get_xdata()) for line in found.plot_waterfall().axes[0].lines)
+    assert points == np.isfinite(found.objective).sum()
+    assert len(found.plot_parameters().axes[0].lines) == len(found.clusters())
+    assert found.distances().shape == (12,)
+
+
+def test_detours_of_trajectories(dragged):
+    """Without parameters only trajectories differ; a convex problem has one optimum."""
+    assert len(dragged.multistart(5, seed=4).clusters()) == 1
+    points = list(starting_points(dragged, None, np.zeros((2, 0)), [], 0.5, 4))
+    assert not np.allclose(*points)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"starts": 0}, "starts"),
+        ({"ranges": {"a": (2.0, 1.0)}}, "parameter a is drawn between 2 and 1"),
+        ({"ranges": {"z": (1.0, 2.0)}}, "ranges: z is unknown"),
+        ({"guess": {"a": np.nan}}, "a"),
+        ({"guess": {"x": np.zeros(7)}}, "x has shape"),
+        ({"keep": 0}, "keep"),
+    ],
+)
+def test_bad_input(two_decays, arguments, words):
+    with pytest.raises(ValueError, match=words):
+        two_decays.multistart(**arguments)
+
+
+def test_bad_budgets(dragged):
+    with pytest.raises(ValueError, match="budget"):
+        dragged.solve(ladder=True, budget=0)
+    with pytest.raises(ValueError, match="actual of"):
+        ks.homotopy("much", 0)
