@@ -40,7 +40,8 @@ def verified(
         rows, message = _simulated(model, run, known, history, segments)
         simulated.append(rows)
         messages += [message] if message else []
-    names, runs = model.state_names, solution.trials
+    names = [x for x in model.state_names if x not in model.vanishing]
+    runs = solution.trials
     solved = {x: np.concatenate([run[x] for run in runs]) for x in names}
     return Verification(
         time=np.concatenate([run.time for run in runs]),

@@ -54,7 +54,8 @@ def _exchanged(model: Model, structure: Structure) -> Model | None:
     terms = [factor * model.equations[i] for factor, i in zip(factors, rows, strict=True)]
     equations = list(model.equations)
     equations[place] = sp.expand(sp.Add(*terms))
-    new = replace(model, equations=equations, explicit=None)
+    labels = {i: label for i, label in model.labels.items() if i != place}
+    new = replace(model, equations=equations, explicit=None, labels=labels)
     if unmatched(new, signature(new)) or structure_of(new).freedom >= structure.freedom:
         return None
     return new

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from typing import Any
@@ -65,12 +65,18 @@ class Model(Declared):
         `solved_by`. A model with other states, equations or intermediates has none.
     invariants : names of outputs that are zero along every motion that starts so, as a motion must:
         constraints of a model of higher index, see `reduced_index`.
+    vanishing : names of states that are zero along every motion: multipliers of constraints that
+        hold twice, see `reduced_index`.
+    labels : names of equations, by their number: those of loops, after which `reduced_index` names
+        what is left of them.
 
     Raises `ValueError` if the parts do not fit together, naming the symbol and the remedy.
     """
 
     explicit: Explicit | None = None
     invariants: tuple[str, ...] = ()
+    vanishing: tuple[str, ...] = ()
+    labels: Mapping[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,6 +84,9 @@ class Model(Declared):
         self._put_explicit()
         kept = tuple(name for name in self.invariants if name in self.outputs)
         object.__setattr__(self, "invariants", kept)
+        moving = {*self.state_names}
+        zero = tuple(name for name in self.vanishing if name in moving)
+        object.__setattr__(self, "vanishing", zero)
 
     def _put_values(self) -> None:
         """Values and positive parameters by name, in the order of the parameters."""
@@ -271,7 +280,7 @@ class Model(Declared):
         stabilisation : "baumgarte": the derivative of the constraint that determines algebraic
             states, plus what makes a drift decay: (d/dt + rate)^s of it is zero.
             "gear-gupta-leimkuhler": constraint and derivative both hold, with further multipliers
-            `mu_EQUATION`, which are zero; of index 2, for methods radau-*.
+            `mu_EQUATION`, which are zero and `vanishing`; of index 2, for methods radau-*.
         index : of the result. 1 by default: for every implicit method. 0: algebraic states become
             rates of states `NAME_integral`, and outputs, so that explicit methods run it, too.
         rate : [1/s], default value of the parameter `baumgarte_rate`; well above the rates of the
@@ -279,9 +288,10 @@ class Model(Declared):
 
         Constraints become outputs `constraint_EQUATION` and `constraint_EQUATION_rate`, which show
         the drift, and `invariants`: simulations start on them, collocation has them as conditions
-        at the start. Further derivatives of inputs that are needed become inputs `NAME_rate`. Start
-        from values that `kinesym.consistent` finds. Raises `ValueError` where the equations do not
-        determine the states.
+        at the start. EQUATION is the number of one, or its name in `labels`: for a loop of a tree
+        that of its force. Further derivatives of inputs that are needed become inputs `NAME_rate`.
+        Start from values that `kinesym.consistent` finds. Raises `ValueError` where the equations
+        do not determine the states.
         """
         where = f"model {self.name}: "
         check_choice(stabilisation, STABILISATIONS, f"{where}the stabilisation")

@@ -97,10 +97,8 @@ def _with_multipliers(model: Model, form: Differentiated) -> Model:
     extra = [row for row in form.constraints if row.order < highest[row.equation]]
     kept = [row for row in form.kept if row.order <= last[row.equation]]
     names = {*model.symbols, *model.outputs}
-    multipliers = [
-        sp.Function(fresh_name(f"mu_{row.equation}" + f"_{row.order}" * bool(row.order), names))(t)
-        for row in extra
-    ]
+    wanted = (_name("mu", model, row, f"_{row.order}" * bool(row.order)) for row in extra)
+    multipliers = [sp.Function(fresh_name(name, names))(t) for name in wanted]
     if any(e.has(sp.Derivative) for row in extra for e in _whole(form.program, row.expression)):
         raise ValueError(f"model {model.name}: {_NO_MULTIPLIERS}")
     program = form.program
@@ -126,6 +124,7 @@ def _with_multipliers(model: Model, form: Differentiated) -> Model:
         replace(form, constraints=bound, program=program, higher=higher),
         rows,
         states=(*model.states, *multipliers),
+        vanishing=(*model.vanishing, *map(name_of, multipliers)),
         outputs=outputs,
         limits=limits,
     )
@@ -177,7 +176,9 @@ def _assembled(
     names = {*model.symbols, *model.outputs, *changes.get("parameters", ())}
     table = {a: sp.Function(fresh_name(_of_rate(a), names))(t) for a in (*form.higher, *rates)}
     drift = {
-        fresh_name(_of_constraint(row), names): row.expression.xreplace(table)
+        fresh_name(_name("constraint", model, row, "_rate" * row.order), names): (
+            row.expression.xreplace(table)
+        )
         for row in form.constraints
     }
     new: dict[str, Any] = {
@@ -189,6 +190,7 @@ def _assembled(
         "outputs": {**changes.get("outputs", model.outputs), **drift},
         "explicit": None,
         "invariants": tuple(drift),
+        "labels": {},
     }
     return replace(model, **new)
 
@@ -197,8 +199,9 @@ def _of_rate(rate: sp.Derivative) -> str:
     return name_of(rate.expr) + "_rate" * int(rate.derivative_count)
 
 
-def _of_constraint(row: Constraint) -> str:
-    return f"constraint_{row.equation}" + "_rate" * row.order
+def _name(kind: str, model: Model, row: Constraint, suffix: str) -> str:
+    """Of what belongs to an equation: by its label, or its number."""
+    return f"{kind}_{model.labels.get(row.equation, row.equation)}{suffix}"
 
 
 def _integrated(model: Model) -> Model:

@@ -336,12 +336,13 @@ class Discretised:
         return z
 
     def _without_guess(self, guess: Any) -> list[str]:
-        """States of which a guess by names says nothing: they are not measured either."""
+        """States of which a guess by names says nothing, that are not measured and not zero."""
         if not isinstance(guess, Mapping | None):
             return []
         told = {
             *names_of(list(guess or ()), "guess"),
             *(m for t in self.trials for m in t.measured),
+            *self.model.vanishing,
         }
         pairs = kinematic_pairs(self.model)
         return [x for x in self.layout.states if not told & {x, pairs.get(x)}]

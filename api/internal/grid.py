@@ -75,7 +75,8 @@ def grid_error(
         note = "there is not enough memory for the matrices of the intervals"
     except ValueError as error:
         note = str(error)
-    runs = solution.trials
+    runs, local = solution.trials, np.concatenate(found.ends, axis=1)
+    moving = [x for x in layout.states if x not in problem.model.vanishing]
     courses = [
         layout.courses(shift, k, nlp.about.stages, nlp.about.to_ends) for k in range(len(runs))
     ]
@@ -87,16 +88,16 @@ def grid_error(
         begin=np.concatenate([run.time[:-1] for run in runs]),
         trial=np.repeat(np.arange(len(runs)), [N - 1 for N in layout.nodes]),
         time=np.concatenate([run.time for run in runs]),
-        defects=dict(zip(layout.states, np.concatenate(found.ends, axis=1), strict=True)),
+        defects={x: local[layout.states.index(x)] for x in moving},
         gains=np.concatenate(found.gains),
-        states={x: np.concatenate([c[x] for c in courses]) for x in layout.states},
+        states={x: np.concatenate([c[x] for c in courses]) for x in moving},
         inputs={u: np.concatenate([c[u] for c in courses]) for u in layout.inputs},
         parameters=_named(layout.parameters, slopes * layout.parameter_values(shift)),
         deviations=deviations,
         durations=layout.durations(shift).tolist(),
         objective=float(found.objective),
         values=values,
-        ranges={x: _range(np.concatenate([r[x] for r in runs])) for x in layout.states},
+        ranges={x: _range(np.concatenate([r[x] for r in runs])) for x in moving},
         fitted=bool(problem.objective.least_squares),
         note=note,
     )

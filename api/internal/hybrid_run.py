@@ -91,7 +91,7 @@ def hybrid_ensemble(hybrid: Hybrid, given: SimulationArguments) -> Ensemble:
         Failure(k, one.final.time, one.message) for k, (one, _) in enumerate(found) if one.message
     ]
     told = [failure for failure in failures if not found[failure.member][1]]
-    warn_of_members(hybrid.model.name, members, told, False, stacklevel=4)
+    warn_of_members(hybrid.model.name, members, told, "ended early", stacklevel=4)
     return _ensemble(given, [one for one, _ in found], failures)
 
 

@@ -46,6 +46,9 @@ from kinesym.symbolic.schemes import SCHEMES
 #: Members of an ensemble of which it is found out which expression was not finite.
 _EXPLAINED = 8
 
+#: How members fail that reach the end.
+_GROWN, _SINGULAR = "grew beyond any plausible size", "went through a singular configuration"
+
 
 @dataclass(frozen=True, eq=False)
 class _Done:
@@ -245,12 +248,16 @@ def _ensemble(done: _Done) -> Ensemble:
     raw, nodes = done.raw, done.nodes
     about, ivp = raw.stepper.about, raw.ivp
     members, N = raw.states.shape[1:]
-    grown = implausible(raw.states[:, :, 0], raw.states[:, :, -1]).any(axis=0)
+    grown = np.atleast_1d(implausible(raw.states[:, :, 0], raw.states[:, :, -1]).any(axis=0))
     failures: list[Failure] = []
-    for k in np.flatnonzero((raw.reached < N) | grown).tolist():
+    suspects = (raw.reached < N) | grown | bool(done.model.invariants)
+    for k in np.flatnonzero(suspects).tolist():
         node, message = done.ended(k, len(failures) < _EXPLAINED)
-        failures.append(Failure(k, float(ivp.time[node]), message))
-    warn_of_members(about.model, members, failures, bool(grown.any()), stacklevel=5)
+        if message:
+            failures.append(Failure(k, float(ivp.time[node]), message))
+    left = [f for f in failures if raw.reached[f.member] == N and not grown[f.member]]
+    how = ["ended early", *[_GROWN] * bool(grown.any()), *[_SINGULAR] * bool(left)]
+    warn_of_members(about.model, members, failures, " or ".join(how), stacklevel=5)
     given, late = done.names
     rows = [np.broadcast_to(done.samples(k), (members, len(nodes))) for k in range(len(ivp.inputs))]
     values = raw.values if len(nodes) == N else raw.values[:, :, nodes]
@@ -270,13 +277,12 @@ def _ensemble(done: _Done) -> Ensemble:
 
 
 def warn_of_members(
-    model: str, members: int, failures: Sequence[Failure], grown: bool, stacklevel: int
+    model: str, members: int, failures: Sequence[Failure], how: str, stacklevel: int
 ) -> None:
-    """Warn of members that ended early, with the reason of the first."""
+    """Warn of members that ended early, or how else they failed, with the reason of the first."""
     if not failures:
         return
     first = failures[0]
-    how = "ended early or grew beyond any plausible size" if grown else "ended early"
     warnings.warn(
         f"{len(failures)} of {members} members of {model} {how}, the first is "
         f"member {first.member}: {first.message}",

@@ -20,8 +20,8 @@ Rows: TypeAlias = Annotated[Array, "member", "time"]
 
 @dataclass(frozen=True)
 class Failure:
-    """A member that did not reach the end, and is NaN from there on, or grew beyond any plausible
-    size: since when [s], and why."""
+    """A member that did not reach the end, and is NaN from there on, grew beyond any plausible
+    size, or went through a singular configuration: since when [s], and why."""
 
     member: int
     time: float

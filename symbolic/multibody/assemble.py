@@ -86,6 +86,8 @@ def settled(
     check_symbols(tree, names)
     defaults = {name_of(q): 0.0 for q in constant.values()}
     masses = {str(body.mass) for body in tree.bodies if mass_of(body).is_Symbol}
+    loops = [name_of(condition.force) for condition in tree.conditions]
+    labels = dict(enumerate(loops, len(rows) - len(loops)))
     model = Model(
         tree.name,
         states,
@@ -98,6 +100,7 @@ def settled(
         positive=sorted(masses & names),
         limits={k: e for k, e in limits(tree).items() if e.free_symbols - {t} <= symbols} | bounds,
         drawing=outputs.drawing,
+        labels=labels,
     )
     return model if forward is None else model.solved_by(forward)
 

@@ -236,13 +236,16 @@ def independent_conditions(
     ]
     program = loaded.recursion.steps.needed([*effects, *(c.expression for c in conditions)])
     forces = [condition.force for condition in conditions]
-    places = _closed(loaded, program, conditions, forces)
+    rows = [condition.expression for condition in conditions if condition.holonomic]
+    closing = loaded.recursion.steps.needed(rows)  # a small part of the program
+    atoms = atoms_of(*(e for _, e in program), *(c.expression for c in conditions))
+    own = sorted((atoms | set(forces)) - {symbol for symbol, _ in program}, key=str)
+    places = _closed(loaded, rows, closing, own)
     matrices = [jacobian_at(effects, program, forces, place).T for place in places]
     found = _basis(matrices)
     if len(found) < len(conditions) and comb(len(conditions), len(found)) <= _CHOICES:
-        rows = [condition.expression for condition in conditions if condition.holonomic]
         regular = next((k for k, m in enumerate(matrices) if rank(m) == len(found)), 0)
-        moved = _along_a_motion(rows, program, [*tree.coordinates.values()], places[regular])
+        moved = _along_a_motion(rows, closing, [*tree.coordinates.values()], places[regular])
         matrices += [jacobian_at(effects, program, forces, place).T for place in moved]
         found = _most_regular([m for m in matrices if rank(m) == len(found)], found)
     return tuple(conditions[k] for k in sorted(found))
@@ -320,17 +323,14 @@ def _along_a_motion(
 
 
 def _closed(
-    tree: Mechanism, program: Program, conditions: Sequence[Condition], forces: Sequence[sp.Basic]
+    tree: Mechanism, rows: Sequence[sp.Expr], program: Program, own: Sequence[sp.Basic]
 ) -> list[dict[sp.Basic, float]]:
-    """Some places where the loops are closed: values of all symbols of a program. Parameters are
-    those of the tree, others random; coordinates, and parameters without values, follow by Newton's
-    method."""
-    atoms = atoms_of(*(e for _, e in program), *(c.expression for c in conditions))
-    own = sorted((atoms | set(forces)) - {symbol for symbol, _ in program}, key=str)
+    """Some places where the loops are closed, which is where the rows are zero: values of all
+    symbols in `own`. Parameters are those of the tree, others random; coordinates, and parameters
+    without values, follow by Newton's method."""
     coordinates = {*tree.coordinates.values()}
     q = coordinates | {x for x in own if x.is_Symbol and x.name not in tree.values}
     unknown = [x for x in own if x in q]
-    rows = [condition.expression for condition in conditions if condition.holonomic]
     random, places = np.random.default_rng(20), list[dict[sp.Basic, float]]()
     for start in range(_STARTS):
         numbers = random.uniform(0.5, 1.5, len(own))

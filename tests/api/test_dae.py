@@ -435,6 +435,8 @@ def test_a_fit_starts_on_the_constraints(stabilisation, scheme):
     found = fit.solve({"g": 9.0, "y": -0.7})
     for name in reduced.invariants:
         assert abs(found[name][0]) < 1e-8
+    shown = {*found.grid_error().states, *found.grid_error().defects}  # what is zero is not
+    assert shown == {*reduced.state_names} - {*reduced.vanishing}
     error = np.sqrt(right.covariance(truth)[0, 0])
     assert found.parameters["g"] == pytest.approx(truth.parameters["p"], abs=0.05 * error)
     assert np.sqrt(fit.covariance(found)[0, 0]) == pytest.approx(error, rel=0.01)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import kinesym as ks
 from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import evaluate_nodes
+from kinesym.multibody import Body, Revolute, Tree
 from kinesym.symbolic.differentiated import differentiated
 from kinesym.symbolic.structure import differentiations, signature, structure_of
 
@@ -444,3 +445,22 @@ def test_large_models():
     rod = model(xs, [xs[0] - sp.sin(t), *heat, xs[-1]])
     assert rod.index.value == 1 and len(rod.index.algebraic) == 2
     assert ks.models.sim3d().index.value == 0
+
+
+def test_constraints_have_the_names_of_their_loops():
+    """Outputs and multipliers of what a tree closes are named after its forces, others after the
+    number of the equation; the multipliers are known to vanish."""
+    rods = [
+        Body("arm", 1.0, (0.5, 0, 0), (0, 0.1, 0.1), Revolute("y")),
+        Body("rod", 1.0, (0.5, 0, 0), (0, 0.1, 0.1), Revolute("y"), (1.0, 0, 0), "arm"),
+    ]
+    tree = Tree("two", rods, gravity=(0, 0, -9.81))
+    model = tree.constrain(tree.place("rod", (1, 0, 0))[2], "guide").model()
+    both = ("constraint_guide", "constraint_guide_rate")
+    assert model.labels == {4: "guide"}
+    assert model.reduced_index().invariants == both and not model.reduced_index().vanishing
+    twice = model.reduced_index("gear-gupta-leimkuhler")
+    assert twice.invariants == both and twice.vanishing == ("mu_guide",)
+    assert twice.state_names[-1] == "mu_guide" and not twice.labels
+    plain = ks.models.cartesian_pendulum().reduced_index("gear-gupta-leimkuhler")
+    assert plain.vanishing == ("mu_4",)
