@@ -501,7 +501,7 @@ def reporting(monkeypatch, function):
     def line(show):
         yield function
 
-    monkeypatch.setattr("kinesym.collocation.iteration_line", line)
+    monkeypatch.setattr("kinesym.internal.solvable.iteration_line", line)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
@@ -541,7 +541,7 @@ def test_interrupt_from_outside(monkeypatch, sigint):
 RAISING = """
 import gc, signal
 from contextlib import ExitStack, contextmanager
-import numpy as np, kinesym as ks, kinesym.collocation as face
+import numpy as np, kinesym as ks, kinesym.internal.solvable as face
 
 def report(step):
     if step.number == 1:
