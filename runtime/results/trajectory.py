@@ -350,7 +350,8 @@ class Trajectory(Series):
                 size = 2.0 if np.isfinite(samples[1]).sum() > 300 else 5.0
                 dots = axis.plot(*samples, ".", ms=size, color="0.55", label="measured")
             line = axis.plot(self.time, values, lw=1.2, color=self._colour(name), label="model")
-            axis.plot(*self.history_of(name), "--", lw=1.2, color=self._colour(name))
+            if self.before:
+                axis.plot(*self.history_of(name), "--", lw=1.2, color=self._colour(name))
             for event in self.events:
                 if event.kind != "close":
                     axis.axvline(event.time, color="0.6", lw=0.6, zorder=0)
