@@ -1,7 +1,13 @@
 """Ready-made models of the literature, one function each; values have units and a source."""
 
 from kinesym.models.bicycle import whipple_bicycle
-from kinesym.models.closed_chains import bricard, cartesian_pendulum, four_bar, squeezer
+from kinesym.models.closed_chains import (
+    bricard,
+    cartesian_pendulum,
+    flexible_slider_crank,
+    four_bar,
+    squeezer,
+)
 from kinesym.models.n_link import n_link_pendulum_on_cart
 from kinesym.models.pendulum import pendulum
 from kinesym.models.quiet_standing import cip
@@ -13,6 +19,7 @@ __all__ = [
     "cartesian_pendulum",
     "cartip",
     "cip",
+    "flexible_slider_crank",
     "four_bar",
     "grm3d",
     "n_link_pendulum_on_cart",

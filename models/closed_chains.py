@@ -1,6 +1,7 @@
 """Mechanisms in redundant coordinates: differential-algebraic models of index 3."""
 
 from itertools import pairwise
+from typing import Any
 
 import sympy as sp
 
@@ -126,6 +127,76 @@ def squeezer() -> Tree:
     for name, end in (("k3", (0, -ss, 0)), ("k4", (0, -e, 0)), ("k6", (zf, 0, 0))):
         tree = tree.close("k2", name, at=(-d, 0, 0), to=end)
     return tree
+
+
+def flexible_slider_crank() -> Model:
+    """A slider-crank whose connecting rod bends and stretches, the crank turned at Omega [rad/s];
+    a stiff benchmark of index 3.
+
+    Two sines across the rod, q_1 and q_2 [m], a quadratic element along it, q_3 and q_4 [m];
+    angles of crank and rod phi_1, phi_2 [rad], place of the block x_3 [m]; the multipliers are
+    forces [N] of the closed chain, lam_1 and lam_2, and the moment of the drive, lam_3 [N m].
+    Masses, beam and its matrices as in the test set for initial value problems (Mazzia, Magherini
+    2008, Test Set for Initial Value Problem Solvers, release 2.4, problem crank, with linear
+    stiffness and without damping; Simeon 1996, Mathematical Modelling of Systems 2:1), which has
+    pi to 8 digits.
+    """
+    q = sp.Matrix(dynamicsymbols("phi_1 phi_2 x_3 q_1:5"))
+    v = sp.Matrix(dynamicsymbols("omega_1 omega_2 u_3 w_1:5"))
+    forces = sp.Matrix(dynamicsymbols("lam_1:4"))
+    J1, J2, m2, m3, l1, l2, rho, E, b, h, Omega = symbols = sp.symbols(
+        "J_1 J_2 m_2 m_3 l_1 l_2 rho E b h Omega"
+    )
+    mass, stiffness, coupling, c1, c2, c12, c21 = _beam(l2, rho, E, b, h)
+    e, across = q[3:, :], q[0] - q[1]
+    cos, sin = sp.cos(across), sp.sin(across)
+    M = sp.diag(J1 + m2 * l1**2, J2 + (e.T * mass * e)[0] + 2 * rho * c12.dot(e), m3, mass)
+    M[0, 1] = M[1, 0] = l1 * (l2 * m2 * cos / 2 + rho * (sin * c2.dot(e) + cos * c1.dot(e)))
+    M[3:, 0] = rho * l1 * (cos * c2 - sin * c1)
+    M[3:, 1] = rho * (c21 + coupling.T * e)
+    M[:2, 3:] = M[3:, :2].T
+    kinetic, potential = (v.T * M * v)[0] / 2, (e.T * stiffness * e)[0] / 2
+    reach = l2 + q[6]
+    closed = sp.Matrix(
+        [
+            l1 * sp.sin(q[0]) + reach * sp.sin(q[1]),
+            q[2] - l1 * sp.cos(q[0]) - reach * sp.cos(q[1]),
+            q[0] - Omega * t,
+        ]
+    )
+    momenta = (M * v).diff(t).subs(dict(zip(q.diff(t), v, strict=True)))
+    lagrangian = sp.Matrix([kinetic - potential])
+    dynamic = momenta - lagrangian.jacobian(q).T + closed.jacobian(q).T * forces
+    values = [2.727e-3, 4.5339259e-3, 0.151104, 0.075552, 0.15, 0.3, 7870.0, 2e11, 8e-3, 8e-3, 150]
+    return Model(
+        name="flexible_slider_crank",
+        states=[*q, *v, *forces],
+        inputs=[],
+        parameters=symbols,
+        equations=[*(q.diff(t) - v), *dynamic, *closed],
+        outputs={"energy": kinetic + potential},
+        values=dict(zip(symbols, values, strict=True)),
+        positive=symbols[:-1],
+    )
+
+
+def _beam(length: Any, rho: Any, E: Any, b: Any, h: Any) -> tuple[sp.Matrix, ...]:
+    """Mass, stiffness and gyroscopic coupling (4, 4) of a beam of section b x h, and its moments
+    c_1, c_2, c_12, c_21 (4, 1): integrals of the shape functions (Simeon 1996, appendix)."""
+    pi, R = sp.Float("3.1415927"), sp.Rational
+    volume, bending = length * b * h, pi**4 * (h / length) ** 2
+    mass = rho * volume * sp.diag(R(1, 2), R(1, 2), sp.Matrix([[8, 1], [1, 2]]))
+    along = sp.Matrix([[16, -8], [-8, 7]]) / 3
+    stiffness = E * b * h / length * sp.diag(bending / 24, bending * R(2, 3), along)
+    half = sp.zeros(4)
+    half[0, 2], half[0, 3], half[1, 3] = -16 / pi**3, 8 / pi**3 - 1 / pi, 1 / (2 * pi)
+    moments = (
+        volume * sp.Matrix([0, 0, R(2, 3), R(1, 6)]),
+        volume * sp.Matrix([2 / pi, 0, 0, 0]),
+        volume * length * sp.Matrix([0, 0, R(1, 3), R(1, 6)]),
+        volume * length * sp.Matrix([1 / pi, -1 / (2 * pi), 0, 0]),
+    )
+    return mass, stiffness, volume * (half - half.T), *moments
 
 
 def bricard() -> Tree:
