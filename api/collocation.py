@@ -125,13 +125,12 @@ class Collocation(Solvable):
         driver : "direct" calls IPOPT's C interface, without Python in between; "cyipopt" goes
             through that package, slower, with the same iterates; "auto" is the first that works.
 
-        A solve that is lost goes on from where all conditions are met, if such a place is found,
-        and a note says so; what else is known of a failure, `solution.why()` says.
-
-        ladder : whether to go on, if this fails, with easier problems that lead to it: coarse
-            grids, then the homotopies that the problem declares (`homotopy`); None does so where it
-            seems infeasible or diverges and no limit of iterations was given. What solves at once
-            takes no longer. `solution.ladder` has a line per rung. budget : iterations of all rungs
+        ladder : whether a solve that is lost goes on: from where all conditions are met, if such a
+            place is found, then with easier problems that lead to this one: coarse grids, and the
+            homotopies that the problem declares (`homotopy`). None does so unless a limit of
+            iterations was given, with the easier problems where it seems infeasible or diverges.
+            What solves at once takes no longer. A note and `solution.ladder`, a line per rung, say
+            so; what is known of a failure, `solution.why()` says. budget : iterations of all rungs
             together after the first solve, 3000 if None.
 
         Ctrl-C returns the current iterate, marked unconverged. Raises `ValueError` if a function is
@@ -158,12 +157,11 @@ class Collocation(Solvable):
         solution = self._fitted(z, guess, chosen, progress)
         if solution.status in _LOST[:2]:
             solution = self._from_zero(solution, z, guess, chosen, progress)
-        limited = solution.status is Solve.ITERATION_LIMIT and "max_iter" in settings
-        limited |= self.n_variables > _MOST_VARIABLES or self._integrated
-        if solution.status in _LOST and not limited:
+        limited = "max_iter" in settings or self.n_variables > _MOST_VARIABLES or self._integrated
+        goes_on = not limited if ladder is None else checks.flag(ladder, "ladder")
+        if goes_on and not limited and solution.status in _LOST:
             solution = self._from_nearest(solution, z, chosen, progress)
-        unasked = solution.status in _CLIMBED and not limited
-        asked = unasked if ladder is None else checks.flag(ladder, "ladder")
+        asked = goes_on and (ladder is not None or solution.status in _CLIMBED)
         if asked and not solution.success and climbable(self):
             climb = Climb(Solvable._fitted_as, chosen, spent, progress)
             solution = climbed(self, z, solution, climb)

@@ -27,8 +27,9 @@ from kinesym.runtime.summary import listed
 _GIVES, _ROUNDING, _NEAR = 1e-5, 1e-9, 1e-6
 #: Multipliers of bounds, relative to the largest one, that hold something.
 _HOLDS = 1e-3
-#: Random courses from which it is looked for where conditions are met.
-_SHAKEN = 3
+#: Random courses from which it is looked for where conditions are met, and iterations after which
+#: no further search begins.
+_SHAKEN, _SEARCHED = 3, 1000
 #: So many violated conditions are named, and iterations looked back at.
 _NAMED, _BACK = 3, 20
 #: Variables that are as large have left what the model describes.
@@ -109,18 +110,28 @@ def _dear(point: Point) -> Array:
 
 def meeting_points(problem: Fitted, lost: Array, guess: Array) -> Iterator[Array]:
     """Where all conditions are met: near the end of a lost solve, near its guess, near what is made
-    up without one, and near random courses. Ctrl-C ends it."""
+    up without one, and near random courses. It ends by Ctrl-C, after some iterations, or if two
+    searches end with the same that must give."""
     made_up = problem.pack()
     begins = [lost, guess, *([] if np.array_equal(guess, made_up) else [made_up])]
+    leasts, left = list[float](), _SEARCHED
     for begin in [*begins, *(_shaken(problem, made_up, seed) for seed in range(_SHAKEN))]:
         point = Point.of(problem, begin)
         if not np.isfinite(point.values).all() or not len(point.conditions):
             continue
         slack, giving = _least(point)
+        left -= len(slack.found.iterations)
         if slack.found.status is Solve.INTERRUPTED:
             return
-        if slack.found.status.success and not giving.any():
-            yield slack.z
+        if slack.found.status.success:
+            least = float(np.abs(slack.gives / point.sizes[point.conditions]).sum())
+            if not giving.any():
+                yield slack.z
+            elif any(abs(least - other) <= 1e-3 * other for other in leasts):
+                return  # found from two sides: hardly to be met
+            leasts.append(least)
+        if left <= 0:
+            return
 
 
 def _shaken(problem: Fitted, z: Array, seed: int) -> Array:

@@ -34,7 +34,7 @@ def least_slack(problem: IpoptProblem, z: Array, rows: Index, sizes: Array) -> S
     conditions are off then, as an absolute value has a kink at zero.
 
     z : where to begin, (n,). rows : numbers of the conditions, (k,); sizes : of what counts as one
-    in them, (k,). MUMPS is the linear solver: slacks belong to no stage.
+    in them, (k,).
     """
     elastic = _Elastic(problem, rows, 1.0 / sizes)
     low, high = problem.constraint_bounds
@@ -43,7 +43,7 @@ def least_slack(problem: IpoptProblem, z: Array, rows: Index, sizes: Array) -> S
     short = np.maximum(low - values, 0.0)[rows] + 1e-2 * sizes
     over = np.maximum(values - high, 0.0)[rows] + 1e-2 * sizes
     settings = {"max_iter": _MOST, "tol": _TOLERANCE, "mu_strategy": "adaptive"}
-    chosen = SolverOptions(settings, linear_solver="mumps")
+    chosen = SolverOptions(settings)
     start = Start(np.concatenate([z, short, over]))
     found = solve(elastic.problem, start, chosen, lambda iteration: None)
     n, k = len(z), len(rows)
@@ -70,7 +70,7 @@ class _Elastic:
         """For IPOPT."""
         low, high = self._base.bounds
         zeros, far = np.zeros(2 * self._k), np.full(2 * self._k, np.inf)
-        stages = np.concatenate([self._base.stages, np.zeros(2 * self._k, dtype=np.int32)])
+        stages = np.concatenate([self._base.stages, *2 * [self._last_stages()]])
         return replace(
             self._base,
             callbacks=self,
@@ -78,6 +78,15 @@ class _Elastic:
             bounds=(np.concatenate([low, zeros]), np.concatenate([high, far])),
             stages=stages.astype(np.int32),
         )
+
+    def _last_stages(self) -> NDArray[np.int32]:
+        """Of the variables in each condition that gives (k,)."""
+        jacobian, stages = self._base.structures[0], self._base.stages
+        rows, columns = np.empty((2, jacobian.size), dtype=np.intp)
+        jacobian.fill(rows, columns)
+        last = np.full(self._base.sizes[1], stages.min(initial=0), dtype=np.int32)
+        np.maximum.at(last, rows, stages[columns])
+        return last[self._rows]
 
     def cost(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
         """Writes it."""
