@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PARTS := symbolic codegen runtime gait models examples
 
-.PHONY: setup demo check test lint tree bench clean
+.PHONY: setup demo test test-all lint tree bench clean
 
 setup: .venv/.kinesym
 
@@ -20,10 +20,10 @@ demo: setup
 	$(BIN)/kinesym run standing --out results
 	$(BIN)/kinesym run quiet_standing --out results
 
-check: lint
+test: lint
 	$(BIN)/pytest -q -n auto --dist worksteal -m "not study"
 
-test: lint
+test-all: lint
 	$(BIN)/pytest -q -n auto --dist worksteal
 
 lint: setup tree

@@ -1,5 +1,5 @@
 """What all tests share: a cache of compiled libraries that is kept between runs, and which of them
-are left to `make test`."""
+are left to `make test-all`."""
 
 from collections import defaultdict
 from math import ceil, sqrt
@@ -8,13 +8,34 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-#: What `make check` leaves out as a whole: complete studies, random models and files.
+#: What `make test` leaves out as a whole: complete studies, damaged files.
 STUDIES = (
-    "benchmarks",
-    "examples",
-    "random_models",
+    "benchmarks/test_coverage.py",
+    "benchmarks/test_hybrid_bench.py",
+    "examples/test_gait_tracking.py",
+    "examples/test_standing_study.py",
     "runtime/results/test_damaged_files.py",
     "symbolic/multibody/test_random_trees.py",
+)
+#: Where it runs about √n of the n rows of a test, as each takes long.
+SAMPLED = (
+    "api/test_bands.py",
+    "api/test_covariance.py",
+    "api/test_gradients.py",
+    "api/test_hybrid_phases.py",
+    "api/test_losses.py",
+    "api/test_noise.py",
+    "api/test_own_times.py",
+    "codegen/test_c.py",
+    "codegen/test_strict_c.py",
+    "random_models",
+    "runtime/ipopt/test_ipopt.py",
+    "runtime/native/test_kkt.py",
+    "runtime/nlp",
+    "runtime/stepping/test_interrupts.py",
+    "symbolic/adjoint",
+    "symbolic/multibody",
+    "symbolic/test_schemes.py",
 )
 
 
@@ -23,16 +44,17 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(items):
-    """Mark as studies what is one by its place, and of n rows of a test all but about √n; single
-    tests are marked where they are."""
-    tests = defaultdict(list)
+    """Mark as studies what is one by its place; single tests are marked where they are."""
+    rows = defaultdict(list)
     for item in items:
-        tests[item.path, item.originalname].append(item)
-        if item.path.relative_to(TESTS).as_posix().startswith(STUDIES):
+        place = item.path.relative_to(TESTS).as_posix()
+        if place.startswith(STUDIES):
             item.add_marker("study")
-    for rows in tests.values():
-        every = ceil(sqrt(len(rows)))
-        for number, item in enumerate(rows):
+        if place.startswith(SAMPLED):
+            rows[place, item.originalname].append(item)
+    for test in rows.values():
+        every = ceil(sqrt(len(test)))
+        for number, item in enumerate(test):
             if number % every:
                 item.add_marker("study")
 
