@@ -227,8 +227,9 @@ class Collocation(Solvable):
     def why(self, guess: Any = None) -> Why:
         """What keeps this problem from a solution, seen from a guess or a solution, see `pack` and
         `Solution.why`: also before a solve, to see whether all conditions can be met."""
-        head = f"{self.model.name}: {guess.message}" if isinstance(guess, Solution) else ""
-        return why(self, self.pack(guess), head or f"{self.model.name}, not solved yet")
+        ended = isinstance(guess, Solution)
+        head = self.model.name + (f": {guess.message}" if ended else ", not solved yet")
+        return why(self, self.pack(guess), head, (), ended, Solvable._unexplained)
 
     def _from_zero(
         self,

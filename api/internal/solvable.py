@@ -37,6 +37,12 @@ from kinesym.runtime.status import Solve
 _MAXIMUM = "the likelihood is largest, after {} steps"
 _NO_MAXIMUM = "the search for the largest likelihood ended without one; change the guess or bounds"
 
+#: What is said of fits that do not follow their data.
+_ASK_WHY = "solution.why() tries other signs, units and names of channels"
+
+#: Iterations of a fit that tells whether the data follow the model.
+_QUICK = 40
+
 
 class Solvable(Integrated):
     """A problem that can be solved once, from a free vector."""
@@ -226,6 +232,7 @@ class Solvable(Integrated):
         multipliers, lower, upper = found.multipliers
         shown = idle(self.layout, self._ends)
         trials = self._trajectories(found.z, shown.hidden | self._absent)
+        poor = poor_fits(trials) if self.symbolic.objective.least_squares else []
         return Solution(
             success=found.status.success,
             message=message,
@@ -235,7 +242,8 @@ class Solvable(Integrated):
             known=shared_values(self._known),
             trials=trials,
             notes=[
-                *(poor_fits(trials) if self.symbolic.objective.least_squares else ()),
+                *poor,
+                *([_ASK_WHY] if poor else ()),
                 *self._gaps,
                 *shown.notes,
             ],
@@ -264,8 +272,22 @@ class Solvable(Integrated):
                 found.z,
                 f"{self.model.name}: {message}",
                 () if found.status.success else found.iterations,
+                ended=True,
+                unexplained=Solvable._unexplained,
             ),
         )
+
+    def _unexplained(self) -> float:
+        """The share of the variance of what is measured that a fit leaves, from the guess that is
+        made of the data; 1 without a solution."""
+        try:
+            weighed = self._on([trial.with_std(first_std(self.trials)) for trial in self.trials])
+            chosen = SolverOptions({"max_iter": _QUICK})
+            _, found, _ = weighed._solved(weighed.pack(), None, chosen, False)
+        except ValueError:  # not finite where it begins
+            return 1.0
+        shares = [1.0 - vaf / 100.0 for trial in found.trials for vaf in trial.vaf().values()]
+        return float(np.mean(shares)) if found.success and shares else 1.0
 
     def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:
         """Those of constraints, lower and upper bounds, if the guess is a solution with them."""

@@ -6,14 +6,16 @@ written; `why` puts the likeliest first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kinesym.internal.fitted import Fitted
+from kinesym.internal.mistakes import mistaken
 from kinesym.internal.viewed import violated
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
@@ -71,13 +73,24 @@ class Point:
         return self.problem.layout.constraint_name(int(i))
 
 
-def why(problem: Fitted, z: Array, head: str, history: Sequence[Iteration] = ()) -> Why:
+def why(
+    problem: Fitted,
+    z: Array,
+    head: str,
+    history: Sequence[Iteration] = (),
+    ended: bool = False,
+    unexplained: Callable[[Any], float] | None = None,
+) -> Why:
     """What keeps a problem from a solution, seen from z; history : of the solve that was lost
-    there, nothing if there was none."""
+    there, nothing if there was none. ended : whether z is where a solve ended. unexplained : for
+    `mistaken`, to look for mistakes in data."""
     point = Point.of(problem, z)
     if not (np.isfinite(point.values).all() and np.isfinite(point.jacobian.data).all()):
         return Why(head)
     causes = [*contradictions(point), *_without_influence(point)]
+    if unexplained is not None and any(trial.measured for trial in problem.trials):
+        causes += mistaken(problem, unexplained)
+    causes += list(_at_bounds(problem, z)) if ended else []
     rows, near = point.conditions, np.zeros(0)
     if len(rows):
         slack, giving = _least(point)
@@ -279,6 +292,16 @@ def _bounds_that_hold(problem: Fitted, slack: Slack) -> Iterator[str]:
                     yield f"the {which} bound {limit:.4g} s of the duration holds it"
 
 
+def _at_bounds(problem: Fitted, z: Array) -> Iterator[str]:
+    """Parameters that have gone to a bound."""
+    for k, name in enumerate(problem.layout.parameters):
+        j = problem.layout.parameter_offset + k
+        low, high = (float(side[j]) for side in problem.variable_bounds)
+        for which, bound in (("lower", low), ("upper", high)):
+            if low < high and abs(z[j] - bound) <= 10.0 * _NEAR * max(1.0, abs(bound)):
+                yield f"the parameter {name} has gone to its {which} bound {bound:g}"
+
+
 def _far(problem: Fitted, z: Array) -> Iterator[str]:
     """What has grown beyond any plausible size."""
     j = int(np.argmax(np.abs(z)))
@@ -296,10 +319,11 @@ def _most_violated(problem: Fitted, z: Array, point: Point) -> Iterator[str]:
     for course in Violations(courses).worst(_NAMED):
         if course.largest > _NEAR:
             at = course.time[int(np.argmax(course.values))]
+            when = f", most at t = {at:.4g} s" if len(course.values) > 1 else ""
             many = f" of trial {course.trial}" if len(problem.layout.nodes) > 1 else ""
             yield (
                 f"where the solve ended {course.condition}{many} is violated by "
-                f"{course.largest:.4g}, most at t = {at:.4g} s"
+                f"{course.largest:.4g}{when}"
             )
 
 

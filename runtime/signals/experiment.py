@@ -307,6 +307,14 @@ class Experiment:
             object.__setattr__(made, what, {**own, **(more if what == "signals" else rows)})
         return made
 
+    def driven(self, signals: Mapping[str, Signal]) -> Experiment:
+        """The same trial with other signals in place of inputs of these names."""
+        made = copy(self)
+        rows = {u: signal.at_nodes(self.grid) for u, signal in signals.items()}
+        object.__setattr__(made, "signals", {**self.signals, **signals})
+        object.__setattr__(made, "inputs", {**self.inputs, **rows})
+        return made
+
     def bounded(self, more: Mapping[str, Any]) -> Experiment:
         """The same trial with further bounds of states and unknown inputs, beside its own."""
         made, own = copy(self), dict(self.bounds)

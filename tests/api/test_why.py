@@ -86,6 +86,18 @@ MISTAKES = {
         lambda: swung([ks.at_start(theta) - 2, END(theta)], bounds={theta: (-1, 1)}),
         r"at_start\(theta\) - 2\) asks for 2, outside the bounds \(-1, 1\) of theta",
     ),
+    "a start fixed twice": (
+        lambda: moved([ks.at_start(x) - 0.1, END(v)]),
+        r"at_start\(x\) - 0.1\) contradicts .*at_start\(x\)\): they differ by 0.1",
+    ),
+    "an end out of reach": (
+        lambda: moved([(END(x), 1, 2), END(v)]),
+        r"at_end\(x\)\) cannot be met .* at least 0.75",
+    ),
+    "a path that leaves out the start": (
+        lambda: moved([END(x) - 0.1, END(v)], path=[(x, 0.05, 1)]),
+        r"path condition 0 \(x\) cannot be met .*at least 0.05|at_start\(x\)\) cannot be met",
+    ),
     "too short a time": (
         lambda: ks.Collocation(
             CART,
@@ -110,6 +122,88 @@ def test_mistakes_are_named_in_three_lines(mistake):
     assert any(re.search(words, cause) for cause in found.causes[:3]), str(found)
     assert len(str(found).splitlines()) < 25
     assert problem.why()  # before a solve, too
+
+
+# -- data that are not what the model takes them for ----------------------------------------------
+
+inertia, c, g, mass, arm = sp.symbols("I c g m l")
+TRUE = {inertia: 0.25, c: 0.05, g: 9.81, mass: 1.2, arm: 0.4}
+RECORD = np.linspace(0.0, 4.0, 201)
+TORQUE = 0.8 * np.sin(2.3 * RECORD) + 0.5 * np.sin(5.1 * RECORD + 1.0)
+
+
+@pytest.fixture(scope="module")
+def driven():
+    """A pendulum with a torque, and a noisy record of its angle and rate."""
+    gravity = mass * g * arm * sp.sin(theta)
+    model = ks.Model(
+        "driven",
+        [theta, omega],
+        [T],
+        [*TRUE],
+        [theta.diff(t) - omega, inertia * omega.diff(t) + c * omega + gravity - T],
+        values=TRUE,
+    )
+    run = ks.simulate(model, RECORD, {theta: 0.1, omega: 0.0}, inputs={T: TORQUE})
+    noise = np.random.default_rng(1).normal(size=(2, len(RECORD)))
+    return model, run["theta"] + 0.003 * noise[0], run["omega"] + 0.01 * noise[1]
+
+
+DATA = {
+    "right": (lambda y, w: {}, None),
+    "channels exchanged": (lambda y, w: {"y": w, "w": y}, "omega and theta exchanged"),
+    "degrees of an angle": (lambda y, w: {"y": np.degrees(y)}, "theta taken as degrees"),
+    "degrees of a rate": (lambda y, w: {"w": np.degrees(w)}, "omega taken as degrees"),
+    "sign of an angle": (lambda y, w: {"y": -y}, "theta with the other sign"),
+    "sign of a rate": (lambda y, w: {"w": -w}, "omega with the other sign"),
+    "sign of a force": (lambda y, w: {"u": -TORQUE}, "the input T with the other sign"),
+    "newton millimetres": (lambda y, w: {"u": 1e3 * TORQUE}, "the input T divided by 1000"),
+    "time reversed": (lambda y, w: {"y": y[::-1], "w": w[::-1]}, "with time reversed"),
+    "gravity upwards": (lambda y, w: {"known": {g: -9.81}}, "the known g with the other sign"),
+    "a length in millimetres": (
+        lambda y, w: {"known": {arm: 400.0}},
+        "the known l divided by 1000",
+    ),
+    "wrong order of parameters": (
+        lambda y, w: {"known": {c: 0.4, arm: 0.05}, "unknown": {inertia: (0.01, 10.0)}},
+        "the known c and l exchanged",
+    ),
+    "a bound of a parameter off by ten": (
+        lambda y, w: {"unknown": {inertia: (1.0, 10.0), c: (0.0, 5.0)}},
+        "the parameter I has gone to its lower bound 1",
+    ),
+    "a missing force": (
+        lambda y, w: {"known": {g: 0.0}},
+        "the model lacks something",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", DATA)
+def test_mistakes_in_data_are_named_in_three_lines(driven, mistake):
+    make, words = DATA[mistake]
+    model, y, w = driven
+    given = {
+        "y": y,
+        "w": w,
+        "u": TORQUE,
+        "known": {},
+        "unknown": {inertia: (0.01, 10.0), c: (0.0, 5.0)},
+    }
+    given |= make(y, w)
+    problem = ks.Collocation(
+        model,
+        ks.Experiment(
+            RECORD, inputs={T: given["u"]}, measurements={theta: given["y"], omega: given["w"]}
+        ),
+        given["unknown"],
+        known=given["known"],
+    )
+    found = problem.solve(max_iterations=200).why()
+    if words is None:
+        assert not found
+    else:
+        assert any(words in cause for cause in found.causes[:3]), str(found)
 
 
 def test_the_nearest_point_is_a_guess():

@@ -1,0 +1,172 @@
+"""Mistakes in data and known values: fits of what they may have been meant to be.
+
+Each supposition changes numbers only, channels, known inputs or known values, so that all are
+fitted with one library. One is told if the data follow the model with it, and not without.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TypeVar
+
+import numpy as np
+
+from kinesym.internal.fitted import Fitted
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.signal import Signal
+
+_Problem = TypeVar("_Problem", bound=Fitted)
+
+#: A fit leaves more than this share of what is measured unexplained, and with a supposition less
+#: than the second times as much.
+_POOR, _BETTER = 0.05, 0.2
+#: Suppositions that explain up to so many times as much as the best one are told, and how many.
+_NEAR, _TOLD = 2.0, 3
+#: Seconds after which no further fit begins.
+_SECONDS = 10.0
+
+#: What a channel or a value may be a multiple of, in words.
+_FACTORS = {
+    -1.0: "with the other sign",
+    float(np.pi / 180.0): "taken as degrees, times pi/180",
+    float(180.0 / np.pi): "taken as radians, times 180/pi",
+    1e-3: "divided by 1000, as if in millimetres or milliseconds",
+    1e3: "times 1000, as if in metres where the model has millimetres",
+}
+
+#: The trials and known values that a supposition makes of those of a problem.
+Known = list[dict[str, float]]
+Change = Callable[[Sequence[Experiment], Known], tuple[list[Experiment], Known]]
+
+
+@dataclass(frozen=True)
+class Supposition:
+    """What may have been meant: in words, and what it makes of trials and known values."""
+
+    words: str
+    change: Change
+
+
+def mistaken(problem: _Problem, unexplained: Callable[[_Problem], float]) -> list[str]:
+    """Sentences on channels, known inputs and known values with which, had they another sign, unit,
+    name or direction of time, the data would follow the model; the best first.
+
+    unexplained : the share of the variance of what is measured that a fit of a problem leaves.
+    """
+    as_is = unexplained(problem)
+    if as_is <= _POOR:
+        return []
+    begin, found = time.monotonic(), list[tuple[float, str]]()
+    for supposed in _suppositions(problem):
+        if time.monotonic() - begin > _SECONDS:
+            break
+        rest = unexplained(_supposing(problem, supposed.change))
+        if rest < _BETTER * min(as_is, 1.0):
+            found.append((rest, supposed.words))
+    if not found:
+        return [
+            f"a fit from the guess that is made of the data leaves {_percent(as_is)} of their "
+            "variance, with any other sign, unit or name of a channel or known value not much "
+            "less: the model lacks something, or the fit ends in a local minimum, see "
+            "problem.multistart"
+        ]
+    found.sort()
+    near = [row for row in found if row[0] <= _NEAR * found[0][0] + 1e-3]
+    alike = f"; so would {len(near) - 1} other such changes" if len(near) > _TOLD else ""
+    return [
+        f"the data would follow the model with {words}: a fit would leave {_percent(rest)} of "
+        f"their variance, not {_percent(as_is)}{alike}"
+        for rest, words in near[:_TOLD]
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * min(share, 1.0):.3g} %"
+
+
+def _supposing(problem: _Problem, change: Change) -> _Problem:
+    made = copy(problem)
+    trials, made._known = change(problem.trials, problem._known)
+    return made._on(trials)
+
+
+def _suppositions(problem: Fitted) -> Iterator[Supposition]:
+    """The likeliest first."""
+    trials = problem.trials
+    channels = sorted({name for trial in trials for name in trial.measured})
+    inputs = sorted({u for trial in trials for u, s in trial.signals.items() if not s.expressions})
+    values = sorted({*problem.model.parameter_names} & {*problem._known[0]})
+    for a, b in combinations(channels, 2):
+        if all(len(trial.measured[a]) == len(trial.measured[b]) for trial in trials):
+            yield Supposition(f"{a} and {b} exchanged", _measured({a: (b, 1.0), b: (a, 1.0)}))
+    for a, b in combinations(inputs, 2):
+        yield Supposition(f"the inputs {a} and {b} exchanged", _driven({a: (b, 1.0), b: (a, 1.0)}))
+    for factor, words in _FACTORS.items():
+        for name in channels:
+            yield Supposition(f"{name} {words}", _measured({name: (name, factor)}))
+        for name in inputs:
+            yield Supposition(f"the input {name} {words}", _driven({name: (name, factor)}))
+        for name in values:
+            if problem._known[0][name] != 0.0:
+                yield Supposition(f"the known {name} {words}", _known({name: (name, factor)}))
+    for a, b in combinations(values, 2):
+        if problem._known[0][a] != problem._known[0][b]:
+            yield Supposition(f"the known {a} and {b} exchanged", _known({a: (b, 1), b: (a, 1)}))
+    if all(np.allclose(trial.grid + trial.grid[::-1], 2 * trial.grid.mean()) for trial in trials):
+        yield Supposition("time reversed in what is measured", _reversed)
+
+
+#: By name what takes its place, and times how much.
+Places = Mapping[str, tuple[str, float]]
+
+
+def _measured(places: Places) -> Change:
+    def change(trials: Sequence[Experiment], known: Known) -> tuple[list[Experiment], Known]:
+        return [_with_channels(trial, places) for trial in trials], known
+
+    return change
+
+
+def _with_channels(trial: Experiment, places: Places) -> Experiment:
+    rows = trial.measured
+    here = {a: (b, f) for a, (b, f) in places.items() if a in rows and b in rows}
+    made = trial.remeasured({a: f * rows[b] for a, (b, f) in here.items()})
+    own = {a: abs(f) * trial.std[b] for a, (b, f) in here.items() if b in trial.std}
+    object.__setattr__(made, "std", {**trial.std, **own})
+    return made
+
+
+def _driven(places: Places) -> Change:
+    def change(trials: Sequence[Experiment], known: Known) -> tuple[list[Experiment], Known]:
+        return [
+            trial.driven({a: _times(trial.signals[b], f) for a, (b, f) in places.items()})
+            for trial in trials
+        ], known
+
+    return change
+
+
+def _times(signal: Signal, factor: float) -> Signal:
+    made = copy(signal)
+    object.__setattr__(made, "coefficients", factor * signal.coefficients)
+    return made
+
+
+def _known(places: Places) -> Change:
+    def change(trials: Sequence[Experiment], known: Known) -> tuple[list[Experiment], Known]:
+        return list(trials), [
+            {**row, **{a: f * row[b] for a, (b, f) in places.items()}} for row in known
+        ]
+
+    return change
+
+
+def _reversed(trials: Sequence[Experiment], known: Known) -> tuple[list[Experiment], Known]:
+    return [
+        trial.remeasured({name: row[::-1] for name, row in trial.measurements.items()})
+        for trial in trials
+    ], known
