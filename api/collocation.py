@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -184,9 +185,10 @@ class Collocation(Solvable):
         ranges: Mapping[Any, Any] | None = None,
         detour: float = 0.5,
         max_iterations: int = 300,
+        executor: Any = None,
         progress: bool | None = None,
     ) -> MultiStart:
-        """Solve from many starts, one after the other, and tell which optima they found.
+        """Solve from many starts and tell which optima they found.
 
         The first start is the guess. Of the others, parameters are a Latin hypercube in `ranges`
         {name: (low, high)}, else between their bounds, else within a factor of 10 of the guess, on
@@ -195,7 +197,9 @@ class Collocation(Solvable):
         deviation is `detour` times what they range over (1 where they are zero).
 
         keep : solutions that are kept whole, one of each optimum first. max_iterations : of each
-        start; those that need more count as lost. Ctrl-C keeps what is there. Raises `ValueError`
+        start; those that need more count as lost. executor : of `concurrent.futures`, whose threads
+        solve; None for one thread per core. The result does not depend on it. Ctrl-C keeps what is
+        there, when the solves that run have ended. Raises `ValueError`
         for a parameter without a range, and as `pack`.
         """
         count = checks.count(starts, "starts")
@@ -208,8 +212,18 @@ class Collocation(Solvable):
         rows = np.vstack([[*self._parameters(z).values()], rows])
         points = chain([z], starting_points(self, guess, rows[1:], names, spread, seed))
         chosen = SolverOptions({"max_iter": most})
-        found = searched(self, points, count, partial(Solvable._fitted_as, chosen=chosen), progress)
+        if executor is not None and not callable(getattr(executor, "submit", None)):
+            words = f"executor must have a method submit, got {checks.shown(executor)}"
+            raise ValueError(words)
+        solver = partial(Solvable._fitted_as, chosen=chosen)
+        found = searched(self._serial(), points, count, solver, executor, progress)
         return gathered(names, rows, found, keep)
+
+    def _serial(self) -> Collocation:
+        """The same problem, and library, with one thread per solve."""
+        made = copy(self)
+        made._threads = 1
+        return made._on(self.trials)
 
     def _from_nearest(
         self, lost: Solution, z: Array, chosen: SolverOptions, progress: bool | None

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 from scipy.stats import qmc
 
+from kinesym import checks
 from kinesym.internal.fitted import Fitted
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import say
@@ -23,6 +27,8 @@ _WIDE = 30.0
 _FACTOR = 10.0
 #: The correlation time of detours, as a share of a trial's duration.
 _CORRELATED = 0.25
+#: Solves that are asked for before the first of them has ended.
+_WAITING = 64
 
 
 def ranges_of(
@@ -112,18 +118,31 @@ def searched(
     points: Iterable[Array],
     count: int,
     solver: Callable[[Any, Array, Any], Solution],
+    executor: Any,
     progress: bool | None,
 ) -> list[Found]:
-    """What a solve from each point finds, until Ctrl-C."""
-    found: list[Found] = []
+    """What a solve from each point finds, in their order, until Ctrl-C; by an executor, or by as
+    many threads as there are cores."""
+    found, waiting = list[Found](), deque[Future[Found]]()
+    pool = executor or ThreadPoolExecutor(checks.threads())
     try:
-        for k, point in enumerate(points):
-            found.append(_searched(problem, point, solver))
-            if found[-1].status == Solve.INTERRUPTED:
-                return found[:-1]
-            say(progress, f"start {k + 1} of {count}: {found[-1].status}")
+        for point in points:
+            waiting.append(pool.submit(_searched, problem, point, solver))
+            if len(waiting) > _WAITING:
+                found.append(waiting.popleft().result())
+                say(progress, f"start {len(found)} of {count}: {found[-1].status}")
+        while waiting:
+            found.append(waiting[0].result())
+            waiting.popleft()
+            say(progress, f"start {len(found)} of {count}: {found[-1].status}")
     except KeyboardInterrupt:
-        pass
+        done = takewhile(lambda future: future.done() and not future.cancelled(), waiting)
+        found += [future.result() for future in done]
+    finally:
+        for future in waiting:
+            future.cancel()
+        if executor is None:
+            pool.shutdown()
     return found
 
 

@@ -1,5 +1,8 @@
 """The ladder, homotopies and many starts, on problems whose best answers are known."""
 
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -150,7 +153,44 @@ def test_optima_of_many_starts(found):
 def test_the_same_seed_gives_the_same(two_decays, found):
     again = two_decays.multistart(12, seed=2, keep=3)
     np.testing.assert_array_equal(again.ends, found.ends)
+    with ThreadPoolExecutor(5) as pool:
+        threads = two_decays.multistart(12, seed=2, keep=3, executor=pool)
+    np.testing.assert_array_equal(threads.ends, found.ends)
     assert not np.array_equal(two_decays.multistart(3, seed=3).starts[1:], found.starts[1:3])
+
+
+def test_many_threads_at_once(two_decays):
+    """Solves share the library, the layout and IPOPT; those of MUMPS too."""
+    guesses = [{"a": a, "b": b} for a in (0.2, 1.0, 5.0) for b in (0.2, 1.0, 5.0)]
+
+    def solved(guess, solver):
+        return two_decays.solve(guess=guess, max_iterations=100, linear_solver=solver)
+
+    for solver in ("auto", "mumps"):
+        alone = [solved(guess, solver).free_vector for guess in guesses]
+        with ThreadPoolExecutor(9) as pool:
+            for _ in range(3):
+                together = list(pool.map(partial(solved, solver=solver), guesses))
+                for a, b in zip(alone, together, strict=True):
+                    np.testing.assert_array_equal(a, b.free_vector)
+
+
+def test_ctrl_c_keeps_the_starts_that_have_ended(two_decays):
+    """The third start raises it."""
+    count = iter(range(100))
+
+    class Interrupting(ThreadPoolExecutor):
+        def submit(self, function, /, *args):
+            if next(count) == 3:
+                raise KeyboardInterrupt
+            future = super().submit(function, *args)
+            wait([future])
+            return future
+
+    with Interrupting(1) as pool:
+        few = two_decays.multistart(12, seed=2, executor=pool)
+    assert len(few) == 3 and few.planned == 12
+    assert "3 of 12 starts" in repr(few)
 
 
 def test_many_starts_are_saved(found, tmp_path):
@@ -186,6 +226,7 @@ def test_detours_of_trajectories(dragged):
         ({"guess": {"a": np.nan}}, "a"),
         ({"guess": {"x": np.zeros(7)}}, "x has shape"),
         ({"keep": 0}, "keep"),
+        ({"executor": 4}, "executor must have a method submit, got 4"),
     ],
 )
 def test_bad_input(two_decays, arguments, words):
