@@ -158,9 +158,10 @@ class Collocation(Solvable):
         solution = self._fitted(z, guess, chosen, progress)
         if solution.status in _LOST[:2]:
             solution = self._from_zero(solution, z, guess, chosen, progress)
-        limited = "max_iter" in settings or self.n_variables > _MOST_VARIABLES or self._integrated
-        goes_on = not limited if ladder is None else checks.flag(ladder, "ladder")
-        if goes_on and not limited and solution.status in _LOST:
+        small = self.n_variables <= _MOST_VARIABLES and not self._integrated
+        unasked = small and "max_iter" not in settings
+        goes_on = unasked if ladder is None else checks.flag(ladder, "ladder")
+        if goes_on and small and solution.status in _LOST:
             solution = self._from_nearest(solution, z, chosen, progress)
         asked = goes_on and (ladder is not None or solution.status in _CLIMBED)
         if asked and not solution.success and climbable(self):

@@ -18,7 +18,7 @@ from kinesym.internal.integrated import Integrated
 from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.internal.why import why
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Bounds, Solved, Start
+from kinesym.runtime.ipopt.driver import Bounds, Solved, Start, pushed
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.owned import shared_values
@@ -215,7 +215,9 @@ class Solvable(Integrated):
         return replace(solution, trials=trials, notes=[*solution.notes, *more.notes])
 
     def _check_finite(self, z: Array) -> None:
-        reason = explain(self.program, self.nlp, z)
+        if explain(self.program, self.nlp, z) is None:
+            return
+        reason = explain(self.program, self.nlp, pushed(z, self.variable_bounds))
         if reason is not None:
             raise ValueError(f"at the guess, {reason}; change the guess or the bounds")
 

@@ -229,6 +229,19 @@ def run(
     return Solved(z, multipliers, float(info["obj_val"]), status, clock.seconds, text, iterations)
 
 
+def pushed(z: Array, bounds: Bounds) -> Array:
+    """Where IPOPT begins: z moved off its bounds, by 0.01 of their size or width (its options
+    bound_push and bound_frac; Waechter, Biegler 2006, Mathematical Programming 106:25, section
+    3.6)."""
+    low, high = bounds
+    with np.errstate(invalid="ignore"):
+        width = np.where(np.isfinite(high - low), high - low, np.inf)
+        above = low + 0.01 * np.minimum(np.maximum(1.0, np.abs(low)), width)
+        below = high - 0.01 * np.minimum(np.maximum(1.0, np.abs(high)), width)
+    moved = np.where(np.isfinite(low), np.maximum(z, above), z)
+    return np.where(np.isfinite(high), np.minimum(moved, below), moved)
+
+
 _WARM = ("lagrange", "zl", "zu")
 
 

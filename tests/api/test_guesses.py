@@ -360,3 +360,16 @@ def test_phases_of_unknown_duration_as_guess():
         boundary=[ks.at_start(x)],
     )
     np.testing.assert_allclose(one.unpack(one.pack(whole))["x"], np.delete(whole["x"], 8))
+
+
+def test_a_guess_on_a_bound_where_a_function_has_no_value():
+    """IPOPT begins inside of the bounds: x' = 1/x is solved from x = 0, its lower bound."""
+    model = ks.Model("root", [x], [], [k], [x.diff(t) - k / x], values={k: 1.0})
+    time = np.linspace(0.0, 1.0, 41)
+    more = {"boundary": [ks.at_start(x) - 1.0], "objective": ks.Integral(0 * x)}
+    solution = ks.Collocation(model, ks.Experiment(time), bounds={x: (0, 5)}, **more).solve(
+        {x: 0.0}
+    )
+    np.testing.assert_allclose(solution["x"], np.sqrt(1.0 + 2.0 * time), atol=1e-3)
+    with pytest.raises(ValueError, match=r"at the guess, .* change the guess or the bounds"):
+        ks.Collocation(model, ks.Experiment(time), bounds={x: (-5, 5)}, **more).solve({x: 0.0})
