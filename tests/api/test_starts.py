@@ -1,6 +1,7 @@
 """The ladder, homotopies and many starts, on problems whose best answers are known."""
 
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from functools import partial
 
 import matplotlib as mpl
@@ -13,6 +14,7 @@ from kinesym.examples import pendulum_local_minima as study
 from kinesym.internal import ladder
 from kinesym.internal.starts import starting_points
 from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.status import Solve
 
 x, v, u = ks.dynamicsymbols("x v u")
 ENDS = [ks.at_start(x), ks.at_start(v), ks.at_end(v)]
@@ -70,6 +72,21 @@ def test_each_rung_leads_to_the_solution(dragged):
         assert found.objective == pytest.approx(best, rel=1e-7)
         assert climb.left < 500
         assert len(climb.lines) > 2
+
+
+def test_ctrl_c_on_a_rung_ends_the_climb(dragged):
+    """The best so far is returned, here that of the plain solve, with the lines of the rungs."""
+
+    def interrupted(*given):
+        return replace(ks.Collocation._fitted_as(*given), success=False, status=Solve.INTERRUPTED)
+
+    plain = dragged.solve(max_iterations=1)
+    climb = ladder.Climb(interrupted, SolverOptions({}), 500, None)
+    found = ladder.climbed(dragged, dragged.pack(), plain, climb)
+    np.testing.assert_array_equal(found.free_vector, plain.free_vector)
+    assert climb.interrupted
+    assert len(found.ladder) == 2
+    assert "interrupted" in found.ladder[1]
 
 
 def test_what_has_no_solution_says_so_on_every_rung():
