@@ -15,6 +15,7 @@ from kinesym.internal.diagnose import explain
 from kinesym.internal.fitted import multipliers_of
 from kinesym.internal.grid import grid_error
 from kinesym.internal.integrated import Integrated
+from kinesym.internal.sizes import objective_factor
 from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.internal.why import why
 from kinesym.runtime.arrays import Array
@@ -96,7 +97,8 @@ class Solvable(Integrated):
         if self._integrated:
             return self._of_largest_likelihood(z, guess, chosen, progress)
         if not self._reweighs:
-            chosen = chosen.scaled(scale_of(self.trials, {}) if self._pooled else 1.0)
+            factor = scale_of(self.trials, {}) if self._pooled else objective_factor(self, z)
+            chosen = chosen.scaled(factor)
             problem, solution, workspace = self._solved(z, multipliers, chosen, progress)
             return problem._judged(problem._certified(solution, workspace))
         if isinstance(guess, Solution):

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 
 from kinesym.internal.fitted import Fitted
 from kinesym.internal.mistakes import mistaken
+from kinesym.internal.sizes import sizes
 from kinesym.internal.viewed import violated
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
@@ -53,9 +54,9 @@ class Point:
     def of(problem: Fitted, z: Array) -> Point:
         """At z."""
         values, jacobian = problem.constraints(z), problem.constraint_jacobian(z)
-        scaled = abs(jacobian) @ _diagonal(_scales(problem, z))
-        sizes = scaled.max(axis=1).toarray().ravel() if jacobian.nnz else np.ones(len(values))
-        return Point(problem, z, values, jacobian, np.where(sizes > 0.0, sizes, 1.0))
+        scaled = abs(jacobian) @ _diagonal(sizes(problem, z))
+        most = scaled.max(axis=1).toarray().ravel() if jacobian.nnz else np.ones(len(values))
+        return Point(problem, z, values, jacobian, np.where(most > 0.0, most, 1.0))
 
     @property
     def conditions(self) -> NDArray[np.intp]:
@@ -152,16 +153,16 @@ def _shaken(problem: Fitted, z: Array, seed: int) -> Array:
     count = problem.layout.parameter_offset
     noise = np.random.default_rng(seed).standard_normal(count)
     moved = z.copy()
-    moved[:count] += noise * np.maximum(_scales(problem, z)[:count], 1.0)
+    moved[:count] += noise * np.maximum(sizes(problem, z)[:count], 1.0)
     return np.clip(moved, *problem.variable_bounds)
 
 
 def _least(point: Point) -> tuple[Slack, NDArray[np.bool_]]:
     """What the conditions must give, and which of them do."""
     rows, problem = point.conditions, point.problem
-    sizes = point.sizes[rows]
-    slack = least_slack(problem._ipopt(problem.nlp), point.z, rows, sizes / _dear(point))
-    return slack, np.abs(slack.gives) > _GIVES * sizes
+    size = point.sizes[rows]
+    slack = least_slack(problem._ipopt(problem.nlp), point.z, rows, size / _dear(point))
+    return slack, np.abs(slack.gives) > _GIVES * size
 
 
 def contradictions(point: Point) -> list[str]:
@@ -171,7 +172,7 @@ def contradictions(point: Point) -> list[str]:
     equal = [int(i) for i in point.conditions if low[i] == high[i] and _at_ends(point, i)]
     found, slopes = list[str](), point.jacobian[equal]
     touched = np.unique(slopes.indices)
-    scaled = slopes[:, touched].toarray() * _scales(point.problem, point.z)[touched]
+    scaled = slopes[:, touched].toarray() * sizes(point.problem, point.z)[touched]
     basis, weights, sides, names = list[Array](), list[Array](), list[float](), list[str]()
     for i, rest in zip(equal, scaled, strict=True):
         name, off, size = _text(point, i), point.values[i] - low[i], float(np.linalg.norm(rest))
@@ -349,19 +350,6 @@ def _text(point: Point, i: int) -> str:
 
 def _at_ends(point: Point, i: int) -> bool:
     return point.problem.layout.locate_constraint(int(i))[1] in ("ends", "link", "cycle")
-
-
-def _scales(problem: Fitted, z: Array) -> Array:
-    """Sizes of variables, (n_variables,): of a trajectory its largest value, or half of what its
-    bounds leave; 1 where nothing tells."""
-    layout, (low, high) = problem.layout, problem.variable_bounds
-    with np.errstate(invalid="ignore"):
-        room = np.where(np.isfinite(low) & np.isfinite(high), 0.5 * (high - low), 0.0)
-    found = np.maximum(np.abs(z), np.where(room < _FAR, room, 0.0))
-    for trial in range(len(layout.nodes)):
-        for _, rows in layout.rows(found, trial):
-            rows[:] = rows.max(axis=1, keepdims=True, initial=0.0)
-    return np.where(found > 0.0, found, 1.0)
 
 
 def _diagonal(values: Array) -> csr_array:

@@ -347,3 +347,35 @@ def test_links_know_the_time(way, free):
         if free
         else not second.toarray().any()
     )
+
+
+@pytest.mark.parametrize(
+    "metre, second", [(1.0, 1.0), (1e3, 1.0), (1.0, 1e3), (1e-3, 1.0), (1e3, 1e3)]
+)
+def test_units_do_not_change_what_is_found(metre, second):
+    """A pendulum is swung up by its cart; with seconds as milliseconds the objective is 1e-9 times
+    as large, and its gradient below every tolerance."""
+    x, v, angle, rate, push = ks.dynamicsymbols("x v angle rate push")
+    m0, m1, length, g = 1.0, 0.3, 0.5 * metre, 9.81 * metre / second**2
+    newton, sine, cosine = metre / second**2, sp.sin(angle), sp.cos(angle)
+    cart = (m0 + m1) * v.diff(ks.t) + m1 * length * (rate.diff(ks.t) * cosine - rate**2 * sine)
+    swing = v.diff(ks.t) * cosine + length * rate.diff(ks.t) + g * sine
+    model = ks.Model(
+        "cart",
+        [x, angle, v, rate],
+        [push],
+        [],
+        [x.diff(ks.t) - v, angle.diff(ks.t) - rate, cart - push, m1 * length * swing],
+    )
+    rest = [end(state) for end in (ks.at_start, ks.at_end) for state in (x, v, rate)]
+    problem = ks.Collocation(
+        model,
+        ks.Experiment(np.linspace(0.0, 2.0 * second, 61)),
+        objective=ks.Integral(push**2),
+        unknown_inputs={push: (-30.0 * newton, 30.0 * newton)},
+        bounds={x: (-2.0 * metre, 2.0 * metre)},
+        boundary=[*rest, ks.at_start(angle), ks.at_end(angle) - sp.pi],
+    )
+    solution = problem.solve()
+    assert solution.success
+    assert solution.objective / (newton**2 * second) == pytest.approx(66.78554354, rel=1e-7)
