@@ -15,6 +15,7 @@ from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import UNKNOWN, Factorisation, Workspace
+from kinesym.runtime.status import Factors
 
 #: Rows, columns and values of a sparse matrix.
 Entries: TypeAlias = tuple[NDArray[Any], NDArray[Any], Array]
@@ -209,16 +210,19 @@ class KktFactors:
 
 class _InTime:
     """Factors of a symmetric matrix whose unknowns have stages, from the entries of its lower
-    triangle; stages : see `kkt.h`. Raises `ValueError` if these are not narrow, `RuntimeError` if
-    the matrix is singular."""
+    triangle; stages : see `kkt.h`. Raises `ValueError` if these are not narrow, or have too few
+    good pivots, `RuntimeError` if the matrix is singular."""
 
     def __init__(
         self, lower: Entries, stages: NDArray[np.int32], workspace: Workspace | None
     ) -> None:
         (rows, columns, self._values), self._n = lower, len(stages)
         self._factors = Factorisation(self._n, rows, columns, stages, workspace=workspace)
-        if self._factors.factorise(self._values) != "ok":
-            raise RuntimeError("singular")
+        ended = self._factors.factorise(self._values)
+        if ended == Factors.DELAYED:
+            raise ValueError(ended)
+        if ended != Factors.OK:
+            raise RuntimeError(ended)
 
     def solve(self, b: Array) -> Array:
         """x for sides b (n, k), refined once if the first side needs it; then others do, too."""
@@ -320,7 +324,7 @@ def _factors(
 ) -> _InTime | _General:
     """Raises `RuntimeError` if the matrix is singular."""
     if stages is not None:
-        with suppress(ValueError):  # no narrow stages
+        with suppress(ValueError):  # no narrow stages, or no good pivots in them
             return _InTime(lower, stages, workspace)
     return _General(lower, n)
 

@@ -12,7 +12,7 @@
 #define RELAXED 1e-6          /* quality of pivots where many columns are delayed */
 #define FEW 2                 /* delays that are welcome, beside a quarter of the pivots */
 #define SOME 8                /* delays that are borne, beside half of the pivots and carried rows */
-#define MANY 100              /* delays that are too many, beside three times the pivots */
+#define MANY 500              /* delays that are too many, beside three times pivots and carried rows */
 #define BORDER_GROWTH 1e-2    /* least scale of a border row, in what its entries alone would give */
 #define CHUNK ((size_t)8 << 20)
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -400,7 +400,7 @@ static int eliminate_front(walk *w, const kkt_front *s, kkt_tolerance tolerance)
     }
     const int borne = SOME + (s->n_pivots + s->n_carried) / 2;
     if (delayed(f) > borne && w->dense->eliminate(f, relaxed)) return KKT_SINGULAR;
-    return delayed(f) > MANY + 3 * s->n_pivots ? KKT_DELAYED : KKT_OK;
+    return delayed(f) > MANY + 3 * (s->n_pivots + s->n_carried) ? KKT_DELAYED : KKT_OK;
 }
 
 /* One front of a chain. */
