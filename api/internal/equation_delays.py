@@ -8,14 +8,18 @@ from dataclasses import replace
 import numpy as np
 import sympy as sp
 
-from kinesym.internal.delay_sources import check_ends, check_late
+from kinesym.internal.delay_sources import (
+    bounds_of_parameter,
+    check_ends,
+    check_late,
+    span_of,
+)
 from kinesym.internal.parameters import Unknown
 from kinesym.internal.phases import Posed, Row
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.delay_rows import Function, Lag, UnknownCourse
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal
-from kinesym.symbolic.delayed import Delay
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import Objective
@@ -137,47 +141,6 @@ def _function(tau: sp.Expr) -> Function:
     return found
 
 
-def span_of(
-    delay: Delay, unknown: Mapping[str, Unknown], values: Mapping[str, float]
-) -> tuple[float, float]:
-    """Bounds of a delay in a trial [s]; values : of the known parameters there."""
-    moving = {s for s in delay.tau.free_symbols if name_of(s) not in {*unknown, *values}}
-    names = [] if moving else sorted(map(name_of, delay.tau.free_symbols))
-    free = [name for name in names if name in unknown]
-    if delay.tau.is_number or (names and not free):
-        seconds = float(delay.tau.subs({p: values[name_of(p)] for p in delay.tau.free_symbols}))
-        low = high = seconds
-    elif isinstance(delay.tau, sp.Symbol):
-        low, high = bounds_of_parameter(delay, unknown[free[0]])
-    elif delay.range is not None:
-        low, high = delay.range
-    else:
-        low, high = _of_bounds(delay, names, unknown, values)
-    if not 0.0 <= low <= high < np.inf:
-        what = f"is {low:g} s" if low == high else f"has the bounds ({low:g}, {high:g})"
-        remedy = f"unknown={{{free[0]}: (0.05, 0.2)}}" if free else "0 or more seconds"
-        raise ValueError(
-            f"the delay of {delay.name} {what}; a delay is not negative, and one that is unknown "
-            f"needs finite bounds: {remedy}"
-        )
-    if delay.range is not None and low == high and not delay.range[0] <= low <= delay.range[1]:
-        raise ValueError(f"the delay of {delay.name} is {low:g} s, outside its range {delay.range}")
-    return low, high
-
-
-def bounds_of_parameter(delay: Delay, unknown: Unknown) -> tuple[float, float]:
-    """Bounds of an unknown parameter that is a delay: its own, within the range of the delay."""
-    low, high = unknown.low, unknown.high
-    if delay.range is not None:
-        low, high = max(low, delay.range[0]), min(high, delay.range[1])
-    if low > high:
-        raise ValueError(
-            f"the bounds ({unknown.low:g}, {unknown.high:g}) of {delay.tau} and the range "
-            f"{delay.range} of {delay.name} have nothing in common"
-        )
-    return low, high
-
-
 def bounds_of_delays(
     model: Model, unknown: Mapping[str, Unknown]
 ) -> dict[str, tuple[float, float]]:
@@ -190,30 +153,6 @@ def bounds_of_delays(
             others = found.get(name, (low, high))
             found[name] = max(low, others[0]), min(high, others[1])
     return found
-
-
-def _of_bounds(
-    delay: Delay,
-    names: Sequence[str],
-    unknown: Mapping[str, Unknown],
-    values: Mapping[str, float],
-) -> tuple[float, float]:
-    """Bounds of a delay from those of its parameters, by intervals at their corners if it is
-    linear in each of them."""
-    symbols = {name_of(p): p for p in delay.tau.free_symbols}
-    free = [name for name in names if name in unknown]
-    if any(delay.tau.diff(symbols[name], 2) != 0 for name in free):
-        raise ValueError(
-            f"the delay {delay.tau} of {name_of(delay.signal)} is not linear in what is unknown; "
-            f"give its bounds: ks.delayed({delay.signal}, {delay.tau}, range=(low, high))"
-        )
-    fixed = {symbols[name]: values[name] for name in names if name not in free}
-    corners = [delay.tau.subs(fixed)]
-    for name in free:
-        ends = unknown[name].low, unknown[name].high
-        corners = [e.subs(symbols[name], end) for e in corners for end in ends]
-    numbers = [float(e) for e in corners]
-    return min(numbers), max(numbers)
 
 
 def _check_reach(lag: Lag, k: int, trial: Experiment, of_state: bool) -> None:

@@ -23,6 +23,7 @@ from kinesym.internal.delay_sources import (
     check_jumps,
     check_late,
     sources_of,
+    span_of,
     warn_of_leaps,
 )
 from kinesym.internal.hybrid_signals import hybrid_signals, new_names
@@ -181,6 +182,9 @@ def shooting_arguments(
     steps = checked_steps(methods, method, *options, most, () if hybrid else methods)
     _check_unknowns(hybrid, listed, steps, segments, free)
     check_jumps(model, listed, asked)
+    for delay in model.delays:
+        if delay.tau.is_Symbol:  # expressions of what is unknown may have no bounds
+            span_of(delay, asked, values[0])
     if hybrid and threads is not None:
         raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
     starts, start_bounds = initial_values(system, initial, count)

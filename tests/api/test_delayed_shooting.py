@@ -246,15 +246,17 @@ HELD = ks.Signal(GRID, np.sin(9.0 * GRID), between="held")
             "the history of x is unknown, and shooting wants",
         ),
         (None, {"trial": {"history": {a: 0.3}}}, "a history of a, which has no delay"),
+        (None, {"unknown": {tau: (-0.1, 0.3)}}, "has the bounds .-0.1, 0.3.; a delay is not neg"),
+        (None, {"unknown": {tau: None}}, "one that is unknown needs finite bounds"),
     ],
 )
 def test_what_is_refused(late, system, more, words):
     about = {"inputs": {} if system else {u: np.sin(GRID)}, **more.pop("trial", {})} | {
         "measurements": {x: np.ones(11)}
     }
-    more = {"initial": {x: 0.2, y: 0.0}, **more}
+    more = {"initial": {x: 0.2, y: 0.0}, "unknown": {tau: (0.1, 0.5)}, **more}
     with pytest.raises(ValueError, match=words):
-        ks.Shooting(system or late, ks.Experiment(GRID, **about), {tau: (0.1, 0.5)}, **more)
+        ks.Shooting(system or late, ks.Experiment(GRID, **about), **more)
 
 
 def test_a_leap_at_the_start_is_told_and_a_history_too_short_ends_the_run(late):
