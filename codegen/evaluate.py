@@ -14,6 +14,7 @@ from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import t, written
+from kinesym.symbolic.objective import at_start
 from kinesym.symbolic.table import Tables
 
 #: Conditions with more operations, or letters, are not spelled out in their names.
@@ -74,7 +75,9 @@ def model_symbols(
 
 
 def equation_label(model: Model, number: int) -> str:
-    """`equation 3 (omega_a')`: its number and the derivative it is about."""
+    """`equation 3 (omega_a')`: its number and the derivative it is about, or its name."""
+    if number in model.labels:
+        return f"equation {number} ({model.labels[number]})"
     rates = model.equations[number].atoms(sp.Derivative)
     about = [
         f"{name}'"
@@ -84,8 +87,12 @@ def equation_label(model: Model, number: int) -> str:
     return f"equation {number} ({', '.join(about[:2])})" if about else f"equation {number}"
 
 
-def condition_label(kind: str, number: int, condition: sp.Expr) -> str:
-    """`boundary condition 2 (at_end(x) - 5)`: its number and what it says, if that is short."""
+def condition_label(kind: str, number: int, condition: sp.Expr, model: Model) -> str:
+    """`boundary condition 2 (at_end(x) - 5)`: its number and what it says, if that is short, or the
+    name of the invariant of the model that is zero at the start."""
+    for name in model.invariants:
+        if condition == at_start(model.outputs[name]):
+            return f"{kind} {number} ({name} at the start)"
     text = written(condition, _SHORT) if sp.count_ops(condition) <= _SHORT else ""
     return f"{kind} {number}" + f" ({text})" * (0 < len(text) <= _LETTERS)
 

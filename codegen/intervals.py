@@ -275,7 +275,7 @@ def _path_rows(s: Interval, lowers: Sequence[Lowering]) -> dict[str, int]:
     """Path conditions within the interval."""
     problem = s.problem
     return {
-        condition_label("path condition", k, problem.path[k])
+        condition_label("path condition", k, problem.path[k], problem.model)
         + (f", stage {place + 1}" if len(lowers) > 1 else ""): lowers[place](problem.path[k])
         for k, place in problem.path_within
     }

@@ -351,7 +351,8 @@ def _node(problem: Problem) -> Family:
     if at_nodes:
         cost = g.mul(outer_q, g.counted(outer_q, lower(integrand)))
     for k in problem.path_at_nodes:
-        rows[condition_label("path condition", k, problem.path[k])] = lower(problem.path[k])
+        label = condition_label("path condition", k, problem.path[k], problem.model)
+        rows[label] = lower(problem.path[k])
     return Family(
         name="node",
         graph=g,
@@ -374,9 +375,8 @@ def _ends(problem: Problem) -> Family:
     rows = {f"contact speed {row} at the start": node for row, node in enumerate(speeds)}
     cost = last(problem.objective.terminal)
     for number, condition in enumerate(problem.boundary):
-        rows[condition_label("boundary condition", number, condition)] = s.boundary(
-            condition, first, last
-        )
+        label = condition_label("boundary condition", number, condition, problem.model)
+        rows[label] = s.boundary(condition, first, last)
     mean, precision = (s.group(what, problem.priors, False) for what in ("mean", "precision"))
     squares = _priors(s, *map(s.nodes, (mean, precision)))
     return s.family("ends", cost, rows, squares, (mean, precision) if problem.priors else ())
