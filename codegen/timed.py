@@ -165,32 +165,31 @@ class _Slot:
 
     def _inputs(self, used: set[sp.Basic] | None) -> dict[sp.Basic, int]:
         """Unknown inputs, and algebraic states that have values at the stages."""
-        g, scheme = self.s.graph, self.s.scheme
-        found: dict[sp.Basic, int] = {}
+        g, found = self.s.graph, dict[sp.Basic, int]()
         for symbol, row in self._rows_of_inputs().items():
             if used is not None and symbol not in used:
                 continue
-            if len(row) == 1:
-                found[symbol] = row[0]
+            values = [*row.values()]
+            if len(values) == 1:
+                found[symbol] = values[0]
                 continue
-            name, staged = name_of(symbol), symbol in self.s.problem.staged
-            linear = name in self.s.problem.linear
-            places = scheme.nodes if staged else (0.0, 1.0) if linear else scheme.knots
-            value = _mixed(g, _basis(g, places, self.share), row)
-            found[symbol] = self.s.link(f"{name} at {self.label}", value)
+            value = _mixed(g, _basis(g, [*row], self.share), values)
+            found[symbol] = self.s.link(f"{name_of(symbol)} at {self.label}", value)
         return found
 
-    def _rows_of_inputs(self) -> dict[sp.Basic, list[int]]:
-        """What each has in the interval: at the stages, or at the left node if it is held, at both
-        if it is linear, else at the knots."""
-        s, problem = self.s, self.s.problem
-        stages = [s.nodes(stage) for stage in s.stages]
-        found = {x: [row[k] for row in stages] for k, x in enumerate(problem.staged)}
+    def _rows_of_inputs(self) -> dict[sp.Basic, dict[float, int]]:
+        """What each has in the interval, by place: at the stages, and at both nodes if it is late,
+        or at the left node if it is held, at both if it is linear, else at the knots."""
+        s, problem, scheme = self.s, self.s.problem, self.s.scheme
+        stages = dict(zip(scheme.nodes, map(s.nodes, s.stages), strict=False))
+        found = {x: {c: row[k] for c, row in stages.items()} for k, x in enumerate(problem.staged)}
         inner = [dict(zip(problem.inner_inputs, s.nodes(u), strict=True)) for _, u in s.inner]
         for symbol, begin, end in zip(problem.node_inputs, *map(s.nodes, s.u), strict=True):
-            within = [row[symbol] for row in inner if symbol in row]
+            pairs = zip(scheme.inner, inner, strict=True)
+            within = {c: row[symbol] for c, row in pairs if symbol in row}
             held = name_of(symbol) in problem.held
-            found[symbol] = [begin] if held else [begin, *within, end]
+            nodes = {0.0: begin} if held else {0.0: begin, **within, 1.0: end}
+            found[symbol] = {**found.get(symbol, {}), **nodes}
         return found
 
     def _signal(self, number: int) -> int:

@@ -105,6 +105,11 @@ class Delay:
         return name_of(self.symbol)
 
     @property
+    def course(self) -> AppliedUndef:
+        """The input that is the delay, where that changes along the motion."""
+        return sp.Function(f"delay in {self.name}")(t)
+
+    @property
     def atoms(self) -> set[sp.Basic]:
         """What it depends on: the signal, and what is in the delay."""
         return {self.signal, *self.tau.atoms(sp.Symbol, AppliedUndef)}

@@ -18,6 +18,9 @@ from kinesym.symbolic.objective import Objective, at_end, at_start, integral
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 from kinesym.symbolic.table import Tables
 
+#: What expressions are about.
+_ATOMS = (sp.Symbol, sp.Derivative, AppliedUndef)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -144,12 +147,23 @@ class Problem:
 
     @cached_property
     def staged(self) -> tuple[AppliedUndef, ...]:
-        """What has values at the stages of a collocation scheme only: states without a rate, and
-        unknown inputs that are neither held nor linear. At nodes of such a scheme they could ring,
-        or nothing would determine them. None where the nodes are stages, as in Lobatto IIIA."""
+        """What has values at the stages of a collocation scheme, and but for `late` nowhere else:
+        states without a rate, and unknown inputs that are neither held nor linear. At nodes of such
+        a scheme they could ring, or nothing would determine them. None where the nodes are stages,
+        as in Lobatto IIIA."""
         if not isinstance(self.scheme, CollocationScheme) or self.scheme.explicit_start:
             return ()
         return (*algebraic_states(self.model), *self._free_inputs)
+
+    @cached_property
+    def late(self) -> tuple[AppliedUndef, ...]:
+        """What is `staged` and has values at the nodes as well: delayed inputs in what is measured,
+        so that samples are compared where they are, and delays of these that change along the
+        motion. A delay that has no value at nodes itself gives none."""
+        measured = atoms_of(*self.model.through(self.measurements.values()))
+        known = (d for d in self.model.delays if not d.tau.atoms(*_ATOMS) & self._at_stages)
+        pairs = ((d.symbol, d.course) for d in known if d.symbol in measured)
+        return tuple(u for pair in pairs for u in pair if u in self.staged)
 
     @property
     def _free_inputs(self) -> tuple[AppliedUndef, ...]:
@@ -164,7 +178,8 @@ class Problem:
     @cached_property
     def node_inputs(self) -> tuple[AppliedUndef, ...]:
         """Unknown inputs with values at the nodes."""
-        return tuple(u for u in self.unknown_inputs if u not in self.staged)
+        only = {*self.staged} - {*self.late}
+        return tuple(u for u in self.unknown_inputs if u not in only)
 
     @cached_property
     def inner_inputs(self) -> tuple[AppliedUndef, ...]:
@@ -197,14 +212,22 @@ class Problem:
 
     @cached_property
     def inside(self) -> frozenset[sp.Basic]:
-        """What has no value at a node: `staged`, x' unless nodes are stages, and intermediates that
-        depend on these."""
+        """What has no value at a node: `staged` but for `late`, x' unless nodes are stages, and
+        intermediates that depend on these."""
+        return self._with_rates({*self.staged} - {*self.late})
+
+    @cached_property
+    def _at_stages(self) -> frozenset[sp.Basic]:
+        """`inside`, and what depends on `late`."""
+        return self._with_rates({*self.staged})
+
+    def _with_rates(self, staged: set[AppliedUndef]) -> frozenset[sp.Basic]:
         at_nodes = not isinstance(self.scheme, CollocationScheme) or self.scheme.explicit_start
-        return depending(self.model, {*self.staged, *(() if at_nodes else self.model.derivatives)})
+        return depending(self.model, {*staged, *(() if at_nodes else self.model.derivatives)})
 
     def on_interval(self, e: sp.Expr) -> bool:
         """Whether an expression has no value at nodes."""
-        return bool(e.atoms(sp.Symbol, sp.Derivative, AppliedUndef) & self.inside)
+        return bool(e.atoms(*_ATOMS) & self.inside)
 
     def moves(self, e: sp.Expr) -> bool:
         """Whether an expression contains x', directly or through intermediates."""
@@ -222,8 +245,18 @@ class Problem:
 
     @cached_property
     def path_at_nodes(self) -> list[int]:
-        """Numbers of the path conditions that hold at nodes."""
-        return [k for k, e in enumerate(self.path) if not self.on_interval(e)]
+        """Numbers of the path conditions that hold at nodes; those of what is `late` do not, but
+        for the ones that say what a delay is."""
+        courses = {delay.course for delay in self.model.delays}.intersection(self.late)
+        return [
+            k
+            for k, e in enumerate(self.path)
+            if not self._within(e) or e.atoms(AppliedUndef) & courses
+        ]
+
+    def _within(self, e: sp.Expr) -> bool:
+        """Whether a path condition holds at the stages."""
+        return bool(e.atoms(*_ATOMS) & self._at_stages)
 
     @cached_property
     def path_within(self) -> list[tuple[int, int]]:
@@ -235,13 +268,13 @@ class Problem:
         return [
             (k, place)
             for k, e in enumerate(self.path)
-            for place in (stages if self.on_interval(e) else inner)
+            for place in (stages if self._within(e) else inner)
         ]
 
     def place_within(self, number: int, place: int) -> float:
         """As a share of the interval, where a path condition of `path_within` holds."""
         assert isinstance(self.scheme, CollocationScheme)
-        stages = self.on_interval(self.path[number])
+        stages = self._within(self.path[number])
         return float((self.scheme.nodes if stages else self.scheme.inner)[place])
 
     @property

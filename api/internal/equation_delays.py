@@ -21,7 +21,7 @@ from kinesym.runtime.nlp.delay_rows import Function, Lag, UnknownCourse
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.names import name_of
 from kinesym.symbolic.objective import Objective
 
 
@@ -52,28 +52,21 @@ def with_delays(given: Posed, objective: Objective | None) -> tuple[Posed, Objec
     pairs = zip(given.path, found, strict=True)
     path = [row if row.expression is None else row._replace(expression=e) for row, e in pairs]
     moving = [delay for delay in model.delays if delay.changes(model.parameters)]
-    courses = {d: sp.Function(course_of(d.name))(t) for d in moving}
-    path += [Row(u - d.tau, [(0.0, 0.0)] * len(given.trials)) for d, u in courses.items()]
+    path += [Row(d.course - d.tau, [(0.0, 0.0)] * len(given.trials)) for d in moving]
     return (
         replace(
             given,
-            model=model.extended(inputs=list(courses.values())) if courses else model,
+            model=model.extended(inputs=[d.course for d in moving]) if moving else model,
             path=path,
-            unknown_inputs={**given.unknown_inputs, **{u: d.range for d, u in courses.items()}},
+            unknown_inputs={**given.unknown_inputs, **{d.course: d.range for d in moving}},
         ),
         objective,
     )
 
 
-def course_of(name: str) -> str:
-    """The input that is a delay which changes along the motion."""
-    return f"delay in {name}"
-
-
 def following(model: Model) -> set[str]:
     """Unknown inputs that follow from the motion: those that are delayed, and delays."""
-    late = [delay.name for delay in model.delays]
-    return {*late, *map(course_of, late)}
+    return {name_of(u) for delay in model.delays for u in (delay.symbol, delay.course)}
 
 
 def lags_of(
@@ -102,7 +95,7 @@ def lags_of(
             signal=name_of(delay.signal),
             parameters=names,
             delay=_function(tau),
-            course=course_of(delay.name) if moving else "",
+            course=name_of(delay.course) if moving else "",
             spans=[span_of(delay, unknown, values) for values in known],
             before=[before(name_of(delay.signal), k) for k in range(len(trials))],
         )

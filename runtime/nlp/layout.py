@@ -221,14 +221,12 @@ class Layout:
 
     def staged(self, z: NDArray[Any], trial: int) -> dict[str, NDArray[Any]]:
         """What has values at the stages of intervals only, (stages, N - 1), by name."""
-        blocks = [(b, rows) for b, rows in self.rows(z, trial) if b.name in self._staged]
-        names = blocks[0][0].members if blocks else ()
-        return {name: np.array([rows[k] for _, rows in blocks]) for k, name in enumerate(names)}
-
-    @cached_property
-    def _staged(self) -> frozenset[str]:
-        """Blocks of what has no values at the nodes."""
-        return frozenset(b.name for b in self.blocks if b.members[0] not in self.at_nodes)
+        found: dict[str, list[NDArray[Any]]] = {}
+        for block, rows in self.rows(z, trial):
+            for name, row in zip(block.members, rows, strict=True):
+                if name not in self.at_nodes:
+                    found.setdefault(name, []).append(row)
+        return {name: np.array(rows) for name, rows in found.items()}
 
     def signals(self, z: Array, trial: int, time: Array) -> dict[str, Signal]:
         """All states and unknown inputs of a trial over time (N,), as the scheme sees them: on each

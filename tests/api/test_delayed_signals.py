@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from scipy.integrate import quad, solve_bvp
-from scipy.optimize import brentq
+from scipy.optimize import brentq, least_squares
 
 import kinesym as ks
 
@@ -164,6 +164,12 @@ def of_states(history=None):
     )
 
 
+def of_outputs(scheme):
+    late = {"y": np.sin(GRID), "z": ks.Signal(GRID[1:] - 0.01, GRID[1:])}
+    trial = ks.Experiment(GRID, inputs={u: KNOWN}, measurements=late)
+    return ks.Collocation(HEARD, trial, HEARD_UNKNOWN, scheme=scheme)
+
+
 @pytest.mark.parametrize(
     "make",
     [
@@ -174,6 +180,8 @@ def of_states(history=None):
         of_states,
         lambda: of_parameters("midpoint", {x: None, u: (-2.0, 3.0)}),
         lambda: of_states({x: None}),
+        lambda: of_outputs("gauss-4"),
+        lambda: of_outputs("radau-3"),
     ],
 )
 def test_derivatives_are_exact(make):
@@ -237,6 +245,93 @@ def test_a_history_that_the_motion_shows(tmp_path):
     assert ks.Collocation(model, few).layout.parameters == ("x(-0.4 s)", "x(-0.2 s)")
     with pytest.raises(ValueError, match="and not in trial 1"):
         ks.Collocation(model, [trials[0], ks.Experiment(grid, measurements={x: grid})])
+
+
+# -- delays in what is measured -------------------------------------------------------------------
+
+#: The first output has the delay of the second equation, the second one as the state is.
+HEARD = ks.Model(
+    "heard",
+    [x, v],
+    [u],
+    [k, tau],
+    [x.diff(t) + k * x - u, v.diff(t) + v - ks.delayed(x, tau)],
+    outputs={
+        "y": ks.delayed(x, tau),
+        "z": 2.0 * ks.delayed(x, tau + 0.2 * x**2, range=(0.05, 0.9)),
+    },
+)
+HEARD_UNKNOWN = {k: (0.1, 5.0), tau: (0.06, 0.6)}
+
+
+def forced(time, gain, start):
+    """x' = -gain x + sin 2 t from a start at t = 0, and before."""
+    after, scale = np.maximum(time, 0.0), gain**2 + 4.0
+    swing = (gain * np.sin(2.0 * after) - 2.0 * np.cos(2.0 * after)) / scale
+    return swing + (start + 2.0 / scale) * np.exp(-gain * after)
+
+
+def heard(time, gain, late, start):
+    """Both outputs."""
+    moving = late + 0.2 * forced(time, gain, start) ** 2
+    return np.array([forced(time - late, gain, start), 2.0 * forced(time - moving, gain, start)])
+
+
+def hearing(scheme, samples, own=True):
+    """Estimates of gain, delay and start from both outputs, the objective, and by SciPy from the
+    closed form the same and standard errors."""
+    time, rng = np.linspace(0.0, 6.0, 121), np.random.default_rng(0)
+    y = heard(samples, 1.3, 0.32, 0.8) + 0.01 * rng.standard_normal((2, len(samples)))
+    push = ks.Signal(time, np.sin(2.0 * time), between="cubic")
+    given = [ks.Signal(samples, row) if own else row for row in y]
+    trial = ks.Experiment(
+        time,
+        inputs={u: push},
+        measurements=dict(zip("yz", given, strict=True)),
+        std=dict.fromkeys("yz", 0.01),
+    )
+    start = [ks.at_start(v)]
+    found = ks.Collocation(HEARD, trial, HEARD_UNKNOWN, scheme=scheme, boundary=start).solve()
+    assert found.success
+    values = np.array([found.parameters["k"], found.parameters["tau"], found["x"][0]])
+    shown = np.array([found["y"], found["z"]])
+    least = least_squares(
+        lambda p: ((heard(samples, *p) - y) / 0.01).ravel(), values, xtol=1e-15, ftol=1e-15
+    )
+    errors = np.sqrt(np.diag(np.linalg.inv(least.jac.T @ least.jac)))
+    assert np.abs(shown - heard(time, *values)).max() < 2e-3
+    return values, found.objective, least.x, 2.0 * least.cost, errors
+
+
+@pytest.mark.parametrize(
+    ("scheme", "near"),
+    [
+        ("midpoint", 1.0),
+        ("trapezoid", 1.0),
+        ("hermite-simpson", 1e-3),
+        ("lobatto-6", 1e-3),
+        ("radau-3", 1e-2),
+        ("radau-5", 1e-3),
+        ("gauss-4", 1e-2),
+        ("gauss-6", 1e-3),
+    ],
+)
+def test_delays_that_are_measured_count_at_all_nodes(scheme, near):
+    """By all schemes the same sum of squares and, in standard errors, the same estimates."""
+    values, cost, expected, least, errors = hearing(scheme, np.linspace(0.0, 6.0, 121), False)
+    assert np.abs(values - expected) / errors == pytest.approx(0.0, abs=near)
+    assert cost == pytest.approx(least, abs=20.0 * near)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "near"), [("midpoint", 1.0), ("radau-3", 0.1), ("gauss-4", 0.1), ("gauss-6", 0.1)]
+)
+def test_delays_that_are_measured_between_nodes(scheme, near):
+    """A delay after the start they have a kink, which no polynomial has; where a stage is just
+    there, iterations go to and fro, so that no delay here is that of a stage."""
+    values, cost, expected, least, errors = hearing(scheme, np.linspace(0.0, 6.0, 131))
+    assert np.abs(values - expected) / errors == pytest.approx(0.0, abs=near)
+    assert cost == pytest.approx(least, abs=1.0)
 
 
 # -- optimal control ------------------------------------------------------------------------------
