@@ -275,7 +275,7 @@ def check_start(raw: RawTrajectories, run: Run) -> None:
     run.outputs(0, 0)
     for limit, member in np.argwhere(raw.limits[:, :, 0] < 0.0):
         state = zip(about.states, raw.ivp.initial[:, member], strict=True)
-        moved = [f"{name} = {x:.4g}" for name, x in state if x]
+        moved = [f"{name} = {x:.4g}" for name, x in state if abs(x) > 1e-12]
         more = f", and {len(moved) - 24} more" if len(moved) > 24 else ""
         which = f" of member {member}" if raw.ivp.members > 1 else ""
         raise ValueError(

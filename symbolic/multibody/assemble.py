@@ -155,7 +155,8 @@ def gaps(tree: Mechanism) -> dict[str, sp.Expr]:
     found = {name_of(c.force): c.expression for c in tree.left_out if not c.expression.is_number}
     return {
         f"a loop is open: in these positions the condition of {force}, which was left out, does "
-        "not follow from the others; start where the whole loop is closed": OPEN**2 - gap**2
+        "not follow from the others; start where the whole loop is closed, or mend the conditions "
+        "if they contradict each other": OPEN**2 - gap**2
         for force, gap in found.items()
     }
 

@@ -19,7 +19,7 @@ from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.joints import unit
 from kinesym.symbolic.multibody.passes import kinematics
 from kinesym.symbolic.multibody.vectors import AXES, ZERO, Steps, Vector
-from kinesym.symbolic.names import t
+from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.structure import Matrix, rank
 
 if TYPE_CHECKING:
@@ -240,7 +240,8 @@ def independent_conditions(
     closing = loaded.recursion.steps.needed(rows)  # a small part of the program
     atoms = atoms_of(*(e for _, e in program), *(c.expression for c in conditions))
     own = sorted((atoms | set(forces)) - {symbol for symbol, _ in program}, key=str)
-    places = _closed(loaded, rows, closing, own)
+    names = [name_of(condition.force) for condition in conditions if condition.holonomic]
+    places = _closed(loaded, dict(zip(names, rows, strict=True)), closing, own)
     matrices = [jacobian_at(effects, program, forces, place).T for place in places]
     found = _basis(matrices)
     if len(found) < len(conditions) and comb(len(conditions), len(found)) <= _CHOICES:
@@ -323,11 +324,16 @@ def _along_a_motion(
 
 
 def _closed(
-    tree: Mechanism, rows: Sequence[sp.Expr], program: Program, own: Sequence[sp.Basic]
+    tree: Mechanism,
+    conditions: Mapping[str, sp.Expr],
+    program: Program,
+    own: Sequence[sp.Basic],
 ) -> list[dict[sp.Basic, float]]:
-    """Some places where the loops are closed, which is where the rows are zero: values of all
-    symbols in `own`. Parameters are those of the tree, others random; coordinates, and parameters
-    without values, follow by Newton's method."""
+    """Some places where the loops are closed, which is where the conditions, by name, are zero:
+    values of all symbols in `own`. Parameters are those of the tree, others random; coordinates,
+    and parameters without values, follow by Newton's method. Raises `ValueError` if there is none,
+    with what is off at the nearest one."""
+    rows, nearest = [*conditions.values()], np.full(len(conditions), np.inf)
     coordinates = {*tree.coordinates.values()}
     q = coordinates | {x for x in own if x.is_Symbol and x.name not in tree.values}
     unknown = [x for x in own if x in q]
@@ -339,12 +345,17 @@ def _closed(
         point = {x: tree.values.get(str(x), v) for x, v in zip(own, numbers.tolist(), strict=True)}
         if _converged(rows, program, unknown, point):
             places.append(point)
+        elif np.abs(gap := values_at(rows, program, point)).max() < np.abs(nearest).max():
+            nearest = gap
         if len(places) == _PLACES:
             return places
     if places:
         return places
+    off = sorted(zip(map(abs, nearest.tolist()), conditions, strict=True), reverse=True)
+    lacking = [f"{name} by {gap:.3g}" for gap, name in off if gap > _CLOSED]
     raise ValueError(
-        f"{tree.name}: no place was found where its loops are closed; check lengths and points"
+        f"{tree.name}: no place was found where its loops are closed; the nearest misses "
+        f"{', '.join(lacking[:6])}: check lengths and points, and whether conditions contradict"
     )
 
 
