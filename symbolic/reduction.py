@@ -73,16 +73,19 @@ def _with_decay(model: Model, form: Differentiated, rate: float) -> Model:
     below: dict[int, list[sp.Expr]] = {}
     for row in form.constraints:
         below.setdefault(row.equation, []).append(row.expression)
-    equations = []
-    for row in form.kept:
+    equations, labels = list[sp.Expr](), dict[int, str]()
+    for number, row in enumerate(form.kept):
         lower = below.get(row.equation, [])
         s = len(lower)
+        if row.equation in model.labels and row.order == s:
+            labels[number] = model.labels[row.equation]
         terms = [sp.binomial(s, k) * a ** (s - k) * e for k, e in enumerate(lower)]
         equations.append(row.expression + sp.Add(*terms) if row.order == s else row.expression)
     return _assembled(
         model,
         form,
         equations,
+        labels=labels,
         parameters=(*model.parameters, a),
         values={**model.values, name_of(a): rate},
     )
@@ -123,6 +126,11 @@ def _with_multipliers(model: Model, form: Differentiated) -> Model:
         model,
         replace(form, constraints=bound, program=program, higher=higher),
         rows,
+        labels={
+            len(kept) + k: model.labels[row.equation] + "_rate" * row.order
+            for k, row in enumerate(bound)
+            if row.equation in model.labels
+        },
         states=(*model.states, *multipliers),
         vanishing=(*model.vanishing, *map(name_of, multipliers)),
         outputs=outputs,
@@ -190,7 +198,7 @@ def _assembled(
         "outputs": {**changes.get("outputs", model.outputs), **drift},
         "explicit": None,
         "invariants": tuple(drift),
-        "labels": {},
+        "labels": changes.get("labels", {}),
     }
     return replace(model, **new)
 

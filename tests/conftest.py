@@ -13,6 +13,8 @@ STUDIES = (
     "benchmarks/test_coverage.py",
     "benchmarks/test_hybrid_bench.py",
     "examples/test_gait_tracking.py",
+    "examples/test_quiet_standing_study.py",
+    "examples/test_ship_validation.py",
     "examples/test_standing_study.py",
     "runtime/results/test_damaged_files.py",
     "symbolic/multibody/test_random_trees.py",

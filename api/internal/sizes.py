@@ -53,10 +53,13 @@ def sizes(problem: Fitted, z: Array) -> Array:
 def objective_factor(problem: Fitted, z: Array) -> float:
     """By which a faint objective is multiplied, so that it changes by about 1 with variables of
     their sizes; 1 for any other."""
-    slope = np.abs(problem.cost_gradient(z))
-    if not (slope * given_sizes(problem, z)).max(initial=0.0) < _FAINT:
+    if problem.symbolic.aimless:
         return 1.0
-    size = sizes(problem, z)
-    curved = problem.lagrangian_hessian(z, np.zeros(problem.n_constraints), 1.0).diagonal()
-    change = max((slope * size).max(), (np.abs(curved) * size**2).max())
+    with np.errstate(all="ignore"):  # what is not finite is told before the first iteration
+        slope = np.abs(problem.cost_gradient(z))
+        if not (slope * given_sizes(problem, z)).max(initial=0.0) < _FAINT:
+            return 1.0
+        size = sizes(problem, z)
+        curved = problem.lagrangian_hessian(z, np.zeros(problem.n_constraints), 1.0).diagonal()
+        change = max((slope * size).max(), (np.abs(curved) * size**2).max())
     return float(1.0 / change) if 0.0 < change < _FAINT else 1.0

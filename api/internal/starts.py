@@ -128,13 +128,10 @@ def searched(
     try:
         for point in points:
             waiting.append(pool.submit(_searched, problem, point, solver))
-            if len(waiting) > _WAITING:
-                found.append(waiting.popleft().result())
-                say(progress, f"start {len(found)} of {count}: {found[-1].status}")
+            while len(waiting) > _WAITING:
+                _taken(waiting, found, count, progress)
         while waiting:
-            found.append(waiting[0].result())
-            waiting.popleft()
-            say(progress, f"start {len(found)} of {count}: {found[-1].status}")
+            _taken(waiting, found, count, progress)
     except KeyboardInterrupt:
         done = takewhile(lambda future: future.done() and not future.cancelled(), waiting)
         found += [future.result() for future in done]
@@ -144,6 +141,15 @@ def searched(
         if executor is None:
             pool.shutdown()
     return found
+
+
+def _taken(
+    waiting: deque[Future[Found]], found: list[Found], count: int, progress: bool | None
+) -> None:
+    """Wait for the first of those that are waiting; it stays there if Ctrl-C comes meanwhile."""
+    found.append(waiting[0].result())
+    waiting.popleft()
+    say(progress, f"start {len(found)} of {count}: {found[-1].status}")
 
 
 def _searched(

@@ -295,11 +295,12 @@ def _bounds_that_hold(problem: Fitted, slack: Slack) -> Iterator[str]:
 
 def _at_bounds(problem: Fitted, z: Array) -> Iterator[str]:
     """Parameters that have gone to a bound."""
-    for k, name in enumerate(problem.layout.parameters):
-        j = problem.layout.parameter_offset + k
-        low, high = (float(side[j]) for side in problem.variable_bounds)
+    layout = problem.layout
+    rows = (layout.parameter_values(y) for y in (z, *problem.variable_bounds))
+    natural = (layout.owned.natural(row) for row in rows)
+    for name, value, low, high in zip(layout.parameters, *natural, strict=True):
         for which, bound in (("lower", low), ("upper", high)):
-            if low < high and abs(z[j] - bound) <= 10.0 * _NEAR * max(1.0, abs(bound)):
+            if low < high and abs(value - bound) <= 10.0 * _NEAR * max(1.0, abs(bound)):
                 yield f"the parameter {name} has gone to its {which} bound {bound:g}"
 
 

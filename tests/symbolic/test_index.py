@@ -461,6 +461,6 @@ def test_constraints_have_the_names_of_their_loops():
     assert model.reduced_index().invariants == both and not model.reduced_index().vanishing
     twice = model.reduced_index("gear-gupta-leimkuhler")
     assert twice.invariants == both and twice.vanishing == ("mu_guide",)
-    assert twice.state_names[-1] == "mu_guide" and not twice.labels
+    assert twice.state_names[-1] == "mu_guide" and twice.labels == {4: "guide", 5: "guide_rate"}
     plain = ks.models.cartesian_pendulum().reduced_index("gear-gupta-leimkuhler")
     assert plain.vanishing == ("mu_4",)
