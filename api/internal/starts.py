@@ -10,7 +10,6 @@ from itertools import takewhile
 from typing import Any
 
 import numpy as np
-from scipy.stats import qmc
 
 from kinesym import checks
 from kinesym.internal.fitted import Fitted
@@ -67,7 +66,9 @@ def drawn(ranges: Mapping[str, tuple[float, float]], count: int, seed: int) -> A
     """A Latin hypercube, (count, r); log-uniform where a range is positive and wide."""
     if not ranges or not count:
         return np.zeros((count, len(ranges)))
-    unit = qmc.LatinHypercube(len(ranges), seed=seed).random(count)
+    generator = np.random.default_rng(seed)
+    strata = generator.permuted(np.tile(np.arange(count), (len(ranges), 1)), axis=1).T
+    unit = (strata + generator.random(strata.shape)) / count
     columns = []
     for share, (low, high) in zip(unit.T, ranges.values(), strict=True):
         wide = low > 0.0 and high > _WIDE * low

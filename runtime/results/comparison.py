@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from kinesym.checks import check_choice, mapping
 from kinesym.runtime.arrays import Array
@@ -111,9 +111,9 @@ class Comparison(Saved):
             )
         statistic = 2.0 * (other.log_likelihood - one.log_likelihood)
         more = [n for n in _names(other.edges) if n not in _names(one.edges)]
-        notes, p = list[str](), float(chi2.sf(max(statistic, 0.0), freedom))
+        notes, p = list[str](), float(chdtrc(freedom, max(statistic, 0.0)))
         if len(more) == 1:
-            less = float(chi2.sf(statistic, freedom - 1)) if freedom > 1 else 0.0
+            less = float(chdtrc(freedom - 1, statistic)) if freedom > 1 else 0.0
             p = 0.5 * (p + (less if statistic > 0.0 else 1.0))
             notes.append(f"{more[0]} is zero in {small}, at its edge, which p takes into account")
         elif more:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import jarque_bera, norm
+from scipy.special import ndtri
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
@@ -17,6 +17,7 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.residuals import (
     autocorrelation,
     cross_correlation,
+    jarque_bera,
     ljung_box,
     outliers,
     usual_lags,
@@ -184,12 +185,12 @@ def _panels(row: Any, series: Series) -> None:
     over_time.set_ylabel(series.channel)
     lags = usual_lags(len(e))
     if lags:
-        within = norm.ppf(0.975) / np.sqrt(len(e))
+        within = ndtri(0.975) / np.sqrt(len(e))
         lagged.axhspan(-within, within, color="0.85")
         lagged.vlines(np.arange(1, lags + 1), 0.0, autocorrelation(e, lags), color="C0")
         lagged.axhline(0.0, color="0.5", lw=0.8)
     probability = (np.arange(len(e)) + 0.5) / len(e)
-    normal = norm.ppf(probability)
+    normal = ndtri(probability)
     quantiles.plot(normal, normal, color="0.5", lw=0.8)
     quantiles.plot(normal, np.sort(e), ".", ms=2.5, color="C0")
     for axis in row:
@@ -214,7 +215,7 @@ def _check(series: Series, inputs: Mapping[str, Array]) -> ChannelCheck:
         rho = autocorrelation(e, lags)
         lag = int(np.argmax(np.abs(rho))) + 1
         correlation, white = float(rho[lag - 1]), ljung_box(e, lags)
-        normal = float(jarque_bera(e).pvalue)
+        normal = jarque_bera(e)
     followed = [
         (name, *cross_correlation(e, u, lags))
         for name, u in inputs.items()

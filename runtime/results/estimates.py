@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.special import ndtri, stdtrit
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.saved import Saved
@@ -80,7 +80,7 @@ class Noise:
 def quantile(level: float, freedom: float) -> float:
     """By how many standard errors an estimate is off at most, with probability `level`."""
     share = 0.5 + 0.5 * level
-    return float(norm.ppf(share) if np.isinf(freedom) else t.ppf(share, max(freedom, 0.0) or 1e-9))
+    return float(ndtri(share) if np.isinf(freedom) else stdtrit(max(freedom, 0.0) or 1e-9, share))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.stats import chi2
+from scipy.special import chdtr, chdtrc
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
@@ -190,7 +190,7 @@ def _odd(total: float, freedom: float) -> bool:
     """Whether a sum of squares is too small or too large for so many degrees of freedom."""
     if freedom <= 0.0:
         return False
-    return bool(min(chi2.sf(total, freedom), chi2.cdf(total, freedom)) < 0.5 * _ODD)
+    return bool(min(chdtrc(freedom, total), chdtr(freedom, total)) < 0.5 * _ODD)
 
 
 def not_told(noise: Sequence[Noise], trials: Sequence[Experiment]) -> list[str]:

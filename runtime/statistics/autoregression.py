@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import toeplitz
+from scipy.linalg import solve_banded, toeplitz
 from scipy.optimize import brentq
-from scipy.signal import lfilter
 
 from kinesym.runtime.arrays import Array
 
@@ -53,9 +52,12 @@ class Autoregression:
 
     def _answers(self, w: Array) -> Array:
         """Samples from innovations."""
-        if not len(self.coefficients):
+        filtering = self.filter[: len(w)]
+        below = len(filtering) - 1
+        if not below:
             return w
-        return np.asarray(lfilter([1.0], self.filter, w, axis=0))
+        bands = np.repeat(filtering[:, None], len(w), axis=1)
+        return np.asarray(solve_banded((below, 0), bands, w))
 
     def spread(self, count: int) -> Array:
         """The covariance (p, p) of the coefficients if they are estimated from so many samples

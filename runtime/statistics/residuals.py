@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2, norm
+from scipy.special import chdtrc, ndtr, ndtri
 
 from kinesym.runtime.arrays import Array
 
@@ -36,7 +36,16 @@ def ljung_box(e: Array, lags: int) -> float:
     """
     rho, K = autocorrelation(e, lags), len(e)
     Q = K * (K + 2.0) * float(np.sum(rho**2 / (K - np.arange(1, lags + 1))))
-    return float(chi2.sf(Q, lags))
+    return float(chdtrc(lags, Q))
+
+
+def jarque_bera(e: Array) -> float:
+    """The probability that normal residuals have a skewness S and an excess kurtosis C as large:
+    K/6 (S^2 + C^2/4) is chi-square with two degrees of freedom (Jarque and Bera 1980, Economics
+    Letters 6, 255)."""
+    z = (e - e.mean()) / e.std()
+    statistic = len(e) / 6.0 * (np.mean(z**3) ** 2 + (np.mean(z**4) - 3.0) ** 2 / 4.0)
+    return float(chdtrc(2.0, statistic))
 
 
 def cross_correlation(e: Array, u: Array, lags: int) -> tuple[int, float, float]:
@@ -51,7 +60,7 @@ def cross_correlation(e: Array, u: Array, lags: int) -> tuple[int, float, float]
     # a coloured input is correlated with itself: the variance of rho is sum_j r_e(j) r_u(j) / K
     spread = 1.0 + 2.0 * float(autocorrelation(e, lags) @ autocorrelation(u, lags))
     z = abs(float(rho[k])) * np.sqrt(len(e) / max(spread, 1.0))
-    return k, float(rho[k]), float(min(1.0, 2.0 * (lags + 1) * norm.sf(z)))
+    return k, float(rho[k]), float(min(1.0, 2.0 * (lags + 1) * ndtr(-z)))
 
 
 def outliers(e: Array) -> NDArray[np.intp]:
@@ -61,6 +70,6 @@ def outliers(e: Array) -> NDArray[np.intp]:
     if len(e) < FEW:
         return np.zeros(0, dtype=np.intp)
     far = np.abs(e - np.median(e))
-    scale = float(np.median(far)) / float(norm.ppf(0.75))
-    limit = float(norm.isf(0.005 / len(e)))
+    scale = float(np.median(far)) / float(ndtri(0.75))
+    limit = -float(ndtri(0.005 / len(e)))
     return np.flatnonzero(far > limit * scale) if scale > 0.0 else np.zeros(0, dtype=np.intp)
