@@ -1,5 +1,8 @@
 """What a collocation problem can express, on problems with known answers."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -379,3 +382,14 @@ def test_units_do_not_change_what_is_found(metre, second):
     solution = problem.solve()
     assert solution.success
     assert solution.objective / (newton**2 * second) == pytest.approx(66.78554354, rel=1e-7)
+
+
+def test_what_takes_long_to_import_is_left_out():
+    """Half a second each."""
+    code = (
+        "import sys, kinesym as ks; ks.Collocation, ks.Shooting, ks.simulate; print(*sys.modules)"
+    )
+    run = [sys.executable, "-c", code]
+    loaded = subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
+    assert "sympy" in loaded
+    assert not {"scipy.stats", "scipy.signal", "matplotlib", "xarray", "pandas"} & {*loaded}
