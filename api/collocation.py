@@ -13,7 +13,12 @@ import numpy as np
 
 from kinesym import checks
 from kinesym.internal.ladder import BUDGET, Climb, climbable, climbed
-from kinesym.internal.refine import no_longer_falls, refined_trials, too_many_nodes
+from kinesym.internal.refine import (
+    many_nodes,
+    no_longer_falls,
+    refined_trials,
+    too_many_nodes,
+)
 from kinesym.internal.solvable import Solvable
 from kinesym.internal.starts import drawn, ranges_of, searched, starting_points
 from kinesym.internal.why import meeting_points, why
@@ -297,6 +302,9 @@ class Collocation(Solvable):
         resists = best.grid_error().resists(most)
         notes = [] if latest.success else [f"on a finer grid: {latest.message}"]
         notes += [f"{resists}; {why}" if why else resists] if resists else []
+        if not notes:
+            nodes = sum(problem.on_grid_of(best).layout.nodes)
+            notes = many_nodes(nodes, sum(self.layout.nodes), self._scheme.order)
         return replace(best, notes=[*best.notes, *notes])
 
     def refined(self, solution: Solution, tolerance: float = 1e-6) -> Collocation:

@@ -23,8 +23,8 @@ _MORE = 4.0
 _SAFETY = 0.3
 #: Share of the error that the barrier of IPOPT must leave to be named as its reason.
 _BARRIER = 0.3
-#: From this order on a higher one is no advice.
-_HIGH = 5
+#: From this order on a higher one is no advice; it is with so many times the nodes of the start.
+_HIGH, _MANY = 5, 10
 
 
 def refined_trials(
@@ -81,6 +81,13 @@ def too_many_nodes(wanted: int, most: int, order: int) -> str:
     """Why refinement ends before a grid of so many nodes."""
     better = " or use a scheme of higher order" if order < _HIGH else ""
     return f"the next grid has {wanted} nodes, more than max_nodes={most}: allow more{better}"
+
+
+def many_nodes(nodes: int, before: int, order: int) -> list[str]:
+    """A sentence on a grid that has become large because a scheme is of low order."""
+    if order >= _HIGH or nodes <= _MANY * before:
+        return []
+    return [f"{nodes} nodes were needed: scheme='radau-5' needs far fewer for such errors"]
 
 
 def kept_nodes(trial: Experiment, instants: Sequence[float]) -> NDArray[np.bool_]:

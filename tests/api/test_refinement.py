@@ -190,3 +190,14 @@ def test_one_measure():
     problem, course = rocket()
     for solution in (problem.solve(course), problem.solve(course, tolerance_grid=1e-4)):
         assert f" by {solution.grid_error().largest:.2g} of it" in str(solution.grid_error())
+
+
+def test_many_nodes_are_advised_against():
+    """A rule of second order takes 20 times the nodes of radau-5."""
+    few, many = (
+        hypersensitive(scheme, 50.0, 21).solve({y: 0.0, u: 0.0}, tolerance_grid=1e-6)
+        for scheme in ("radau-5", "midpoint")
+    )
+    assert len(many.time) > 10 * max(len(few.time), 21)
+    assert not few.notes
+    assert many.notes[-1].endswith("scheme='radau-5' needs far fewer for such errors")
