@@ -150,11 +150,13 @@ def told(
 ) -> tuple[float, float, bool] | None:
     """Cost, CPU seconds and success of a solve of a process; None if it took too long."""
     single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+    # An installed package has its bytecode, which a variable like this would keep from a checkout.
+    here = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     try:
         process = subprocess.run(
             [sys.executable, "-c", _SPENT + code],
             cwd=folder,
-            env={**os.environ, **single, **variables},
+            env={**here, **single, **variables},
             capture_output=True,
             text=True,
             check=False,
@@ -218,6 +220,16 @@ def as_text(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(header, lines)
 
 
+def sums(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Time of all of ours, and of those that opty's scripts came to the end of beside theirs."""
+    text = f"sum of {len(rows)}: {sum(found['seconds'] or 0.0 for found in rows):.0f} s"
+    both = [found for found in rows if found["seconds"] and found.get("seconds_opty")]
+    if both:
+        mine, other = (sum(found[key] for found in both) for key in ("seconds", "seconds_opty"))
+        text += f"; of {len(both)} of both: {mine:.0f} s, opty {other:.0f} s"
+    return text
+
+
 def picture(path: Path) -> None:
     """Ways in the plane of some solutions."""
     figure, axes = plt.subplots(2, 4, figsize=(11.0, 5.2), layout="constrained")
@@ -258,6 +270,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in names:
         rows.append(row(name, sources))
         print(as_text(rows[-1:]).splitlines()[-1], flush=True)
+    print(sums(rows))
     if options.report:
         picture(save(options.report, "gallery", as_text(rows), rows))
     return 0 if all(map(as_good, rows)) else 1
