@@ -285,7 +285,7 @@ def hang_glider(nodes: int = 101) -> Published:
         x: np.linspace(0, 1000, nodes),
         y: np.linspace(1000, 900, nodes),
         **cruise,
-        c: 0.7,
+        c: 1.4,  # of two local minima the better one
         "duration": 100.0,
     }
     return Published(posed, f"{COPS}, 101 nodes", -1255.05, 1e-5, guess)

@@ -15,7 +15,7 @@ from kinesym.internal.diagnose import explain
 from kinesym.internal.fitted import multipliers_of
 from kinesym.internal.grid import grid_error
 from kinesym.internal.integrated import Integrated
-from kinesym.internal.sizes import objective_factor
+from kinesym.internal.sizes import scaling
 from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.internal.why import why
 from kinesym.runtime.arrays import Array
@@ -28,7 +28,7 @@ from kinesym.runtime.nlp.sensor_delays import settled as settled_delays
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import poor_fits
-from kinesym.runtime.results.noise import first_std, samples_of, scale_of, settled
+from kinesym.runtime.results.noise import first_std, samples_of, settled
 from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.leverage import free_directions
@@ -71,6 +71,8 @@ class Solvable(Integrated):
             problem = self if trials is self.trials else self._on(trials)
             nlp = problem._gauss_newton if chosen.hessian == "gauss-newton" else problem.nlp
             asked = replace(problem._ipopt(nlp), bounds=bounds)
+            if "nlp_scaling_method" not in chosen.options:
+                asked = replace(asked, scaling=scaling(problem, start.z))
             found = solve(asked, start, chosen, report)
             return (problem, time.perf_counter() - begin), found
 
@@ -97,8 +99,6 @@ class Solvable(Integrated):
         if self._integrated:
             return self._of_largest_likelihood(z, guess, chosen, progress)
         if not self._reweighs:
-            factor = scale_of(self.trials, {}) if self._pooled else objective_factor(self, z)
-            chosen = chosen.scaled(factor)
             problem, solution, workspace = self._solved(z, multipliers, chosen, progress)
             return problem._judged(problem._certified(solution, workspace))
         if isinstance(guess, Solution):
@@ -108,16 +108,15 @@ class Solvable(Integrated):
             std: Mapping[str, float], last: tuple[Solution, Mapping[str, float]] | None
         ) -> tuple[tuple[Solution, Mapping[str, float]], Sequence[Noise] | None]:
             problem = self._on([trial.with_std(std) for trial in self.trials])
-            mine = chosen.scaled(scale_of(self.trials, std))
             if last is None:
                 begin = (z, multipliers if known else None)
-                problem, found, workspace = problem._solved(*begin, mine, progress)
+                problem, found, workspace = problem._solved(*begin, chosen, progress)
             else:
                 before, used = last
                 ratio = float(np.exp(np.mean([2.0 * np.log(used[g] / std[g]) for g in std])))
                 y, low, high = (ratio * each for each in multipliers_of(before))
                 begin = (before.free_vector, (y, low, high))
-                problem, later, workspace = problem._solved(*begin, mine, progress)
+                problem, later, workspace = problem._solved(*begin, chosen, progress)
                 found = after(before, later)
             if not found.success:
                 return (found, std), None if found.status is Solve.INTERRUPTED else []

@@ -39,6 +39,16 @@ class Iteration:
 
 
 @dataclass(frozen=True)
+class Scaling:
+    """What IPOPT multiplies with: the objective, variables, (n,), and constraints, (m,); results
+    and multipliers are those of the problem as it was given."""
+
+    objective: float
+    variables: Array
+    constraints: Array
+
+
+@dataclass(frozen=True)
 class IpoptProblem:
     """A nonlinear program for IPOPT, whoever evaluates it.
 
@@ -46,7 +56,7 @@ class IpoptProblem:
         or functions f(z, multipliers, factor, out) that fill `out`.
     structures : of Jacobian and Hessian, with `size` and `fill(rows, columns)`, see
         `kinesym.runtime.nlp.sparsity.Structure`. bounds : of z and of the constraints, (low, high).
-    stages : of the variables in time, see `Layout.stages`.
+    stages : of the variables in time, see `Layout.stages`. scaling : None for IPOPT's own choice.
     """
 
     callbacks: Any
@@ -54,6 +64,7 @@ class IpoptProblem:
     bounds: Bounds
     constraint_bounds: Bounds
     stages: NDArray[np.int32]
+    scaling: Scaling | None = None
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -212,6 +223,10 @@ def run(
     `IpoptMissing`, or `ValueError` if an option is not accepted."""
     make = _directly if check_driver(driver) == "direct" else _through_cyipopt
     made, clock = make(problem, watch)
+    scaling = problem.scaling
+    if scaling is not None:
+        made.set_problem_scaling(scaling.objective, scaling.variables, scaling.constraints)
+        options = {**options, "nlp_scaling_method": "user-scaling"}
     more = {} if start.multipliers is None else dict(zip(_WARM, start.multipliers, strict=True))
     with tempfile.TemporaryDirectory() as folder:
         story = Path(folder) / "ipopt.txt"

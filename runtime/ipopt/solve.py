@@ -33,12 +33,6 @@ class SolverOptions:
     driver: str = "auto"
     log: bool = False
 
-    def scaled(self, factor: float) -> SolverOptions:
-        """With the objective multiplied within IPOPT, unless an option says by what."""
-        if factor == 1.0:
-            return self
-        return replace(self, options={"obj_scaling_factor": factor, **self.options})
-
 
 def solve(
     problem: IpoptProblem, start: Start, chosen: SolverOptions, report: Callable[[Iteration], None]

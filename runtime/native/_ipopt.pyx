@@ -43,6 +43,7 @@ ctypedef int add_str_fn(void *, const char *, const char *) noexcept nogil
 ctypedef int add_num_fn(void *, const char *, double) noexcept nogil
 ctypedef int add_int_fn(void *, const char *, int) noexcept nogil
 ctypedef int set_intermediate_fn(void *, intermediate *) noexcept nogil
+ctypedef int set_scaling_fn(void *, double, double *, double *) noexcept nogil
 ctypedef int solve_fn(void *, double *, double *, double *, double *, double *, double *,
                       void *) noexcept nogil
 ctypedef void version_fn(int *, int *, int *) noexcept nogil
@@ -66,6 +67,7 @@ cdef class Ipopt:
     cdef add_int_fn *_add_int
     cdef set_intermediate_fn *_set_intermediate
     cdef solve_fn *_solve
+    cdef set_scaling_fn *_set_scaling
     cdef readonly str path
     cdef readonly tuple version  # empty before 3.14.17
     cdef readonly bint loads_solvers  # whether linear solvers can come from a library, since 3.14
@@ -85,6 +87,7 @@ cdef class Ipopt:
         self._set_intermediate = <set_intermediate_fn *>self._find(handle,
                                                                    b"SetIntermediateCallback")
         self._solve = <solve_fn *>self._find(handle, b"IpoptSolve")
+        self._set_scaling = <set_scaling_fn *>self._find(handle, b"SetIpoptProblemScaling")
         version = <version_fn *>dlsym(handle, b"GetIpoptVersion")  # since 3.14.17
         if version != NULL:
             version(&major, &minor, &release)
@@ -380,6 +383,15 @@ cdef class Problem:
     def add_option(self, str name, value):
         """Set an option; raises `TypeError` if IPOPT does not accept it."""
         _set(self._ipopt, self._handle, name, value)
+
+    def set_problem_scaling(self, double objective, variables, constraints):
+        """What the option nlp_scaling_method = "user-scaling" multiplies with: one number, (n,) and
+        (m,); IPOPT copies them. Raises `ValueError` for other lengths."""
+        cdef double[::1] x = np.array(variables, dtype=np.float64)
+        cdef double[::1] g = self._start(constraints, self._m)
+        if x.shape[0] != self._n:
+            raise ValueError(f"{self._n} variables, got {x.shape[0]} factors")
+        self._ipopt._set_scaling(self._handle, objective, &x[0], &g[0])
 
     def solve(self, z, lagrange=(), zl=(), zu=()):
         """Solve from z; multipliers of constraints and bounds count if IPOPT is told to start warm.

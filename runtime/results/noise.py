@@ -40,8 +40,6 @@ GIVE_STD = (
 #: Fits with other standard deviations at most, and relative changes of these that end them: the
 #: larger one if they fall slowly, by less than a factor from fit to fit.
 _ROUNDS, _SETTLED, _SLOW, _FACTOR = 50, 1e-6, 1e-4, 10.0
-#: Size of what is measured below which objectives are too small for the tolerances of a solver.
-_TINY = 1e-3
 
 
 def groups_of(trials: Sequence[Experiment]) -> dict[tuple[int, str], str]:
@@ -75,18 +73,6 @@ def first_std(trials: Sequence[Experiment]) -> dict[str, float]:
         size = np.nanmax(np.abs(row)) if _is_constant(row) else np.nanstd(row)
         found.setdefault(group, []).append(float(size))
     return {group: float(np.sqrt(np.mean(np.square(s)))) or 1.0 for group, s in found.items()}
-
-
-def scale_of(trials: Sequence[Experiment], std: Mapping[str, float]) -> float:
-    """By which an objective is multiplied so that the tolerance of a solver for its gradient means
-    the same whatever the units: that of residuals over the sizes of channels, with respect to
-    variables of about these sizes. std : by group, none where all weights are 1."""
-    sizes = first_std(trials)
-    if not std:
-        largest = max(sizes.values(), default=1.0)
-        return 1.0 if largest > _TINY else largest**-2.0
-    least = min((std[group] / size) ** 2 for group, size in sizes.items())
-    return least * float(np.exp(np.mean(np.log(list(sizes.values())))))
 
 
 def estimated(
