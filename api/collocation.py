@@ -121,7 +121,8 @@ class Collocation(Solvable):
         tolerance_grid : solves again on refined grids until the error of the grid is at most this
             (see `refined`). It ends with the best solution when that no longer falls, or before a
             grid of more than `max_nodes` in all trials; a note says why, and where it resists.
-        max_iterations, tolerance : IPOPT's `max_iter` (3000) and `tol` (1e-8).
+        max_iterations, tolerance : IPOPT's `max_iter` (3000) and `tol` (1e-10, of the problem as
+            it is scaled: the same in all units; see docs/convergence.md).
         hessian : "exact"; "gauss-newton", of measurements linearised, constraints as if linear;
             "limited-memory". options : further options of IPOPT, by name.
         progress : show a line per iteration; None only on a terminal. log : print IPOPT's own log.

@@ -13,7 +13,8 @@ import numpy as np
 from kinesym.internal.bands import Smoothed
 from kinesym.internal.combination import combination
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Bounds, IpoptProblem, Solved, Start
+from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
+from kinesym.runtime.ipopt.scaling import Bounds
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.nlp import NLP

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.scaling import TOLERANCE
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.nlp.bounds import nodes_at
 from kinesym.runtime.results.grid_error import GridError
@@ -21,6 +22,8 @@ _SHRINK, _GROW, _NEXT = 8.0, 4.0, 2.0
 _MORE = 4.0
 #: The share of the tolerance that a new grid aims at.
 _SAFETY = 0.3
+#: Of the mean share of an interval in the error, what is no more than rounding.
+_ROUNDING = 1e-6
 #: Share of the error that the barrier of IPOPT must leave to be named as its reason.
 _BARRIER = 0.3
 #: From this order on a higher one is no advice; it is with so many times the nodes of the start.
@@ -42,8 +45,9 @@ def refined_trials(
     Estimation, section 4.7). Nodes with a measurement
     stay, and those at `instants`.
     """
-    local = np.maximum(error.relative_defects, 1e-16)
-    largest = error.largest
+    local, largest = error.relative_defects, error.largest
+    # a quadrature may be wrong where states are exact up to rounding, which tells no place
+    local = np.maximum(local, max(1e-16, _ROUNDING * largest / len(local)))
     aim = _SAFETY * tolerance * (local.sum() / largest if largest > 0.0 else 1.0)
     if not np.isfinite(local).all() or not np.isfinite(aim):
         return [trial.refined(2) for trial in trials]
@@ -59,7 +63,7 @@ def refined_trials(
 
 def no_longer_falls(solution: Solution, bounds: tuple[Array, Array], options: SolverOptions) -> str:
     """Why finer grids do not help a solution; bounds : of its free vector."""
-    tolerance = options.options.get("tol", 1e-8)
+    tolerance = options.options.get("tol", TOLERANCE)
     if _barrier(solution, bounds) > _BARRIER * solution.grid_error().largest:
         return (
             "on finer grids it no longer falls, IPOPT stops as far from the bounds: use a smaller "

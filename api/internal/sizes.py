@@ -2,42 +2,75 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import coo_array
 
 from kinesym.internal.fitted import Fitted
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Scaling
+from kinesym.runtime.ipopt.scaling import Scaling
+from kinesym.runtime.nlp.layout import Layout
 
-#: By how much the scaled objective changes at most with a variable, near the start.
-_CHANGE = 30.0
+#: By how much the scaled objective changes at most with a variable, near the start; of the misfit
+#: of measurements, which is a sum over many.
+_CHANGE, _MISFIT = 100.0, 1000.0
+#: Of its size, by how much a parameter changes as freely as trajectories do: where curvature is
+#: negative these come near the data first (iterations from random starts: a half).
+_CAREFULLY = 1e-3
 #: Of the largest slope of a constraint: what is left of terms that cancel.
 _ROUNDING = 1e-9
 #: Bounds as wide tell no size.
 _FAR = 1e10
+#: At how many points of all trials, and at least of each, an equation is looked at.
+_POINTS, _FEW = 400, 5
+
+
+def scaling(problem: Fitted, z: Array) -> Scaling:
+    """Factors that make states and inputs about 1, parameters 1000, one for all times and trials,
+    the steepest slope of each equation 1, and the objective change by 100 where it does most, or by
+    1000 if it is the misfit of measurements."""
+    layout = problem.layout
+    with np.errstate(all="ignore"):  # what is not finite is told before the first iteration
+        some = _sampled(problem, z)
+        size = _sizes(problem, z, some)
+        steepest = np.zeros(some.equations)
+        np.maximum.at(steepest, some.equation[some.rows], np.abs(some.values) * size[some.columns])
+        of_constraints = np.empty(problem.n_constraints)
+        begin = 0
+        for key, offset in layout.constraint_offsets.items():
+            count, points = len(layout.labels[key[1]]), layout.points(*key)
+            rows = of_constraints[offset : offset + count * points]
+            rows.reshape(count, points)[:] = _inverse(steepest[begin : begin + count, None])
+            begin += count
+        of_constraints[layout.delay_offset :] = _inverse(size[layout.delayed_entries])
+        factor, of_variables = _objective_factor(problem, z, size), _inverse(size)
+        layout.parameter_values(of_variables)[:] /= _CAREFULLY
+        return Scaling(factor, of_variables, of_constraints)
 
 
 def given_sizes(problem: Fitted, z: Array) -> Array:
-    """Of each variable, (n_variables,), one for all times of a trajectory: the largest value in z;
-    if bounds leave more than that, the geometric mean with half of what they leave, or with the
-    one that is there; what bounds say where z is 0; 0 where nothing tells."""
+    """Of each variable, (n_variables,), one for all times and trials: the largest value in z; of
+    trajectories, if bounds leave more than that, the geometric mean with half of what they leave,
+    or with the one that is there; what bounds say where z is 0; 0 where nothing tells."""
     low, high = problem.variable_bounds
     with np.errstate(invalid="ignore"):
         room = np.where(np.isfinite(high), np.abs(high), 0.0)
         room = np.where(np.isfinite(low), np.maximum(room, np.abs(low)), room)
         room = np.where(np.isfinite(high - low), 0.5 * (high - low), room)
-    value, room = (_largest(problem, each) for each in (np.abs(z), np.where(room < _FAR, room, 0)))
+    own, _ = _courses(problem.layout)
+    value, room = (_largest(each, own) for each in (np.abs(z), np.where(room < _FAR, room, 0.0)))
+    layout = problem.layout
+    layout.parameter_values(room)[:] *= layout.parameter_values(value) == 0.0
     return np.where(value == 0.0, room, np.sqrt(value * np.maximum(value, room)))
 
 
-def _largest(problem: Fitted, z: Array) -> Array:
-    """Of each variable, the largest value of its trajectory."""
-    found = np.array(z)
-    for trial in range(len(problem.layout.nodes)):
-        for _, rows in problem.layout.rows(found, trial):
-            rows[:] = rows.max(axis=1, keepdims=True, initial=0.0)
-    return found
+def _largest(values: Array, own: NDArray[np.intp]) -> Array:
+    """Of each variable, the largest value of its trajectory, `own`; NaN counts as nothing."""
+    found = np.zeros(own[-1] + 1)
+    np.fmax.at(found, own, values)
+    return found[own]
 
 
 def sizes(problem: Fitted, z: Array) -> Array:
@@ -47,23 +80,37 @@ def sizes(problem: Fitted, z: Array) -> Array:
     The terms of a trajectory are those of a constant and of a ramp over its trial, so that x' is as
     large as x over the duration, not over a step.
     """
+    return _sizes(problem, z, _sampled(problem, z))
+
+
+def _sizes(problem: Fitted, z: Array, some: _Sampled) -> Array:
+    """See `sizes`."""
     found = given_sizes(problem, z)
     if (found > 0.0).all():
         return found
-    constant, ramp = _courses(problem)
-    first, own = np.unique(constant, return_inverse=True)
-    size, every = found[first], np.arange(len(z))
-    jacobian = problem.constraint_jacobian(z)
-    shape = (len(z), len(first))
-    answers = [abs(jacobian @ csr_array((w, (every, own)), shape)) for w in (ramp, ramp * 0 + 1.0)]
+    own, ramp = _courses(problem.layout)
+    size = np.zeros(own[-1] + 1)
+    size[own] = found
+    shape = (len(some.equation), len(size))
+    entries = (some.rows, own[some.columns])
+    answers = [
+        abs(coo_array((some.values * weight, entries), shape).tocsr())
+        for weight in (1.0, ramp[some.columns])
+    ]
     terms = answers[0].maximum(answers[1]).tocoo()
-    steepest = abs(jacobian).max(axis=1).toarray().ravel()
     i, j, slope = terms.row, terms.col, terms.data
-    some = slope > _ROUNDING * steepest[i]
-    i, j, slope = i[some], j[some], slope[some]
+    steepest = np.zeros(len(some.equation))
+    np.maximum.at(steepest, some.rows, np.abs(some.values))
+    felt = slope > _ROUNDING * steepest[i]
+    return _spread(size, i[felt], j[felt], slope[felt])[own]
+
+
+def _spread(size: Array, i: NDArray[np.intp], j: NDArray[np.intp], slope: Array) -> Array:
+    """Sizes that are 0 from those that are known, so that the terms slope * size[j] of a row i are
+    like each other; 1 where no row tells."""
     while not (size > 0.0).all():
         known = size[j] > 0.0
-        largest = np.zeros(len(steepest))
+        largest = np.zeros(i.max(initial=-1) + 1)
         np.maximum.at(largest, i[known], slope[known] * size[j[known]])
         new = ~known & (largest[i] > 0.0)
         if not new.any():
@@ -71,45 +118,75 @@ def sizes(problem: Fitted, z: Array) -> Array:
         like = np.full(len(size), np.inf)
         np.minimum.at(like, j[new], largest[i[new]] / slope[new])
         size = np.where((size == 0.0) & np.isfinite(like), like, size)
-    return np.where(size > 0.0, size, 1.0)[own]
+    return np.where(size > 0.0, size, 1.0)
 
 
-def _courses(problem: Fitted) -> tuple[NDArray[np.intp], Array]:
-    """Of each variable, its trajectory, as the first variable of that, and a ramp from 0 to 1 over
-    it; 1 for parameters and durations."""
-    first = np.arange(problem.n_variables, dtype=np.intp)
-    ramp = np.ones(problem.n_variables)
-    for trial in range(len(problem.layout.nodes)):
-        for _, rows in problem.layout.rows(first, trial):
-            rows[:] = rows[:, :1]
-        for _, rows in problem.layout.rows(ramp, trial):
-            rows[:] = np.linspace(0.0, 1.0, rows.shape[1])
-    return first, ramp
+@dataclass(frozen=True)
+class _Sampled:
+    """The Jacobian of constraints at some points of each equation: its entries, of which `rows` are
+    numbers among these constraints, and of each of these which equation it is, counted through
+    trials; what delayed inputs are, is the last one."""
+
+    rows: NDArray[np.intp]
+    columns: NDArray[np.int32]
+    values: Array
+    equation: NDArray[np.intp]
+    equations: int
 
 
-def scaling(problem: Fitted, z: Array) -> Scaling:
-    """Factors that make variables about 1, one for all times of a trajectory, the steepest slope of
-    each equation 1, and the objective change by 30 where it does most."""
-    with np.errstate(all="ignore"):  # what is not finite is told before the first iteration
-        size = sizes(problem, z)
-        slope = (abs(problem.constraint_jacobian(z)) @ diags_array(size)).max(axis=1)
-        steepest = slope.toarray().ravel()
-        for (trial, family), begin in problem.layout.constraint_offsets.items():
-            shape = (len(problem.layout.labels[family]), problem.layout.points(trial, family))
-            rows = steepest[begin : begin + shape[0] * shape[1]].reshape(shape)
-            rows[:] = rows.max(axis=1, keepdims=True, initial=0.0)
-        of_constraints = _inverse(steepest)
-        return Scaling(_objective_factor(problem, z, size), 1.0 / size, of_constraints)
+def _sampled(problem: Fitted, z: Array) -> _Sampled:
+    """See `_Sampled`."""
+    layout, equations = problem.layout, 0
+    most = max(_FEW, _POINTS // len(layout.nodes))
+    taken = np.full(problem.n_constraints, -1, dtype=np.intp)
+    for key, offset in layout.constraint_offsets.items():
+        count, points = len(layout.labels[key[1]]), layout.points(*key)
+        if count and points:
+            rows = taken[offset : offset + count * points].reshape(count, points)
+            rows[:, :: -(-points // most)] = np.arange(equations, equations + count)[:, None]
+        equations += count
+    delayed = taken[layout.delay_offset :]
+    delayed[:: -(-len(delayed) // _POINTS) or 1] = equations
+    rows, columns = problem.nlp.jacobian_structure.arrays()
+    chosen = taken >= 0
+    entries = np.flatnonzero(chosen[rows])
+    number = np.cumsum(chosen) - 1
+    return _Sampled(
+        number[rows[entries]],
+        columns[entries],
+        problem.nlp.jacobian(z)[entries],
+        taken[chosen],
+        equations + 1,
+    )
+
+
+def _courses(layout: Layout) -> tuple[NDArray[np.intp], Array]:
+    """Of each variable, the number of what it is a value of: a state or input, at nodes and in
+    between, in all trials, a parameter, a duration; and a ramp from 0 to 1 over each trial, 1 for
+    parameters and durations."""
+    own = np.arange(layout.n_variables, dtype=np.intp)
+    ramp, names = np.ones(layout.n_variables), dict[str, int]()
+    for trial, N in enumerate(layout.nodes):
+        blocks = zip(layout.rows(own, trial), layout.rows(ramp, trial), strict=True)
+        for (block, numbers), (_, share) in blocks:
+            mine = [names.setdefault(name, len(names)) for name in block.members]
+            numbers[:] = np.array(mine, dtype=np.intp)[:, None]
+            share[:] = (np.arange(share.shape[1]) + (block.place or 0.0)) / (N - 1)
+    own[layout.parameter_offset :] += len(names) - layout.parameter_offset
+    return own, ramp
 
 
 def _objective_factor(problem: Fitted, z: Array, size: Array) -> float:
     """By which the objective is multiplied; 1 without one."""
     if problem.symbolic.aimless:
         return 1.0
-    slope = np.abs(problem.cost_gradient(z)) * size
-    curved = problem.lagrangian_hessian(z, np.zeros(problem.n_constraints), 1.0).diagonal()
-    change = max(slope.max(initial=0.0), (np.abs(curved) * size**2).max(initial=0.0))
-    return float(_CHANGE * _inverse(np.array(change)) if change > 0.0 else 1.0)
+    change = (np.abs(problem.nlp.gradient(z)) * size).max(initial=0.0)
+    rows, columns = problem.nlp.hessian_structure.arrays()
+    on = np.flatnonzero(rows == columns)
+    curved = problem.nlp.hessian(z, np.zeros(problem.n_constraints), 1.0)[on]
+    change = max(change, (np.abs(curved) * size[rows[on]] ** 2).max(initial=0.0))
+    most = _MISFIT if problem.symbolic.objective.least_squares else _CHANGE
+    return float(most * _inverse(np.array(change)) if change > 0.0 else 1.0)
 
 
 def _inverse(values: Array) -> Array:

@@ -19,7 +19,8 @@ from kinesym.internal.sizes import scaling
 from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.internal.why import why
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Bounds, Solved, Start, pushed
+from kinesym.runtime.ipopt.driver import Solved, Start
+from kinesym.runtime.ipopt.scaling import Bounds, pushed
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.owned import shared_values
@@ -218,7 +219,8 @@ class Solvable(Integrated):
     def _check_finite(self, z: Array) -> None:
         if explain(self.program, self.nlp, z) is None:
             return
-        reason = explain(self.program, self.nlp, pushed(z, self.variable_bounds))
+        start = pushed(z, self.variable_bounds, 1.0 / scaling(self, z).variables)
+        reason = explain(self.program, self.nlp, start)
         if reason is not None:
             raise ValueError(f"at the guess, {reason}; change the guess or the bounds")
 

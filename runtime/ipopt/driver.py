@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.ipopt.library import IpoptMissing, load_cyipopt, load_ipopt
+from kinesym.runtime.ipopt.scaling import Bounds, Scaling
 from kinesym.runtime.native import NO_FILE, Plan, Problem, Workspace, overheard
 from kinesym.runtime.status import Solve
-
-Bounds = tuple[Array, Array]
 
 #: Ways to IPOPT: its C interface directly, or through the package cyipopt.
 DRIVERS = ("auto", "direct", "cyipopt")
@@ -36,16 +35,6 @@ class Iteration:
     objective: float
     infeasibility: float
     optimality: float
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """What IPOPT multiplies with: the objective, variables, (n,), and constraints, (m,); results
-    and multipliers are those of the problem as it was given."""
-
-    objective: float
-    variables: Array
-    constraints: Array
 
 
 @dataclass(frozen=True)
@@ -222,11 +211,14 @@ def run(
     """Solve from `start`. Options that this IPOPT does not know are ignored unless required. Raises
     `IpoptMissing`, or `ValueError` if an option is not accepted."""
     make = _directly if check_driver(driver) == "direct" else _through_cyipopt
-    made, clock = make(problem, watch)
     scaling = problem.scaling
     if scaling is not None:
+        wider = scaling.relaxed((problem.bounds, problem.constraint_bounds), options)
+        problem = replace(problem, bounds=wider[0], constraint_bounds=wider[1])
+        options = scaling.options(options)
+    made, clock = make(problem, watch)
+    if scaling is not None:
         made.set_problem_scaling(scaling.objective, scaling.variables, scaling.constraints)
-        options = {**options, "nlp_scaling_method": "user-scaling"}
     more = {} if start.multipliers is None else dict(zip(_WARM, start.multipliers, strict=True))
     with tempfile.TemporaryDirectory() as folder:
         story = Path(folder) / "ipopt.txt"
@@ -242,19 +234,6 @@ def run(
     multipliers = (info["mult_g"], info["mult_x_L"], info["mult_x_U"])
     iterations = tuple(watch.iterations)
     return Solved(z, multipliers, float(info["obj_val"]), status, clock.seconds, text, iterations)
-
-
-def pushed(z: Array, bounds: Bounds) -> Array:
-    """Where IPOPT begins: z moved off its bounds, by 0.01 of their size or width (its options
-    bound_push and bound_frac; Waechter, Biegler 2006, Mathematical Programming 106:25, section
-    3.6)."""
-    low, high = bounds
-    with np.errstate(invalid="ignore"):
-        width = np.where(np.isfinite(high - low), high - low, np.inf)
-        above = low + 0.01 * np.minimum(np.maximum(1.0, np.abs(low)), width)
-        below = high - 0.01 * np.minimum(np.maximum(1.0, np.abs(high)), width)
-    moved = np.where(np.isfinite(low), np.maximum(z, above), z)
-    return np.where(np.isfinite(high), np.minimum(moved, below), moved)
 
 
 _WARM = ("lagrange", "zl", "zu")

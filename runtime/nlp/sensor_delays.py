@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Bounds, Solved, Start
+from kinesym.runtime.ipopt.driver import Solved, Start
+from kinesym.runtime.ipopt.scaling import Bounds
 from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.signals.experiment import Experiment

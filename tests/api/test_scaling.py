@@ -1,0 +1,104 @@
+"""Iterations do not depend on units; sizes of what nothing tells are those of its equations."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+from kinesym.internal.sizes import scaling, sizes
+
+x, v, th, om, F = ks.dynamicsymbols("x v theta omega F")
+inertia, damping, stiffness = sp.symbols("I c k")
+
+#: A metre, a second and a kilogram in other units.
+UNITS = [(1, 1, 1), (1000, 1, 1), (1, 1000, 1), (1000, 1000, 1000), (1e-3, 1, 1e-3), (1, 1 / 60, 1)]
+
+
+def swing_up(metre, second, kilogram):
+    """A cart that swings up its pendulum in two seconds, without any guess."""
+    cart, bob, length = kilogram, 0.3 * kilogram, 0.5 * metre
+    g, newton = 9.81 * metre / second**2, kilogram * metre / second**2
+    c, s = sp.cos(th), sp.sin(th)
+    equations = [
+        x.diff() - v,
+        th.diff() - om,
+        (cart + bob) * v.diff() + bob * length * (om.diff() * c - om**2 * s) - F,
+        bob * length * c * v.diff() + bob * length**2 * om.diff() + bob * g * length * s,
+    ]
+    rest = [end(each) for end in (ks.at_start, ks.at_end) for each in (v, om, x)]
+    problem = ks.Collocation(
+        ks.Model("cart", [x, th, v, om], [F], [], equations),
+        ks.Experiment(np.linspace(0, 2 * second, 61)),
+        objective=ks.Integral(F**2),
+        unknown_inputs={F: (-30 * newton, 30 * newton)},
+        bounds={x: (-2 * metre, 2 * metre)},
+        boundary=[*rest, ks.at_start(th), ks.at_end(th) - sp.pi],
+    )
+    return problem, newton**2 * second
+
+
+def fit(metre, second, kilogram):
+    """A leg that swings, known by its angle."""
+    moment = kilogram * metre**2 / second**2
+    leg = ks.Model(
+        "leg",
+        [th, om],
+        [F],
+        [inertia, damping, stiffness],
+        [th.diff() - om, inertia * om.diff() + damping * om + stiffness * sp.sin(th) - F],
+    )
+    time = np.linspace(0, 4, 201)
+    true = {inertia: 0.25, damping: 0.05, stiffness: 4.7}
+    run = ks.simulate(leg, time, {th: 0.1, om: 0}, true, {F: np.sin(3 * time)})
+    noise = 0.01 * np.random.default_rng(0).normal(size=len(time))
+    return ks.Collocation(
+        leg,
+        ks.Experiment(
+            time * second, {F: np.sin(3 * time) * moment}, {th: run["theta"] + noise}, {th: 0.01}
+        ),
+        {
+            inertia: (0.01 * moment * second**2, 10 * moment * second**2),
+            damping: (0, 5 * moment * second),
+            stiffness: (0, 50 * moment),
+        },
+    ), 1.0
+
+
+@pytest.mark.parametrize("made", [swing_up, fit])
+def test_units_do_not_matter(made):
+    found = []
+    for units in UNITS:
+        problem, unit = made(*units)
+        solution = problem.solve(ladder=False)
+        assert solution.success
+        found.append([solution.objective / unit, solution.iterations])
+    objectives, iterations = np.transpose(found)
+    np.testing.assert_allclose(objectives, objectives[0], rtol=1e-8)
+    assert np.ptp(iterations) <= 2 and max(iterations) < 40
+
+
+@pytest.mark.parametrize("scheme", ["midpoint", "radau-5"])
+def test_sizes_of_what_nothing_tells(scheme):
+    """Of 1000 mm in 2 s: 500 mm/s, 250 mm/s^2, and with 3 kg the force of these; every trial."""
+    model = ks.Model("mass", [x, v], [F], [], [x.diff() - v, 3 * v.diff() - F])
+    trials = [ks.Experiment(np.linspace(0, 2, n)) for n in (21, 31)]
+    problem = ks.Collocation(
+        model, trials, unknown_inputs={F: None}, objective=ks.Integral(F**2), scheme=scheme
+    )
+    z = problem.pack({x: -1000.0})
+    size = sizes(problem, z)
+    names = [problem.variable_name(j).split()[0] for j in range(problem.n_variables)]
+    told = {name: set(np.round(size[np.array(names) == name], 9)) for name in set(names)}
+    assert told == {"x": {1000.0}, "v": {500.0}, "F": {750.0}}
+    factors = scaling(problem, z)
+    np.testing.assert_allclose(factors.variables, 1 / size)
+    slopes = abs(problem.constraint_jacobian(z)) @ np.diag(size) * factors.constraints[:, None]
+    np.testing.assert_allclose(slopes.max(axis=1), 1.0, rtol=0.02)
+
+
+def test_a_scaling_of_ones_own():
+    """Options of IPOPT come first."""
+    problem, _ = fit(1, 1, 1)
+    for method in ("none", "gradient-based"):
+        own = problem.solve(options={"nlp_scaling_method": method})
+        assert own.success and own.objective == pytest.approx(problem.solve().objective, rel=1e-8)
