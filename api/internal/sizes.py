@@ -68,7 +68,7 @@ def given_sizes(problem: Fitted, z: Array) -> Array:
 
 def _largest(values: Array, own: NDArray[np.intp]) -> Array:
     """Of each variable, the largest value of its trajectory, `own`; NaN counts as nothing."""
-    found = np.zeros(own[-1] + 1)
+    found = np.zeros(own.max(initial=-1) + 1)
     np.fmax.at(found, own, values)
     return found[own]
 
@@ -89,7 +89,7 @@ def _sizes(problem: Fitted, z: Array, some: _Sampled) -> Array:
     if (found > 0.0).all():
         return found
     own, ramp = _courses(problem.layout)
-    size = np.zeros(own[-1] + 1)
+    size = np.zeros(own.max(initial=-1) + 1)
     size[own] = found
     shape = (len(some.equation), len(size))
     entries = (some.rows, own[some.columns])
@@ -142,8 +142,8 @@ def _sampled(problem: Fitted, z: Array) -> _Sampled:
     for key, offset in layout.constraint_offsets.items():
         count, points = len(layout.labels[key[1]]), layout.points(*key)
         if count and points:
-            rows = taken[offset : offset + count * points].reshape(count, points)
-            rows[:, :: -(-points // most)] = np.arange(equations, equations + count)[:, None]
+            mine = taken[offset : offset + count * points].reshape(count, points)
+            mine[:, :: -(-points // most)] = np.arange(equations, equations + count)[:, None]
         equations += count
     delayed = taken[layout.delay_offset :]
     delayed[:: -(-len(delayed) // _POINTS) or 1] = equations

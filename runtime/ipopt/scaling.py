@@ -52,11 +52,12 @@ class Scaling:
 
 
 def _relaxed(low: Array, high: Array, factors: Array) -> Bounds:
-    size, free = 1.0 / factors, low < high
-    return tuple(
-        each + side * _RELAXED * free * np.where(np.isfinite(each), np.maximum(size, abs(each)), 0)
-        for each, side in ((low, -1.0), (high, 1.0))
-    )
+    room = _RELAXED * (low < high) / factors
+    with np.errstate(invalid="ignore"):
+        below, above = (np.maximum(room, room * factors * np.abs(each)) for each in (low, high))
+        return np.where(np.isfinite(low), low - below, low), np.where(
+            np.isfinite(high), high + above, high
+        )
 
 
 def pushed(z: Array, bounds: Bounds, size: Array) -> Array:
