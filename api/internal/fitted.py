@@ -15,6 +15,7 @@ from kinesym import checks
 from kinesym.internal.bands import Held, Smoothed, slopes_library
 from kinesym.internal.exchanged import known_of_solution
 from kinesym.internal.inference import CollocationInference, MarginalInference
+from kinesym.internal.sizes import scaling
 from kinesym.internal.trajectories import found_trajectory
 from kinesym.internal.viewed import Viewed
 from kinesym.runtime.arrays import Array
@@ -153,7 +154,7 @@ class Fitted(Viewed):
                 return MarginalInference(course, [*solution.uncertainty, known][0])
             return CollocationInference(
                 course=course,
-                problem=self._ipopt(self.nlp),
+                problem=replace(self._ipopt(self.nlp), scaling=scaling(self, found.z)),
                 trials=self.trials,
                 best=found,
                 about=known,

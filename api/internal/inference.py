@@ -28,7 +28,7 @@ from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import KktFactors
 from kinesym.runtime.statistics.leverage import followed, free_directions
-from kinesym.runtime.statistics.profile import Held, Quantity, Spring
+from kinesym.runtime.statistics.profile import STIFF, Held, Quantity, Spring
 from kinesym.runtime.statistics.undetermined import Projected, solver
 
 #: Iterations after which a neighbouring problem counts as not solved.
@@ -205,12 +205,9 @@ class CollocationInference:
     ) -> tuple[NLP, Solved]:
         """The minimum near z, with a spring on a quantity if one is given, and what it is the
         minimum of without."""
-        # tolerances are those of -2 log L, whatever the unit of the samples; Newton's steps pass
-        # the acceptable ones but where rounding of large states keeps them there
-        size = self.about.variance
-        options = {"obj_scaling_factor": 1.0 / size, "dual_inf_tol": size, "acceptable_iter": 2}
-        options |= {"compl_inf_tol": 1e-4 * size, "acceptable_compl_inf_tol": 1e-2 * size}
-        chosen = SolverOptions({"max_iter": _ITERATIONS, **options})
+        # Newton's steps pass the acceptable tolerances but where rounding of large states keeps
+        # them there
+        chosen = SolverOptions({"max_iter": _ITERATIONS, "acceptable_iter": 2})
 
         def solved(
             trials: Sequence[Experiment], start: Start, bounds: Bounds
@@ -228,8 +225,12 @@ class CollocationInference:
 def _pulled(problem: IpoptProblem, quantity: Quantity, spring: Spring) -> IpoptProblem:
     """A problem with a spring more."""
     jacobian, hessian = problem.structures
+    softer = problem.scaling and replace(
+        problem.scaling, objective=problem.scaling.objective / STIFF
+    )
     return replace(
         problem,
+        scaling=softer,
         callbacks=Pulled(problem.callbacks, quantity, spring),
         structures=(jacobian, PulledHessian(hessian, quantity.places)),
     )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from kinesym.internal.fitted import Fitted
+from kinesym.internal.discretised import Discretised
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.scaling import Scaling
 from kinesym.runtime.nlp.layout import Layout
@@ -27,7 +27,7 @@ _FAR = 1e10
 _POINTS, _FEW = 400, 5
 
 
-def scaling(problem: Fitted, z: Array) -> Scaling:
+def scaling(problem: Discretised, z: Array) -> Scaling:
     """Factors that make states and inputs about 1, parameters 1000, one for all times and trials,
     the steepest slope of each equation 1, and the objective change by 100 where it does most, or by
     1000 if it is the misfit of measurements."""
@@ -50,7 +50,7 @@ def scaling(problem: Fitted, z: Array) -> Scaling:
         return Scaling(factor, of_variables, of_constraints)
 
 
-def given_sizes(problem: Fitted, z: Array) -> Array:
+def given_sizes(problem: Discretised, z: Array) -> Array:
     """Of each variable, (n_variables,), one for all times and trials: the largest value in z; of
     trajectories, if bounds leave more than that, the geometric mean with half of what they leave,
     or with the one that is there; what bounds say where z is 0; 0 where nothing tells."""
@@ -61,8 +61,8 @@ def given_sizes(problem: Fitted, z: Array) -> Array:
         room = np.where(np.isfinite(high - low), 0.5 * (high - low), room)
     own, _ = _courses(problem.layout)
     value, room = (_largest(each, own) for each in (np.abs(z), np.where(room < _FAR, room, 0.0)))
-    layout = problem.layout
-    layout.parameter_values(room)[:] *= layout.parameter_values(value) == 0.0
+    begin = problem.layout.parameter_offset
+    room[begin:] *= value[begin:] == 0.0
     return np.where(value == 0.0, room, np.sqrt(value * np.maximum(value, room)))
 
 
@@ -73,7 +73,7 @@ def _largest(values: Array, own: NDArray[np.intp]) -> Array:
     return found[own]
 
 
-def sizes(problem: Fitted, z: Array) -> Array:
+def sizes(problem: Discretised, z: Array) -> Array:
     """Of each variable, (n_variables,): as `given_sizes`, and where nothing tells as large as makes
     its terms in the constraints like the others; 1 where these do not tell either.
 
@@ -83,7 +83,7 @@ def sizes(problem: Fitted, z: Array) -> Array:
     return _sizes(problem, z, _sampled(problem, z))
 
 
-def _sizes(problem: Fitted, z: Array, some: _Sampled) -> Array:
+def _sizes(problem: Discretised, z: Array, some: _Sampled) -> Array:
     """See `sizes`."""
     found = given_sizes(problem, z)
     if (found > 0.0).all():
@@ -134,7 +134,7 @@ class _Sampled:
     equations: int
 
 
-def _sampled(problem: Fitted, z: Array) -> _Sampled:
+def _sampled(problem: Discretised, z: Array) -> _Sampled:
     """See `_Sampled`."""
     layout, equations = problem.layout, 0
     most = max(_FEW, _POINTS // len(layout.nodes))
@@ -176,7 +176,7 @@ def _courses(layout: Layout) -> tuple[NDArray[np.intp], Array]:
     return own, ramp
 
 
-def _objective_factor(problem: Fitted, z: Array, size: Array) -> float:
+def _objective_factor(problem: Discretised, z: Array, size: Array) -> float:
     """By which the objective is multiplied; 1 without one."""
     if problem.symbolic.aimless:
         return 1.0

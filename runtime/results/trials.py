@@ -42,6 +42,9 @@ from kinesym.runtime.results.series import MET, series_of
 from kinesym.runtime.results.trajectory import ByName, Named, Trajectory
 from kinesym.runtime.summary import html_table, listed
 
+#: Standard errors of combinations are lost in rounding beyond so many times their values.
+_LOST = 1e4
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -172,7 +175,7 @@ class Trials(ByName, Saved):
             found = self.profile(expression, level, number)
             ends, remark = (found.low, found.high), "; ".join(found.notes)
             return Estimate(found.estimate, found.standard_error, *ends, remark=remark)
-        value, error = self._asked().combination(expression, number)
+        value, error = self._combination(expression, number)
         if not error > 0.0:
             return Estimate(
                 value, error, remark=UNKNOWN if np.isnan(error) else "known or at a bound"
@@ -199,9 +202,16 @@ class Trials(ByName, Saved):
                 why = row.remark or "not known"
                 raise ValueError(f"parameter {name} has no profile: it is {why}")
             return self._asked().profile(name, level)
-        if not self._asked().combination(quantity, number)[1] > 0.0:
+        if not self._combination(quantity, number)[1] > 0.0:
             raise ValueError(f"{quantity} has no profile: it has no standard error")
         return self._asked().profile(quantity, level, number)
+
+    def _combination(self, expression: Any, trial: int) -> tuple[float, float]:
+        """Its value and standard error; NaN for one that goes along with parameters that can be
+        exchanged, of which rounding leaves a very large one."""
+        value, error = self._asked().combination(expression, trial)
+        lost = self._known_errors().instead and error > _LOST * abs(value)
+        return value, np.nan if lost else error
 
     def bands(self, names: Sequence[Any] | None = None) -> Bands:
         """How far measurements tell the trajectories: standard deviations over time of all states,

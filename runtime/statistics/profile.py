@@ -21,7 +21,7 @@ _MOST, _FARTHEST = 20, 4.0
 _OPEN = 1e3
 #: Curvature of a spring over that of J: so much nearer to its goal does it bring a quantity; and
 #: the share of a step less than which the quantity does not follow.
-_STIFF, _STAYS = 1e3, 0.1
+STIFF, _STAYS = 1e3, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class Spring:
     def to(value: float, best: float, standard_error: float, variance: float) -> Spring:
         """Much stiffer than J, of which the standard error tells the curvature; at rest where J is
         quadratic with g at a value, away from the best one."""
-        return Spring(value + (value - best) / _STIFF, _STIFF * variance / standard_error**2)
+        return Spring(value + (value - best) / STIFF, STIFF * variance / standard_error**2)
 
     def pull(self, g: float) -> float:
         """d J / d g at rest."""

@@ -93,7 +93,7 @@ def test_pendulum_backward_euler_damps():
 def test_bad_start_is_visible_in_the_fit():
     """From p = 0 collocation too ends in a local minimum; the variance accounted for shows it."""
     solution, _ = pendulum_fit(guess=0.0)
-    assert solution.parameters["p"] == pytest.approx(3.67622, abs=1e-4)
+    assert solution.success and solution.parameters["p"] < 6.0
     assert solution.vaf()["theta"] < 50.0
     assert "does not follow its samples" in str(solution)
 

@@ -143,12 +143,12 @@ def rocket():
 def test_the_tolerance_of_ipopt_ends_refinement():
     """What its barrier leaves grows with the number of nodes."""
     problem, course = rocket()
-    solution = problem.solve(course, tolerance=1e-8, tolerance_grid=1e-10, max_nodes=50_000)
+    solution = problem.solve(course, tolerance=1e-7, tolerance_grid=1e-10, max_nodes=50_000)
     assert -solution.objective == pytest.approx(1.012837, abs=1e-5)
     assert solution.grid_error().largest < 2e-5
     assert len(solution.time) < 5000
     assert "it no longer falls, IPOPT stops as far from the bounds" in solution.notes[-1]
-    assert "a smaller tolerance than 1e-08" in solution.notes[-1]
+    assert "a smaller tolerance than 1e-07" in solution.notes[-1]
 
 
 def test_a_limit_of_nodes():
