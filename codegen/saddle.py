@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from kinesym.codegen.graph import Graph
 
@@ -33,11 +33,12 @@ def masses_first(
                 kind[i, j] = 1 + _still(g, row[column], states)
     alike = _colours(kind)
     masses = np.equal.outer(alike[: len(kind)], alike[len(kind) :]) & (kind == 2)
-    pairs = [(i, j) for i, j in zip(*linear_sum_assignment(~masses), strict=True) if masses[i, j]]
+    rows, columns = scipy.optimize.linear_sum_assignment(~masses)
+    pairs = [(i, j) for i, j in zip(rows, columns, strict=True) if masses[i, j]]
     a, b = [i for i, _ in pairs], [j for _, j in pairs]
     rest = [[k for k in range(len(kind)) if k not in matched] for matched in (a, b)]
     apart = [[int((kind[i, b] != kind[a, j]).sum()) for j in rest[1]] for i in rest[0]]
-    chosen = linear_sum_assignment(np.array(apart).reshape(len(rest[0]), -1))
+    chosen = scipy.optimize.linear_sum_assignment(np.array(apart).reshape(len(rest[0]), -1))
     pairs += [(rest[0][i], rest[1][j]) for i, j in zip(*chosen, strict=True)]
     return {columns[j]: owners[i] for i, j in pairs}
 

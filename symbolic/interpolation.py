@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 import sympy as sp
 from numpy.typing import NDArray
-from scipy.interpolate import Akima1DInterpolator, CubicSpline, PchipInterpolator
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,11 @@ def slopes(kind: str, points: Array, values: Array) -> Array:
     if kind == "linear":
         rises = np.diff(values, axis=0) / _steps(points, values)
         return np.concatenate([rises, rises[-1:]])
-    made = {"cubic": CubicSpline, "pchip": PchipInterpolator, "akima": Akima1DInterpolator}[kind]
+    made = {
+        "cubic": scipy.interpolate.CubicSpline,
+        "pchip": scipy.interpolate.PchipInterpolator,
+        "akima": scipy.interpolate.Akima1DInterpolator,
+    }[kind]
     return np.asarray(made(points, values, axis=0)(points, 1), dtype=np.float64)
 
 

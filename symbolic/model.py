@@ -20,7 +20,6 @@ from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.expression import real_expression, real_expressions, real_number
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.index import Index, index_of
-from kinesym.symbolic.mechanics import mechanical_equations
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
 from kinesym.symbolic.table import Tables, function_of, tables_of, tabulated
@@ -134,6 +133,8 @@ class Model(Declared):
         are not their derivatives: the model is one of higher index, see `reduced_index`. Raises
         `ValueError` for constraints that depend on one another.
         """
+        from kinesym.symbolic.mechanics import mechanical_equations  # brings 0.2 s of SymPy
+
         states, equations = mechanical_equations(kane, frame)
         mapping({} if outputs is None else outputs, f"model {name}: outputs", "{name: expression}")
         used = {*equations, *(outputs or {}).values()}

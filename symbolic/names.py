@@ -8,13 +8,12 @@ from typing import Any, TypeVar
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
-from sympy.physics import mechanics
 
 from kinesym.checks import check_name, check_text, listed, mapping, shown
 from kinesym.checks import suggest as suggest
 
-#: Time, the one that `sympy.physics.mechanics` uses.
-t: sp.Symbol = mechanics.dynamicsymbols._t
+#: Time, the symbol that `sympy.physics.mechanics` uses, too.
+t: sp.Symbol = sp.Symbol("t")
 
 Value = TypeVar("Value")
 
@@ -50,8 +49,8 @@ def written(expression: sp.Expr, most: int) -> str:
 
 
 def dynamicsymbols(names: str | Iterable[str], level: int = 0, **assumptions: Any) -> Any:
-    """Functions of time, those of `sympy.physics.mechanics.dynamicsymbols`: one for a name, a list
-    for several as in "x v" or "q_:3". level : of derivatives.
+    """Functions of time, equal to those of `sympy.physics.mechanics.dynamicsymbols`: one for a
+    name, a list for several as in "x v" or "q_:3". level : of derivatives.
 
     Raises `ValueError` for what is no name.
     """
@@ -66,7 +65,10 @@ def dynamicsymbols(names: str | Iterable[str], level: int = 0, **assumptions: An
         raise ValueError(f"the names of functions of time, {shown(names)}: {error}") from error
     for symbol in found if isinstance(found, (tuple, list)) else (found,):
         check_name(str(symbol), "the name of a function of time")
-    return mechanics.dynamicsymbols(names, level, **assumptions)
+    made = sp.symbols(names, cls=sp.Function, **assumptions)
+    several = isinstance(made, (tuple, list))
+    functions = [f(t).diff(t, level) for f in (made if several else [made])]
+    return functions if several else functions[0]
 
 
 def names_of(given: Any, what: str) -> list[str]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.interpolate import CubicSpline
+import scipy
 
 from kinesym.internal.delayed_run import check_reach, delays_at_start
 from kinesym.internal.simulation_arguments import SimulationArguments
@@ -154,7 +154,8 @@ def delayed_hybrid(
         for section in sections:
             for name, course in delays.courses.items():
                 row = section.states[names.index(name)]
-                course.add(_Course(section.times[:-1], CubicSpline(section.times, row).c[::-1]))
+                spline = scipy.interpolate.CubicSpline(section.times, row)
+                course.add(_Course(section.times[:-1], spline.c[::-1]))
         state, begin = part.final, end
 
 
@@ -235,7 +236,7 @@ def _error(ivp: HybridIVP, section: _Section) -> float:
     if len(times) < 5:
         return 0.0
     some = np.append(np.arange(0, len(times) - 1, 2), len(times) - 1)
-    rough = CubicSpline(times[some], states[:, some], axis=1)(times)
+    rough = scipy.interpolate.CubicSpline(times[some], states[:, some], axis=1)(times)
     scale = ivp.atol + ivp.rtol * np.abs(states).max(axis=1, keepdims=True)
     return float((np.abs(rough - states) / scale).max()) / 16.0
 

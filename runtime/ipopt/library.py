@@ -6,7 +6,6 @@ import ctypes.util
 import importlib.util
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -55,13 +54,13 @@ def warn_if_missing() -> None:
 
 def _candidates() -> Iterator[str]:
     """Libraries with IPOPT's C interface, or linked to one that has it."""
-    with suppress(IpoptMissing):
-        load_cyipopt()
-        names = ("cyipopt.ipopt_wrapper", "ipopt_wrapper")  # before version 1.5: the second
-        specs = (importlib.util.find_spec(name) for name in names)
-        path = next((spec.origin for spec in specs if spec and spec.origin), None)
-        if path is not None:
-            yield path
+    # not imported: that takes half a second, for scipy.optimize
+    cyipopt = importlib.util.find_spec("cyipopt")
+    for folder in (cyipopt.submodule_search_locations or []) if cyipopt else []:
+        yield from map(str, sorted(Path(folder).glob("ipopt_wrapper*.*")))
+    before = importlib.util.find_spec("ipopt_wrapper")  # of cyipopt before version 1.5
+    if before is not None and before.origin:
+        yield before.origin
     casadi = importlib.util.find_spec("casadi")
     for folder in (casadi.submodule_search_locations or []) if casadi else []:
         yield from map(str, sorted(Path(folder).glob("libipopt*.so*"), reverse=True))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy
 from scipy.special import gammaln
 
 from kinesym.runtime.arrays import Array
@@ -122,5 +122,7 @@ def _largest(residuals: Array, density: Callable[[Array, Array], float], normal:
 
     if normal:
         return at(np.log(rms))
-    found = minimize_scalar(lambda s: -at(s), (np.log(rms) - 2.0, np.log(rms)), tol=1e-10)
+    found = scipy.optimize.minimize_scalar(
+        lambda s: -at(s), (np.log(rms) - 2.0, np.log(rms)), tol=1e-10
+    )
     return at(float(found.x))

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TypeVar
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import chdtr, chdtrc
 
 from kinesym.runtime.arrays import Array
@@ -140,7 +140,7 @@ def _ratio(
         high += 2.0
     if excess(low) * excess(high) > 0.0:
         return typical
-    return float(np.exp(brentq(excess, low, high, xtol=1e-12)))
+    return float(np.exp(scipy.optimize.brentq(excess, low, high, xtol=1e-12)))
 
 
 def contradictions(

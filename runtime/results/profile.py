@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
+import scipy
 
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.plot import subplots
@@ -53,7 +53,7 @@ def draw(axis: Any, profile: Profile) -> None:
     axis.plot(over, quadratic, color="0.7", lw=1.2, label="quadratic")
     if len(profile.values) > 2:  # the root of the rise is nearly straight
         sides = np.sign(profile.values - profile.estimate) * np.sqrt(profile.rise)
-        rise = PchipInterpolator(profile.values, sides)(over) ** 2
+        rise = scipy.interpolate.PchipInterpolator(profile.values, sides)(over) ** 2
         axis.plot(over, rise, lw=1.2, color="C0", label="profile")
     axis.plot(profile.values, profile.rise, "o", ms=4.0, color="C0")
     axis.axhline(profile.target, color="C3", lw=0.8, ls="--", label=f"{100 * profile.level:g} %")

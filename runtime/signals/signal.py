@@ -9,8 +9,8 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import CubicSpline
 
 from kinesym.checks import check_choice, shown
 from kinesym.runtime.arrays import Array, check_finite, check_span, increasing, real_array
@@ -72,7 +72,7 @@ class Signal:
         if between == "linear":
             coefficients[1, :-1] = np.diff(row) / np.diff(at)
         elif between == "cubic":
-            coefficients[:, :-1] = CubicSpline(at, row).c[::-1]
+            coefficients[:, :-1] = scipy.interpolate.CubicSpline(at, row).c[::-1]
         self._put(at, coefficients, (at[0], np.inf if between == "held" else at[-1]), between)
 
     @classmethod

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from scipy.linalg import solve_banded, toeplitz
-from scipy.optimize import brentq
 
 from kinesym.runtime.arrays import Array
 
@@ -150,6 +150,8 @@ def _fitted(products: Array, count: int) -> Autoregression:
             best, left, least = found, variance, score
     if float(np.sum(best)) > _MOST_GROWTH:  # nearer to 0 with all roots, so that it stays stable
         powers = np.arange(1, len(best) + 1)
-        shrink = brentq(lambda root: float(np.sum(best * root**powers)) - _MOST_GROWTH, 0.0, 1.0)
+        shrink = scipy.optimize.brentq(
+            lambda root: float(np.sum(best * root**powers)) - _MOST_GROWTH, 0.0, 1.0
+        )
         best = best * shrink**powers
     return Autoregression(best, left / count)

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import PARABOLA
@@ -309,7 +309,7 @@ class Stretch:
             delays = self.delays_at(np.array([now]), np.zeros(1))
             return float(now - delays[number, 0, 0] - time)
 
-        return float(brentq(off, *ends, xtol=1e-13, rtol=1e-14))
+        return float(scipy.optimize.brentq(off, *ends, xtol=1e-13, rtol=1e-14))
 
 
 def _parabolas(problem: DelayProblem, number: int, nodes: Array) -> Array:

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import least_squares, minimize
 from scipy.sparse import csr_array, diags_array, tril
 
 from kinesym.runtime.arrays import Array
@@ -262,7 +262,7 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
         **problem.options,
     }
     bounds = list(zip(low, high, strict=True))
-    found = minimize(
+    found = scipy.optimize.minimize(
         value,
         problem.scaled(q),
         jac=True,
@@ -303,7 +303,9 @@ def trust_region(problem: Minimisation, q: Array) -> Minimum:
     inside = np.clip(problem.scaled(q), low, high)
     settings: dict[str, Any] = {"gtol": problem.tolerance, "ftol": 1e-15, "xtol": 1e-14}
     settings |= {"max_nfev": problem.limit, **problem.options}
-    found = least_squares(values, inside, jac=slopes, bounds=(low, high), method="trf", **settings)
+    found = scipy.optimize.least_squares(
+        values, inside, jac=slopes, bounds=(low, high), method="trf", **settings
+    )
     return Minimum(problem.at(found.x), found.status > 0, _said(found.message))
 
 

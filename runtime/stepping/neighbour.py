@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.statistics.profile import Spring
@@ -64,5 +64,7 @@ def near_minimum(
     count = len(trials.residuals(guess)) + (held is not None)
     options = {"xtol": 1e-10, "ftol": 1e-12, "gtol": 1e-10, "max_nfev": 100}
     start = np.clip(guess[free], low, high)
-    found = least_squares(values, start, slopes, (low, high), x_scale=size[free], **options)
+    found = scipy.optimize.least_squares(
+        values, start, slopes, (low, high), x_scale=size[free], **options
+    )
     return at(found.x), found.status > 0
