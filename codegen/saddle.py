@@ -33,8 +33,8 @@ def masses_first(
                 kind[i, j] = 1 + _still(g, row[column], states)
     alike = _colours(kind)
     masses = np.equal.outer(alike[: len(kind)], alike[len(kind) :]) & (kind == 2)
-    rows, columns = scipy.optimize.linear_sum_assignment(~masses)
-    pairs = [(i, j) for i, j in zip(rows, columns, strict=True) if masses[i, j]]
+    found = scipy.optimize.linear_sum_assignment(~masses)
+    pairs = [(i, j) for i, j in zip(*found, strict=True) if masses[i, j]]
     a, b = [i for i, _ in pairs], [j for _, j in pairs]
     rest = [[k for k in range(len(kind)) if k not in matched] for matched in (a, b)]
     apart = [[int((kind[i, b] != kind[a, j]).sum()) for j in rest[1]] for i in rest[0]]
