@@ -29,20 +29,20 @@ _POINTS, _FEW = 400, 5
 
 def scaling(problem: Discretised, z: Array) -> Scaling:
     """Factors that make states and inputs about 1, parameters 1000, one for all times and trials,
-    the steepest slope of each equation 1, and the objective change by 100 where it does most, or by
-    1000 if it is the misfit of measurements."""
+    the largest term of each equation 1 (x' over the duration, see `sizes`), and the objective
+    change by 100 where it does most, or by 1000 if it is the misfit of measurements."""
     layout = problem.layout
     with np.errstate(all="ignore"):  # what is not finite is told before the first iteration
-        some = _sampled(problem, z)
-        size = _sizes(problem, z, some)
-        steepest = np.zeros(some.equations)
-        np.maximum.at(steepest, some.equation[some.rows], np.abs(some.values) * size[some.columns])
+        terms = _terms(problem, z)
+        size = _sizes(problem, z, terms)
+        largest = np.zeros(terms.equations)
+        np.maximum.at(largest, terms.equation, terms.slopes * size[terms.example])
         of_constraints = np.empty(problem.n_constraints)
         begin = 0
         for key, offset in layout.constraint_offsets.items():
             count, points = len(layout.labels[key[1]]), layout.points(*key)
             rows = of_constraints[offset : offset + count * points]
-            rows.reshape(count, points)[:] = _inverse(steepest[begin : begin + count, None])
+            rows.reshape(count, points)[:] = _inverse(largest[begin : begin + count, None])
             begin += count
         of_constraints[layout.delay_offset :] = _inverse(size[layout.delayed_entries])
         factor, of_variables = _objective_factor(problem, z, size), _inverse(size)
@@ -80,34 +80,16 @@ def sizes(problem: Discretised, z: Array) -> Array:
     The terms of a trajectory are those of a constant and of a ramp over its trial, so that x' is as
     large as x over the duration, not over a step.
     """
-    return _sizes(problem, z, _sampled(problem, z))
+    with np.errstate(all="ignore"):
+        return _sizes(problem, z, _terms(problem, z))
 
 
-def _sizes(problem: Discretised, z: Array, some: _Sampled) -> Array:
+def _sizes(problem: Discretised, z: Array, terms: _Terms) -> Array:
     """See `sizes`."""
-    found = given_sizes(problem, z)
-    if (found > 0.0).all():
-        return found
-    own, ramp = _courses(problem.layout)
+    own, _ = _courses(problem.layout)
     size = np.zeros(own.max(initial=-1) + 1)
-    size[own] = found
-    shape = (len(some.equation), len(size))
-    entries = (some.rows, own[some.columns])
-    answers = [
-        abs(coo_array((some.values * weight, entries), shape).tocsr())
-        for weight in (1.0, ramp[some.columns])
-    ]
-    terms = answers[0].maximum(answers[1]).tocoo()
-    i, j, slope = terms.row, terms.col, terms.data
-    steepest = np.zeros(len(some.equation))
-    np.maximum.at(steepest, some.rows, np.abs(some.values))
-    felt = slope > _ROUNDING * steepest[i]
-    return _spread(size, i[felt], j[felt], slope[felt])[own]
-
-
-def _spread(size: Array, i: NDArray[np.intp], j: NDArray[np.intp], slope: Array) -> Array:
-    """Sizes that are 0 from those that are known, so that the terms slope * size[j] of a row i are
-    like each other; 1 where no row tells."""
+    size[own] = given_sizes(problem, z)
+    i, j, slope = terms.rows, own[terms.example], terms.slopes
     while not (size > 0.0).all():
         known = size[j] > 0.0
         largest = np.zeros(i.max(initial=-1) + 1)
@@ -118,27 +100,50 @@ def _spread(size: Array, i: NDArray[np.intp], j: NDArray[np.intp], slope: Array)
         like = np.full(len(size), np.inf)
         np.minimum.at(like, j[new], largest[i[new]] / slope[new])
         size = np.where((size == 0.0) & np.isfinite(like), like, size)
-    return np.where(size > 0.0, size, 1.0)
+    return np.where(size > 0.0, size, 1.0)[own]
 
 
 @dataclass(frozen=True)
-class _Sampled:
-    """The Jacobian of constraints at some points of each equation: its entries, of which `rows` are
-    numbers among these constraints, and of each of these which equation it is, counted through
-    trials; what delayed inputs are, is the last one."""
+class _Terms:
+    """What constraints at some points of each equation make of a constant or a ramp in place of
+    one state, input or parameter, the larger one: the constraints, an example of the variables, the
+    slopes, and which equation it is, counted through trials; what delayed inputs are, is the last
+    one of `equations`."""
 
     rows: NDArray[np.intp]
-    columns: NDArray[np.int32]
-    values: Array
+    example: NDArray[np.intp]
+    slopes: Array
     equation: NDArray[np.intp]
     equations: int
 
 
-def _sampled(problem: Discretised, z: Array) -> _Sampled:
-    """See `_Sampled`."""
-    layout, equations = problem.layout, 0
-    most = max(_FEW, _POINTS // len(layout.nodes))
-    taken = np.full(problem.n_constraints, -1, dtype=np.intp)
+def _terms(problem: Discretised, z: Array) -> _Terms:
+    """See `_Terms`; without those that are left of what cancels."""
+    layout = problem.layout
+    taken, equations = _points(layout, problem.n_constraints)
+    rows, columns = problem.nlp.jacobian_structure.arrays()
+    entries = np.flatnonzero((taken >= 0)[rows])
+    rows, columns, values = rows[entries], columns[entries], problem.nlp.jacobian(z)[entries]
+    own, ramp = _courses(layout)
+    shape = (problem.n_constraints, own.max(initial=-1) + 1)
+    answers = [
+        abs(coo_array((values * weight, (rows, own[columns])), shape).tocsr())
+        for weight in (1.0, ramp[columns])
+    ]
+    terms = answers[0].maximum(answers[1]).tocoo()
+    steepest = np.zeros(problem.n_constraints)
+    np.maximum.at(steepest, rows, np.abs(values))
+    felt = terms.data > _ROUNDING * steepest[terms.row]
+    example = np.zeros(shape[1], dtype=np.intp)
+    example[own] = np.arange(len(own))
+    i, j = terms.row[felt], terms.col[felt]
+    return _Terms(i, example[j], terms.data[felt], taken[i], equations)
+
+
+def _points(layout: Layout, n_constraints: int) -> tuple[NDArray[np.intp], int]:
+    """Of some constraints of each equation its number, of all others -1; and how many there are."""
+    most, equations = max(_FEW, _POINTS // len(layout.nodes)), 0
+    taken = np.full(n_constraints, -1, dtype=np.intp)
     for key, offset in layout.constraint_offsets.items():
         count, points = len(layout.labels[key[1]]), layout.points(*key)
         if count and points:
@@ -147,17 +152,7 @@ def _sampled(problem: Discretised, z: Array) -> _Sampled:
         equations += count
     delayed = taken[layout.delay_offset :]
     delayed[:: -(-len(delayed) // _POINTS) or 1] = equations
-    rows, columns = problem.nlp.jacobian_structure.arrays()
-    chosen = taken >= 0
-    entries = np.flatnonzero(chosen[rows])
-    number = np.cumsum(chosen) - 1
-    return _Sampled(
-        number[rows[entries]],
-        columns[entries],
-        problem.nlp.jacobian(z)[entries],
-        taken[chosen],
-        equations + 1,
-    )
+    return taken, equations + 1
 
 
 def _courses(layout: Layout) -> tuple[NDArray[np.intp], Array]:
