@@ -244,7 +244,7 @@ class Collocation(Solvable):
     ) -> Solution:
         """Another solution, from where all conditions are met; see `meeting_points`."""
         say(progress, "no solution yet: looking for where all conditions are met")
-        for near in meeting_points(self, lost.free_vector, z):
+        for near in meeting_points(self, lost.free_vector, z, chosen.deadline):
             other = after(lost, self._fitted(near, None, chosen, progress))
             if other.success:
                 return replace(other, notes=[*other.notes, _FROM_NEAREST])
