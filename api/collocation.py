@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
@@ -114,6 +116,7 @@ class Collocation(Solvable):
         max_nodes: int = 20_000,
         ladder: bool | None = None,
         budget: int | None = None,
+        seconds: float | None = None,
     ) -> Solution:
         """Solve with IPOPT.
 
@@ -139,6 +142,8 @@ class Collocation(Solvable):
             What solves at once takes no longer. A note and `solution.ladder`, a line per rung, say
             so; what is known of a failure, `solution.why()` says. budget : iterations of all rungs
             together after the first solve, 3000 if None.
+        seconds : of all solves together; the result is then the best that there is, and IPOPT ends
+            after the iteration in which they are over. None for no limit.
 
         Ctrl-C returns the current iterate, marked unconverged. Raises `ValueError` if a function is
         not finite at the guess, naming expression, equation, node and time; `IpoptMissing` if IPOPT
@@ -158,7 +163,10 @@ class Collocation(Solvable):
         spent = BUDGET if budget is None else checks.count(budget, "budget")
         needed = self._sizes.solve(own_solver=linear_solver in (AUTO, TIME_STRUCTURED))
         check_free(needed, self._sizes, "use fewer nodes, or free memory")
-        chosen = SolverOptions(settings, hessian, linear_solver, driver, log)
+        end = math.inf if seconds is None else checks.positive(seconds, "seconds")
+        chosen = SolverOptions(
+            settings, hessian, linear_solver, driver, log, deadline=time.monotonic() + end
+        )
         guess = self._start if guess is None else guess
         z = self.pack(guess)
         solution = self._fitted(z, guess, chosen, progress)
@@ -237,11 +245,11 @@ class Collocation(Solvable):
     ) -> Solution:
         """Another solution, from where all conditions are met; see `meeting_points`."""
         say(progress, "no solution yet: looking for where all conditions are met")
-        for near in meeting_points(self, lost.free_vector, z):
+        for near in meeting_points(self, lost.free_vector, z, chosen.deadline):
             other = after(lost, self._fitted(near, None, chosen, progress))
             if other.success:
                 return replace(other, notes=[*other.notes, _FROM_NEAREST])
-            if other.status is Solve.INTERRUPTED:
+            if other.status is Solve.INTERRUPTED or chosen.late:
                 break
         return lost
 

@@ -50,7 +50,7 @@ class Climb:
     @property
     def ended(self) -> bool:
         """Whether nothing more is to be tried."""
-        return self.interrupted or self.left <= 0
+        return self.interrupted or self.left <= 0 or self.chosen.late
 
     def told(self, line: str) -> None:
         """Keep a line, and show it on a terminal."""
@@ -93,7 +93,9 @@ def climbed(problem: Fitted, z: Array, plain: Solution, climb: Climb) -> Solutio
         best = rung(problem, z, climb) or best
         if best.success:
             break
-    if climb.left <= 0 and not best.success:
+    if not best.success and climb.chosen.late:
+        climb.told("the budget of seconds is spent")
+    elif not best.success and climb.left <= 0:
         climb.told("the budget of iterations is spent")
     notes = best.notes
     if best.success:

@@ -6,6 +6,7 @@ written; `why` puts the likeliest first.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -122,10 +123,12 @@ def _dear(point: Point) -> Array:
     return np.array(found)
 
 
-def meeting_points(problem: Fitted, lost: Array, guess: Array) -> Iterator[Array]:
+def meeting_points(
+    problem: Fitted, lost: Array, guess: Array, deadline: float = math.inf
+) -> Iterator[Array]:
     """Where all conditions are met: near the end of a lost solve, near its guess, near what is made
-    up without one, and near random courses. It ends by Ctrl-C, after some iterations, or if two
-    searches end with the same that must give."""
+    up without one, and near random courses. It ends by Ctrl-C, after some iterations, at the
+    deadline (of `time.monotonic()`), or if two searches end with the same that must give."""
     made_up = problem.pack()
     begins = [lost, guess, *([] if np.array_equal(guess, made_up) else [made_up])]
     leasts, left = list[float](), _SEARCHED
@@ -133,9 +136,9 @@ def meeting_points(problem: Fitted, lost: Array, guess: Array) -> Iterator[Array
         point = Point.of(problem, begin)
         if not np.isfinite(point.values).all() or not len(point.conditions):
             continue
-        slack, giving = _least(point)
+        slack, giving = _least(point, deadline)
         left -= len(slack.found.iterations)
-        if slack.found.status is Solve.INTERRUPTED:
+        if slack.found.status in (Solve.INTERRUPTED, Solve.TIME_LIMIT):
             return
         if slack.found.status.success:
             least = float(np.abs(slack.gives / point.sizes[point.conditions]).sum())
@@ -157,11 +160,11 @@ def _shaken(problem: Fitted, z: Array, seed: int) -> Array:
     return np.clip(moved, *problem.variable_bounds)
 
 
-def _least(point: Point) -> tuple[Slack, NDArray[np.bool_]]:
+def _least(point: Point, deadline: float = math.inf) -> tuple[Slack, NDArray[np.bool_]]:
     """What the conditions must give, and which of them do."""
     rows, problem = point.conditions, point.problem
     size = point.sizes[rows]
-    slack = least_slack(problem._ipopt(problem.nlp), point.z, rows, size / _dear(point))
+    slack = least_slack(problem._ipopt(problem.nlp), point.z, rows, size / _dear(point), deadline)
     return slack, np.abs(slack.gives) > _GIVES * size
 
 

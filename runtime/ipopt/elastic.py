@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,13 +29,15 @@ class Slack:
     found: Solved
 
 
-def least_slack(problem: IpoptProblem, z: Array, rows: Index, sizes: Array) -> Slack:
+def least_slack(
+    problem: IpoptProblem, z: Array, rows: Index, sizes: Array, deadline: float = math.inf
+) -> Slack:
     """Minimise the sum of the absolute values of what conditions are off, in their sizes, with all
     others as they are (exact penalty: Nocedal, Wright, Numerical Optimization, section 17.2). Few
     conditions are off then, as an absolute value has a kink at zero.
 
     z : where to begin, (n,). rows : numbers of the conditions, (k,); sizes : of what counts as one
-    in them, (k,).
+    in them, (k,). deadline : see `SolverOptions`.
     """
     elastic = _Elastic(problem, rows, 1.0 / sizes)
     low, high = problem.constraint_bounds
@@ -43,7 +46,7 @@ def least_slack(problem: IpoptProblem, z: Array, rows: Index, sizes: Array) -> S
     short = np.maximum(low - values, 0.0)[rows] + 1e-2 * sizes
     over = np.maximum(values - high, 0.0)[rows] + 1e-2 * sizes
     settings = {"max_iter": _MOST, "tol": _TOLERANCE, "mu_strategy": "adaptive"}
-    chosen = SolverOptions(settings)
+    chosen = SolverOptions(settings, deadline=deadline)
     start = Start(np.concatenate([z, short, over]))
     found = solve(elastic.problem, start, chosen, lambda iteration: None)
     n, k = len(z), len(rows)

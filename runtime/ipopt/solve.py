@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,13 +27,20 @@ from kinesym.runtime.status import Factors, Solve
 @dataclass(frozen=True)
 class SolverOptions:
     """How IPOPT is to solve. options : further ones, by name. hessian : "limited-memory", or
-    anything else for the one of the nonlinear program."""
+    anything else for the one of the nonlinear program. deadline : of `time.monotonic()` [s]; solves
+    end there, with what they have."""
 
     options: Mapping[str, Any]
     hessian: str = "exact"
     linear_solver: str = AUTO
     driver: str = "auto"
     log: bool = False
+    deadline: float = math.inf
+
+    @property
+    def late(self) -> bool:
+        """Whether the deadline is over."""
+        return time.monotonic() >= self.deadline
 
 
 def solve(
@@ -125,6 +134,10 @@ def _run(
     settings |= {k: v for k, v in chosen.options.items() if k != "linear_solver"}
     settings |= more or {}
     required = {*chosen.options, "linear_solver"}  # others may be unknown to this IPOPT
+    if math.isfinite(chosen.deadline):
+        left = max(chosen.deadline - time.monotonic(), 1e-3)
+        settings["max_wall_time"] = min(left, settings.get("max_wall_time", left))
+        required.add("max_wall_time")
     found = run(problem, start, settings, required, watch, chosen.driver)
     failed = found.status in (Solve.RESTORATION_FAILED, Solve.STEP_FAILED)
     if failed and "out of memory" in found.log:  # MUMPS says so there

@@ -105,6 +105,18 @@ def test_what_has_no_solution_says_so_on_every_rung():
     assert "cannot leave its start" in lost.ladder[-1]
     assert problem.solve(ladder=False).ladder == ()
     assert problem.solve(ladder=True, budget=1).ladder[-1] == "the budget of iterations is spent"
+    late = problem.solve(ladder=True, seconds=1e-6)
+    assert late.status == "time limit" and late.ladder[-1] == "the budget of seconds is spent"
+    assert problem.solve(seconds=1e-6).status == "time limit"
+
+
+def test_seconds_of_all_grids():
+    """A solve in time is the same; one that is late keeps the best grid that it has."""
+    problem = moved(0.0, 1.0, scheme="midpoint")
+    full, inside = (problem.solve(tolerance_grid=1e-4, seconds=s) for s in (None, 600.0))
+    assert full.success and inside.objective == full.objective
+    late = problem.solve(tolerance_grid=1e-12, seconds=0.5)
+    assert late.success and 0.0 < late.grid_error().largest < problem.solve().grid_error().largest
 
 
 @pytest.mark.parametrize(("seed", "nodes"), [(2011, 5000), (5, 1000)])
@@ -254,5 +266,8 @@ def test_bad_input(two_decays, arguments, words):
 def test_bad_budgets(dragged):
     with pytest.raises(ValueError, match="budget"):
         dragged.solve(ladder=True, budget=0)
+    for seconds in (0.0, -1.0, np.nan, "1 s"):
+        with pytest.raises(ValueError, match="seconds"):
+            dragged.solve(seconds=seconds)
     with pytest.raises(ValueError, match="actual of"):
         ks.homotopy("much", 0)
