@@ -18,7 +18,7 @@ from kinesym.runtime.ipopt.scaling import Bounds
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.nlp.pulled import Pulled, PulledHessian
+from kinesym.runtime.nlp.pulled import Pulled, pulled_hessian
 from kinesym.runtime.nlp.sensor_delays import settled
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Record
@@ -232,7 +232,7 @@ def _pulled(problem: IpoptProblem, quantity: Quantity, spring: Spring) -> IpoptP
         problem,
         scaling=softer,
         callbacks=Pulled(problem.callbacks, quantity, spring),
-        structures=(jacobian, PulledHessian(hessian, quantity.places)),
+        structures=(jacobian, pulled_hessian(hessian, quantity.places)),
     )
 
 

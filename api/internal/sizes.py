@@ -16,9 +16,9 @@ from kinesym.runtime.nlp.layout import Layout
 #: By how much the scaled objective changes at most with a variable, near the start; of the misfit
 #: of measurements, which is a sum over many.
 _CHANGE, _MISFIT = 100.0, 1000.0
-#: Of its size, by how much a parameter changes as freely as trajectories do: where curvature is
-#: negative these come near the data first (iterations from random starts: a half).
-_CAREFULLY = 1e-3
+#: How many times its size a parameter is for the solver: where curvature is negative it changes
+#: less than trajectories, which come near the data first (iterations from random starts: a half).
+_CAREFULLY = 1024.0
 #: Of the largest slope of a constraint: what is left of terms that cancel.
 _ROUNDING = 1e-9
 #: Bounds as wide tell no size.
@@ -28,9 +28,10 @@ _POINTS, _FEW = 400, 5
 
 
 def scaling(problem: Discretised, z: Array) -> Scaling:
-    """Factors that make states and inputs about 1, parameters 1000, one for all times and trials,
+    """Factors that make states and inputs at most 1, parameters 1000, one for all times and trials,
     the largest term of each equation 1 (x' over the duration, see `sizes`), and the objective
-    change by 100 where it does most, or by 1000 if it is the misfit of measurements."""
+    change by 100 where it does most, or by 1000 if it is the misfit of measurements; all of them
+    powers of 2."""
     layout = problem.layout
     with np.errstate(all="ignore"):  # what is not finite is told before the first iteration
         terms = _terms(problem, z)
@@ -46,7 +47,7 @@ def scaling(problem: Discretised, z: Array) -> Scaling:
             begin += count
         of_constraints[layout.delay_offset :] = _inverse(size[layout.delayed_entries])
         factor, of_variables = _objective_factor(problem, z, size), _inverse(size)
-        layout.parameter_values(of_variables)[:] /= _CAREFULLY
+        layout.parameter_values(of_variables)[:] *= _CAREFULLY
         return Scaling(factor, of_variables, of_constraints)
 
 
@@ -181,10 +182,11 @@ def _objective_factor(problem: Discretised, z: Array, size: Array) -> float:
     curved = problem.nlp.hessian(z, np.zeros(problem.n_constraints), 1.0)[on]
     change = max(change, (np.abs(curved) * size[rows[on]] ** 2).max(initial=0.0))
     most = _MISFIT if problem.symbolic.objective.least_squares else _CHANGE
-    return float(most * _inverse(np.array(change)) if change > 0.0 else 1.0)
+    return float(_inverse(np.array(change / most)))
 
 
 def _inverse(values: Array) -> Array:
-    """1 / values; 1 where that cannot be."""
-    found = 1.0 / values
+    """The largest power of 2 that is at most 1 / values; 1 where that cannot be. (What is
+    multiplied with it keeps all digits: what is singular stays so.)"""
+    found = np.exp2(np.floor(-np.log2(values)))
     return np.where(np.isfinite(found) & (found > 0.0), found, 1.0)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.ipopt.library import IpoptMissing, load_cyipopt, load_ipopt
-from kinesym.runtime.ipopt.scaling import Bounds, Scaling
+from kinesym.runtime.ipopt.scaling import Bounds, Multipliers, Scaling
 from kinesym.runtime.native import NO_FILE, Plan, Problem, Workspace, overheard
+from kinesym.runtime.nlp.sparsity import arrays
 from kinesym.runtime.status import Solve
 
 #: Ways to IPOPT: its C interface directly, or through the package cyipopt.
@@ -44,7 +45,7 @@ class IpoptProblem:
     callbacks : with cost, gradient, constraints, jacobian and hessian: plans of compiled kernels,
         or functions f(z, multipliers, factor, out) that fill `out`.
     structures : of Jacobian and Hessian, with `size` and `fill(rows, columns)`, see
-        `kinesym.runtime.nlp.sparsity.Structure`. bounds : of z and of the constraints, (low, high).
+        `kinesym.runtime.nlp.sparsity.Structure`, and with `products` if there is a scaling. bounds : of z and of the constraints, (low, high).
     stages : of the variables in time, see `Layout.stages`. scaling : None for IPOPT's own choice.
     """
 
@@ -60,13 +61,35 @@ class IpoptProblem:
         """Numbers of variables and constraints."""
         return len(self.bounds[0]), len(self.constraint_bounds[0])
 
+    @property
+    def scaled_bounds(self) -> tuple[Bounds, Bounds]:
+        """For IPOPT."""
+        given = (self.bounds, self.constraint_bounds)
+        return self.scaling.bounds(*given) if self.scaling else given
+
+    @cached_property
+    def factors(self) -> dict[str, Array]:
+        """What values of callbacks are multiplied with for IPOPT, by name; of the gradient and of
+        constraints also what variables and multipliers come from IPOPT with. The objective has an
+        option of IPOPT."""
+        if self.scaling is None:
+            return {}
+        sizes, rows = self.scaling.sizes, self.scaling.constraints
+        jacobian, hessian = self.structures
+        return {
+            "gradient": sizes,
+            "constraints": rows,
+            "jacobian": jacobian.products(rows, sizes),
+            "hessian": hessian.products(sizes, sizes),
+        }
+
 
 @dataclass(frozen=True)
 class Start:
     """Where to start: the free vector and, if known, multipliers of constraints and bounds."""
 
     z: Array
-    multipliers: tuple[Array, Array, Array] | None = None
+    multipliers: Multipliers | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +98,7 @@ class Solved:
     a line on which one was used. workspace : of the time-structured one, if that was it."""
 
     z: Array
-    multipliers: tuple[Array, Array, Array]
+    multipliers: Multipliers
     objective: float
     status: Solve
     evaluation: float
@@ -135,6 +158,7 @@ class _Callbacks:
     def __init__(self, problem: IpoptProblem, watch: Watch) -> None:
         """Value arrays are made once: cyipopt copies what a callback returns."""
         self.callbacks, self.intermediate, self.seconds = problem.callbacks, watch.intermediate, 0.0
+        self._factors = problem.factors
         n, m = problem.sizes
         jacobian, hessian = problem.structures
         sizes = {"cost": 1, "gradient": n, "constraints": m}
@@ -143,8 +167,8 @@ class _Callbacks:
         self._no_multipliers = np.zeros(m)
         for name in ("gradient", "constraints", "jacobian", "hessian"):
             setattr(self, name, partial(self._values, name))
-        self.jacobianstructure = partial(_entries, jacobian)
-        self.hessianstructure = partial(_entries, hessian)
+        self.jacobianstructure = partial(arrays, jacobian)
+        self.hessianstructure = partial(arrays, hessian)
 
     def _values(
         self, name: str, z: Array, multipliers: Array | None = None, factor: float = 1.0
@@ -152,7 +176,12 @@ class _Callbacks:
         callback, out = getattr(self.callbacks, name), self._out[name]
         multipliers = self._no_multipliers if multipliers is None else multipliers
         start = time.perf_counter()
+        if self._factors:
+            z = z * self._factors["gradient"]
+            multipliers = multipliers * self._factors["constraints"]
         evaluate(callback, z, multipliers, factor, out)
+        if name in self._factors:
+            out *= self._factors[name]
         self.seconds += time.perf_counter() - start
         return out
 
@@ -160,25 +189,19 @@ class _Callbacks:
         return float(self._values("cost", z)[0])
 
 
-def _entries(structure: Any) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    rows, columns = (np.empty(structure.size, dtype=np.int32) for _ in range(2))
-    structure.fill(rows, columns)
-    return rows, columns
-
-
 def _through_cyipopt(problem: IpoptProblem, watch: Watch) -> tuple[Any, Any]:
     """The problem in cyipopt, and what counts the `seconds` of evaluations."""
     callbacks = _Callbacks(problem, watch)
-    bounds = (*problem.bounds, *problem.constraint_bounds)
-    made = load_cyipopt().Problem(*problem.sizes, callbacks, *bounds)
+    (low, high), (below, above) = problem.scaled_bounds
+    made = load_cyipopt().Problem(*problem.sizes, callbacks, low, high, below, above)
     set_options(made, NO_FILE, required=())
     return made, callbacks
 
 
 def _directly(problem: IpoptProblem, watch: Watch) -> tuple[Any, Any]:
     """The same through IPOPT's C interface."""
-    bounds = (problem.bounds, problem.constraint_bounds)
-    made = Problem(load_ipopt(), problem.callbacks, problem.structures, *bounds, watch.intermediate)
+    more = (*problem.scaled_bounds, watch.intermediate, problem.factors)
+    made = Problem(load_ipopt(), problem.callbacks, problem.structures, *more)
     return made, made
 
 
@@ -211,29 +234,28 @@ def run(
     """Solve from `start`. Options that this IPOPT does not know are ignored unless required. Raises
     `IpoptMissing`, or `ValueError` if an option is not accepted."""
     make = _directly if check_driver(driver) == "direct" else _through_cyipopt
-    scaling = problem.scaling
-    if scaling is not None:
-        wider = scaling.relaxed((problem.bounds, problem.constraint_bounds), options)
-        problem = replace(problem, bounds=wider[0], constraint_bounds=wider[1])
-        options = scaling.options(options)
+    scaling, z, multipliers = problem.scaling, start.z, start.multipliers
     made, clock = make(problem, watch)
     if scaling is not None:
-        made.set_problem_scaling(scaling.objective, scaling.variables, scaling.constraints)
-    more = {} if start.multipliers is None else dict(zip(_WARM, start.multipliers, strict=True))
+        options = scaling.options(options)
+        z, multipliers = scaling.start(z, multipliers)
+    more = {} if multipliers is None else dict(zip(_WARM, multipliers, strict=True))
     with tempfile.TemporaryDirectory() as folder:
         story = Path(folder) / "ipopt.txt"
         set_options(made, {**options, "output_file": str(story)}, required)
         with interruptible(watch.interrupted):
-            z, info = made.solve(start.z, **more)
+            z, info = made.solve(z, **more)
         status = Solve.of(int(info["status"]))
         if status is Solve.INVALID_OPTION:
             raise ValueError(
                 f"{status.sentence}, one of {', '.join(sorted(required))} or of a file of options"
             )
         text = story.read_text(errors="replace") if story.exists() else ""
-    multipliers = (info["mult_g"], info["mult_x_L"], info["mult_x_U"])
+    found = (info["mult_g"], info["mult_x_L"], info["mult_x_U"])
+    if scaling is not None:
+        z, found = scaling.end(z, found, problem.bounds)
     iterations = tuple(watch.iterations)
-    return Solved(z, multipliers, float(info["obj_val"]), status, clock.seconds, text, iterations)
+    return Solved(z, found, float(info["obj_val"]), status, clock.seconds, text, iterations)
 
 
 _WARM = ("lagrange", "zl", "zu")

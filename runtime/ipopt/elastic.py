@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, evaluate
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
+from kinesym.runtime.nlp.sparsity import Extended
 
 Index = NDArray[np.intp]
 
@@ -64,8 +65,8 @@ class _Elastic:
         more = np.arange(self._k)
         columns = np.concatenate([self._n + more, self._n + self._k + more])
         self._structures = (
-            _Wider(jacobian, np.concatenate([rows, rows]), columns),
-            _Wider(hessian, np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)),
+            Extended(jacobian, np.concatenate([rows, rows]), columns),
+            Extended(hessian, np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)),
         )
 
     @property
@@ -116,23 +117,3 @@ class _Elastic:
     def hessian(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
         """Writes that of the constraints alone."""
         evaluate(self._base.callbacks.hessian, z[: self._n].copy(), multipliers, 0.0, out)
-
-
-@dataclass(frozen=True)
-class _Wider:
-    """A structure with further entries."""
-
-    base: Any
-    rows: Index
-    columns: Index
-
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        return int(self.base.size) + len(self.rows)
-
-    def fill(self, rows: Index, columns: Index) -> None:
-        """Write rows and columns, each (size,)."""
-        count = self.base.size
-        self.base.fill(rows[:count], columns[:count])
-        rows[count:], columns[count:] = self.rows, self.columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,53 +12,57 @@ import numpy as np
 from kinesym.runtime.arrays import Array
 
 Bounds = tuple[Array, Array]
+#: Of constraints, lower and upper bounds.
+Multipliers = tuple[Array, Array, Array]
 
-#: IPOPT's `tol` for a problem that comes scaled: where 1e-8 would do without (a hundredth costs an
-#: iteration), as factors of large objectives leave their variables that much less exact.
-TOLERANCE = 1e-10
-#: By how much bounds are widened, of their size or of that of what they bound: IPOPT's own number,
-#: which it takes of 1 in the user's units.
-_RELAXED = 1e-8
-_RELAX = "bound_relax_factor"
-#: Options; IPOPT's tolerances in units of the problem as it was given are without effect.
-_OPTIONS = {
-    "tol": TOLERANCE,
-    "dual_inf_tol": 1e30,
-    "compl_inf_tol": 1e30,
-    "nlp_scaling_method": "user-scaling",
-}
+#: IPOPT's `tol` for a problem that comes scaled, and what the complementarity of bounds has to come
+#: down to, of which variables at bounds are as exact.
+TOLERANCE, _AT_BOUNDS = 1e-8, 1e-10
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """What IPOPT multiplies with: the objective, variables, (n,), and constraints, (m,); results
-    and multipliers are those of the problem as it was given."""
+    """What an objective, variables, (n,), and constraints, (m,), are multiplied with for IPOPT;
+    results and multipliers are those of the problem as it was given."""
 
     objective: float
     variables: Array
     constraints: Array
 
+    @cached_property
+    def sizes(self) -> Array:
+        """What is 1 for IPOPT, of each variable, (n,)."""
+        return 1.0 / self.variables
+
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Those of IPOPT; what is given comes first."""
-        own = {} if _RELAX in given else {_RELAX: 0.0}
-        return {**_OPTIONS, **own, **given}
+        return {
+            "nlp_scaling_method": "none",
+            "obj_scaling_factor": self.objective,
+            "tol": TOLERANCE,
+            "compl_inf_tol": given.get("tol", _AT_BOUNDS) / self.objective,
+            "dual_inf_tol": 1e30,  # in the user's units
+            **given,
+        }
 
-    def relaxed(self, bounds: tuple[Bounds, Bounds], given: Mapping[str, Any]) -> Any:
-        """Bounds of variables and constraints a little wider, unless options say by how much; what
-        has one value only keeps that."""
-        if _RELAX in given:
-            return bounds
-        factors = (self.variables, self.constraints)
-        return tuple(_relaxed(*pair, f) for pair, f in zip(bounds, factors, strict=True))
+    def bounds(self, of_variables: Bounds, of_constraints: Bounds) -> tuple[Bounds, Bounds]:
+        """Both, (low, high), for IPOPT."""
+        (a, b), (c, d) = of_variables, of_constraints
+        return (a * self.variables, b * self.variables), (c * self.constraints, d * self.constraints)
 
+    def start(self, z: Array, multipliers: Multipliers | None) -> tuple[Array, Multipliers | None]:
+        """Where to begin, for IPOPT; the objective's factor is none of ours in multipliers."""
+        if multipliers is not None:
+            y, low, high = multipliers
+            multipliers = (y / self.constraints, low * self.sizes, high * self.sizes)
+        return z * self.variables, multipliers
 
-def _relaxed(low: Array, high: Array, factors: Array) -> Bounds:
-    room = _RELAXED * (low < high) / factors
-    with np.errstate(invalid="ignore"):
-        below, above = (np.maximum(room, room * factors * np.abs(each)) for each in (low, high))
-        return np.where(np.isfinite(low), low - below, low), np.where(
-            np.isfinite(high), high + above, high
-        )
+    def end(self, z: Array, multipliers: Multipliers, bounds: Bounds) -> tuple[Array, Multipliers]:
+        """What IPOPT found, in the units of the problem as it was given; variables that bounds fix
+        have their values."""
+        (low, high), (y, below, above) = bounds, multipliers
+        of = (y * self.constraints, below * self.variables, above * self.variables)
+        return np.where(low == high, low, z * self.sizes), of
 
 
 def pushed(z: Array, bounds: Bounds, size: Array) -> Array:

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ class Problem:
         bounds: tuple[_Array, _Array],
         constraint_bounds: tuple[_Array, _Array],
         report: Callable[..., bool],
+        factors: Mapping[str, _Array],
     ) -> None: ...
     @property
     def seconds(self) -> float: ...

@@ -43,7 +43,6 @@ ctypedef int add_str_fn(void *, const char *, const char *) noexcept nogil
 ctypedef int add_num_fn(void *, const char *, double) noexcept nogil
 ctypedef int add_int_fn(void *, const char *, int) noexcept nogil
 ctypedef int set_intermediate_fn(void *, intermediate *) noexcept nogil
-ctypedef int set_scaling_fn(void *, double, double *, double *) noexcept nogil
 ctypedef int solve_fn(void *, double *, double *, double *, double *, double *, double *,
                       void *) noexcept nogil
 ctypedef void version_fn(int *, int *, int *) noexcept nogil
@@ -67,7 +66,6 @@ cdef class Ipopt:
     cdef add_int_fn *_add_int
     cdef set_intermediate_fn *_set_intermediate
     cdef solve_fn *_solve
-    cdef set_scaling_fn *_set_scaling
     cdef readonly str path
     cdef readonly tuple version  # empty before 3.14.17
     cdef readonly bint loads_solvers  # whether linear solvers can come from a library, since 3.14
@@ -87,7 +85,6 @@ cdef class Ipopt:
         self._set_intermediate = <set_intermediate_fn *>self._find(handle,
                                                                    b"SetIntermediateCallback")
         self._solve = <solve_fn *>self._find(handle, b"IpoptSolve")
-        self._set_scaling = <set_scaling_fn *>self._find(handle, b"SetIpoptProblemScaling")
         version = <version_fn *>dlsym(handle, b"GetIpoptVersion")  # since 3.14.17
         if version != NULL:
             version(&major, &minor, &release)
@@ -182,6 +179,7 @@ cdef struct Callback:
     const ks_plan *plan
     const char *name
     int size
+    const double *factors  # what its values are multiplied with; NULL: nothing
 
 
 # What IPOPT hands back to the callbacks as `user_data`.
@@ -192,6 +190,8 @@ cdef struct Calls:
     Callback jacobian
     Callback hessian
     const double *no_multipliers
+    double *z  # room for them without factors, behind each other; NULL: there are none
+    double *multipliers
     double seconds
     void *problem
 
@@ -207,11 +207,21 @@ cdef int _evaluate(Calls *calls, Callback *callback, const double *z, const doub
     cdef const double *arrays[3]
     cdef double start = _now()
     cdef int status
+    cdef ptrdiff_t i
+    if calls.z != NULL:
+        for i in range(calls.gradient.size):
+            calls.z[i] = z[i] * calls.gradient.factors[i]
+        for i in range(calls.constraints.size):
+            calls.multipliers[i] = multipliers[i] * calls.constraints.factors[i]
+        z, multipliers = calls.z, calls.multipliers
     if callback.plan != NULL:
         arrays[0], arrays[1], arrays[2] = z, multipliers, &factor
         status = ks_run_plan(callback.plan, arrays, out)
     else:
         status = _call(calls.problem, callback, z, multipliers, factor, out)
+    if callback.factors != NULL:
+        for i in range(callback.size):
+            out[i] *= callback.factors[i]
     calls.seconds += _now() - start
     return status == 0
 
@@ -301,23 +311,28 @@ cdef class Problem:
     structures : with methods `fill(rows, columns)` and sizes, of Jacobian and Hessian.
     bounds, constraint_bounds : (lower, upper), float64.
     report : called after each iteration with IPOPT's eleven numbers; False stops.
+    factors : arrays by name of callback, all but the cost, that their values are multiplied with, the
+        z that IPOPT has with that of the gradient, its multipliers with that of the constraints; or
+        none.
     """
 
     cdef Ipopt _ipopt
     cdef free_fn *_free  # not through _ipopt, which the collector of cycles may clear first
     cdef void *_handle
     cdef Calls _calls
-    cdef object _plans, _structures, _report, _error
+    cdef object _plans, _structures, _report, _error, _factors
+    cdef double[::1] _given
     cdef const double[::1] _no_multipliers
     cdef int _n, _m
 
-    def __cinit__(self, Ipopt ipopt, plans, structures, bounds, constraint_bounds, report):
+    def __cinit__(self, Ipopt ipopt, plans, structures, bounds, constraint_bounds, report,
+                  factors):
         cdef const double[::1] low, high, c_low, c_high
         low, high = bounds
         c_low, c_high = constraint_bounds
         jacobian, hessian = structures
         self._ipopt, self._plans, self._structures, self._report = ipopt, plans, structures, report
-        self._free = ipopt._free
+        self._free, self._factors = ipopt._free, factors
         self._n, self._m = low.shape[0], c_low.shape[0]
         if not 0 < self._n == high.shape[0] or c_high.shape[0] != self._m:
             raise ValueError("bounds must be pairs of arrays of equal length, and not empty")
@@ -330,6 +345,10 @@ cdef class Problem:
         calls.constraints = self._callback(b"constraints", self._m)
         calls.jacobian = self._callback(b"jacobian", jacobian.size)
         calls.hessian = self._callback(b"hessian", hessian.size)
+        calls.z = calls.multipliers = NULL
+        if factors:
+            self._given = np.empty(self._n + max(self._m, 1))
+            calls.z, calls.multipliers = &self._given[0], &self._given[self._n]
         self._handle = ipopt._create(
             self._n, <double *>&low[0], <double *>&high[0], self._m,
             <double *>&c_low[0] if self._m else NULL, <double *>&c_high[0] if self._m else NULL,
@@ -341,7 +360,14 @@ cdef class Problem:
 
     cdef Callback _callback(self, const char *name, int size) except *:
         cdef Callback made
-        made.plan, made.name, made.size = NULL, name, size
+        cdef const double[::1] factors
+        made.plan, made.name, made.size, made.factors = NULL, name, size, NULL
+        if name.decode() in self._factors:
+            factors = self._factors[name.decode()]
+            if factors.shape[0] != size:
+                raise ValueError(f"{size} values of {name.decode()}, got {factors.shape[0]} factors")
+            if size > 0:
+                made.factors = &factors[0]
         given = getattr(self._plans, name.decode())
         if not hasattr(given, "capsule"):
             return made
@@ -383,15 +409,6 @@ cdef class Problem:
     def add_option(self, str name, value):
         """Set an option; raises `TypeError` if IPOPT does not accept it."""
         _set(self._ipopt, self._handle, name, value)
-
-    def set_problem_scaling(self, double objective, variables, constraints):
-        """What the option nlp_scaling_method = "user-scaling" multiplies with: one number, (n,) and
-        (m,); IPOPT copies them. Raises `ValueError` for other lengths."""
-        cdef double[::1] x = np.array(variables, dtype=np.float64)
-        cdef double[::1] g = self._start(constraints, self._m)
-        if x.shape[0] != self._n:
-            raise ValueError(f"{self._n} variables, got {x.shape[0]} factors")
-        self._ipopt._set_scaling(self._handle, objective, &x[0], &g[0])
 
     def solve(self, z, lagrange=(), zl=(), zu=()):
         """Solve from z; multipliers of constraints and bounds count if IPOPT is told to start warm.

@@ -47,6 +47,7 @@ cdef extern from "kkt/kkt.h" nogil:
     ctypedef struct kkt_tolerance:
         double accept
         double least
+        double faint
 
     int kkt_analyse(int, ptrdiff_t, const int *, const int *, const int *, int, int,
                     kkt_plan **)
@@ -246,17 +247,19 @@ cdef class Factorisation:
         kkt_free_factors(self._factors)
         kkt_free_plan(self._plan)
 
-    def factorise(self, values, double accept=KKT_QUALITY, double least=KKT_QUALITY):
+    def factorise(self, values, double accept=KKT_QUALITY, double least=KKT_QUALITY,
+                  double faint=0.0):
         """Factorise for these values; returns a name in `STATUSES`.
 
         accept, least : qualities (inverse of the growth) at which a pivot is taken at once, and
-            below which it is delayed.
+            below which it is delayed. faint : a pivot that is less, in the scaled matrix, makes it
+            singular; 0 for what is rounding only.
         """
         cdef const double[::1] given = np.ascontiguousarray(values, dtype=np.float64)
         cdef int status
         cdef kkt_tolerance tolerance
         cdef kkt_matrix a = self._matrix(given)
-        tolerance.accept, tolerance.least = accept, least
+        tolerance.accept, tolerance.least, tolerance.faint = accept, least, faint
         with nogil:
             status = kkt_factorise(self._factors, &a, tolerance)
         if status == KKT_NO_MEMORY:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import evaluate
-from kinesym.runtime.nlp.sparsity import Index
+from kinesym.runtime.nlp.sparsity import Extended, Structure
 from kinesym.runtime.statistics.profile import Quantity, Spring
 
 
@@ -19,7 +19,7 @@ class Pulled:
     """The callbacks of a nonlinear program, see `IpoptProblem`, whose cost has the energy of a
     spring more.
 
-    callbacks : without it. The structure of the Hessian has more entries, of `PulledHessian`.
+    callbacks : without it. The structure of the Hessian has more entries, see `pulled_hessian`.
     """
 
     callbacks: Any
@@ -63,21 +63,8 @@ class Pulled:
         evaluate(getattr(self.callbacks, name), z, multipliers, factor, out)
 
 
-class PulledHessian(NamedTuple):
+def pulled_hessian(plain: Structure | Extended, places: NDArray[np.intp]) -> Extended:
     """The structure of the Hessian with a spring on a quantity: of that all pairs of its places."""
-
-    plain: Any
-    places: NDArray[np.intp]
-
-    @property
-    def size(self) -> int:
-        """Number of values."""
-        return int(self.plain.size) + len(self.places) * (len(self.places) + 1) // 2
-
-    def fill(self, rows: Index, columns: Index) -> None:
-        """Write rows and columns, each (size,)."""
-        begin = self.plain.size
-        self.plain.fill(rows[:begin], columns[:begin])
-        i, j = np.tril_indices(len(self.places))
-        pair = np.sort([self.places[i], self.places[j]], axis=0)
-        columns[begin:], rows[begin:] = pair
+    i, j = np.tril_indices(len(places))
+    columns, rows = np.sort([places[i], places[j]], axis=0)
+    return Extended(plain, rows, columns)

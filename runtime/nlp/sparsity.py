@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import ADD, LATE, SET, SUM
 from kinesym.runtime.nlp.places import Places, places
 
@@ -79,17 +81,25 @@ class Structure:
 
     def arrays(self) -> tuple[Index, Index]:
         """Rows and columns."""
-        rows, columns = np.empty(self.size, np.int32), np.empty(self.size, np.int32)
-        self.fill(rows, columns)
-        return rows, columns
+        return arrays(self)
+
+    def products(self, of_rows: Array, of_columns: Array) -> Array:
+        """Of each value, a number of its row times one of its column, (size,). Each is the same at
+        all rows and at all columns of a run."""
+        found, begin = np.empty(self.size), 0
+        for block in self.blocks:
+            end = begin + len(block) * block[0].count
+            made = [(of_rows[r.row] * of_columns[r.column], 0) for r in block]
+            _fill(found[begin:end], made, self.lanes)
+            begin = end
+        return found
 
 
 @dataclass(frozen=True, eq=False)
 class Extended:
-    """A structure with further entries after those of kernels, of which rows and columns are
-    given."""
+    """A structure with further entries behind its own, of which rows and columns are given."""
 
-    plain: Structure
+    plain: Structure | Extended
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
 
@@ -106,14 +116,24 @@ class Extended:
 
     def arrays(self) -> tuple[Index, Index]:
         """Rows and columns."""
-        rows, columns = np.empty(self.size, np.int32), np.empty(self.size, np.int32)
-        self.fill(rows, columns)
-        return rows, columns
+        return arrays(self)
+
+    def products(self, of_rows: Array, of_columns: Array) -> Array:
+        """See `Structure.products`."""
+        more = of_rows[self.rows] * of_columns[self.columns]
+        return np.concatenate([self.plain.products(of_rows, of_columns), more])
 
 
-def _fill(out: Index, lines: Sequence[tuple[int, int]], lanes: int) -> None:
+def arrays(structure: Any) -> tuple[Index, Index]:
+    """Rows and columns of a structure with `size` and `fill`."""
+    rows, columns = (np.empty(structure.size, np.int32) for _ in range(2))
+    structure.fill(rows, columns)
+    return rows, columns
+
+
+def _fill(out: Index | Array, lines: Sequence[tuple[float, int]], lanes: int) -> None:
     """Numbers begin + i step of the packed points i of some lines, given as (begin, step)."""
-    begin, step = np.array(lines, dtype=np.int32).T[:, :, None]
+    begin, step = np.array(lines, dtype=out.dtype).T[:, :, None]
     n = len(out) // len(lines)
     whole = n // lanes * lanes
     for first, last, width in ((0, whole, lanes), (whole, n, n - whole)):

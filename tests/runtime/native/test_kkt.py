@@ -589,6 +589,16 @@ def test_singular_across_fronts():
     assert f.factorise([1.0, 1.0, 3.0, 0.0]) == "singular"
 
 
+def test_faint_pivots_are_singular_if_asked():
+    """Where nothing determines a step rounding may leave a pivot of either sign."""
+    f = Factorisation(2, [0, 0, 1], [0, 1, 1])
+    for rest in (5e-15, -5e-15):
+        assert f.factorise([1.0, 1.0, 1.0 + rest]) == "ok"
+        assert f.factorise([1.0, 1.0, 1.0 + rest], faint=1e-14) == "singular"
+    assert f.factorise([1.0, 1.0, 1.0 + 1e-13], faint=1e-14) == "ok"
+    assert f.factorise([1e-30, 0.0, 1.0], faint=1e-14) == "ok"  # one unknown in another unit
+
+
 def determinant(a):
     """Of integers, exactly (Bareiss)."""
     n, last, sign = len(a), 1, 1

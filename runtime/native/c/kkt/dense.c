@@ -21,6 +21,12 @@ static inline void consider(choice *best, double quality, int first, int second)
     if (quality > best->quality) *best = (choice){quality, first, second};
 }
 
+/* Whether the diagonal entry of column j is less than what counts as one. */
+static inline int is_faint(const front *f, int j, kkt_tolerance tolerance) {
+    const double scale = f->scale[j];
+    return fabs(f->values[(ptrdiff_t)j * f->ld + j]) * scale * scale < tolerance.faint;
+}
+
 /* -- in plain C --------------------------------------------------------------------------------- */
 
 static inline double largest(const double *a) {

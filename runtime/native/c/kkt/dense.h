@@ -242,6 +242,7 @@ static int TARGET(eliminate)(front *f, kkt_tolerance tolerance) {
             }
         }
         if (!(best.quality >= tolerance.least)) break;
+        if (best.second < 0 && is_faint(f, best.first, tolerance)) return 1;
         TARGET(exchange)(f, best.first, k);
         if (best.second < 0) {
             TARGET(eliminate_one)(f, k);

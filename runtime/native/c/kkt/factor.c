@@ -390,7 +390,7 @@ static int keep(kkt_factors *factors, kkt_chunk **chunk, const front *f, kkt_blo
 
 /* Pivots of a front. Delays cost rows in the next one: where they become many, less is asked for. */
 static int eliminate_front(walk *w, const kkt_front *s, kkt_tolerance tolerance) {
-    const kkt_tolerance relaxed = {tolerance.accept, RELAXED};
+    const kkt_tolerance relaxed = {tolerance.accept, RELAXED, tolerance.faint};
     front *f = &w->here;
     if (w->dense->eliminate(f, tolerance)) return KKT_SINGULAR;
     if (delayed(f) > FEW + s->n_pivots / 4 && s->n_border > 0 && !w->wide) {
@@ -430,8 +430,9 @@ static int do_front(walk *w, kkt_factors *factors, kkt_chunk **chunk, ptrdiff_t 
     return KKT_OK;
 }
 
-static int do_root(walk *w, kkt_factors *factors, kkt_chunk **chunk, const double *values) {
-    const kkt_tolerance any = {0.01, 0.0}; /* nothing is left to delay to */
+static int do_root(walk *w, kkt_factors *factors, kkt_chunk **chunk, const double *values,
+                   double faint) {
+    const kkt_tolerance any = {0.01, 0.0, faint}; /* nothing is left to delay to */
     if (begin_root(w, values) != KKT_OK) return KKT_NO_MEMORY;
     if (!(w->check == 0.0)) return KKT_NOT_FINITE;
     take_scales(&w->here, factors->scale);
@@ -472,7 +473,7 @@ int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance toler
     int status = start(&w, p);
     for (ptrdiff_t k = 0; k + 1 < p->n_fronts && status == KKT_OK; k++)
         status = do_front(&w, factors, &chunk, k, values, tolerance);
-    if (status == KKT_OK) status = do_root(&w, factors, &chunk, values);
+    if (status == KKT_OK) status = do_root(&w, factors, &chunk, values, tolerance.faint);
     if (status == KKT_NOT_FINITE) factors->bad_entry = first_bad(p, values);
     factors->ready = status == KKT_OK;
     free_front(&w.here);

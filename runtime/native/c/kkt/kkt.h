@@ -135,6 +135,8 @@ void kkt_free_factors(kkt_factors *factors);
 typedef struct {
     double accept; /* taken at once */
     double least;  /* the best one is taken if it is at least so good, else delayed */
+    double faint;  /* one that is less, in the scaled matrix, makes it singular; 0: only a column
+                      that is rounding does */
 } kkt_tolerance;
 
 /* The pattern must be that of the plan. */

@@ -21,6 +21,9 @@
 #define CHECKED_FIRST 3      /* factorisations whose accuracy is checked, and then every ... */
 #define CHECKED_EVERY 10
 #define REFINE_ABOVE 1e-10   /* backward error */
+/* Pivots that make a matrix singular, so that IPOPT adds to the diagonal: with what is no more than
+ * rounding its steps would go anywhere where nothing determines them. */
+#define FAINT 1e-14
 #define MUCH_DELAYED 0.15    /* of all columns: then the other direction is tried, ... */
 #define MUCH_DEARER 2.0      /* unless it takes so many times the operations */
 #define KEEP_BYTES 2.5e8     /* largest analysis that is kept between sessions */
@@ -214,7 +217,7 @@ EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *if
     }
     now->matrix.values = a;
     const int strict = cntl[0] > PIVOT_TOLERANCE;
-    const kkt_tolerance tolerance = {strict ? 0.1 : KKT_QUALITY, strict ? 0.01 : KKT_QUALITY};
+    const kkt_tolerance tolerance = {strict ? 0.1 : KKT_QUALITY, strict ? 0.01 : KKT_QUALITY, FAINT};
     const int status = factorise(tolerance);
     const kkt_factors *f = now->factors;
     kkt_report *r = &now->report;
