@@ -13,9 +13,10 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.scaling import Scaling
 from kinesym.runtime.nlp.layout import Layout
 
-#: By how much the scaled objective changes at most with a variable, near the start; of the misfit
-#: of measurements, which is a sum over many.
-_CHANGE, _MISFIT = 100.0, 1000.0
+#: By how much the scaled objective changes at most with a trajectory of size 1, near the start, per
+#: node, as the barriers of bounds are a sum over nodes; and the misfit of measurements, whose bounds
+#: are rarely met, with a single value.
+_CHANGE, _MISFIT = 2.0, 1000.0
 #: How many times its size a parameter is for the solver: where curvature is negative it changes
 #: less than trajectories, which come near the data first (iterations from random starts: a half).
 _CAREFULLY = 1024.0
@@ -29,9 +30,8 @@ _POINTS, _FEW = 400, 5
 
 def scaling(problem: Discretised, z: Array) -> Scaling:
     """Factors that make states and inputs at most 1, parameters 1000, one for all times and trials,
-    the largest term of each equation 1 (x' over the duration, see `sizes`), and the objective
-    change by 100 where it does most, or by 1000 if it is the misfit of measurements; all of them
-    powers of 2."""
+    the largest term of each equation 1 (x' over the duration, see `sizes`), and let the objective
+    change as `_CHANGE` and `_MISFIT` say; all of them powers of 2."""
     layout = problem.layout
     with np.errstate(all="ignore"):  # what is not finite is told before the first iteration
         terms = _terms(problem, z)
@@ -176,12 +176,16 @@ def _objective_factor(problem: Discretised, z: Array, size: Array) -> float:
     """By which the objective is multiplied; 1 without one."""
     if problem.symbolic.aimless:
         return 1.0
-    change = (np.abs(problem.nlp.gradient(z)) * size).max(initial=0.0)
     rows, columns = problem.nlp.hessian_structure.arrays()
     on = np.flatnonzero(rows == columns)
-    curved = problem.nlp.hessian(z, np.zeros(problem.n_constraints), 1.0)[on]
-    change = max(change, (np.abs(curved) * size[rows[on]] ** 2).max(initial=0.0))
-    most = _MISFIT if problem.symbolic.objective.least_squares else _CHANGE
+    slope = problem.nlp.gradient(z) * size
+    bend = problem.nlp.hessian(z, np.zeros(problem.n_constraints), 1.0)[on] * size[rows[on]] ** 2
+    most = _MISFIT
+    if not problem.symbolic.objective.least_squares:
+        own, _ = _courses(problem.layout)
+        slope, bend = np.bincount(own, slope), np.bincount(own[rows[on]], bend)
+        most = _CHANGE * sum(problem.layout.nodes)
+    change = max(np.abs(slope).max(initial=0.0), np.abs(bend).max(initial=0.0))
     return float(_inverse(np.array(change / most)))
 
 
