@@ -36,7 +36,7 @@ from kinesym.runtime.library.build import CACHE_VARIABLE
 
 TOLERANCES = (1e-4, 1e-6, 1e-8)
 #: Of IPOPT, for all: the defaults relax bounds and stop so early that 1e-8 is not to be seen.
-SETTINGS = {"tol": 1e-11, "bound_relax_factor": 1e-10, "max_iter": 500}
+SETTINGS = {"tol": 1e-11, "bound_relax_factor": 1e-12, "max_iter": 500}
 FITS = {**SETTINGS, "tol": 1e-8}  # rounding in sums of many squares allows no less
 SCHEMES = {
     **{"midpoint": 2, "radau-3": 3, "hermite-simpson": 4},

@@ -19,19 +19,21 @@ from kinesym.runtime.nlp.layout import Layout
 _CHANGE, _MISFIT = 2.0, 1000.0
 #: How many times its size a parameter is for the solver: where curvature is negative it changes
 #: less than trajectories, which come near the data first (iterations from random starts: a half).
-_CAREFULLY = 1024.0
+_CAREFULLY = 1000.0
 #: Of the largest slope of a constraint: what is left of terms that cancel.
 _ROUNDING = 1e-9
 #: Bounds as wide tell no size.
 _FAR = 1e10
+#: Less of what bounds leave is nothing.
+_NOTHING = 1e-6
 #: At how many points of all trials, and at least of each, an equation is looked at.
 _POINTS, _FEW = 400, 5
 
 
 def scaling(problem: Discretised, z: Array) -> Scaling:
-    """Factors that make states and inputs at most 1, parameters 1000, one for all times and trials,
-    the largest term of each equation 1 (x' over the duration, see `sizes`), and let the objective
-    change as `_CHANGE` and `_MISFIT` say; all of them powers of 2."""
+    """Factors that make states and inputs 1, parameters 1000, one for all times and trials, the
+    largest term of each equation 1 (x' over the duration, see `sizes`), and let the objective
+    change as `_CHANGE` and `_MISFIT` say."""
     layout = problem.layout
     with np.errstate(all="ignore"):  # what is not finite is told before the first iteration
         terms = _terms(problem, z)
@@ -54,7 +56,8 @@ def scaling(problem: Discretised, z: Array) -> Scaling:
 def given_sizes(problem: Discretised, z: Array) -> Array:
     """Of each variable, (n_variables,), one for all times and trials: the largest value in z; of
     trajectories, if bounds leave more than that, the geometric mean with half of what they leave,
-    or with the one that is there; what bounds say where z is 0; 0 where nothing tells."""
+    or with the one that is there; what bounds say where z is nothing beside it, as on a bound of
+    zero; 0 where nothing tells."""
     low, high = problem.variable_bounds
     with np.errstate(invalid="ignore"):
         room = np.where(np.isfinite(high), np.abs(high), 0.0)
@@ -62,6 +65,7 @@ def given_sizes(problem: Discretised, z: Array) -> Array:
         room = np.where(np.isfinite(high - low), 0.5 * (high - low), room)
     own, _ = _courses(problem.layout)
     value, room = (_largest(each, own) for each in (np.abs(z), np.where(room < _FAR, room, 0.0)))
+    value[value < _NOTHING * room] = 0.0
     begin = problem.layout.parameter_offset
     room[begin:] *= value[begin:] == 0.0
     return np.where(value == 0.0, room, np.sqrt(value * np.maximum(value, room)))
@@ -190,7 +194,6 @@ def _objective_factor(problem: Discretised, z: Array, size: Array) -> float:
 
 
 def _inverse(values: Array) -> Array:
-    """The largest power of 2 that is at most 1 / values; 1 where that cannot be. (What is
-    multiplied with it keeps all digits: what is singular stays so.)"""
-    found = np.exp2(np.floor(-np.log2(values)))
+    """1 / values; 1 where that cannot be."""
+    found = 1.0 / values
     return np.where(np.isfinite(found) & (found > 0.0), found, 1.0)

@@ -41,7 +41,7 @@ def problem(nodes=150, fastest=True, scheme="backward-euler"):
 
 
 def solve(nodes=150, fastest=True):
-    return problem(nodes, fastest).solve(guess={"duration": 3.0})
+    return problem(nodes, fastest).solve(guess={"duration": 6.0})
 
 
 main = shown(solve)

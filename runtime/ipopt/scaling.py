@@ -36,12 +36,13 @@ class Scaling:
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Those of IPOPT; what is given comes first."""
+        at_bounds = 1e30 if "tol" in given else _AT_BOUNDS / self.objective
         return {
             "nlp_scaling_method": "none",
             "obj_scaling_factor": self.objective,
             "tol": TOLERANCE,
-            "compl_inf_tol": given.get("tol", _AT_BOUNDS) / self.objective,
-            "dual_inf_tol": 1e30,  # in the user's units
+            "dual_inf_tol": 1e30,  # of the objective as it was given
+            "compl_inf_tol": at_bounds,
             **given,
         }
 
@@ -58,11 +59,11 @@ class Scaling:
         return z * self.variables, multipliers
 
     def end(self, z: Array, multipliers: Multipliers, bounds: Bounds) -> tuple[Array, Multipliers]:
-        """What IPOPT found, in the units of the problem as it was given; variables that bounds fix
-        have their values."""
-        (low, high), (y, below, above) = bounds, multipliers
+        """What IPOPT found, in the units of the problem as it was given, and within its bounds,
+        which IPOPT widens a little."""
+        y, below, above = multipliers
         of = (y * self.constraints, below * self.variables, above * self.variables)
-        return np.where(low == high, low, z * self.sizes), of
+        return np.clip(z * self.sizes, *bounds), of
 
 
 def pushed(z: Array, bounds: Bounds, size: Array) -> Array:

@@ -83,21 +83,33 @@ def settled(
     solve: Callable[[Sequence[Experiment], Start, Bounds], tuple[_Made, Solved]],
 ) -> list[tuple[_Made, Solved]]:
     """What `solve` makes in turn of trials, a start, and bounds of z, until all samples lie where
-    they are placed or it does not succeed; once without unknown delays. In between delays stay near
+    they are placed or it does not succeed, unless it was held back; once without unknown delays. In between delays stay near
     their start, as what polynomials say farther out means little."""
     made = list[tuple[_Made, Solved]]()
     mine = _entries(about, layout)
     for k in range(SOLVES):
         delays = delays_at(about, layout, start.z)
         trials = trials if fit(trials, delays) else placed(trials, delays)
-        made.append(solve(trials, start, _near(layout, start.z, bounds, mine, _REACH * 2.0**k)))
+        near = _near(layout, start.z, bounds, mine, _REACH * 2.0**k)
+        made.append(solve(trials, start, near))
         found = made[-1][1]
-        if not found.status.success or fit(trials, delays_at(about, layout, found.z)):
+        fits = fit(trials, delays_at(about, layout, found.z))
+        if fits or not (found.status.success or _stopped(found, near, mine)):
             return made
         y, low, high = found.multipliers
         start = Start(found.z, (y, np.where(mine, 0.0, low), np.where(mine, 0.0, high)))
     last = replace(made[-1][1], status=Solve.ITERATION_LIMIT)
     return [*made[:-1], (made[-1][0], last)]
+
+
+def _stopped(found: Solved, near: Bounds, mine: NDArray[np.bool_]) -> bool:
+    """Whether a solve failed where delays are as far as they may go: polynomials that say little
+    there can be so steep that rounding hides the minimum."""
+    failed = found.status in (Solve.SMALL_STEP, Solve.STEP_FAILED, Solve.RESTORATION_FAILED)
+    low, high = near
+    width = np.where(mine, high - low, 1.0)
+    ends = np.minimum(found.z - low, high - found.z) < 1e-3 * width
+    return failed and bool(np.any(ends & mine))
 
 
 def _within(own: TimedSamples, grid: Array, delay: float, slack: float) -> bool:

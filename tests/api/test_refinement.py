@@ -141,14 +141,14 @@ def rocket():
 
 
 def test_the_tolerance_of_ipopt_ends_refinement():
-    """What its barrier leaves grows with the number of nodes."""
+    """What its barrier leaves is on all grids the same."""
     problem, course = rocket()
-    solution = problem.solve(course, tolerance=1e-7, tolerance_grid=1e-10, max_nodes=50_000)
-    assert -solution.objective == pytest.approx(1.012837, abs=1e-5)
-    assert solution.grid_error().largest < 2e-5
+    solution = problem.solve(course, tolerance=2e-3, tolerance_grid=1e-10, max_nodes=50_000)
+    assert -solution.objective == pytest.approx(1.012837, abs=1e-3)
+    assert solution.grid_error().largest < 5e-4
     assert len(solution.time) < 5000
     assert "it no longer falls, IPOPT stops as far from the bounds" in solution.notes[-1]
-    assert "a smaller tolerance than 1e-07" in solution.notes[-1]
+    assert "a smaller tolerance than 0.002" in solution.notes[-1]
 
 
 def test_a_limit_of_nodes():

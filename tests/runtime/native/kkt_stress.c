@@ -237,7 +237,8 @@ static int invert(const sparse *a, const kkt_factors *f) {
 
 /* Factorises good values, spoilt ones, and good ones again. */
 static int factorise(sparse *a, const kkt_plan *plan) {
-    const kkt_tolerance tolerances[] = {{KKT_QUALITY, KKT_QUALITY}, {0.1, 0.01}, {0.9, 0.9}};
+    const kkt_tolerance tolerances[] = {
+        {KKT_QUALITY, KKT_QUALITY, 0.0}, {0.1, 0.01, 0.0}, {0.9, 0.9, 1e-14}};
     const kkt_tolerance tolerance = tolerances[below(3)];
     kkt_factors *f;
     if (kkt_new_factors(plan, &f) != KKT_OK) return wrong("new factors", 0);
