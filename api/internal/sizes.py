@@ -13,9 +13,9 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.scaling import Scaling
 from kinesym.runtime.nlp.layout import Layout
 
-#: By how much the scaled objective changes at most with a trajectory of size 1, near the start, per
-#: node, as the barriers of bounds are a sum over nodes; and the misfit of measurements, whose bounds
-#: are rarely met, with a single value.
+#: By how much the scaled objective changes at most near the start: with a trajectory of size 1, per
+#: node, as the barriers of bounds are sums over nodes; the misfit of measurements, where bounds are
+#: rarely met, with a single value.
 _CHANGE, _MISFIT = 2.0, 1000.0
 #: How many times its size a parameter is for the solver: where curvature is negative it changes
 #: less than trajectories, which come near the data first (iterations from random starts: a half).
@@ -187,7 +187,8 @@ def _objective_factor(problem: Discretised, z: Array, size: Array) -> float:
     most = _MISFIT
     if not problem.symbolic.objective.least_squares:
         own, _ = _courses(problem.layout)
-        slope, bend = np.bincount(own, slope), np.bincount(own[rows[on]], bend)
+        slope = np.asarray(np.bincount(own, slope), dtype=float)
+        bend = np.asarray(np.bincount(own[rows[on]], bend), dtype=float)
         most = _CHANGE * sum(problem.layout.nodes)
     change = max(np.abs(slope).max(initial=0.0), np.abs(bend).max(initial=0.0))
     return float(_inverse(np.array(change / most)))

@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Integral
 from pathlib import Path
@@ -45,8 +45,9 @@ class IpoptProblem:
     callbacks : with cost, gradient, constraints, jacobian and hessian: plans of compiled kernels,
         or functions f(z, multipliers, factor, out) that fill `out`.
     structures : of Jacobian and Hessian, with `size` and `fill(rows, columns)`, see
-        `kinesym.runtime.nlp.sparsity.Structure`, and with `products` if there is a scaling. bounds : of z and of the constraints, (low, high).
-    stages : of the variables in time, see `Layout.stages`. scaling : None for IPOPT's own choice.
+        `kinesym.runtime.nlp.sparsity.Structure`, and with `products` if there is a scaling.
+    bounds : of z and of the constraints, (low, high). stages : of the variables in time, see
+        `Layout.stages`. scaling : None for IPOPT's own choice.
     """
 
     callbacks: Any

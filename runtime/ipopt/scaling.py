@@ -48,8 +48,10 @@ class Scaling:
 
     def bounds(self, of_variables: Bounds, of_constraints: Bounds) -> tuple[Bounds, Bounds]:
         """Both, (low, high), for IPOPT."""
-        (a, b), (c, d) = of_variables, of_constraints
-        return (a * self.variables, b * self.variables), (c * self.constraints, d * self.constraints)
+        x, c = self.variables, self.constraints
+        low, high = of_variables
+        below, above = of_constraints
+        return (low * x, high * x), (below * c, above * c)
 
     def start(self, z: Array, multipliers: Multipliers | None) -> tuple[Array, Multipliers | None]:
         """Where to begin, for IPOPT; the objective's factor is none of ours in multipliers."""

@@ -83,8 +83,8 @@ def settled(
     solve: Callable[[Sequence[Experiment], Start, Bounds], tuple[_Made, Solved]],
 ) -> list[tuple[_Made, Solved]]:
     """What `solve` makes in turn of trials, a start, and bounds of z, until all samples lie where
-    they are placed or it does not succeed, unless it was held back; once without unknown delays. In between delays stay near
-    their start, as what polynomials say farther out means little."""
+    they are placed or it does not succeed, unless it was held back; once without unknown delays. In
+    between delays stay near their start, as what polynomials say farther out means little."""
     made = list[tuple[_Made, Solved]]()
     mine = _entries(about, layout)
     for k in range(SOLVES):
