@@ -17,6 +17,8 @@ from kinesym.runtime.nlp.layout import Layout
 #: node, as the barriers of bounds are sums over nodes; the misfit of measurements, where bounds are
 #: rarely met, with a single value.
 _CHANGE, _MISFIT = 2.0, 1000.0
+#: The first barrier parameter of IPOPT, and that for a misfit.
+_BARRIER, _SOFT = 0.1, 1e-3
 #: How many times its size a parameter is for the solver: where curvature is negative it changes
 #: less than trajectories, which come near the data first (iterations from random starts: a half).
 _CAREFULLY = 1000.0
@@ -50,7 +52,8 @@ def scaling(problem: Discretised, z: Array) -> Scaling:
         of_constraints[layout.delay_offset :] = _inverse(size[layout.delayed_entries])
         factor, of_variables = _objective_factor(problem, z, size), _inverse(size)
         layout.parameter_values(of_variables)[:] *= _CAREFULLY
-        return Scaling(factor, of_variables, of_constraints)
+        barrier = _SOFT if problem.symbolic.objective.least_squares else _BARRIER
+        return Scaling(factor, of_variables, of_constraints, barrier)
 
 
 def given_sizes(problem: Discretised, z: Array) -> Array:

@@ -22,12 +22,13 @@ TOLERANCE, _AT_BOUNDS = 1e-8, 1e-10
 
 @dataclass(frozen=True)
 class Scaling:
-    """What an objective, variables, (n,), and constraints, (m,), are multiplied with for IPOPT;
-    results and multipliers are those of the problem as it was given."""
+    """What an objective, variables, (n,), and constraints, (m,), are multiplied with for IPOPT, and
+    its first barrier parameter; results and multipliers are those of the problem as it was given."""
 
     objective: float
     variables: Array
     constraints: Array
+    barrier: float
 
     @cached_property
     def sizes(self) -> Array:
@@ -40,6 +41,7 @@ class Scaling:
         return {
             "nlp_scaling_method": "none",
             "obj_scaling_factor": self.objective,
+            "mu_init": self.barrier,
             "tol": TOLERANCE,
             "dual_inf_tol": 1e30,  # of the objective as it was given
             "compl_inf_tol": at_bounds,
