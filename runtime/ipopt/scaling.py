@@ -23,7 +23,7 @@ TOLERANCE, _AT_BOUNDS = 1e-8, 1e-10
 @dataclass(frozen=True)
 class Scaling:
     """What an objective, variables, (n,), and constraints, (m,), are multiplied with for IPOPT, and
-    its first barrier parameter; results and multipliers are those of the problem as it was given."""
+    its first barrier parameter. Results are those of the problem as it was given."""
 
     objective: float
     variables: Array

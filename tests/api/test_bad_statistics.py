@@ -173,8 +173,7 @@ def test_what_only_a_combination_tells(solve):
     """Of k, b and m only k/m and b/m act."""
     fit = solve(trial(), {**FREE, M: (0.1, 5)}, {**GUESS, M: 1.0})
     assert "are not identifiable together" in str(fit)
-    freedom = {collocated: (76.0, 77.0), shot: (77.0,), shot_hybrid: (79.0,)}[solve]
-    assert fit.noise[0].freedom in freedom  # collocation is at the limit of what rounding tells
+    assert fit.noise[0].freedom == {collocated: 77.0, shot: 77.0, shot_hybrid: 79.0}[solve]
     for method in METHODS:
         found = fit.intervals(method=method, records=3)
         for row in found.table.values():
@@ -185,7 +184,7 @@ def test_what_only_a_combination_tells(solve):
     assert fit.interval(K * M).remark == "not identifiable"
     known, ratio = solve(trial()).parameters.table["k"], fit.interval(K / M)
     assert [ratio.value, ratio.standard_error] == pytest.approx(
-        [known.value, known.standard_error], rel=1e-2
+        [known.value, known.standard_error], rel=1e-4
     )
 
 
