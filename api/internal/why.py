@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kinesym.internal.fitted import Fitted
+from kinesym.internal.local import dependent, kinks, text
 from kinesym.internal.mistakes import mistaken
 from kinesym.internal.sizes import sizes
 from kinesym.internal.viewed import violated
@@ -90,6 +91,9 @@ def why(
     if not (np.isfinite(point.values).all() and np.isfinite(point.jacobian.data).all()):
         return Why(head)
     causes = [*contradictions(point), *_without_influence(point)]
+    size = sizes(problem, z)
+    if not causes:
+        causes += dependent(problem, z, point.jacobian, size, point.conditions)
     if unexplained is not None and any(trial.measured for trial in problem.trials):
         causes += mistaken(problem, unexplained)
     causes += list(_at_bounds(problem, z)) if ended else []
@@ -101,6 +105,7 @@ def why(
             causes += list(_must_give(point, rows[giving], slack.gives[giving]))
             can = _CAN + _LOST * bool(history)
             causes += list(_bounds_that_hold(problem, slack)) if giving.any() else [can]
+    causes += list(kinks(problem, z, point.jacobian, size))
     causes += list(_far(problem, z))
     causes += list(_most_violated(problem, z, point)) if history else []
     causes += list(_slow(history))
@@ -178,7 +183,11 @@ def contradictions(point: Point) -> list[str]:
     scaled = slopes[:, touched].toarray() * sizes(point.problem, point.z)[touched]
     basis, weights, sides, names = list[Array](), list[Array](), list[float](), list[str]()
     for i, rest in zip(equal, scaled, strict=True):
-        name, off, size = _text(point, i), point.values[i] - low[i], float(np.linalg.norm(rest))
+        name, off, size = (
+            text(point.problem, i),
+            point.values[i] - low[i],
+            float(np.linalg.norm(rest)),
+        )
         if size == 0.0:
             found.append(f"{name} depends on nothing that is unknown: it is off by {off:.4g}")
             continue
@@ -216,8 +225,8 @@ def _outside(point: Point, i: int) -> Iterator[str]:
     room = _NEAR * max(1.0, abs(asked))
     if not low - room <= asked <= high + room:
         yield (
-            f"{_text(point, i)} asks for {asked:.6g}, outside the bounds ({low:g}, {high:g}) of "
-            f"{layout.variable_name(int(j))}"
+            f"{text(point.problem, i)} asks for {asked:.6g}, outside the bounds ({low:g}, "
+            f"{high:g}) of {layout.variable_name(int(j))}"
         )
 
 
@@ -343,13 +352,6 @@ def _slow(history: Sequence[Iteration]) -> Iterator[str]:
                 f"{last[0].objective:.6g} to {last[-1].objective:.6g} in {_BACK} iterations; solve "
                 "again from here, or loosen tolerance"
             )
-
-
-def _text(point: Point, i: int) -> str:
-    """A condition by what it says."""
-    trial, family, label, _ = point.problem.layout.locate_constraint(int(i))
-    many = f" of trial {trial}" if len(point.problem.layout.nodes) > 1 else ""
-    return f"{point.problem.layout.labels[family][label]}{many}"
 
 
 def _at_ends(point: Point, i: int) -> bool:

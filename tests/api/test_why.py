@@ -50,6 +50,15 @@ MISTAKES = {
         lambda: moved([END(x) - 0.1, END(v), END(x) - 0.2]),
         r"at_end\(x\) - 0.2\) contradicts .*at_end\(x\) - 0.1\): they differ by 0.1",
     ),
+    "nothing is free": (
+        lambda: ks.Collocation(
+            CART,
+            ks.Experiment(TIME, inputs={F: np.zeros(41)}),
+            objective=ks.Integral(x**2),
+            boundary=[*REST, END(x) - 0.1],
+        ),
+        r"at_end\(x\) - 0.1\) are not independent of the equations and each other",
+    ),
     "a sum of others": (
         lambda: moved([END(x) - 0.1, END(v), END(x) + END(v) - 0.5]),
         r"contradicts .*at_end\(x\) - 0.1\).*at_end\(v\)\): they differ by 0.4",
@@ -224,6 +233,52 @@ def test_parameters_without_influence():
     )
     words = problem.why({m: 1.0, k: 0.5}).causes
     assert any("nothing depends on the unknown parameter k" in cause for cause in words)
+
+
+def test_an_equation_said_again():
+    problem = moved([END(x) - 0.1, END(v)], path=[(v - x.diff(t), 0, 0)])
+    assert "Derivative(x, t)) is not independent of the equations" in problem.why().causes[0]
+
+
+def test_kinks():
+    """At zero, where a course without a guess is; not beside it, and not where slopes are zero."""
+    drag = [x.diff(t) - v, v.diff(t) - F + sp.Abs(v) / 2]
+    cart = ks.Model("drag", [x, v], [F], [], drag)
+    conditions = [*REST, END(x) - 0.1, END(v)]
+    more = {"boundary": conditions, "unknown_inputs": {F: (-9, 9)}}
+    problem = ks.Collocation(
+        cart, ks.Experiment(TIME), objective=ks.Integral(F**2 + sp.Abs(F - 1)), **more
+    )
+    kinks = [cause for cause in problem.why().causes if "kink" in cause]
+    assert len(kinks) == 1 and kinks[0].startswith("equation 1 (v') has a kink at interval 0")
+    kinks = [cause for cause in problem.why({v: 0.5, F: 1.0}).causes if "kink" in cause]
+    assert len(kinks) == 1 and kinks[0].startswith("the objective has a kink")
+    smooth = ks.Collocation(CART, ks.Experiment(TIME), objective=ks.Integral(F**2), **more)
+    assert not [cause for cause in smooth.why().causes if "kink" in cause]
+
+
+def test_a_car_that_stands():
+    """Its wheel turns it nowhere: only at that point conditions depend on each other."""
+    y, heading, wheel = ks.dynamicsymbols("y heading wheel")
+    equations = [
+        x.diff(t) - v * sp.cos(heading),
+        y.diff(t) - v * sp.sin(heading),
+        heading.diff(t) - v * wheel,
+        v.diff(t) - F,
+    ]
+    car = ks.Model("car", [x, y, heading, v], [F, wheel], [], equations)
+    ends = [*(ks.at_start(each) for each in (x, y, heading, v)), END(x) - 1, END(y) - 1]
+    problem = ks.Collocation(
+        car,
+        ks.Experiment(TIME),
+        objective=ks.Integral(F**2 + wheel**2),
+        unknown_inputs={F: (-20, 20), wheel: (-5, 5)},
+        boundary=ends,
+    )
+    still = problem.why({each: 0.0 for each in (x, y, heading, v)}).causes[0]
+    assert re.search(r"at this point what is free cannot change .*at_end\(y\) - 1", still)
+    moving = problem.why({x: np.linspace(0, 1, 41), y: np.linspace(0, 1, 41), v: 1.0})
+    assert not any("independent" in cause for cause in moving.causes)
 
 
 def test_pictures_and_files(tmp_path):
