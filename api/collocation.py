@@ -47,6 +47,13 @@ _LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORAT
 #: Ends after which easier problems are tried unasked.
 _CLIMBED = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.RESTORATION_FAILED)
 
+#: Iterations after which other ways are tried, and these, by options of IPOPT.
+_SOON, _SCALING = 500, "nlp_scaling_method"
+_WAYS: dict[str, dict[str, Any]] = {
+    "with an adaptive barrier": {"mu_strategy": "adaptive", "max_iter": _SOON},
+    "as IPOPT scales by itself": {_SCALING: "gradient-based"},
+}
+
 #: Of larger problems that are lost, other starts are not looked for: that would take minutes.
 _MOST_VARIABLES = 20_000
 _FROM_NEAREST = (
@@ -124,7 +131,7 @@ class Collocation(Solvable):
         tolerance_grid : solves again on refined grids until the error of the grid is at most this
             (see `refined`). It ends with the best solution when that no longer falls, or before a
             grid of more than `max_nodes` in all trials; a note says why, and where it resists.
-        max_iterations, tolerance : IPOPT's `max_iter` (3000) and `tol` (1e-10, of the problem as
+        max_iterations, tolerance : IPOPT's `max_iter` (3000) and `tol` (1e-8, of the problem as
             it is scaled: the same in all units; see docs/convergence.md).
         hessian : "exact"; "gauss-newton", of measurements linearised, constraints as if linear;
             "limited-memory". options : further options of IPOPT, by name.
@@ -169,11 +176,12 @@ class Collocation(Solvable):
         )
         guess = self._start if guess is None else guess
         z = self.pack(guess)
-        solution = self._fitted(z, guess, chosen, progress)
-        if solution.status in _LOST[:2]:
-            solution = self._from_zero(solution, z, guess, chosen, progress)
         small = self.n_variables <= _MOST_VARIABLES and not self._integrated
         unasked = small and "max_iter" not in settings
+        patient = not unasked or ladder is False or {_SCALING, "mu_strategy"} & settings.keys()
+        solution = self._tried(z, guess, chosen, progress, bool(patient))
+        if solution.status in _LOST[:2]:
+            solution = self._from_zero(solution, z, guess, chosen, progress)
         goes_on = unasked if ladder is None else checks.flag(ladder, "ladder")
         if goes_on and small and solution.status in _LOST:
             solution = self._from_nearest(solution, z, chosen, progress)
@@ -239,6 +247,28 @@ class Collocation(Solvable):
         made = copy(self)
         made._threads = 1
         return made._on(self.trials)
+
+    def _tried(
+        self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None, patient: bool
+    ) -> Solution:
+        """The solution from z; unless `patient`, one that is not there soon is looked for in other
+        ways, too, before there is more time for the first."""
+        if patient:
+            return self._fitted(z, guess, chosen, progress)
+        soon = replace(chosen, options={**chosen.options, "max_iter": _SOON})
+        first = solution = self._fitted(z, guess, soon, progress)
+        for words, options in _WAYS.items():
+            if solution.success or solution.status not in _LOST or chosen.late:
+                return solution
+            say(progress, f"no solution soon: trying {words}")
+            way = replace(chosen, options={**chosen.options, **options})
+            solution = after(solution, self._fitted(z, guess, way, progress))
+            if solution.success:
+                note = f"solved {words}, plainly not soon: there may be better solutions"
+                return replace(solution, notes=[*solution.notes, note])
+        if first.status is not Solve.ITERATION_LIMIT or chosen.late:
+            return first
+        return after(solution, self._fitted(z, guess, chosen, progress))
 
     def _from_nearest(
         self, lost: Solution, z: Array, chosen: SolverOptions, progress: bool | None

@@ -53,7 +53,7 @@ def problem(nodes=501, steep=80.0, scheme="backward-euler"):
 
 def solve(nodes=501):
     guess = {vx: 0.5, vy: 0.5, fx: 0.5, fy: 0.5, "duration": 20.0}
-    for steep in np.arange(10.0, 85.0, 5.0):
+    for steep in np.arange(5.0, 85.0, 5.0):
         guess = problem(nodes, steep).solve(guess=guess)
     return guess
 

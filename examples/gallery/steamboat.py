@@ -65,7 +65,7 @@ def problem(nodes=251, scheme="backward-euler"):
 
 
 def solve(nodes=251):
-    return problem(nodes).solve(guess={q: 0.0, x: 0.0, y: 0.0, "duration": 6.0})
+    return problem(nodes).solve(guess={q: 0.0, x: 0.0, y: 0.0, "duration": 8.0})
 
 
 main = shown(solve)
