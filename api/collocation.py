@@ -47,8 +47,9 @@ _LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORAT
 #: Ends after which easier problems are tried unasked.
 _CLIMBED = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.RESTORATION_FAILED)
 
-#: Iterations after which other ways are tried, and these, by options of IPOPT.
+#: Iterations after which other ways are tried, and these; options of IPOPT with which none are.
 _SOON, _SCALING = 500, "nlp_scaling_method"
+_ALONE = {_SCALING, "mu_strategy", "option_file_name"}
 _WAYS: dict[str, dict[str, Any]] = {
     "with an adaptive barrier": {"mu_strategy": "adaptive", "max_iter": _SOON},
     "as IPOPT scales by itself": {_SCALING: "gradient-based"},
@@ -146,6 +147,8 @@ class Collocation(Solvable):
             place is found, then with easier problems that lead to this one: coarse grids, and the
             homotopies that the problem declares (`homotopy`). None does so unless a limit of
             iterations was given, with the easier problems where it seems infeasible or diverges.
+            Unless False, what is not solved within 500 iterations is tried with an adaptive barrier
+            and as IPOPT scales by itself before all that, if no limit was given.
             What solves at once takes no longer. A note and `solution.ladder`, a line per rung, say
             so; what is known of a failure, `solution.why()` says. budget : iterations of all rungs
             together after the first solve, 3000 if None.
@@ -178,7 +181,7 @@ class Collocation(Solvable):
         z = self.pack(guess)
         small = self.n_variables <= _MOST_VARIABLES and not self._integrated
         unasked = small and "max_iter" not in settings
-        patient = not unasked or ladder is False or {_SCALING, "mu_strategy"} & settings.keys()
+        patient = not unasked or ladder is False or _ALONE & settings.keys()
         solution = self._tried(z, guess, chosen, progress, bool(patient))
         if solution.status in _LOST[:2]:
             solution = self._from_zero(solution, z, guess, chosen, progress)

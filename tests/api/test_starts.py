@@ -10,6 +10,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym import collocation
 from kinesym.examples import pendulum_local_minima as study
 from kinesym.internal import ladder
 from kinesym.internal.starts import starting_points
@@ -61,6 +62,24 @@ def test_ladder_costs_nothing_where_plain_works(dragged):
     assert found.success
     assert not found.ladder
     assert found.iterations == dragged.solve().iterations
+
+
+def test_other_ways_where_the_first_takes_long(dragged, monkeypatch):
+    """An adaptive barrier, then IPOPT's own scaling, then the first way again; the same solution,
+    with the iterations of all; options of one's own leave that out."""
+    plain = dragged.solve()
+    monkeypatch.setattr(collocation, "_SOON", 2)
+    found = dragged.solve()
+    assert found.success and found.objective == pytest.approx(plain.objective, rel=1e-6)
+    assert "solved with an adaptive barrier, plainly not soon" in found.notes[-1]
+    assert found.iterations > 2 + plain.iterations / 2
+    ways = {way: {**more, "max_iter": 1} for way, more in collocation._WAYS.items()}
+    monkeypatch.setattr(collocation, "_WAYS", ways)
+    found = dragged.solve()
+    assert found.success and found.iterations == 4 + plain.iterations
+    assert found.objective == plain.objective
+    assert dragged.solve(max_iterations=1).status is Solve.ITERATION_LIMIT
+    assert dragged.solve(options={"mu_strategy": "monotone"}).iterations == plain.iterations
 
 
 def test_each_rung_leads_to_the_solution(dragged):
