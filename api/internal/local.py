@@ -103,7 +103,7 @@ def kinks(problem: Fitted, z: Array, jacobian: csr_array, size: Array) -> Iterat
         sharp = _jumps(problem.constraints, z, course, _KINK * slope)
         steep = _jumps(problem.cost, z, course, 1e-9 * value / _STEP)
     found: dict[str, int] = {}
-    for i in np.flatnonzero(sharp):
+    for i in np.flatnonzero(sharp[: problem.layout.delay_offset]):
         found.setdefault(text(problem, int(i)), int(i))
     for name, first in found.items():
         trial, family, _, point = problem.layout.locate_constraint(first)

@@ -257,6 +257,23 @@ def test_kinks():
     assert not [cause for cause in smooth.why().causes if "kink" in cause]
 
 
+def test_with_a_delay():
+    """Rows of what is delayed are no equations, and have no kinks of their own."""
+    late = ks.delayed(x, 0.1)
+    model = ks.Model("late", [x], [F], [], [x.diff(t) + sp.Abs(late) - F])
+    problem = ks.Collocation(
+        model,
+        ks.Experiment(TIME),
+        objective=ks.Integral(F**2),
+        unknown_inputs={F: (-9, 9)},
+        boundary=[ks.at_start(x) - 1, END(x) - 2],
+    )
+    found = problem.solve().why()
+    assert not [cause for cause in found.causes if "kink" in cause or "independent" in cause]
+    kinks = [cause for cause in problem.why({x: 0.0, F: 0.0}).causes if "kink" in cause]
+    assert kinks and all(cause.startswith("equation 0 (x')") for cause in kinks)
+
+
 def test_a_car_that_stands():
     """Its wheel turns it nowhere: only at that point conditions depend on each other."""
     y, heading, wheel = ks.dynamicsymbols("y heading wheel")
