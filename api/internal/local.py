@@ -26,14 +26,15 @@ _NAMED, _NEAR, _ITERATIONS = 4, 0.1, 3
 
 
 def dependent(
-    problem: Fitted, z: Array, jacobian: csr_array, size: Array, conditions: NDArray[np.intp]
+    problem: Fitted, z: Array, jacobian: csr_array | None, size: Array, conditions: NDArray[np.intp]
 ) -> Iterator[str]:
     """Conditions that equations and other conditions determine already, or contradict: combinations
     of constraints whose slopes cancel, near z, or at z alone.
 
-    jacobian : of the constraints at z, (m, n). size : of the variables, (n,). conditions : numbers
-    of the constraints that are no equations of the model; what these have among themselves is the
-    model's own.
+    jacobian : of the constraints at z, (m, n); None where a solve ended, as slopes of what cannot
+    be met always cancel there. size : of the variables, (n,). conditions : numbers of the
+    constraints that are no equations of the model; what these have among themselves is the model's
+    own.
     """
     noise = _NEAR * size * np.random.default_rng(0).standard_normal(len(z))
     near = problem.constraint_jacobian(np.clip(z + noise, *problem.variable_bounds))
@@ -43,7 +44,7 @@ def dependent(
             f"{_some(names)} {verb} not independent of the equations{others}: leave {which} out, "
             "or leave an input, a parameter or a state at an end free"
         )
-    elif names := _cancelling(problem, jacobian, conditions):
+    elif jacobian is not None and (names := _cancelling(problem, jacobian, conditions)):
         yield (
             f"at this point what is free cannot change {_some(names)} independently, as a car that "
             "stands cannot be steered: begin where it can"

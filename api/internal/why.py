@@ -93,7 +93,8 @@ def why(
     causes = [*contradictions(point), *_without_influence(point)]
     size = sizes(problem, z)
     if not causes:
-        causes += dependent(problem, z, point.jacobian, size, point.conditions)
+        begin = None if ended else point.jacobian
+        causes += dependent(problem, z, begin, size, point.conditions)
     if unexplained is not None and any(trial.measured for trial in problem.trials):
         causes += mistaken(problem, unexplained)
     causes += list(_at_bounds(problem, z)) if ended else []
