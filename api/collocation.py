@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from kinesym import checks
-from kinesym.internal.ladder import BUDGET, Climb, climbable, climbed
+from kinesym.internal.attempts import Attempts
+from kinesym.internal.ladder import BUDGET
 from kinesym.internal.refine import (
     many_nodes,
     no_longer_falls,
@@ -23,8 +24,7 @@ from kinesym.internal.refine import (
 )
 from kinesym.internal.solvable import Solvable
 from kinesym.internal.starts import drawn, ranges_of, searched, starting_points
-from kinesym.internal.why import meeting_points, why
-from kinesym.runtime.arrays import Array
+from kinesym.internal.why import why
 from kinesym.runtime.ipopt.driver import check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions
@@ -32,35 +32,12 @@ from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.progress import say
 from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.multistart import multistart as gathered
-from kinesym.runtime.results.solution import Solution, after
+from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.results.why import Why
-from kinesym.runtime.status import Solve
-from kinesym.runtime.summary import listed
 from kinesym.verification import verified
 
 HESSIANS = ("exact", "gauss-newton", "limited-memory")
-
-#: Ends at which another guess may help.
-_LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORATION_FAILED)
-
-#: Ends after which easier problems are tried unasked.
-_CLIMBED = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.RESTORATION_FAILED)
-
-#: Iterations after which other ways are tried, and these; options of IPOPT with which none are.
-_SOON, _SCALING = 500, "nlp_scaling_method"
-_ALONE = {_SCALING, "mu_strategy", "option_file_name"}
-_WAYS: dict[str, dict[str, Any]] = {
-    "with an adaptive barrier": {"mu_strategy": "adaptive", "max_iter": _SOON},
-    "as IPOPT scales by itself": {_SCALING: "gradient-based"},
-}
-
-#: Of larger problems that are lost, other starts are not looked for: that would take minutes.
-_MOST_VARIABLES = 20_000
-_FROM_NEAREST = (
-    "from the guess no solution was found, from where all conditions are met one was: there may be "
-    "better ones"
-)
 
 #: Refinements of the grid for one `tolerance_grid`, at most, and after how many in turn that do not
 #: help it ends.
@@ -178,25 +155,8 @@ class Collocation(Solvable):
             settings, hessian, linear_solver, driver, log, deadline=time.monotonic() + end
         )
         guess = self._start if guess is None else guess
-        z = self.pack(guess)
-        small = self.n_variables <= _MOST_VARIABLES and not self._integrated
-        unasked = small and "max_iter" not in settings
-        patient = not unasked or ladder is False or _ALONE & settings.keys()
-        solution = self._tried(z, guess, chosen, progress, bool(patient))
-        if solution.status in _LOST[:2]:
-            solution = self._from_zero(solution, z, guess, chosen, progress)
-        goes_on = unasked if ladder is None else checks.flag(ladder, "ladder")
-        if goes_on and small and solution.status in _LOST:
-            solution = self._from_nearest(solution, z, chosen, progress)
-        asked = goes_on and (ladder is not None or solution.status in _CLIMBED)
-        if asked and not solution.success and climbable(self):
-            climb = Climb(Solvable._fitted_as, chosen, spent, progress)
-            solution = climbed(self, z, solution, climb)
-        if solution.status in _LOST and (names := self._without_guess(guess)):
-            words = f"no guess was given of {listed(names)}, which began at zero or on lines"
-            words += f" between conditions: solve(guess={{{names[0]!r}: np.linspace(from, to, nodes"
-            words += "), ...})"
-            solution = replace(solution, message=f"{solution.message}; {words}")
+        goes_on = None if ladder is None else checks.flag(ladder, "ladder")
+        solution = Attempts(self, self.pack(guess), guess, chosen, progress, goes_on, spent).best()
         if tolerance_grid is None:
             return solution
         return self._until(solution, tolerance_grid, most_nodes, chosen, progress)
@@ -251,65 +211,12 @@ class Collocation(Solvable):
         made._threads = 1
         return made._on(self.trials)
 
-    def _tried(
-        self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None, patient: bool
-    ) -> Solution:
-        """The solution from z; unless `patient`, one that is not there soon is looked for in other
-        ways, too, before there is more time for the first."""
-        if patient:
-            return self._fitted(z, guess, chosen, progress)
-        soon = replace(chosen, options={**chosen.options, "max_iter": _SOON})
-        first = solution = self._fitted(z, guess, soon, progress)
-        for words, options in _WAYS.items():
-            if solution.success or solution.status not in _LOST or chosen.late:
-                return solution
-            say(progress, f"no solution soon: trying {words}")
-            way = replace(chosen, options={**chosen.options, **options})
-            solution = after(solution, self._fitted(z, guess, way, progress))
-            if solution.success:
-                note = f"solved {words}, plainly not soon: there may be better solutions"
-                return replace(solution, notes=[*solution.notes, note])
-        if first.status is not Solve.ITERATION_LIMIT or chosen.late:
-            return first
-        return after(solution, self._fitted(z, guess, chosen, progress))
-
-    def _from_nearest(
-        self, lost: Solution, z: Array, chosen: SolverOptions, progress: bool | None
-    ) -> Solution:
-        """Another solution, from where all conditions are met; see `meeting_points`."""
-        say(progress, "no solution yet: looking for where all conditions are met")
-        for near in meeting_points(self, lost.free_vector, z, chosen.deadline):
-            other = after(lost, self._fitted(near, None, chosen, progress))
-            if other.success:
-                return replace(other, notes=[*other.notes, _FROM_NEAREST])
-            if other.status is Solve.INTERRUPTED or chosen.late:
-                break
-        return lost
-
     def why(self, guess: Any = None) -> Why:
         """What keeps this problem from a solution, seen from a guess or a solution, see `pack` and
         `Solution.why`: also before a solve, to see whether all conditions can be met."""
         ended = isinstance(guess, Solution)
         head = self.model.name + (f": {guess.message}" if ended else ", not solved yet")
         return why(self, self.pack(guess), head, (), ended, Solvable._unexplained)
-
-    def _from_zero(
-        self,
-        lost: Solution,
-        z: Array,
-        guess: Any,
-        chosen: SolverOptions,
-        progress: bool | None,
-    ) -> Solution:
-        """Another solution, from zero, where the lines of which z was made lead to none."""
-        zero = self._packed(guess, ())
-        if np.array_equal(zero, z):
-            return lost
-        other = after(lost, self._fitted(zero, guess, chosen, progress))
-        words = (
-            "from straight lines between the conditions no solution was found, from zero one was"
-        )
-        return replace(other, notes=[*other.notes, words]) if other.success else lost
 
     def _until(
         self,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kinesym.internal.fitted import Fitted
+from kinesym.internal.sizes import inverse
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.summary import listed
@@ -60,8 +61,8 @@ def _cancelling(problem: Fitted, jacobian: csr_array, conditions: NDArray[np.int
     """Conditions that take part in a combination of equations and conditions of which no slope is
     left; none if they are independent. By inverse iteration with A A' + softness."""
     (low, high), (below, above) = problem.variable_bounds, problem.constraint_bounds
-    scaled = jacobian.multiply((low < high) * _inverse(_largest(jacobian, 0)))
-    a = scaled.multiply(((below == above) * _inverse(_largest(scaled, 1)))[:, None]).tocoo()
+    scaled = jacobian.multiply((low < high) * inverse(_largest(jacobian, 0)))
+    a = scaled.multiply(((below == above) * inverse(_largest(scaled, 1)))[:, None]).tocoo()
     if not (len(conditions) and np.isfinite(a.data).all()):
         return []
     (m, n), nothing = jacobian.shape, np.zeros(0, dtype=np.int32)
@@ -83,16 +84,11 @@ def _cancelling(problem: Fitted, jacobian: csr_array, conditions: NDArray[np.int
     if np.linalg.norm(a.T @ y) > _NOTHING:
         return []
     taking = conditions[np.abs(y[conditions]) > _PART * np.abs(y).max()]
-    return list(dict.fromkeys(text(problem, int(i)) for i in taking))
+    return list(dict.fromkeys(condition_name(problem, int(i)) for i in taking))
 
 
 def _largest(matrix: csr_array, axis: int) -> Array:
     return np.asarray(abs(matrix).max(axis=axis).toarray().ravel())
-
-
-def _inverse(values: Array) -> Array:
-    """1 / values, 1 for zeros."""
-    return 1.0 / np.where(values > 0.0, values, 1.0)
 
 
 def kinks(problem: Fitted, z: Array, jacobian: csr_array, size: Array) -> Iterator[str]:
@@ -105,7 +101,7 @@ def kinks(problem: Fitted, z: Array, jacobian: csr_array, size: Array) -> Iterat
         steep = _jumps(problem.cost, z, course, 1e-9 * value / _STEP)
     found: dict[str, int] = {}
     for i in np.flatnonzero(sharp[: problem.layout.delay_offset]):
-        found.setdefault(text(problem, int(i)), int(i))
+        found.setdefault(condition_name(problem, int(i)), int(i))
     for name, first in found.items():
         trial, family, _, point = problem.layout.locate_constraint(first)
         yield f"{name} has a kink at {problem.layout.where(trial, family, point)}{_SMOOTH}"
@@ -128,7 +124,7 @@ def _jumps(function: Callable[[Array], Any], z: Array, course: Array, least: Any
     return (there > least) & (near > 0.5 * there)  # half a square would be 0.05
 
 
-def text(problem: Fitted, i: int) -> str:
+def condition_name(problem: Fitted, i: int) -> str:
     """A constraint by what it says, one for all stages."""
     trial, family, label, _ = problem.layout.locate_constraint(i)
     many = f" of trial {trial}" if len(problem.layout.nodes) > 1 else ""

@@ -47,10 +47,10 @@ def scaling(problem: Discretised, z: Array) -> Scaling:
         for key, offset in layout.constraint_offsets.items():
             count, points = len(layout.labels[key[1]]), layout.points(*key)
             rows = of_constraints[offset : offset + count * points]
-            rows.reshape(count, points)[:] = _inverse(largest[begin : begin + count, None])
+            rows.reshape(count, points)[:] = inverse(largest[begin : begin + count, None])
             begin += count
-        of_constraints[layout.delay_offset :] = _inverse(size[layout.delayed_entries])
-        factor, of_variables = _objective_factor(problem, z, size), _inverse(size)
+        of_constraints[layout.delay_offset :] = inverse(size[layout.delayed_entries])
+        factor, of_variables = _objective_factor(problem, z, size), inverse(size)
         layout.parameter_values(of_variables)[:] *= _CAREFULLY
         barrier = _SOFT if problem.symbolic.objective.least_squares else _BARRIER
         return Scaling(factor, of_variables, of_constraints, barrier)
@@ -194,10 +194,11 @@ def _objective_factor(problem: Discretised, z: Array, size: Array) -> float:
         bend = np.asarray(np.bincount(own[rows[on]], bend), dtype=float)
         most = _CHANGE * sum(problem.layout.nodes)
     change = max(np.abs(slope).max(initial=0.0), np.abs(bend).max(initial=0.0))
-    return float(_inverse(np.array(change / most)))
+    return float(inverse(np.array(change / most)))
 
 
-def _inverse(values: Array) -> Array:
+def inverse(values: Array) -> Array:
     """1 / values; 1 where that cannot be."""
-    found = 1.0 / values
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = 1.0 / values
     return np.where(np.isfinite(found) & (found > 0.0), found, 1.0)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kinesym.internal.fitted import Fitted
-from kinesym.internal.local import dependent, kinks, text
+from kinesym.internal.local import condition_name, dependent, kinks
 from kinesym.internal.mistakes import mistaken
 from kinesym.internal.sizes import sizes
 from kinesym.internal.viewed import violated
@@ -43,11 +43,12 @@ _FAR = 1e10
 
 @dataclass(frozen=True)
 class Point:
-    """A problem at z: values of its constraints and their slopes, and the size of what each is
-    about, (n_constraints,), from those of its variables, (n_variables,)."""
+    """A problem at z: sizes of its variables, (n_variables,), values of its constraints, their
+    slopes, and the size of what each is about, (n_constraints,)."""
 
     problem: Fitted
     z: Array
+    of_variables: Array
     values: Array
     jacobian: csr_array
     sizes: Array
@@ -56,9 +57,10 @@ class Point:
     def of(problem: Fitted, z: Array) -> Point:
         """At z."""
         values, jacobian = problem.constraints(z), problem.constraint_jacobian(z)
-        scaled = abs(jacobian) @ _diagonal(sizes(problem, z))
+        size = sizes(problem, z)
+        scaled = abs(jacobian) @ _diagonal(size)
         most = scaled.max(axis=1).toarray().ravel() if jacobian.nnz else np.ones(len(values))
-        return Point(problem, z, values, jacobian, np.where(most > 0.0, most, 1.0))
+        return Point(problem, z, size, values, jacobian, np.where(most > 0.0, most, 1.0))
 
     @property
     def conditions(self) -> NDArray[np.intp]:
@@ -91,7 +93,7 @@ def why(
     if not (np.isfinite(point.values).all() and np.isfinite(point.jacobian.data).all()):
         return Why(head)
     causes = [*contradictions(point), *_without_influence(point)]
-    size = sizes(problem, z)
+    size = point.of_variables
     if not causes:
         begin = None if ended else point.jacobian
         causes += dependent(problem, z, begin, size, point.conditions)
@@ -181,14 +183,11 @@ def contradictions(point: Point) -> list[str]:
     equal = [int(i) for i in point.conditions if low[i] == high[i] and _at_ends(point, i)]
     found, slopes = list[str](), point.jacobian[equal]
     touched = np.unique(slopes.indices)
-    scaled = slopes[:, touched].toarray() * sizes(point.problem, point.z)[touched]
+    scaled = slopes[:, touched].toarray() * point.of_variables[touched]
     basis, weights, sides, names = list[Array](), list[Array](), list[float](), list[str]()
     for i, rest in zip(equal, scaled, strict=True):
-        name, off, size = (
-            text(point.problem, i),
-            point.values[i] - low[i],
-            float(np.linalg.norm(rest)),
-        )
+        name, off = condition_name(point.problem, i), float(point.values[i] - low[i])
+        size = float(np.linalg.norm(rest))
         if size == 0.0:
             found.append(f"{name} depends on nothing that is unknown: it is off by {off:.4g}")
             continue
@@ -198,7 +197,7 @@ def contradictions(point: Point) -> list[str]:
             part = float(rest @ e)
             rest, mine[: len(w)] = rest - part * e, mine[: len(w)] - part * w
         left = float(np.linalg.norm(rest))
-        names, sides = [*names, name], [*sides, float(off)]
+        names, sides = [*names, name], [*sides, off]
         if left > _ROUNDING * size:
             basis, weights = [*basis, rest / left], [*weights, mine / left]
             continue
@@ -226,8 +225,8 @@ def _outside(point: Point, i: int) -> Iterator[str]:
     room = _NEAR * max(1.0, abs(asked))
     if not low - room <= asked <= high + room:
         yield (
-            f"{text(point.problem, i)} asks for {asked:.6g}, outside the bounds ({low:g}, "
-            f"{high:g}) of {layout.variable_name(int(j))}"
+            f"{condition_name(point.problem, i)} asks for {asked:.6g}, outside the bounds "
+            f"({low:g}, {high:g}) of {layout.variable_name(int(j))}"
         )
 
 

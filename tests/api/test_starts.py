@@ -10,9 +10,8 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym import collocation
 from kinesym.examples import pendulum_local_minima as study
-from kinesym.internal import ladder
+from kinesym.internal import attempts, ladder
 from kinesym.internal.starts import starting_points
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.status import Solve
@@ -68,13 +67,13 @@ def test_other_ways_where_the_first_takes_long(dragged, monkeypatch):
     """An adaptive barrier, then IPOPT's own scaling, then the first way again; the same solution,
     with the iterations of all; options of one's own leave that out."""
     plain = dragged.solve()
-    monkeypatch.setattr(collocation, "_SOON", 2)
+    monkeypatch.setattr(attempts, "_SOON", 2)
     found = dragged.solve()
     assert found.success and found.objective == pytest.approx(plain.objective, rel=1e-6)
     assert "solved with an adaptive barrier, plainly not soon" in found.notes[-1]
     assert found.iterations > 2 + plain.iterations / 2
-    ways = {way: {**more, "max_iter": 1} for way, more in collocation._WAYS.items()}
-    monkeypatch.setattr(collocation, "_WAYS", ways)
+    ways = {way: {**more, "max_iter": 1} for way, more in attempts._WAYS.items()}
+    monkeypatch.setattr(attempts, "_WAYS", ways)
     found = dragged.solve()
     assert found.success and found.iterations == 4 + plain.iterations
     assert found.objective == plain.objective

@@ -1,0 +1,132 @@
+"""What a solve that is lost goes on with: other ways from its guess, other starts, the ladder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kinesym.internal.ladder import Climb, climbable, climbed
+from kinesym.internal.solvable import Solvable
+from kinesym.internal.why import meeting_points
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.progress import say
+from kinesym.runtime.results.solution import Solution, after
+from kinesym.runtime.status import Solve
+from kinesym.runtime.summary import listed
+
+#: Ends at which another guess may help.
+_LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORATION_FAILED)
+#: Ends after which another start, or easier problems, are tried unasked.
+_ASTRAY = (Solve.INFEASIBLE, Solve.DIVERGED)
+_CLIMBED = (*_ASTRAY, Solve.RESTORATION_FAILED)
+
+#: Iterations after which other ways are tried, and these; options of IPOPT with which none are.
+_SOON, _SCALING = 500, "nlp_scaling_method"
+_ALONE = {_SCALING, "mu_strategy", "option_file_name"}
+_WAYS: Mapping[str, Mapping[str, Any]] = {
+    "with an adaptive barrier": {"mu_strategy": "adaptive", "max_iter": _SOON},
+    "as IPOPT scales by itself": {_SCALING: "gradient-based"},
+}
+#: Of larger problems that are lost, other starts are not looked for: that would take minutes.
+_MOST_VARIABLES = 20_000
+
+_FROM_ZERO = "from straight lines between the conditions no solution was found, from zero one was"
+_OTHERS = ": there may be better solutions"
+_FROM_NEAREST = (
+    f"from the guess no solution was found, from where all conditions are met one was{_OTHERS}"
+)
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """How one problem is solved: from the free vector z of a guess, with these options.
+
+    ladder : whether to go on after a failure; None if that was left open. budget : iterations of
+    the ladder.
+    """
+
+    problem: Solvable
+    z: Array
+    guess: Any
+    chosen: SolverOptions
+    progress: bool | None
+    ladder: bool | None
+    budget: int
+
+    def best(self) -> Solution:
+        """The first solution that is found, or else how the plain solve ended."""
+        small = self.problem.n_variables <= _MOST_VARIABLES and not self.problem._integrated
+        unlimited = small and "max_iter" not in self.chosen.options
+        goes_on = unlimited if self.ladder is None else self.ladder
+        alone = self.ladder is False or _ALONE & self.chosen.options.keys()
+        found = self._in_ways() if unlimited and not alone else self._solved(self.z)
+        if found.status in _ASTRAY:
+            found = self._from_zero(found)
+        if goes_on and small and found.status in _LOST:
+            found = self._from_nearest(found)
+        easier = found.status in _CLIMBED if self.ladder is None else not found.success
+        if goes_on and easier and found.status is not Solve.INTERRUPTED and climbable(self.problem):
+            climb = Climb(Solvable._fitted_as, self.chosen, self.budget, self.progress)
+            found = climbed(self.problem, self.z, found, climb)
+        return self._advised(found) if found.status in _LOST else found
+
+    def _solved(self, z: Array, options: Mapping[str, Any] | None = None) -> Solution:
+        """One solve from z, with these options of IPOPT besides those that were chosen."""
+        chosen = replace(self.chosen, options={**self.chosen.options, **(options or {})})
+        guess = self.guess if z is self.z else None  # multipliers belong to its own start
+        return self.problem._fitted(z, guess, chosen, self.progress)
+
+    def _in_ways(self) -> Solution:
+        """The solution from z; one that is not there soon is looked for in other ways, too, before
+        there is more time for the first."""
+        first = found = self._solved(self.z, {"max_iter": _SOON})
+        for words, options in _WAYS.items():
+            if found.status not in _LOST or self.chosen.late:
+                return found
+            say(self.progress, f"no solution soon: trying {words}")
+            found = after(found, self._solved(self.z, options))
+            if found.success:
+                return _noted(found, f"solved {words}, plainly not soon{_OTHERS}")
+        if first.status is Solve.ITERATION_LIMIT and not self.chosen.late:
+            return after(found, self._solved(self.z))
+        vain = found.iterations - first.iterations
+        return _noted(first, f"{vain} iterations {' and '.join(_WAYS)} were in vain")
+
+    def _from_zero(self, lost: Solution) -> Solution:
+        """Another solution, from zero, where the lines of which z was made lead to none."""
+        zero = self.problem._packed(self.guess, ())
+        if np.array_equal(zero, self.z):
+            return lost
+        found = after(lost, self._solved(zero))
+        return _noted(found, _FROM_ZERO) if found.success else lost
+
+    def _from_nearest(self, lost: Solution) -> Solution:
+        """Another solution, from where all conditions are met; see `meeting_points`."""
+        say(self.progress, "no solution yet: looking for where all conditions are met")
+        points = meeting_points(self.problem, lost.free_vector, self.z, self.chosen.deadline)
+        for near in points:
+            found = after(lost, self._solved(near))
+            if found.success:
+                return _noted(found, _FROM_NEAREST)
+            if found.status is Solve.INTERRUPTED or self.chosen.late:
+                break
+        return lost
+
+    def _advised(self, lost: Solution) -> Solution:
+        """A lost solution whose message says of what there was no guess."""
+        names = self.problem._without_guess(self.guess)
+        if not names:
+            return lost
+        words = (
+            f"no guess was given of {listed(names)}, which began at zero or on lines between "
+            f"conditions: solve(guess={{{names[0]!r}: np.linspace(from, to, nodes), ...}})"
+        )
+        return replace(lost, message=f"{lost.message}; {words}")
+
+
+def _noted(found: Solution, note: str) -> Solution:
+    return replace(found, notes=[*found.notes, note])
