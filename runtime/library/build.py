@@ -36,10 +36,11 @@ from kinesym.runtime.native import Library
 INCLUDE = Path(__file__).parents[1] / "native" / "c" / "include"
 
 _FLAGS = (
-    "-std=gnu11 -march=native -fPIC -fvisibility=hidden -ffp-contract=fast "
+    "-std=gnu11 -fPIC -fvisibility=hidden -ffp-contract=fast "
     "-fno-math-errno -fno-trapping-math -Wno-psabi"
 ).split()
-
+#: Flags and libraries that are used where they work.
+_OPTIONAL = ("-march=native", "-fopenmp", "-lmvec")
 
 #: Beginnings of the files where more than -O2 pays: the map over points, explicit steps. (At -O1
 #: products and sums are not fused: small kernels take up to 1.4 times as long.)
@@ -103,19 +104,22 @@ def _probe(command: tuple[str, ...]) -> Compiler:
     try:
         questions = ("--version", "-dumpmachine", f"-march=native -dM -E -x c {os.devnull}")
         answers = [_run([*command, *question.split()])[0] for question in questions]
-        flags = [f for f in _FLAGS if f != "-march=native" or _works(command, [f])]
-        libraries = ["-lm"]
-        if sys.platform == "linux" and _works(command, ["-lmvec", "-lm"]):
-            libraries.insert(0, "-lmvec")
-        if _works(command, ["-fopenmp"], "#pragma omp parallel\n"):
-            flags.append("-fopenmp")
+        able = _supported(command)
     except OSError as error:
         raise CompilerError(
             f"the compiler {shlex.join(command)} cannot be tried: {error}; "
             "mend that, or name another one in the environment variable CC"
         ) from error
     identity = hashlib.sha256("".join(answers).encode()).hexdigest()
-    return Compiler(command, identity, tuple(flags), tuple(libraries))
+    libraries = [option for option in able if option.startswith("-l")]
+    flags = [option for option in able if option not in libraries]
+    return Compiler(command, identity, (*_FLAGS, *flags), (*libraries, "-lm"))
+
+
+def _supported(command: tuple[str, ...]) -> list[str]:
+    """The optional flags and libraries that work; all are tried at once first, to save time."""
+    options = [o for o in _OPTIONAL if o != "-lmvec" or sys.platform == "linux"]
+    return options if _works(command, options) else [o for o in options if _works(command, [o])]
 
 
 def _run(command: list[str], folder: str | None = None) -> tuple[str, str | None]:
@@ -132,12 +136,12 @@ def _run(command: list[str], folder: str | None = None) -> tuple[str, str | None
     return done.stdout, None if done.returncode == 0 else done.stderr.strip()
 
 
-def _works(command: tuple[str, ...], options: list[str], pragma: str = "") -> bool:
-    """Whether a program can be linked so; where options alone are passed over, with a `pragma`."""
+def _works(command: tuple[str, ...], options: list[str]) -> bool:
+    """Whether a program can be linked so."""
     with tempfile.TemporaryDirectory(prefix=cache.WORK) as folder:
         source = Path(folder) / "probe.c"
-        source.write_text(f"int main(void) {{\n{pragma}    {{}}\n    return 0;\n}}\n")
-        return _run([*command, "probe.c", "-o", "probe", *options], folder)[1] is None
+        source.write_text("int main(void) {\n#pragma omp parallel\n    {}\n    return 0;\n}\n")
+        return _run([*command, "probe.c", "-o", "probe", *options, "-lm"], folder)[1] is None
 
 
 def check_compiler() -> None:
