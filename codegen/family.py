@@ -13,7 +13,7 @@ from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Argument
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.solve import NotExplicit, model_rates
-from kinesym.symbolic.declared import atoms_of
+from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.losses import Loss
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import at_end, at_start

@@ -23,7 +23,7 @@ import sympy as sp
 from kinesym.codegen.family import At, Square, squares_of
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.lower import Lowering
-from kinesym.symbolic.declared import atoms_of
+from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme

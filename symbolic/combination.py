@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from kinesym.symbolic.declared import atoms_of
+from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.structure import Structure, rank, signature, structure_of, unmatched
 
 if TYPE_CHECKING:

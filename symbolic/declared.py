@@ -14,7 +14,7 @@ from sympy.logic.boolalg import BooleanAtom
 
 from kinesym.checks import check_name, check_text, listed, mapping, shown
 from kinesym.symbolic.delayed import Delay, Reduction, as_it_is, shown_late
-from kinesym.symbolic.expression import real_expression, real_expressions
+from kinesym.symbolic.expression import atoms_of, real_expression, real_expressions
 from kinesym.symbolic.homotopy import HOMOTOPY, uses_homotopy
 from kinesym.symbolic.names import by_name, name_of, suggest, t
 
@@ -274,11 +274,6 @@ def check_signal(x: object, what: str) -> None:
         raise ValueError(
             f"{what} {shown(x)} is not a function of time; make it with kinesym.dynamicsymbols"
         )
-
-
-def atoms_of(*expressions: sp.Expr) -> set[sp.Basic]:
-    """Symbols, functions of time and derivatives of expressions."""
-    return set().union(*(e.atoms(sp.Symbol, AppliedUndef, sp.Derivative) for e in expressions))
 
 
 def check_atoms(

@@ -10,7 +10,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import listed, shown
-from kinesym.symbolic.expression import real_expression, real_number
+from kinesym.symbolic.expression import parts_of, real_expression, real_number
 from kinesym.symbolic.names import name_of, t
 
 
@@ -156,12 +156,12 @@ class Reduction:
     def delays(self, expressions: Iterable[sp.Expr]) -> tuple[Delay, ...]:
         """Those that were known, and those that reduced expressions and intermediates contain."""
         every = (*expressions, *self._program.values()) if self._delays else ()
-        used = self._known.union(*(e.atoms(AppliedUndef) for e in every))
+        used = self._known | parts_of(AppliedUndef, *every)
         return tuple(delay for symbol, delay in self._delays.items() if symbol in used)
 
     def __call__(self, label: str, e: sp.Expr) -> sp.Expr:
         """An expression in which delayed signals are inputs of their own."""
-        while calls := e.atoms(DelayedValue):
+        while calls := parts_of(DelayedValue, e):
             inner = [call for call in calls if not any(a.has(DelayedValue) for a in call.args)]
             inner.sort(key=str)
             e = e.xreplace({call: self._reduced(f"{self._where}{label}", call) for call in inner})

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 from sympy.functions.elementary.piecewise import ExprCondPair
 
-from kinesym.symbolic.declared import atoms_of
+from kinesym.symbolic.expression import atoms_of, parts_of
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.table import Record, tabulated
 
@@ -73,10 +73,10 @@ class Derivation:
 
 def all_atoms(program: Program, expression: sp.Expr) -> set[sp.Basic]:
     """The symbols and functions in an expression, and in the intermediates that it needs."""
-    found = expression.atoms(AppliedUndef, sp.Symbol)
+    found = parts_of((AppliedUndef, sp.Symbol), expression)
     for symbol, value in reversed(program):
         if symbol in found:
-            found |= value.atoms(AppliedUndef, sp.Symbol)
+            found |= parts_of((AppliedUndef, sp.Symbol), value)
     return found
 
 

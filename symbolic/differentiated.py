@@ -11,6 +11,7 @@ import numpy as np
 import sympy as sp
 
 from kinesym.symbolic.derivation import Derivation, Program, fresh_name
+from kinesym.symbolic.expression import parts_of
 from kinesym.symbolic.names import name_of, t, written
 from kinesym.symbolic.structure import Matrix, Structure, random_jacobian, rank, structure_of
 
@@ -78,7 +79,7 @@ def differentiated(model: Model) -> Differentiated:
             e = d_dt(e) if k else e
             (kept if k >= shift[i] else constraints).append(Constraint(i, k, e))
     every = [*(row.expression for row in (*kept, *constraints)), *(e for _, e in d_dt.program)]
-    found = set().union(*(e.atoms(sp.Derivative) for e in every))
+    found = parts_of(sp.Derivative, *every)
     higher = [a for a in found if a.derivative_count > 1 and a.expr in model.states]
     form = Differentiated(
         tuple(kept),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from kinesym.checks import shown
 
@@ -93,6 +94,18 @@ def parts(e: sp.Basic, seen: set[sp.Basic] | None = None) -> Iterator[sp.Basic]:
             seen.add(part)
             yield part
             stack.extend(part.args)
+
+
+def parts_of(kinds: type | tuple[type, ...], *expressions: sp.Basic) -> set[Any]:
+    """The parts of some expressions that are of these classes: `atoms` of SymPy, which goes through
+    a part as often as it occurs, and in derived expressions that is often."""
+    seen: set[sp.Basic] = set()
+    return {part for e in expressions for part in parts(e, seen) if isinstance(part, kinds)}
+
+
+def atoms_of(*expressions: sp.Expr) -> set[sp.Basic]:
+    """Symbols, functions of time and derivatives of expressions."""
+    return parts_of((sp.Symbol, AppliedUndef, sp.Derivative), *expressions)
 
 
 def _also(hint: str) -> str:

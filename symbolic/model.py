@@ -14,10 +14,10 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_choice, count, listed, mapping, positive, shown
-from kinesym.symbolic.declared import Declared, atoms_of, check_atoms, check_signal
+from kinesym.symbolic.declared import Declared, check_atoms, check_signal
 from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import exchanged
-from kinesym.symbolic.expression import real_expression, real_expressions, real_number
+from kinesym.symbolic.expression import atoms_of, real_expression, real_expressions, real_number
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.index import Index, index_of
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written

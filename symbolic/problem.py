@@ -9,8 +9,9 @@ from functools import cached_property, lru_cache
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.symbolic.declared import atoms_of, check_atoms
+from kinesym.symbolic.declared import check_atoms
 from kinesym.symbolic.delayed import as_it_is
+from kinesym.symbolic.expression import atoms_of, parts_of
 from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
@@ -349,7 +350,7 @@ def known_intermediates(
 def algebraic_states(model: Model) -> tuple[AppliedUndef, ...]:
     """States whose rate is in no equation."""
     expressions = (*model.equations, *(e for _, e in model.intermediates))
-    rates = set().union(*(e.atoms(sp.Derivative) for e in expressions))
+    rates = parts_of(sp.Derivative, *expressions)
     return tuple(
         x for x, rate in zip(model.states, model.derivatives, strict=True) if rate not in rates
     )

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from kinesym.symbolic.combination import combined
-from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.derivation import Derivation, Program, exchanged, fresh_name
 from kinesym.symbolic.differentiated import Constraint, Differentiated, differentiated
+from kinesym.symbolic.expression import atoms_of, parts_of
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.structure import structure_of
 
@@ -118,7 +118,7 @@ def _with_multipliers(model: Model, form: Differentiated) -> Model:
     outputs = {name: e.xreplace(moved) for name, e in model.outputs.items()}
     limits = {sentence: e.xreplace(moved) for sentence, e in model.limits.items()}
     program = _needed(exchanged(program, moved), [*rows, *outputs.values(), *limits.values()])
-    found = {a for e in (*rows, *(e for _, e in program)) for a in e.atoms(sp.Derivative)}
+    found = parts_of(sp.Derivative, *rows, *(e for _, e in program))
     higher = tuple(a for a in form.higher if a in found)
     if len(rows) != len(model.states) + len(multipliers) + len(higher):
         raise ValueError(f"model {model.name}: {_NO_MULTIPLIERS}")
@@ -172,7 +172,7 @@ def _assembled(
     """The model with these equations; further derivatives become algebraic states, those of inputs
     become inputs; constraints are outputs, too. changes : of other fields."""
     every = [*equations, *(e for _, e in form.program)]
-    found = set().union(*(e.atoms(sp.Derivative) for e in every))
+    found = parts_of(sp.Derivative, *every)
     rates = [a for a in found if a.expr in set(model.inputs)]
     rates.sort(key=lambda a: (a.derivative_count, str(a)))
     late = {delay.symbol: delay for delay in model.delays}

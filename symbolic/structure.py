@@ -12,8 +12,8 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.derivation import Program, jacobian_at
+from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.table import smooth_instead
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from kinesym.checks import check_choice, check_identifier, shown
-from kinesym.symbolic.expression import parts, real_expression
+from kinesym.symbolic.expression import parts, parts_of, real_expression
 from kinesym.symbolic.interpolation import (
     KINDS,
     OUTSIDE,
@@ -295,8 +295,7 @@ class _Maker:
 def smooth_instead(e: sp.Expr) -> sp.Expr:
     """The expression with sines instead of tables: at random points these have slopes everywhere,
     as tables have not."""
-    found = e.atoms(tabulated)
-    if not found:
+    if not parts_of(tabulated, e):
         return e
 
     def sine(part: tabulated) -> sp.Expr:

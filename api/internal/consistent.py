@@ -26,6 +26,7 @@ from kinesym.symbolic.differentiated import (
     differentiated,
     unknowns,
 )
+from kinesym.symbolic.expression import parts_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 
@@ -81,7 +82,7 @@ def _equations(model: Model) -> _Equations:
     more = [row for row in invariants if row.expression not in known_already]
     rows: tuple[Constraint | Invariant, ...] = (*form.kept, *form.constraints, *more)
     every = [*(row.expression for row in rows), *(e for _, e in form.program)]
-    found = set().union(*(e.atoms(sp.Derivative) for e in every))
+    found = parts_of(sp.Derivative, *every)
     rates = sorted((a for a in found if a.expr in model.inputs), key=str)
     g = Graph()
     known = [*model.states, *model.inputs, *model.parameters, *model.derivatives, *form.higher]

@@ -20,7 +20,7 @@ from kinesym.runtime.statistics.apart import apart, spreads_of_trials
 from kinesym.runtime.statistics.covariance import blur_of_gradient
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 from kinesym.runtime.statistics.undetermined import solver
-from kinesym.symbolic.declared import atoms_of
+from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme

@@ -22,7 +22,7 @@ from kinesym.internal.tables import check_known_variables
 from kinesym.runtime.nlp.owned import owned_parameters
 from kinesym.runtime.signals.corridor import bound_pair, changes
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.symbolic.declared import atoms_of
+from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, suggest, t

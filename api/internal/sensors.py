@@ -11,9 +11,8 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_name, mapping, shown
-from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.delayed import as_it_is, shown_late
-from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.expression import atoms_of, real_expression
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t

@@ -9,7 +9,8 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.checks import shown
 from kinesym.symbolic.adjoint.named import NamedExpressions
-from kinesym.symbolic.declared import atoms_of, check_atoms
+from kinesym.symbolic.declared import check_atoms
+from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.model import Model, kinks_of
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start

@@ -15,8 +15,8 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_choice, check_kind, count, listed_of, mapping, positive
-from kinesym.symbolic.declared import atoms_of, check_atoms
-from kinesym.symbolic.expression import real_number
+from kinesym.symbolic.declared import check_atoms
+from kinesym.symbolic.expression import atoms_of, real_number
 from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS, Contact, forces_of, with_friction
 from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.hybrid.muscle import FESMuscle, with_muscle

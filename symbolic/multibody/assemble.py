@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.symbolic.expression import parts_of
 from kinesym.symbolic.model import Explicit, Model
 from kinesym.symbolic.multibody.bodies import inertia_limits, mass_of
 from kinesym.symbolic.multibody.forward import speed_rates
@@ -80,8 +81,8 @@ def settled(
     states += [u for name, u in tree.speeds.items() if name not in tree.locked]
     states += [condition.force for condition in tree.conditions]
     everything = [*used, *(e for _, e in program)]
-    inputs = set().union(*(e.atoms(AppliedUndef) for e in everything)) - set(states)
-    symbols = set().union(*(e.free_symbols for e in everything)) - {t, *(s for s, _ in program)}
+    inputs = parts_of(AppliedUndef, *everything) - set(states)
+    symbols = parts_of(sp.Symbol, *everything) - {t, *(s for s, _ in program)}
     names = set(map(name_of, symbols))
     check_symbols(tree, names)
     defaults = {name_of(q): 0.0 for q in constant.values()}

@@ -13,8 +13,8 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_choice, check_identifier
-from kinesym.symbolic.declared import atoms_of
 from kinesym.symbolic.derivation import Program, jacobian_at, values_at
+from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.joints import unit
 from kinesym.symbolic.multibody.passes import kinematics
