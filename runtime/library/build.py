@@ -3,10 +3,10 @@
 Libraries are kept by content: source, interface, compiler, its version, flags, processor and C
 library. Numbers are never part of a source, so new data never rebuild anything.
 
-A kept library needs no right to write and no compiler: the cache remembers the compilers that
-filled it with the abilities of their processor, and where none is found, those are tried whose
-processor had no more than this one. What a cache cannot take goes to a private folder, see
-`cache.private_folder`.
+The cache remembers the compilers that filled it, with the abilities of their processor: one that
+did not change since is not tried out again. A kept library needs no right to write and no compiler:
+where none is found, those are taken whose processor had no more than this one. What a cache cannot
+take goes to a private folder, see `cache.private_folder`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 from kinesym.runtime.library import cache
 from kinesym.runtime.library.cache import CACHE_VARIABLE, CacheError
@@ -76,7 +77,8 @@ def _find_compiler(chosen: str, path: str) -> Compiler:
     for command in _commands(chosen):
         executable = shutil.which(command[0], path=path)
         if executable:
-            return _probe((os.path.abspath(executable), *command[1:]))
+            command = [os.path.abspath(executable), *command[1:]]
+            return _known(tuple(command)) or _probe(tuple(command))
     named = f"the compiler {chosen} named by CC was not found" if chosen else "no C compiler found"
     raise CompilerError(
         f"{named}; install one (Debian: apt install gcc; macOS: xcode-select --install) "
@@ -97,6 +99,24 @@ def _commands(chosen: str) -> list[list[str]]:
             f"the environment variable CC, {chosen!r}, {trouble}; name a C compiler, or unset it"
         )
     return [words]
+
+
+def _known(command: tuple[str, ...]) -> Compiler | None:
+    """A compiler as it was when it filled the cache, if neither its file, the processor nor the C
+    library is another one since."""
+    folder, here = cache.cache_folder(), (_made(command), _processor())
+    if cache.trouble(folder) is None:
+        for compiler, *then in _remembered(folder):
+            if compiler.command == command and tuple(then) == here:
+                return compiler
+    return None
+
+
+def _made(command: tuple[str, ...]) -> list[Any]:
+    """What is another one where a compiler was exchanged, or a folder is shared by machines."""
+    path = os.path.realpath(command[0])
+    about = os.stat(path)
+    return [path, about.st_size, about.st_mtime_ns, platform.machine(), *platform.libc_ver()]
 
 
 def _probe(command: tuple[str, ...]) -> Compiler:
@@ -150,7 +170,7 @@ def check_compiler() -> None:
     try:
         find_compiler()
     except CompilerError:
-        if next(_remembered(), None) is None:
+        if not _able():
             raise
 
 
@@ -226,7 +246,7 @@ def _without_compiler(
     files: Mapping[str, str], options: list[str], missing: CompilerError
 ) -> Library:
     """A kept library that runs on this processor. Raises `missing`, with what was looked for."""
-    compilers = list(_remembered())
+    compilers = _able()
     for compiler in compilers:
         if library := _kept(_Recipe(files, compiler, (*compiler.flags, *options))):
             return library
@@ -238,23 +258,26 @@ def _without_compiler(
     )
 
 
-def _remembered() -> Iterator[Compiler]:
+def _able() -> list[Compiler]:
     """Compilers that filled the cache for processors like this one; none if CC names another."""
-    if os.environ.get("CC"):
-        return
-    for folder in _folders():
-        for path in sorted(folder.glob("*.json")):
-            with suppress(ValueError, KeyError, TypeError):  # written by another version
-                about = json.loads(cache.read(path) or b"")
-                if _processor().issuperset(about.pop("processor")):
-                    yield Compiler(**{**about, **{k: tuple(about[k]) for k in _LISTS}})
+    folders = () if os.environ.get("CC") else _folders()
+    every = [kept for folder in folders for kept in _remembered(folder)]
+    return [compiler for compiler, _, processor in every if _processor() >= processor]
 
 
-_LISTS = ("command", "flags", "libraries")
+def _remembered(folder: Path) -> Iterator[tuple[Compiler, list[Any], frozenset[str]]]:
+    """Compilers that filled a folder, with `_made` and `_processor` of then."""
+    for path in sorted(folder.glob("*.json")):
+        with suppress(ValueError, KeyError, TypeError):  # written by another version
+            about = json.loads(cache.read(path) or b"")
+            lists = {k: tuple(about[k]) for k in ("command", "flags", "libraries")}
+            compiler = Compiler(identity=about["identity"], **lists)
+            yield compiler, about.get("made", []), frozenset(about["processor"])
 
 
 def _remember(compiler: Compiler, folder: Path) -> None:
-    about = {**vars(compiler), "processor": sorted(_processor())}
+    made = _made(compiler.command)
+    about = {**vars(compiler), "made": made, "processor": sorted(_processor())}
     text = json.dumps(about, sort_keys=True).encode()
     path = folder / f"{hashlib.sha256(text).hexdigest()[:32]}.json"
     if cache.read(path) is None:

@@ -14,6 +14,7 @@ from kinesym import cli
 from kinesym.cli import main
 from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
+from kinesym.runtime.library import build as building
 from kinesym.runtime.library.build import CompilerError, build, find_compiler
 from kinesym.runtime.library.cache import tidy
 
@@ -204,3 +205,30 @@ def test_openmp_counts_only_if_it_links(tmp_path, monkeypatch):
     wrapper.chmod(0o700)
     monkeypatch.setenv("CC", str(wrapper))
     assert not find_compiler().openmp
+
+
+def test_a_compiler_is_tried_once_until_it_changes(tmp_path, monkeypatch):
+    calls = tmp_path / "calls"
+    wrapper = tmp_path / "cc"
+    wrapper.write_text(f'#!/bin/sh\necho "$@" >> {calls}\nexec cc "$@"\n')
+    wrapper.chmod(0o700)
+    monkeypatch.setenv("CC", str(wrapper))
+    monkeypatch.setenv("KINESYM_CACHE", str(tmp_path / "cache"))
+
+    def tried():
+        """What a new process finds, and whether it tries the compiler."""
+        building._find_compiler.cache_clear()
+        calls.write_text("")
+        return find_compiler(), bool(calls.read_text())
+
+    first, now = tried()
+    assert now
+    files = emit(model_functions(ks.models.pendulum())).files
+    build(files)
+    assert tried() == (first, False)
+    os.utime(wrapper, (1.0, 1.0))  # exchanged
+    assert tried() == (first, True)
+    build(files, lanes=2)
+    assert tried() == (first, False)
+    monkeypatch.setattr(building, "_processor", lambda: frozenset({"another"}))
+    assert tried() == (first, True)
