@@ -220,6 +220,9 @@ class _InTime:
         self._factors = Factorisation(self._n, rows, columns, stages, workspace=workspace)
         ended = self._factors.factorise(self._values)
         if ended == Factors.DELAYED:
+            self._factors = Factorisation(self._n, rows, columns, stages, reverse=True)
+            ended = self._factors.factorise(self._values)
+        if ended == Factors.DELAYED:
             raise ValueError(ended)
         if ended != Factors.OK:
             raise RuntimeError(ended)

@@ -676,3 +676,29 @@ def test_process_noise_beside_a_delay():
         )
         found.append(problem.log_likelihood(problem.solve()))
     assert found[1] == pytest.approx(found[0], abs=1e-6)
+
+
+def test_an_unknown_delay_that_needs_elimination_forwards_in_time():
+    """Standing with a late reflex by Hermite-Simpson: backwards too few pivots are good."""
+    kp, kd = sp.symbols("kp kd")
+    feedback = kp * ks.delayed(x, tau) + kd * ks.delayed(v, tau)
+    model = ks.Model(
+        "balance",
+        [x, v],
+        [u],
+        [kp, kd, tau],
+        [x.diff(t) - v, v.diff(t) - 9.81 * sp.sin(x) + feedback - u],
+        values={kp: 13.0, kd: 4.0, tau: 0.1},
+    )
+    chance, grid, rest = np.random.default_rng(0), np.arange(1000) * 0.01, {x: 0.0, v: 0.0}
+    push = 0.06 * np.convolve(chance.standard_normal(1000), np.ones(20), "same")
+    run = ks.simulate(model, grid, rest, inputs={u: ks.Signal(grid, push)}, history=rest)
+    seen = run["x"] + 0.001 * chance.standard_normal(1000)
+    trial = ks.Experiment(grid, measurements={x: seen}, std={x: 0.001}, inputs={u: push})
+    unknown = {kp: (5.0, 30.0), kd: (1.0, 10.0), tau: (0.05, 0.2)}
+    problem = ks.Collocation(model, trial, unknown=unknown, scheme="hermite-simpson")
+    solution = problem.solve(guess={kp: 10.0, kd: 3.0, tau: 0.15})
+    assert solution.linear_solver.startswith("time-structured (1000 stages forwards")
+    assert solution.parameters["tau"] == pytest.approx(0.1, abs=0.005)
+    low, high = solution.intervals().intervals()["tau"]
+    assert low < 0.1 < high

@@ -342,7 +342,7 @@ static int measure(kkt_plan *p, int max_rows) {
         const double m = (double)f->n_pivots + f->n_next + f->n_carried + f->n_border;
         const double q = f->n_pivots;
         if (m > p->max_rows) p->max_rows = (int)m;
-        p->operations += q * m * m - q * (q - 1.0) * m + (q - 1.0) * q * (2.0 * q - 1.0) / 6.0;
+        p->operations += kkt_operations(q, m);
         p->factor_bytes += 8.0 * q * (m + 8.0) + 4.0 * m + sizeof(kkt_block);
     }
     return p->max_rows > max_rows ? KKT_UNSUPPORTED : KKT_OK;

@@ -422,6 +422,7 @@ static int do_front(walk *w, kkt_factors *factors, kkt_chunk **chunk, ptrdiff_t 
     if (status != KKT_OK) return status;
     w->dense->schur(f);
     factors->delayed += delayed(f);
+    factors->operations += kkt_operations(f->n_pivots, f->n_rows);
     if (keep(factors, chunk, f, factors->blocks + number) != KKT_OK) return KKT_NO_MEMORY;
     if (s[1].chain != s->chain) return add_to_root(w, s);
     const front swap = w->before;
@@ -466,6 +467,7 @@ int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance toler
     walk w = {.plan = p, .dense = kkt_dense_routines()};
     factors->negative = factors->delayed = factors->pairs = 0;
     factors->max_rows = factors->ready = 0;
+    factors->operations = 0.0;
     factors->bad_entry = -1;
     for (kkt_chunk *c = factors->chunks; c != NULL; c = c->next) c->used = 0;
     kkt_chunk *chunk = factors->chunks;

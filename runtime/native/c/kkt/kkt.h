@@ -74,6 +74,11 @@ typedef struct {
     int reversed;        /* whether elimination runs from the first stage to the last */
 } kkt_plan;
 
+/* Operations to eliminate q pivots from a front of m rows. */
+static inline double kkt_operations(double q, double m) {
+    return q * m * m - q * (q - 1.0) * m + (q - 1.0) * q * (2.0 * q - 1.0) / 6.0;
+}
+
 /* Analyse the pattern of the entries (row[k], column[k]), counted from 1, either triangle,
  * duplicates are summed. `stage` (n, may be NULL) says the stage of each unknown, KKT_BORDER or
  * KKT_UNKNOWN. Unknowns that couple stages far apart are carried from front to front or go to the
@@ -118,6 +123,7 @@ typedef struct {
     ptrdiff_t negative;    /* eigenvalues */
     ptrdiff_t delayed;     /* columns that were delayed, each time counted */
     ptrdiff_t pairs;       /* pivots of order 2 */
+    double operations;
     int max_rows;          /* of a front */
     ptrdiff_t bad_entry;   /* the first one that is not finite, or -1 */
     int ready;             /* whether the last factorisation succeeded */

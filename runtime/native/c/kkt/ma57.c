@@ -24,8 +24,7 @@
 /* Pivots that make a matrix singular, so that IPOPT adds to the diagonal: with what is no more than
  * rounding its steps would go anywhere where nothing determines them. */
 #define FAINT 1e-14
-#define MUCH_DELAYED 0.15    /* of all columns: then the other direction is tried, ... */
-#define MUCH_DEARER 2.0      /* unless it takes so many times the operations */
+#define MUCH_DELAYED 0.15    /* of all columns: then the other direction is tried */
 #define KEEP_BYTES 2.5e8     /* largest analysis that is kept between sessions */
 
 typedef struct {
@@ -36,6 +35,8 @@ typedef struct {
     kkt_matrix matrix; /* in IPOPT's arrays */
     kkt_factors *factors;
     double delayed; /* sum over factorisations */
+    int compared;   /* whether the other direction was tried: to save time, ... */
+    int rescued;    /* ... or as this one did not work */
 } session;
 
 static _Thread_local session *now;
@@ -149,22 +150,22 @@ static int analyse(int n, int n_entries, const int *row, const int *column) {
     return status;
 }
 
-/* If a factorisation delays many columns, the other direction is tried once and stays if it
- * delays less than half as many. */
-static int try_other_direction(kkt_tolerance tolerance) {
+/* If a factorisation delays many columns, the other direction is tried once and stays if it takes
+ * fewer operations; if it delays too many, if the other does not. */
+static int try_other_direction(kkt_tolerance tolerance, int so_far) {
     const kkt_plan *p = kept;
-    const ptrdiff_t delayed = now->factors->delayed;
+    const double most = so_far == KKT_OK ? now->factors->operations : INFINITY;
     const int *stage = p->n == now->n ? now->stage : NULL;
     kkt_plan *other;
     kkt_factors *factors = NULL;
     now->report.analyses++;
     if (kkt_analyse(p->n, p->n_entries, now->matrix.row, now->matrix.column, stage, !p->reversed,
                     now->limits.max_rows, &other))
-        return KKT_OK; /* it was only an attempt */
-    int status = other->operations > MUCH_DEARER * p->operations ? KKT_UNSUPPORTED : KKT_OK;
+        return so_far; /* it was only an attempt */
+    int status = other->operations < most ? KKT_OK : KKT_UNSUPPORTED;
     if (status == KKT_OK) status = kkt_new_factors(other, &factors);
     if (status == KKT_OK) status = kkt_factorise(factors, &now->matrix, tolerance);
-    if (status == KKT_OK && 2 * factors->delayed < delayed) {
+    if (status == KKT_OK && factors->operations < most) {
         status = use_plan(other);
         kkt_free_factors(now->factors);
         now->factors = factors;
@@ -172,7 +173,7 @@ static int try_other_direction(kkt_tolerance tolerance) {
     }
     kkt_free_factors(factors);
     kkt_free_plan(other);
-    return KKT_OK;
+    return so_far;
 }
 
 /* -- MA57 --------------------------------------------------------------------------------------- */
@@ -198,11 +199,15 @@ EXPORT void ma57ad(int *n, int *ne, const int *irn, const int *jcn, int *lkeep, 
 
 static int factorise(kkt_tolerance tolerance) {
     int status = kkt_factorise(now->factors, &now->matrix, tolerance);
-    const int first = now->report.factorisations++ == 0;
     const double much = MUCH_DELAYED * now->factors->plan->n;
-    if (status == KKT_OK && first && now->report.analyses > 0 && now->factors->delayed > much)
-        status = try_other_direction(tolerance);
-    return status;
+    const int many = now->report.analyses > 0 && now->factors->delayed > much;
+    now->report.factorisations++;
+    const int rescue = status == KKT_DELAYED && !now->rescued;
+    const int compare = status == KKT_OK && many && !now->compared;
+    if (!rescue && !compare) return status;
+    now->compared = 1;
+    now->rescued |= rescue;
+    return try_other_direction(tolerance, status);
 }
 
 EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *ifact, int *lifact,
