@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from kinesym.internal.fitted import Fitted
+from kinesym.internal.holding import bounds_that_hold, wider
 from kinesym.internal.local import condition_name, dependent, kinks
 from kinesym.internal.mistakes import mistaken
 from kinesym.internal.sizes import sizes
@@ -30,8 +31,8 @@ from kinesym.runtime.summary import listed
 
 #: Of their sizes: a condition that is off by more has to give, rounding, a bound that is reached.
 _GIVES, _ROUNDING, _NEAR = 1e-5, 1e-9, 1e-6
-#: Multipliers of bounds, relative to the largest one, that hold something.
-_HOLDS = 1e-3
+#: Multipliers of inequalities, in sizes of conditions, that hold something.
+_PUSHES = 1e-5
 #: Random courses from which it is looked for where conditions are met, and iterations after which
 #: no further search begins.
 _SHAKEN, _SEARCHED = 3, 1000
@@ -107,7 +108,7 @@ def why(
             near = slack.z
             causes += list(_must_give(point, rows[giving], slack.gives[giving]))
             can = _CAN + _LOST * bool(history)
-            causes += list(_bounds_that_hold(problem, slack)) if giving.any() else [can]
+            causes += list(_holding(point, slack, rows[~giving])) if giving.any() else [can]
     causes += list(kinks(problem, z, point.jacobian, size))
     causes += list(_far(problem, z))
     causes += list(_most_violated(problem, z, point)) if history else []
@@ -270,39 +271,39 @@ def _span(point: Point, rows: Sequence[int] | NDArray[np.intp]) -> str:
     return f", between t = {time[first]:.4g} and {time[last]:.4g} s"
 
 
-def _bounds_that_hold(problem: Fitted, slack: Slack) -> Iterator[str]:
-    """Bounds whose multipliers say that more could be met without them."""
-    layout, z = problem.layout, slack.z
-    _, *sides = slack.found.multipliers
-    n = len(z)
-    most = max(float(side[:n].max(initial=0.0)) for side in sides)
-    if most <= 0.0:
-        return
-    for which, side, bound in zip(
-        ("lower", "upper"), (s[:n] for s in sides), problem.variable_bounds, strict=True
-    ):
-        near = np.abs(z - bound) <= _NEAR * np.maximum(1.0, np.abs(bound)) * 10.0
-        held = (side > _HOLDS * most) & near & np.isfinite(bound)
-        for trial in range(len(layout.nodes)):
-            time = layout.time(z, trial)
-            values = layout.rows(bound, trial)
-            for (block, rows), (_, limits) in zip(layout.rows(held, trial), values, strict=True):
-                for name, row, limit in zip(block.members, rows, limits, strict=True):
-                    if row.any() and block.place in (None, 1.0):
-                        own = time[-len(row) :][row]
-                        when = f"between t = {own[0]:.4g} and {own[-1]:.4g} s"
-                        when += f" ({100 * row.mean():.0f} % of the time)"
-                        when = when if len(own) > 1 else f"at t = {own[0]:.4g} s"
-                        yield f"the {which} bound {limit[row][0]:.4g} of {name} holds it, {when}"
-        for k, name in enumerate(layout.parameters):
-            j = layout.parameter_offset + k
-            if held[j]:
-                yield f"the {which} bound {bound[j]:.4g} of the parameter {name} holds it"
-        if layout.free_duration:
-            for k in range(len(layout.nodes)):
-                if held[layout.duration_offset + k]:
-                    limit = bound[layout.duration_offset + k]
-                    yield f"the {which} bound {limit:.4g} s of the duration holds it"
+def _holding(point: Point, slack: Slack, rows: NDArray[np.intp]) -> Iterator[str]:
+    """What keeps conditions from being met. rows : of those that are met."""
+    yield from _limits_that_hold(point, slack, rows)
+    yield from _bounds_that_hold(point, slack)
+
+
+def _bounds_that_hold(point: Point, slack: Slack) -> Iterator[str]:
+    """Bounds without which more could be met, and what they would have to be."""
+    held = bounds_that_hold(point.problem, slack, point.of_variables)
+    if held:
+        would = wider(point.problem, slack, held, point.of_variables)
+        yield from [] if would is None else [would]
+    for bound in held:
+        yield bound.words
+
+
+def _limits_that_hold(point: Point, slack: Slack, rows: NDArray[np.intp]) -> Iterator[str]:
+    """Limits of inequalities that are met, whose multipliers say that more could be met without
+    them. rows : of the conditions that do not give."""
+    layout, multipliers = point.problem.layout, slack.found.multipliers[0][: len(point.values)]
+    low, high = point.problem.constraint_bounds
+    force = multipliers * point.sizes
+    groups: dict[tuple[str, float], list[int]] = {}
+    for i in rows:
+        if low[i] < high[i] and abs(force[i]) > _PUSHES:
+            trial, family, label, _ = layout.locate_constraint(int(i))
+            name = layout.labels[family][label].split(", stage")[0]
+            name += f" of trial {trial}" if len(layout.nodes) > 1 else ""
+            groups.setdefault((name, np.sign(force[i])), []).append(int(i))
+    for (name, sign), numbers in groups.items():
+        which, limit = ("upper", high) if sign > 0 else ("lower", low)
+        when = "" if _at_ends(point, numbers[0]) else _span(point, numbers)
+        yield f"the {which} limit {limit[numbers[0]]:.4g} of {name} holds it{when}"
 
 
 def _at_bounds(problem: Fitted, z: Array) -> Iterator[str]:

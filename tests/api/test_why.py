@@ -77,11 +77,11 @@ MISTAKES = {
     ),
     "a weak motor": (
         lambda: moved([END(x) - 0.2, END(v)], unknown_inputs={F: (-0.1, 0.1)}),
-        "upper bound 0.1 of F holds it",
+        r"could be met with F >= -0.[78]\d* instead of -0.1, F <= 0.[78]\d* instead of 0.1$",
     ),
     "pushes one way only": (
         lambda: moved([END(x) - 0.2, END(v)], unknown_inputs={F: (0, 1)}),
-        "lower bound 0 of F holds it",
+        r"met with F >= -0.666\d instead of 0$",
     ),
     "a limit of speed": (
         lambda: moved([END(x) - 0.2, END(v)], path=[(v, -0.1, 0.1)]),
@@ -309,3 +309,55 @@ def test_pictures_and_files(tmp_path):
         loaded.why()
     again = moved([END(x) - 5, END(v)]).why(loaded)
     assert "at least 4.75" in again.causes[0]
+
+
+# -- what holds conditions ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["backward-euler", "midpoint", "gauss-4", "radau-5"])
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_bounds_that_would_do(scheme, scale):
+    """From rest to rest in a time T over a way s takes at least 4 s/T^2 of force per mass, whatever
+    the unit of length; backward Euler's optimum is off by a step."""
+    task = ks.Collocation(
+        CART,
+        ks.Experiment(np.linspace(0.0, 2.0, 201)),
+        boundary=[*REST, END(x) - 5.0 * scale, END(v)],
+        objective=ks.Integral(F**2),
+        unknown_inputs={F: (-scale, scale)},
+        scheme=scheme,
+    )
+    causes = task.why().causes
+    (found,) = [
+        re.findall(r"F [<>]= (\S+) instead of (\S+)\b", c) for c in causes if "could be" in c
+    ]
+    (low, was_low), (high, was_high) = found
+    assert (float(was_low), float(was_high)) == (-scale, scale)
+    assert [float(low), float(high)] == pytest.approx([-5 * scale, 5 * scale], rel=0.02)
+    assert [c.split(" holds it")[0] for c in causes if " holds it" in c] == [
+        f"the lower bound {-scale:g} of F",
+        f"the upper bound {scale:g} of F",
+    ]
+
+
+def test_limits_of_path_conditions_that_hold():
+    """0.2 m in 1 s cannot be gone at no more than 0.1 m/s."""
+    causes = moved([END(x) - 0.2, END(v)], path=[(v, -0.1, 0.1)]).why().causes
+    assert "cannot be met" in causes[0]
+    assert causes[1].startswith(
+        "the upper limit 0.1 of path condition 0 (v) holds it, between t = "
+    )
+
+
+def test_bounds_of_a_duration_and_of_parameters_that_would_do():
+    """5 m by a cart of 10 kg within 1 s with 1 N: a longer time, or a lighter cart, would do."""
+    heavy = ks.Collocation(
+        CART,
+        ks.Experiment(nodes=41, duration=(0.5, 1.0)),
+        unknown={m: (10, 20)},
+        boundary=[*REST, END(x) - 5, END(v)],
+        objective=ks.Integral(F**2),
+        unknown_inputs={F: (-1, 1)},
+    )
+    (words,) = [cause for cause in heavy.why().causes if "could be met with" in cause]
+    assert "instead of" in words
