@@ -184,9 +184,9 @@ class Collocation(Solvable):
 
         keep : solutions that are kept whole, one of each optimum first. max_iterations : of each
         start; those that need more count as lost. executor : of `concurrent.futures`, whose threads
-        solve; None for one thread per core. The result does not depend on it. Ctrl-C keeps what is
-        there, when the solves that run have ended. Raises `ValueError`
-        for a parameter without a range, and as `pack`.
+        or processes solve; None for one thread per core. The result does not depend on it. Ctrl-C
+        keeps what is there, when the solves that run have ended. Raises `ValueError` for a
+        parameter without a range, and as `pack`.
         """
         count = checks.count(starts, "starts")
         keep, seed = checks.count(keep, "keep"), checks.count(seed, "seed", least=0)

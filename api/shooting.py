@@ -142,6 +142,14 @@ class Shooting:
             self._make, self.symbolic, self.timings = made.trials, made.problem, dict(made.timings)
         self._trials: Simulated = self._make(given)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is bound to memory."""
+        return {k: v for k, v in vars(self).items() if k not in ("_trials", "_finest")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._trials = self._make(self._given)
+
     # -- the unknowns -----------------------------------------------------------------------
 
     @property

@@ -1,5 +1,6 @@
 """Mechanisms in redundant coordinates: differential-algebraic models of index 3."""
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -91,6 +92,15 @@ def four_bar() -> Model:
     )
 
 
+def _spring(c: tuple[float, ...], tree: Tree) -> list[Load]:
+    """Of the squeezer, from its third body to the place c, and the torque that drives the first."""
+    hook = (2e-2, -18e-3, 0)
+    reach = [there - here for there, here in zip(c, tree.place("k3", hook), strict=True)]
+    length = sp.sqrt(reach[0] ** 2 + reach[1] ** 2)
+    pull = [4530 * (length - 0.07785) / length * part for part in reach]
+    return [Load("k3", pull, at=hook), Load("k1", torque=(0, 0, 0.033))]
+
+
 def squeezer() -> Tree:
     """Andrews' squeezing mechanism: seven bodies in the plane x, y, without gravity, driven by
     0.033 N m at the crank `k1` against a spring at `k3`; a benchmark of multibody programs.
@@ -116,14 +126,7 @@ def squeezer() -> Tree:
         for name, mass, moment, com, at, parent in table
     ]
 
-    def spring(tree: Tree) -> list[Load]:
-        hook = (2e-2, -18e-3, 0)
-        reach = [there - here for there, here in zip(c, tree.place("k3", hook), strict=True)]
-        length = sp.sqrt(reach[0] ** 2 + reach[1] ** 2)
-        pull = [4530 * (length - 0.07785) / length * part for part in reach]
-        return [Load("k3", pull, at=hook), Load("k1", torque=(0, 0, 0.033))]
-
-    tree = Tree("squeezer", bodies, gravity=(0, 0, 0), loads=spring)
+    tree = Tree("squeezer", bodies, gravity=(0, 0, 0), loads=partial(_spring, c))
     for name, end in (("k3", (0, -ss, 0)), ("k4", (0, -e, 0)), ("k6", (zf, 0, 0))):
         tree = tree.close("k2", name, at=(-d, 0, 0), to=end)
     return tree

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,7 +58,7 @@ class Functions:
     """
 
     def __init__(self, built: Built, jacobians: Callable[[], Built]) -> None:
-        self.library, self._build_jacobians = built.library, jacobians
+        self.library, self._built, self._build_jacobians = built.library, built, jacobians
         self._about = about = built.manifest.of(FunctionsManifest)
         self._kernels = _kernels(built)
         self.name, self.values = built.manifest.name, dict(about.values)
@@ -68,6 +68,10 @@ class Functions:
         self._counts = {"xdot": n, "x": n, "u": m, "p": r, "t": 1}
         self._tables = built.tables
         self._points = threading.local()  # kernels bound for single points, of each thread its own
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what is bound to memory."""
+        return Functions, (self._built, self._build_jacobians)
 
     @property
     def is_explicit(self) -> bool:

@@ -22,7 +22,7 @@ from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.index import Index, index_of
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, suggest, t, written
 from kinesym.symbolic.reduction import RATE, STABILISATIONS, reduced
-from kinesym.symbolic.table import Tables, function_of, tables_of, tabulated
+from kinesym.symbolic.table import NumericFunction, Tables, tables_of, tabulated
 
 #: What an explicit form is the solution of, and itself.
 _SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
@@ -168,12 +168,11 @@ class Model(Declared):
         for sentence, expression in self.limits.items():
             if sentence not in self.moving_limits:
                 symbols = sorted(expression.free_symbols, key=str)
-                found[sentence] = [name_of(s) for s in symbols], function_of(symbols, expression)
+                found[sentence] = (
+                    [name_of(s) for s in symbols],
+                    NumericFunction(symbols, expression),
+                )
         return found
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without functions, which cannot be pickled."""
-        return {k: v for k, v in self.__dict__.items() if k != "_limits_of_parameters"}
 
     def with_rates(self, *names: Any) -> Model:
         """The model with inputs as states, whose rates `name_rate` are inputs instead.

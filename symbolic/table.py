@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import product
 from math import perm
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -306,12 +306,35 @@ def smooth_instead(e: sp.Expr) -> sp.Expr:
     return e.replace(lambda part: isinstance(part, tabulated), sine)
 
 
-def function_of(symbols: Sequence[sp.Symbol], e: sp.Expr) -> Callable[..., Any]:
-    """An expression as a function of numbers or arrays, with its tables."""
-    inner = {part: sp.Function(f"table_{k}") for k, part in enumerate(e.atoms(tabulated))}
-    known = {f.__name__: partial(part.record, part.orders) for part, f in inner.items()}
-    plain = e.xreplace({part: f(*part.variables) for part, f in inner.items()})
-    return cast("Callable[..., Any]", sp.lambdify(symbols, plain, [known, "scipy", "numpy"]))
+@dataclass(frozen=True)
+class NumericFunction:
+    """Expressions, one or nested lists of them, as a function of numbers or arrays in place of the
+    symbols, with their tables; it pickles, as a function of `lambdify` does not."""
+
+    symbols: Sequence[sp.Symbol]
+    expressions: Any
+
+    def __call__(self, *values: Any) -> Any:
+        return self._function(*values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NumericFunction, (self.symbols, self.expressions)
+
+    @cached_property
+    def _function(self) -> Callable[..., Any]:
+        tables = dict[tabulated, Any]()
+
+        def plain(e: Any) -> Any:
+            if isinstance(e, list):
+                return [plain(each) for each in e]
+            for part in e.atoms(tabulated):
+                tables.setdefault(part, sp.Function(f"table_{len(tables)}"))
+            return e.xreplace({part: f(*part.variables) for part, f in tables.items()})
+
+        every = plain(self.expressions)
+        known = {f.__name__: partial(part.record, part.orders) for part, f in tables.items()}
+        found: Callable[..., Any] = sp.lambdify(self.symbols, every, [known, "scipy", "numpy"])
+        return found
 
 
 # -- numbers that are looked up ------------------------------------------------------------------

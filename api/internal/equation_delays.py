@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import sympy as sp
@@ -17,12 +18,13 @@ from kinesym.internal.delay_sources import (
 from kinesym.internal.parameters import Unknown
 from kinesym.internal.phases import Posed, Row
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.delay_rows import Function, Lag, UnknownCourse
+from kinesym.runtime.nlp.delay_rows import Lag, UnknownCourse
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.table import NumericFunction
 
 
 def with_delays(given: Posed, objective: Objective | None) -> tuple[Posed, Objective | None]:
@@ -89,12 +91,14 @@ def lags_of(
     for delay in model.delays:
         moving = delay.changes(model.parameters)
         tau = sp.S.Zero if moving else delay.tau
-        names = tuple(sorted(map(name_of, tau.free_symbols)))
+        symbols = sorted(tau.free_symbols, key=name_of)
+        slopes = [tau.diff(p) for p in symbols]
+        every = [tau, slopes, [[slope.diff(p) for p in symbols] for slope in slopes]]
         lag = Lag(
             input=delay.name,
             signal=name_of(delay.signal),
-            parameters=names,
-            delay=_function(tau),
+            parameters=tuple(map(name_of, symbols)),
+            delay=partial(_evaluated, NumericFunction(symbols, every)),
             course=name_of(delay.course) if moving else "",
             spans=[span_of(delay, unknown, values) for values in known],
             before=[before(name_of(delay.signal), k) for k in range(len(trials))],
@@ -111,27 +115,11 @@ def lags_of(
     return found
 
 
-def _function(tau: sp.Expr) -> Function:
-    """A delay as a function of its parameters, in the order of their names, with its gradient and
-    Hessian."""
-    symbols = sorted(tau.free_symbols, key=name_of)
-    every = [
-        tau,
-        [tau.diff(p) for p in symbols],
-        [[tau.diff(p, q) for q in symbols] for p in symbols],
-    ]
-    function = sp.lambdify(symbols, every, "numpy")
-
-    def found(values: Array) -> tuple[float, Array, Array]:
-        value, gradient, hessian = function(*values)
-        count = len(symbols)
-        return (
-            float(value),
-            np.array(gradient, dtype=np.float64),
-            np.array(hessian, dtype=np.float64).reshape(count, count),
-        )
-
-    return found
+def _evaluated(function: NumericFunction, values: Array) -> tuple[float, Array, Array]:
+    """A delay, its gradient and its Hessian for values of its parameters."""
+    value, gradient, hessian = function(*values)
+    square = (len(values), len(values))
+    return float(value), np.array(gradient, float), np.array(hessian, float).reshape(square)
 
 
 def bounds_of_delays(

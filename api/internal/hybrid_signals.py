@@ -13,21 +13,22 @@ from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of
+from kinesym.symbolic.table import NumericFunction
 
 
 def parametric(signal: Signal, what: str) -> ParametricSignal:
     """A signal whose pieces are expressions of parameters; raises `ValueError`, naming `what`, for
     entries that are none."""
     rows = signal.expressions
-    entries = sp.Matrix([[real_expression(entry, what) for entry in row] for row in rows])
+    entries = sp.ImmutableMatrix([[real_expression(entry, what) for entry in row] for row in rows])
     if entries.atoms(AppliedUndef):
         raise ValueError(f"{what}: pieces are expressions of parameters, not of functions of time")
     symbols = {name_of(symbol): symbol for symbol in sorted(entries.free_symbols, key=name_of)}
     given = list(symbols.values())
     return ParametricSignal(
         list(symbols),
-        sp.lambdify(given, entries, "numpy"),
-        {name: sp.lambdify(given, entries.diff(p), "numpy") for name, p in symbols.items()},
+        NumericFunction(given, entries),
+        {name: NumericFunction(given, entries.diff(p)) for name, p in symbols.items()},
     )
 
 

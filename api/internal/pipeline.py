@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from kinesym.checks import check_kind
 from kinesym.codegen.c import emit
@@ -100,4 +101,8 @@ def compile(model: Model) -> Functions:
     `ValueError` for what is no model or has no C.
     """
     check_kind(model, Model, "kinesym")
-    return Functions(realise(model_functions(model)), lambda: realise(model_jacobians(model)))
+    return Functions(realise(model_functions(model)), partial(_jacobians, model))
+
+
+def _jacobians(model: Model) -> Built:
+    return realise(model_jacobians(model))

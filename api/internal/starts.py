@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache, partial
 from itertools import takewhile
 from typing import Any
 
@@ -123,12 +125,15 @@ def searched(
     progress: bool | None,
 ) -> list[Found]:
     """What a solve from each point finds, in their order, until Ctrl-C; by an executor, or by as
-    many threads as there are cores."""
+    many threads as there are cores. Other executors than those of threads get the problem pickled,
+    which their workers open once."""
     found, waiting = list[Found](), deque[Future[Found]]()
     pool = executor or ThreadPoolExecutor(checks.threads())
+    shared = isinstance(pool, ThreadPoolExecutor)
+    task = partial(_searched, problem) if shared else partial(_landed, pickle.dumps(problem))
     try:
         for point in points:
-            waiting.append(pool.submit(_searched, problem, point, solver))
+            waiting.append(pool.submit(task, point, solver))
             while len(waiting) > _WAITING:
                 _taken(waiting, found, count, progress)
         while waiting:
@@ -151,6 +156,17 @@ def _taken(
     found.append(waiting[0].result())
     waiting.popleft()
     say(progress, f"start {len(found)} of {count}: {found[-1].status}")
+
+
+@lru_cache(maxsize=2)
+def _opened(pickled: bytes) -> Fitted:
+    found: Fitted = pickle.loads(pickled)
+    return found
+
+
+def _landed(pickled: bytes, point: Array, solver: Callable[[Any, Array, Any], Solution]) -> Found:
+    """`_searched` in another process."""
+    return _searched(_opened(pickled), point, solver)
 
 
 def _searched(

@@ -104,7 +104,7 @@ def _commands(chosen: str) -> list[list[str]]:
 def _known(command: tuple[str, ...]) -> Compiler | None:
     """A compiler as it was when it filled the cache, if neither its file, the processor nor the C
     library is another one since."""
-    folder, here = cache.cache_folder(), (_made(command), _processor())
+    folder, here = cache.cache_folder(), (_made(command), abilities())
     if cache.trouble(folder) is None:
         for compiler, *then in _remembered(folder):
             if compiler.command == command and tuple(then) == here:
@@ -189,13 +189,19 @@ def build(
     """
     options = [*more_flags, *([f"-DKS_LANES={lanes}"] if lanes else [])]
     options += ["-DKS_NARROW"] if narrow else []
+    library, seconds = _opened(files, options)
+    library.source = {"files": files, "lanes": lanes, "more_flags": more_flags, "narrow": narrow}
+    return library, seconds
+
+
+def _opened(files: Mapping[str, str], options: list[str]) -> tuple[Library, float]:
     cache.check(cache.cache_folder())
     try:
         compiler = find_compiler()
     except CompilerError as missing:
         return _without_compiler(files, options, missing), 0.0
     recipe = _Recipe(files, compiler, (*compiler.flags, *options))
-    if library := _kept(recipe):
+    if library := kept(recipe.key):
         return library, 0.0
     start = time.perf_counter()
     return _built(recipe), time.perf_counter() - start
@@ -232,10 +238,10 @@ def _folders() -> Iterator[Path]:
             yield private
 
 
-def _kept(recipe: _Recipe) -> Library | None:
-    """The library if it is kept whole, and can be opened."""
+def kept(key: str) -> Library | None:
+    """The library of this key if it is kept whole, and can be opened."""
     for folder in _folders():
-        target = folder / f"{recipe.key}.so"
+        target = folder / f"{key}.so"
         if cache.read(target) is not None:
             with suppress(OSError):
                 return Library(target)
@@ -248,7 +254,7 @@ def _without_compiler(
     """A kept library that runs on this processor. Raises `missing`, with what was looked for."""
     compilers = _able()
     for compiler in compilers:
-        if library := _kept(_Recipe(files, compiler, (*compiler.flags, *options))):
+        if library := kept(_Recipe(files, compiler, (*compiler.flags, *options)).key):
             return library
     if not compilers:
         raise missing
@@ -262,7 +268,7 @@ def _able() -> list[Compiler]:
     """Compilers that filled the cache for processors like this one; none if CC names another."""
     folders = () if os.environ.get("CC") else _folders()
     every = [kept for folder in folders for kept in _remembered(folder)]
-    return [compiler for compiler, _, processor in every if _processor() >= processor]
+    return [compiler for compiler, _, processor in every if abilities() >= processor]
 
 
 def _remembered(folder: Path) -> Iterator[tuple[Compiler, list[Any], frozenset[str]]]:
@@ -277,14 +283,14 @@ def _remembered(folder: Path) -> Iterator[tuple[Compiler, list[Any], frozenset[s
 
 def _remember(compiler: Compiler, folder: Path) -> None:
     made = _made(compiler.command)
-    about = {**vars(compiler), "made": made, "processor": sorted(_processor())}
+    about = {**vars(compiler), "made": made, "processor": sorted(abilities())}
     text = json.dumps(about, sort_keys=True).encode()
     path = folder / f"{hashlib.sha256(text).hexdigest()[:32]}.json"
     if cache.read(path) is None:
         cache.store(path, text)
 
 
-def _processor() -> frozenset[str]:
+def abilities() -> frozenset[str]:
     """Abilities of the processor; where the system does not tell them, the name of the machine."""
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         for line in lines:

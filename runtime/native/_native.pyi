@@ -18,6 +18,7 @@ PARABOLA: int
 
 class Library:
     path: str
+    source: Any
     def __init__(self, path: str | Path) -> None: ...
     @property
     def lanes(self) -> int: ...

@@ -259,6 +259,7 @@ cdef class Library:
     cdef void *_handle
     cdef const ks_library *_table
     cdef readonly str path
+    cdef public object source  # what it was built from, if `kinesym.runtime.library.build` did
 
     def __cinit__(self, path):
         self.path = str(path)
@@ -274,6 +275,17 @@ cdef class Library:
                 f"{path} was built for ABI {self._table.abi}, this kinesym has {KINESYM_ABI}; "
                 "remove it from the cache"
             )
+
+    def __reduce__(self):
+        from kinesym.runtime.library.sent import reduced  # which opens libraries by this module
+
+        return reduced(self)
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
 
     @property
     def lanes(self):

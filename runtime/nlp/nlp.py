@@ -99,6 +99,10 @@ class NLP:
         }
         self.plans = Plans(**{what: calls.plan for what, calls in self._callbacks.items()})
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without the calls, which are bound to memory."""
+        return type(self), (self.built, self.layout, self._data, self._threads, self.lags)
+
     def with_data(self, data: Sequence[TrialData]) -> NLP:
         """The same with other known numbers: structures stay, and calls that read none of them."""
         made = copy(self)

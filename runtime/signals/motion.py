@@ -10,8 +10,9 @@ its origin in world axes.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -132,7 +133,7 @@ class Motion:
         spline = make_interp_spline(grid, rows, k=5, axis=1)
         orders = [spline, spline.derivative(1), spline.derivative(2)]
         return cls(
-            lambda time: np.array([order(time) for order in orders]),
+            partial(_of_splines, orders),
             (float(grid[0]), float(grid[-1])),
             sequence,
         )
@@ -145,7 +146,7 @@ class Motion:
         pace = float(np.sqrt(length))
         factors = np.repeat([[1.0], [length]], 3, axis=0) / pace ** np.arange(3.0)[:, None, None]
         span = (self.span[0] * pace, self.span[1] * pace)
-        return Motion(lambda time: factors * self.coordinates(time / pace), span, self.sequence)
+        return Motion(partial(_scaled, self, factors, pace), span, self.sequence)
 
     def at(self, point: ArrayLike) -> Motion:
         """The motion of another point of the base, its coordinates (3,) in base axes [m]."""
@@ -154,16 +155,7 @@ class Motion:
             got = shown(point)
             raise ValueError(f"a point of the base has three finite coordinates, got {got}")
 
-        def coordinates(time: Array) -> Array:
-            result = np.array(self.coordinates(time))
-            attitude, w, dw = _turning(self.sequence, result[:, :3])
-            spin = np.cross(w, arm, axis=0)
-            change = np.cross(dw, arm, axis=0) + np.cross(w, spin, axis=0)
-            offset = [np.broadcast_to(arm, spin.shape), spin, change]
-            result[:, 3:] += np.einsum("ijn,kjn->kin", attitude, offset)
-            return result
-
-        return Motion(coordinates, self.span, self.sequence)
+        return Motion(partial(_at, self, arm), self.span, self.sequence)
 
     def flipped(self) -> Motion:
         """The same motion in axes whose y and z are reversed, in the world and in the base.
@@ -172,7 +164,7 @@ class Motion:
         angles about y and z and places along y and z change sign, which is exact.
         """
         signs = np.array([[1.0], [-1.0], [-1.0]] * 2)
-        return Motion(lambda time: signs * self.coordinates(time), self.span, self.sequence)
+        return Motion(partial(_scaled, self, signs, 1.0), self.span, self.sequence)
 
     # -- what follows from it -------------------------------------------------------------------
 
@@ -337,14 +329,16 @@ class Recording:
         )
 
 
+# -- coordinates, functions of times (n,) once the rest is given ----------------------------------
+
+
 def _sum_of_sines(omega: Array, amplitude: Array, phase: Array) -> Callable[[Array], Array]:
-    """Coordinates of a motion from arrays (6, K); each frequency is evaluated once for all."""
+    """From arrays (6, K); each frequency is evaluated once for all."""
     w, where = np.unique(omega, return_inverse=True)
     rows = np.repeat(np.arange(6), omega.shape[1])
     a, b = np.zeros((2, 6, len(w)))  # weights of sines and cosines
     np.add.at(a, (rows, where.ravel()), (amplitude * np.cos(phase)).ravel())
     np.add.at(b, (rows, where.ravel()), (amplitude * np.sin(phase)).ravel())
-
     weights = np.vstack(
         [
             np.hstack([a, b]),
@@ -352,15 +346,37 @@ def _sum_of_sines(omega: Array, amplitude: Array, phase: Array) -> Callable[[Arr
             -np.hstack([a, b]) * np.tile(w**2, 2),
         ]
     )
+    return partial(_weighted_sines, w, weights)
 
-    def coordinates(time: Array) -> Array:
-        result = np.empty((18, len(time)))
-        for begin in range(0, len(time), 4096):  # pieces that stay in the cache
-            angle = np.outer(w, time[begin : begin + 4096])
-            result[:, begin : begin + 4096] = weights @ np.vstack([np.sin(angle), np.cos(angle)])
-        return result.reshape(3, 6, len(time))
 
-    return coordinates
+def _weighted_sines(w: Array, weights: Array, time: Array) -> Array:
+    result = np.empty((18, len(time)))
+    for begin in range(0, len(time), 4096):  # pieces that stay in the cache
+        angle = np.outer(w, time[begin : begin + 4096])
+        result[:, begin : begin + 4096] = weights @ np.vstack([np.sin(angle), np.cos(angle)])
+    return result.reshape(3, 6, len(time))
+
+
+def _of_splines(orders: Sequence[Callable[[Array], Array]], time: Array) -> Array:
+    return np.array([order(time) for order in orders])
+
+
+def _scaled(motion: Motion, factors: Array, pace: float, time: Array) -> Array:
+    return factors * motion.coordinates(time / pace)
+
+
+def _at(motion: Motion, arm: Array, time: Array) -> Array:
+    """Of another point, `arm` (3, 1) from the origin in base axes."""
+    result = np.array(motion.coordinates(time))
+    attitude, w, dw = _turning(motion.sequence, result[:, :3])
+    spin = np.cross(w, arm, axis=0)
+    change = np.cross(dw, arm, axis=0) + np.cross(w, spin, axis=0)
+    offset = [np.broadcast_to(arm, spin.shape), spin, change]
+    result[:, 3:] += np.einsum("ijn,kjn->kin", attitude, offset)
+    return result
+
+
+# -- turns -----------------------------------------------------------------------------------------
 
 
 def _turning(sequence: str, angles: Array) -> tuple[Array, Array, Array]:

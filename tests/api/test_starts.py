@@ -1,8 +1,9 @@
 """The ladder, homotopies and many starts, on problems whose best answers are known."""
 
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
+from multiprocessing import get_context
 
 import matplotlib as mpl
 import numpy as np
@@ -289,3 +290,12 @@ def test_bad_budgets(dragged):
             dragged.solve(seconds=seconds)
     with pytest.raises(ValueError, match="actual of"):
         ks.homotopy("much", 0)
+
+
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+def test_processes_solve_as_threads_do(two_decays, context):
+    here = two_decays.multistart(8, seed=2)
+    with ProcessPoolExecutor(2, mp_context=get_context(context)) as pool:
+        there = two_decays.multistart(8, seed=2, executor=pool)
+    assert str(there) == str(here)
+    np.testing.assert_array_equal(there.best.free_vector, here.best.free_vector)

@@ -230,5 +230,5 @@ def test_a_compiler_is_tried_once_until_it_changes(tmp_path, monkeypatch):
     assert tried() == (first, True)
     build(files, lanes=2)
     assert tried() == (first, False)
-    monkeypatch.setattr(building, "_processor", lambda: frozenset({"another"}))
+    monkeypatch.setattr(building, "abilities", lambda: frozenset({"another"}))
     assert tried() == (first, True)

@@ -638,8 +638,8 @@ TEXT = f'case "$*" in *library.so*) echo nonsense > library.so;; *) exec {CC} "$
 
 
 def processor(change):
-    here = change(building._processor())
-    building._processor = lambda: here
+    here = change(building.abilities())
+    building.abilities = lambda: here
 
 
 def crowds():
