@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from kinesym.simulation import consistent as consistent
     from kinesym.simulation import sensitivities as sensitivities
     from kinesym.simulation import simulate as simulate
+    from kinesym.study import Study as Study
     from kinesym.symbolic.delayed import delayed as delayed
     from kinesym.symbolic.homotopy import homotopy as homotopy
     from kinesym.symbolic.model import Model as Model

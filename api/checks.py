@@ -197,8 +197,11 @@ def threads(value: Any = None) -> int:
     if value is not None:
         return count(value, "threads", most=_MOST_THREADS)
     chosen = os.environ.get("OMP_NUM_THREADS", "")
-    if chosen.isdigit() and int(chosen) > 0:
-        return int(chosen)
+    return int(chosen) if chosen.isdigit() and int(chosen) > 0 else cores()
+
+
+def cores() -> int:
+    """The number of processors that this process may use."""
     available = getattr(os, "sched_getaffinity", None)
     return len(available(0)) if available else os.cpu_count() or 1
 

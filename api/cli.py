@@ -1,4 +1,4 @@
-"""The command line: kinesym list | run | bench | doctor | cache."""
+"""The command line: kinesym list | run | study | bench | doctor | cache."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import argparse
 import importlib
 import os
 import pkgutil
+import runpy
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from kinesym import examples, models
 from kinesym.doctor import diagnosis
 from kinesym.examples import gallery
 from kinesym.runtime.library.cache import CacheError, cache_folder, clear, summary
+from kinesym.study import Study
+
+#: So many failures are listed.
+_FAILURES = 20
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -38,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--nodes", type=int, help="number of nodes, for a quick look")
     run.add_argument("--out", type=Path, default=Path("."), help="folder for pictures")
     run.set_defaults(action=_run)
+    _add_study(commands)
     bench = commands.add_parser("bench", help="measure speed, against other packages")
     bench.add_argument(
         "name",
@@ -53,6 +60,56 @@ def _parser() -> argparse.ArgumentParser:
     kept.add_argument("--clear", action="store_true", help="remove them; they are built again")
     kept.set_defaults(action=_cache)
     return parser
+
+
+def _add_study(commands: Any) -> None:
+    parts = commands.add_parser("study", help="run a study, or see how far it is")
+    actions = parts.add_subparsers(required=True, metavar="ACTION")
+    run = actions.add_parser("run", help="run the tasks that a script adds to its studies")
+    run.add_argument("script", type=Path, help="a Python file that makes a kinesym.Study")
+    run.add_argument("--workers", type=int, help="processes; default: one per core")
+    run.add_argument("--retries", type=int, default=1, help="of a task that fails (1)")
+    run.add_argument("--timeout", type=float, help="of a task [s]")
+    run.add_argument("--resume", action="store_true", help="go on with a study that has begun")
+    run.set_defaults(action=_run_study)
+    status = actions.add_parser("status", help="how many tasks are done, and which have failed")
+    status.add_argument("folder", type=Path, help="the folder of a study")
+    status.set_defaults(action=_study_status)
+
+
+def _run_study(options: argparse.Namespace) -> int:
+    if not options.script.is_file():
+        return _refused(f"there is no script {options.script}")
+    made = runpy.run_path(str(options.script), run_name="kinesym_study")
+    studies = [value for value in made.values() if isinstance(value, Study)]
+    if not studies:
+        return _refused(
+            f"{options.script} makes no study: a line like study = kinesym.Study('folder'), and "
+            "tasks, outside of functions and of if __name__ == '__main__'"
+        )
+    for study in studies:
+        begun = sum(study.counts().values()) - study.counts().get("pending", 0)
+        if begun and not options.resume:
+            return _refused(f"{study} has begun: add --resume to go on, or name another folder")
+        study.run(workers=options.workers, retries=options.retries, timeout=options.timeout)
+        print(study)
+    return 0
+
+
+def _study_status(options: argparse.Namespace) -> int:
+    if not (options.folder / "index.sqlite").is_file():
+        return _refused(f"there is no study in {options.folder}")
+    study = Study(options.folder)
+    table = study.table()
+    print(study)
+    if "message" in table:
+        failed = table[table["message"] != ""]
+        labels = list(table.columns[: list(table.columns).index("status")])
+        for _, row in failed.head(_FAILURES).iterrows():
+            print(f"  {', '.join(f'{k}={row[k]}' for k in labels)}: {row['message']}")
+        if len(failed) > _FAILURES:
+            print(f"  and {len(failed) - _FAILURES} more")
+    return 0
 
 
 def example_names(folder: ModuleType = examples) -> list[str]:

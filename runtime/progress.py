@@ -61,3 +61,17 @@ def time_bar(begin: float, end: float, show: bool | None) -> Iterator[Callable[[
     form = "{l_bar}{bar}| {n:.3g}/{total:.3g} s [{elapsed}<{remaining}]"
     with _bar(show, total=end - begin, bar_format=form, delay=0.5) as bar:
         yield lambda now: bar.update(now - begin - bar.n)
+
+
+@contextmanager
+def task_bar(total: int, show: bool | None) -> Iterator[Callable[[int, int], object]]:
+    """A function that counts tasks, and is told how many of all have failed; shown as
+    `node_bar`."""
+    with _bar(show, total=total, unit=" tasks") as bar:
+
+        def report(count: int, failures: int) -> None:
+            bar.update(count)
+            if failures:
+                bar.set_postfix_str(f"{failures} failed")
+
+        yield report

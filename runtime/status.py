@@ -39,6 +39,20 @@ class Status(str, Enum):
         return self.sentence.format(**known)
 
 
+class Task(Status):
+    """How a task of a study ended."""
+
+    PENDING = "pending", "not run yet", 0
+    DONE = "done", "done", 1
+    FAILED = "failed", "the function raised an error", 2
+    TIMEOUT = "timeout", "not done within {seconds:g} s", 3
+    LOST = (
+        "lost",
+        "its worker died {times} times while it ran, as one does that is out of memory",
+        4,
+    )
+
+
 class Solve(Status):
     """How IPOPT ended; codes as in its IpReturnCodes.h."""
 

@@ -45,7 +45,7 @@ def make_nlp(
     built: Built,
     trials: Sequence[Experiment],
     known: Sequence[Mapping[str, float]],
-    threads: int,
+    threads: int | None,
     priors: Mapping[str, tuple[float, float]] | None = None,
     lags: Sequence[Lag] = (),
     curved: bool = True,

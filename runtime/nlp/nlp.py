@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, diags_array
 
+from kinesym import checks
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.native import ADD, LATE, SUM, Call, Plan
@@ -62,8 +63,8 @@ class Calls(NamedTuple):
 
 class NLP:
     """Callbacks of the nonlinear program, from kernels, the places of variables and constraints and
-    the known numbers of each trial, with at most so many threads; lags : the rows of delayed
-    inputs, which have no kernels.
+    the known numbers of each trial, with at most so many threads, None for `checks.threads` of the
+    process; lags : the rows of delayed inputs, which have no kernels.
 
     `jacobian_structure` and `hessian_structure` give rows and columns of the values of the two
     matrices, `callbacks` the callbacks for compiled callers, `library` is the opened library.
@@ -74,13 +75,14 @@ class NLP:
         built: Built,
         layout: Layout,
         data: Sequence[TrialData],
-        threads: int,
+        threads: int | None,
         lags: Lags | None = None,
     ) -> None:
         self.layout, self.built = layout, built
         self.library, self._kernels = built.library, built.manifest.kernels
         self.about = built.manifest.of(CollocationManifest)
-        self._data, self._threads, self.lags = data, threads, lags
+        self._data, self.lags = data, lags
+        self._asked, self._threads = threads, checks.threads(threads)
         self.n_variables, self.n_constraints = n, m = layout.n_variables, layout.n_constraints
         self._sizes = (n, m, 1)
         self._no_multipliers, self._one = np.zeros(m), np.ones(1)
@@ -101,7 +103,7 @@ class NLP:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without the calls, which are bound to memory."""
-        return type(self), (self.built, self.layout, self._data, self._threads, self.lags)
+        return type(self), (self.built, self.layout, self._data, self._asked, self.lags)
 
     def with_data(self, data: Sequence[TrialData]) -> NLP:
         """The same with other known numbers: structures stay, and calls that read none of them."""

@@ -1,0 +1,252 @@
+"""The index of a study: a row per task in one SQLite file, written by the process that runs it.
+
+Numbers of a row are a block of float64 whose names are kept once for all rows that have the same,
+so that a table of a million rows is read in a second or two.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from kinesym.runtime.status import Task
+from kinesym.runtime.studies.work import Outcome
+
+#: The version of the file; another one is refused.
+FORMAT = 1
+
+_SCHEMA = """
+create table if not exists about (name text primary key, value text) without rowid;
+create table if not exists names (id integer primary key, names text unique);
+create table if not exists tasks (
+    number integer primary key, axes integer, label text, content text, status integer,
+    kind text, names integer, numbers blob, words text, attempts integer, seconds real, worker text,
+    unique (axes, label)
+);
+create table if not exists failures (number integer primary key, message text, traceback text);
+"""
+
+Label = tuple[tuple[str, ...], tuple[Any, ...]]
+
+
+class Entry(NamedTuple):
+    """A task as it is registered: names and values of its label, digest of function and data."""
+
+    axes: tuple[str, ...]
+    label: tuple[Any, ...]
+    content: str
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the index knows of a task."""
+
+    number: int
+    content: str
+    status: Task
+    kind: str
+    attempts: int
+
+
+class Index:
+    """The file at `path`, made if it is not there; raises `ValueError` for one of another version,
+    or that is no index."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with self._open() as base:
+            try:
+                base.executescript(_SCHEMA)
+                found = base.execute("select value from about where name = 'format'").fetchone()
+                if found is None:
+                    base.execute("insert into about values ('format', ?)", (str(FORMAT),))
+            except sqlite3.DatabaseError as error:
+                raise ValueError(f"{path} is no index of a study: {error}") from error
+        if found is not None and found[0] != str(FORMAT):
+            raise ValueError(
+                f"{path} has version {found[0]} of the index of studies, this kinesym has "
+                f"{FORMAT}; name another folder"
+            )
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """A connection; what is done with it is kept as a whole, or not at all."""
+        with closing(sqlite3.connect(self._path, timeout=60.0)) as base, base:
+            yield base
+
+    def register(self, entries: Sequence[Entry]) -> list[Known]:
+        """Rows of these tasks, new ones for those that have none; in their order."""
+        with self._open() as base:
+            ids = _ids(base, {entry.axes for entry in entries})
+            rows = [(ids[e.axes], json.dumps(e.label), e.content) for e in entries]
+            new = "insert or ignore into tasks (axes, label, content, status, attempts) "
+            base.executemany(f"{new} values (?, ?, ?, 0, 0)", rows)
+            columns = "axes, label, number, content, status, kind, attempts"
+            there = {
+                (axes, label): Known(number, content, Task.of(status), kind or "", attempts)
+                for axes, label, number, content, status, kind, attempts in base.execute(
+                    f"select {columns} from tasks"
+                )
+            }
+        return [there[axes, label] for axes, label, _ in rows]
+
+    def restart(self, tasks: Iterable[tuple[int, str]]) -> None:
+        """Tasks by number are pending again, with the content that they have now."""
+        with self._open() as base:
+            base.executemany(
+                "update tasks set content = ?, status = 0, kind = null, names = null, "
+                "numbers = null, words = null, attempts = 0, seconds = null, worker = null "
+                "where number = ?",
+                [(content, number) for number, content in tasks],
+            )
+            base.executemany(
+                "delete from failures where number = ?", [(number,) for number, _ in tasks]
+            )
+
+    def put(self, outcomes: Sequence[Outcome]) -> None:
+        """What came of tasks; those whose content has changed meanwhile are left alone."""
+        with self._open() as base:
+            for one in outcomes:
+                scalars = one.scalars or {}
+                numbers = {k: v for k, v in scalars.items() if not isinstance(v, str)}
+                words = {k: v for k, v in scalars.items() if isinstance(v, str)}
+                names = tuple(numbers)
+                row = (
+                    one.status.code,
+                    one.kind,
+                    _ids(base, {names})[names],
+                    np.array(list(numbers.values()), dtype=np.float64).tobytes(),
+                    json.dumps(words) if words else None,
+                    one.seconds,
+                    one.worker,
+                    one.attempts,
+                    one.number,
+                    one.content,
+                )
+                changed = base.execute(
+                    "update tasks set status = ?, kind = ?, names = ?, numbers = ?, words = ?, "
+                    "seconds = ?, worker = ?, attempts = ? "
+                    "where number = ? and content = ?",
+                    row,
+                ).rowcount
+                if changed and one.message:
+                    failure = (one.number, one.message, one.traceback)
+                    base.execute("insert or replace into failures values (?, ?, ?)", failure)
+
+    def counts(self) -> dict[Task, int]:
+        """How many tasks are in each state."""
+        with self._open() as base:
+            found = base.execute("select status, count(*) from tasks group by status").fetchall()
+        return {Task.of(status): count for status, count in found}
+
+    def find(self, values: Mapping[str, Any], ordered: Sequence[Any]) -> list[tuple[Known, Any]]:
+        """Tasks whose label has these values by name, and begins with these in order."""
+        with self._open() as base:
+            axes = {i: tuple(json.loads(n)) for i, n in base.execute("select id, names from names")}
+            columns = "number, axes, label, content, status, kind, attempts"
+            rows = base.execute(f"select {columns} from tasks order by number").fetchall()
+        found = []
+        for number, axis, text, content, status, kind, attempts in rows:
+            label = json.loads(text)
+            named = dict(zip(axes[axis], label, strict=True))
+            if label[: len(ordered)] == list(ordered) and values.items() <= named.items():
+                known = Known(number, content, Task.of(status), kind or "", attempts)
+                found.append((known, named))
+        return found
+
+    def failure(self, number: int) -> tuple[str, str]:
+        """Message and traceback of a task, empty if it has none."""
+        with self._open() as base:
+            text = "select message, traceback from failures where number = ?"
+            found = base.execute(text, (number,)).fetchone()
+        return found or ("", "")
+
+    def table(self, stale: Mapping[int, str], timing: bool) -> pd.DataFrame:
+        """A row per task: label, status, numbers and words, sentence of a failure. stale : the
+        contents that tasks have now, by number: rows with others are called stale. timing :
+        seconds, attempts, worker, too."""
+        with self._open() as base:
+            text = {i: json.loads(n) for i, n in base.execute("select id, names from names")}
+            columns = "number, axes, label, content, status, names, numbers, words"
+            more = ", seconds, attempts, worker" if timing else ""
+            rows = base.execute(f"select {columns}{more} from tasks order by number").fetchall()
+            failures = dict(base.execute("select number, message from failures").fetchall())
+        if not rows:
+            return pd.DataFrame()
+        number, axes, labels, contents, status, names, numbers, words, *rest = zip(
+            *rows, strict=True
+        )
+        number_ = np.array(number)
+        parts = [_labels(np.array(axes), labels, text)]
+        kinds = np.array([str(kind) for kind in Task])[np.array(status)]
+        if stale:
+            now = [stale.get(k, content) for k, content in zip(number, contents, strict=True)]
+            kinds = np.where(np.array(now) == np.array(contents), kinds, "stale")
+        parts.append(pd.DataFrame({"status": kinds}))
+        parts.append(_numbers(names, numbers, text))
+        parts.append(_words(words))
+        if timing:
+            named = zip(("seconds", "attempts", "worker"), rest, strict=True)
+            parts.append(pd.DataFrame(dict(named)))
+        if failures:
+            said = [failures.get(k, "") for k in number]
+            parts.append(pd.DataFrame({"message": said}))
+        return pd.concat(parts, axis=1).set_axis(number_, axis=0).rename_axis("task")
+
+
+def _ids(
+    base: sqlite3.Connection, several: Iterable[tuple[str, ...]]
+) -> dict[tuple[str, ...], int]:
+    """Numbers of lists of names."""
+    found = {}
+    for names in several:
+        text = json.dumps(names)
+        base.execute("insert or ignore into names (names) values (?)", (text,))
+        row = base.execute("select id from names where names = ?", (text,)).fetchone()
+        found[names] = int(row[0])
+    return found
+
+
+def _labels(axes: Any, labels: Sequence[str], names: Mapping[int, list[str]]) -> pd.DataFrame:
+    """A column for each name of a label."""
+    values = json.loads(f"[{','.join(labels)}]")
+    parts = []
+    for i in dict.fromkeys(axes.tolist()):
+        rows = np.flatnonzero(axes == i)
+        own = [values[k] for k in rows.tolist()] if len(rows) < len(values) else values
+        columns = zip(*own, strict=True)
+        parts.append(pd.DataFrame(dict(zip(names[i], columns, strict=True)), index=rows))
+    return pd.concat(parts).sort_index() if len(parts) > 1 else parts[0]
+
+
+def _numbers(
+    names: Sequence[int | None], numbers: Sequence[bytes | None], text: Mapping[int, list[str]]
+) -> pd.DataFrame:
+    """A column for each name of a number, NaN where a row has none."""
+    which = np.array([-1 if i is None else i for i in names])
+    columns: dict[str, Any] = {}
+    for i in dict.fromkeys(which.tolist()):
+        if i < 0 or not text[i]:
+            continue
+        rows = np.flatnonzero(which == i)
+        block = np.frombuffer(b"".join(numbers[k] or b"" for k in rows.tolist()), dtype=np.float64)
+        for name, column in zip(text[i], block.reshape(len(rows), -1).T, strict=True):
+            columns.setdefault(name, np.full(len(names), np.nan))[rows] = column
+    return pd.DataFrame(columns, index=range(len(names)))
+
+
+def _words(words: Sequence[str | None]) -> pd.DataFrame:
+    """A column for each name of a word, empty where a row has none."""
+    if not any(words):
+        return pd.DataFrame(index=range(len(words)))
+    rows = json.loads(f"[{','.join(text or '{}' for text in words)}]")
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pd.DataFrame({name: [row.get(name, "") for row in rows] for name in names})

@@ -1,0 +1,267 @@
+"""What a worker does: call a function, keep its result and a line on it, before it goes on."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import platform
+import signal
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from importlib.metadata import version
+from numbers import Real
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import cloudpickle
+import numpy as np
+
+from kinesym.runtime.results.estimates import Estimates
+from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.status import Task
+
+#: The file that says which study a folder holds, and folders in it.
+MARK, JOURNAL, RESULTS = "study", "journal", "results"
+
+#: A call that does not end by itself this long after its time is over takes its worker with it [s].
+_GRACE = 10.0
+
+#: Environment variables that say how many threads a library may take.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+Scalar = float | str
+
+
+@dataclass(frozen=True)
+class Call:
+    """A task. number : in its study. content : digest of function and data, the name of its result.
+    function, arguments : digests of their pickles."""
+
+    number: int
+    content: str
+    function: str
+    arguments: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What all tasks of a run have in common. folder, mark : where results go, if that folder has
+    this mark, as seen from the worker. timeout : of each call [s]; inf for none. threads : of each,
+    at most. keep : whether results are kept, not only numbers. version : of kinesym."""
+
+    folder: str
+    mark: str
+    timeout: float
+    threads: int
+    keep: bool
+    version: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a call. file : ending and bytes of a result that the worker could not put into
+    the folder; seconds : of the call. worker : machine and process."""
+
+    number: int
+    content: str
+    status: Task
+    message: str = ""
+    traceback: str = ""
+    kind: str = ""
+    scalars: Mapping[str, Scalar] | None = None
+    seconds: float = 0.0
+    worker: str = ""
+    attempts: int = 1
+    file: bytes = b""
+
+
+class _Overtime(KeyboardInterrupt):
+    """The time of a call is over; as Ctrl-C, it ends solves after their iteration."""
+
+
+def work(
+    calls: Sequence[Call], pickles: Mapping[str, bytes], order: Order, part: str
+) -> list[Outcome]:
+    """Outcomes of calls, one after the other; those that the folder has are in its journal `part`
+    from the moment on when they are complete. pickles : of functions and data, by digest."""
+    if order.version != version("kinesym"):
+        raise ValueError(
+            f"the worker {_me()} has kinesym {version('kinesym')}, the study runs with "
+            f"{order.version}; install the same version there"
+        )
+    for name in _THREADS:
+        os.environ[name] = str(order.threads)
+    here = _visible(order)
+    with _journal(here, part) as journal:
+        found = []
+        for call in calls:
+            outcome = _outcome(call, pickles, order, here)
+            found.append(outcome)
+            _noted(journal, outcome)
+    return found
+
+
+def _me() -> str:
+    """Machine and process."""
+    return f"{platform.node()}:{os.getpid()}"
+
+
+def _visible(order: Order) -> Path | None:
+    """The folder, if this process sees that of the study."""
+    folder = Path(order.folder)
+    with suppress(OSError):
+        if (folder / MARK).read_text() == order.mark:
+            return folder
+    return None
+
+
+@contextmanager
+def _journal(folder: Path | None, part: str) -> Iterator[BinaryIO]:
+    """Where outcomes are noted; nowhere if the folder is not seen."""
+    with open(os.devnull if folder is None else folder / JOURNAL / part, "ab") as file:
+        yield file
+
+
+def _noted(journal: BinaryIO, outcome: Outcome) -> None:
+    line = json.dumps({**asdict(replace(outcome, file=b"")), "file": ""})
+    with suppress(OSError):  # a full disk: the outcome goes back by itself
+        journal.write(line.encode() + b"\n")
+        journal.flush()
+
+
+def noted(path: Path) -> list[Outcome]:
+    """The outcomes of a part of the journal; a last line that is not whole is left out."""
+    found = []
+    for line in path.read_bytes().split(b"\n")[:-1]:
+        with suppress(ValueError):
+            about = json.loads(line)
+            found.append(Outcome(**{**about, "status": Task(about["status"]), "file": b""}))
+    return found
+
+
+def _outcome(
+    call: Call, pickles: Mapping[str, bytes], order: Order, folder: Path | None
+) -> Outcome:
+    begin = time.perf_counter()
+    made = Outcome(call.number, call.content, Task.DONE, worker=_me())
+    try:
+        with _limited(order.timeout):
+            function = opened(pickles[call.function])
+            data = {name: opened(pickles[key]) for name, key in call.arguments.items()}
+            result, scalars = parted(function(**data))
+    except _Overtime:
+        made = replace(made, status=Task.TIMEOUT, message=Task.TIMEOUT.said(seconds=order.timeout))
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        made = replace(made, status=Task.FAILED, message=message, traceback=traceback.format_exc())
+    else:
+        made = _kept(replace(made, scalars=scalars), result if order.keep else None, folder)
+    return replace(made, seconds=time.perf_counter() - begin)
+
+
+@lru_cache(maxsize=64)
+def opened(pickled: bytes) -> Any:
+    """What was pickled; once in a process, so that its libraries are opened once."""
+    return cloudpickle.loads(pickled)
+
+
+def _kept(outcome: Outcome, result: Saved | None, folder: Path | None) -> Outcome:
+    """The outcome, with the result in the folder, or along with it if that is not seen."""
+    if result is None:
+        return outcome
+    outcome = replace(outcome, kind=type(result).__name__)
+    try:
+        if folder is not None:
+            path = place(folder, outcome.content)
+            path.parent.mkdir(exist_ok=True)
+            result.save(path)
+            return outcome
+        with tempfile.TemporaryDirectory() as work_:
+            result.save(Path(work_) / "result.nc")
+            return replace(outcome, file=(Path(work_) / "result.nc").read_bytes())
+    except OSError as error:
+        words = f"the result could not be written: {error}"
+        return replace(outcome, status=Task.FAILED, message=words, scalars=None, kind="")
+
+
+def place(folder: Path, content: str) -> Path:
+    """Where the result of a call is."""
+    return folder / RESULTS / content[:2] / f"{content}.nc"
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise `_Overtime` after so many seconds; what does not end then is ended with its process.
+    Raises `ValueError` in other threads than the main one, which nothing can end."""
+    if not np.isfinite(seconds):
+        yield
+        return
+    if threading.current_thread() is not threading.main_thread():
+        raise ValueError("timeout is for workers that are processes with one thread; leave it out")
+
+    def over(*_: object) -> None:
+        raise _Overtime
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    with open(os.devnull, "w") as nowhere:
+        faulthandler.dump_traceback_later(seconds + _GRACE, exit=True, file=nowhere)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            faulthandler.cancel_dump_traceback_later()
+            signal.signal(signal.SIGALRM, before)
+
+
+def parted(value: Any) -> tuple[Saved | None, dict[str, Scalar]]:
+    """What is kept of what a function returns: a result that can be saved, and numbers or words by
+    name. It returns either of them, both as a pair, a number, or None. Raises `TypeError` for
+    anything else."""
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Saved):
+        return value[0], {**scalars_of(value[0]), **parted(value[1])[1]}
+    if isinstance(value, Saved):
+        return value, scalars_of(value)
+    if value is None:
+        return None, {}
+    given = value if isinstance(value, Mapping) else {"value": value}
+    return None, {_name(name): _scalar(name, each) for name, each in given.items()}
+
+
+def _name(name: Any) -> str:
+    return str(getattr(name, "name", name))
+
+
+def _scalar(name: Any, value: Any) -> Scalar:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Real) or (isinstance(value, np.ndarray) and value.size == 1):
+        return float(value)
+    raise TypeError(
+        f"a task returns a result of kinesym, numbers and words by name, or a pair of both; got "
+        f"{type(value).__name__} for {name!r}"
+    )
+
+
+def scalars_of(result: Saved) -> dict[str, Scalar]:
+    """The numbers of a solution or fit that a table shows: how it ended, its objective, estimates
+    and their standard errors; nothing of other results."""
+    found: dict[str, Scalar] = {}
+    for name in ("success", "iterations", "objective"):
+        if hasattr(result, name):
+            found[name] = float(getattr(result, name))
+    if hasattr(result, "status"):
+        found["ended"] = str(result.status)
+    estimates = getattr(result, "parameters", None)
+    for name, row in estimates.table.items() if isinstance(estimates, Estimates) else ():
+        found[name] = float(row.value)
+        if np.isfinite(row.standard_error):
+            found[f"{name}_se"] = float(row.standard_error)
+    return found
