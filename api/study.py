@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from importlib.metadata import version
@@ -179,7 +180,22 @@ class Study:
             calls = self._missing(checks.flag(failed, "failed"))
             made = Dispatch(self.folder, calls, self._pickles, order, pool, own, retries)
             self._put(made, progress)
-        return self.table()
+        table = self.table()
+        self._warn(table)
+        return table
+
+    def _warn(self, table: Any) -> None:
+        """Of tasks that have failed."""
+        failed = table[table["message"] != ""] if "message" in table else ()
+        if len(failed):
+            row = failed.iloc[0]
+            labels = list(table.columns[: list(table.columns).index("status")])
+            words = _words({name: row[name] for name in labels})
+            warnings.warn(
+                f"{len(failed)} of {len(table)} tasks have no result; {words}: {row['message']} "
+                "(results(...) of a task shows where)",
+                stacklevel=3,
+            )
 
     def _put(self, made: Dispatch, progress: bool | None) -> None:
         """Keep what comes in, until all is there or Ctrl-C."""
@@ -271,9 +287,9 @@ class Study:
         return _kinds()[task.kind].load(place(self.folder, task.content))
 
     def plot(self, name: str | None = None, by: str | None = None) -> Any:
-        """A figure: with a name, that number of each task, by the values of a part of the label;
-        without, the objectives of each of these in order (a waterfall). by : the first part of the
-        label if None. Raises `ValueError` where nothing is done yet, or for other names."""
+        """A figure: with a name, that number of each task, by the values of another column of the
+        table; without, the objectives of each of these in order (a waterfall). by : the first part
+        of the label if None. Raises `ValueError` where nothing is done yet, or for other names."""
         from kinesym.runtime.results.study_plots import plot_by, waterfall  # brings matplotlib
 
         table = self.table()
@@ -281,9 +297,8 @@ class Study:
         if not len(done):
             raise ValueError(f"no task of the study in {self.folder} is done yet")
         columns = list(done.columns)
-        labels = columns[: columns.index("status")]
-        by = labels[0] if by is None else by
-        checks.check_choice(by, labels, "by")
+        by = columns[0] if by is None else by
+        checks.check_choice(by, columns, "by")
         if name is None:
             return waterfall(done, by)
         checks.check_choice(name, columns[columns.index("status") + 1 :], "a number of the table")

@@ -43,8 +43,9 @@ def body(mass, stature):
     return {"m": mass, "h": h, "I": 1.2 * mass * h**2, "g": GRAVITY}
 
 
-def problem(time, pressure, values, sigma=SIGMA):
-    """Unknown: KP > m g h, KD > 0, the strength A of the disturbance, and the noise x."""
+def problem(time, pressure, values, sigma=SIGMA, more=None):
+    """Unknown: KP > m g h, KD > 0, the strength A of the disturbance, and the noise x; more : other
+    gains."""
     model = ks.models.cip()
     tipping = values["m"] * values["g"] * values["h"]
     trial = ks.Experiment(time, measurements={"u_COP": pressure}, std={"u_COP": sigma})
@@ -55,6 +56,7 @@ def problem(time, pressure, values, sigma=SIGMA):
             "KP": (1.001 * tipping, 10.0 * tipping),
             "KD": (0.0, 5000.0),
             "A": ks.log_scale(1.0, 1e5),
+            **(more or {}),
         },
         known=values,
         noise={"x": np.sqrt(NOISE_STEP)},

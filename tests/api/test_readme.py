@@ -103,6 +103,11 @@ EXPECTED = {
         said["solution"].success and not said["solution"].ladder,
         closely(said["best"].parameters["a"], 1.0, 0.05),
     ],
+    "studies": lambda said: [
+        closely(said["best"].parameters["k"], 9.0, 0.1),
+        (said["table"]["status"] == "done").all() and len(said["table"]) == 6,
+        Path("waterfall.png").exists() and Path("stiffness.png").exists(),
+    ],
     "delays": lambda said: [
         closely(said["fit"].parameters["tau"], 0.12, 0.005),
         closely(said["best"].objective, 2.0 + np.tanh(1.0), 1e-6),

@@ -16,6 +16,7 @@ SMALL = {
     "standing_noise": 600,
     "quiet_standing_sensitivities": 301,
     "quiet_standing_subjects": 150,
+    "posture_study": 100,
     "ship": 2501,
     "ship_gains": 1501,
     "gait_planar": 301,
