@@ -216,7 +216,8 @@ class Collocation(Solvable):
         `Solution.why`: also before a solve, to see whether all conditions can be met."""
         ended = isinstance(guess, Solution)
         head = self.model.name + (f": {guess.message}" if ended else ", not solved yet")
-        return why(self, self.pack(guess), head, (), ended, Solvable._unexplained)
+        solved = ended and guess.success
+        return why(self, self.pack(guess), head, (), ended, solved, Solvable._unexplained)
 
     def _until(
         self,

@@ -186,7 +186,9 @@ class Study:
 
     def _warn(self, table: Any) -> None:
         """Of tasks that have failed."""
-        failed = table[table["message"] != ""] if "message" in table else ()
+        if "message" not in table:
+            return
+        failed = table[table["message"] != ""]
         if len(failed):
             row = failed.iloc[0]
             labels = list(table.columns[: list(table.columns).index("status")])

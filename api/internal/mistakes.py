@@ -16,8 +16,10 @@ from typing import TypeVar
 import numpy as np
 
 from kinesym.internal.fitted import Fitted
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.summary import listed
 
 _Problem = TypeVar("_Problem", bound=Fitted)
 
@@ -36,7 +38,11 @@ _FACTORS = {
     float(180.0 / np.pi): "taken as radians, times 180/pi",
     1e-3: "divided by 1000, as if in millimetres or milliseconds",
     1e3: "times 1000, as if in metres where the model has millimetres",
+    1e-2: "divided by 100, as if in centimetres or percent",
+    1e2: "times 100, as if a share where the model has percent",
 }
+#: Of these numbers no model makes angles of known values.
+_ANGLES = (float(np.pi / 180.0), float(180.0 / np.pi))
 
 #: The trials and known values that a supposition makes of those of a problem.
 Known = list[dict[str, float]]
@@ -51,29 +57,35 @@ class Supposition:
     change: Change
 
 
-def mistaken(problem: _Problem, unexplained: Callable[[_Problem], float]) -> list[str]:
+def mistaken(
+    problem: _Problem, z: Array, unexplained: Callable[[_Problem, Array], float]
+) -> tuple[list[str], str]:
     """Sentences on channels, known inputs and known values with which, had they another sign, unit,
-    name or direction of time, the data would follow the model; the best first.
+    name or direction of time, the data would follow the model, the best first; and one for when
+    nothing of the kind was found.
 
-    unexplained : the share of the variance of what is measured that a fit of a problem leaves.
+    z : where a solve ended or begins. unexplained : the share of the variance of what is measured
+    that a fit from a place leaves.
     """
-    as_is = unexplained(problem)
+    as_is = min(unexplained(problem, start) for start in (problem.pack(), z))
     if as_is <= _POOR:
-        return []
-    begin, found = time.monotonic(), list[tuple[float, str]]()
+        return [], ""
+    begin, found, late = time.monotonic(), list[tuple[float, str]](), False
     for supposed in _suppositions(problem):
-        if time.monotonic() - begin > _SECONDS:
+        late = time.monotonic() - begin > _SECONDS
+        if late:
             break
-        rest = unexplained(_supposing(problem, supposed.change))
-        if rest < _BETTER * min(as_is, 1.0):
+        other = _supposing(problem, supposed.change)
+        rest = unexplained(other, other.pack())
+        if rest < min(_POOR, _BETTER * as_is):
             found.append((rest, supposed.words))
     if not found:
-        return [
-            f"a fit from the guess that is made of the data leaves {_percent(as_is)} of their "
-            "variance, with any other sign, unit or name of a channel or known value not much "
-            "less: the model lacks something, or the fit ends in a local minimum, see "
-            "problem.multistart"
-        ]
+        tried = f"that could be tried in {_SECONDS:g} s " if late else ""
+        return [], (
+            f"a fit leaves {_percent(as_is)} of the variance of the data, and with any other sign, "
+            f"unit or name of a channel or known value {tried}not much less: the model lacks "
+            "something, or the fit ends in a local minimum, see problem.multistart"
+        )
     found.sort()
     near = [row for row in found if row[0] <= _NEAR * found[0][0] + 1e-3]
     alike = f"; so would {len(near) - 1} other such changes" if len(near) > _TOLD else ""
@@ -81,7 +93,7 @@ def mistaken(problem: _Problem, unexplained: Callable[[_Problem], float]) -> lis
         f"the data would follow the model with {words}: a fit would leave {_percent(rest)} of "
         f"their variance, not {_percent(as_is)}{alike}"
         for rest, words in near[:_TOLD]
-    ]
+    ], ""
 
 
 def _percent(share: float) -> str:
@@ -105,19 +117,29 @@ def _suppositions(problem: Fitted) -> Iterator[Supposition]:
             yield Supposition(f"{a} and {b} exchanged", _measured({a: (b, 1.0), b: (a, 1.0)}))
     for a, b in combinations(inputs, 2):
         yield Supposition(f"the inputs {a} and {b} exchanged", _driven({a: (b, 1.0), b: (a, 1.0)}))
+    some = [name for name in channels if _moves(trials, name)]
     for factor, words in _FACTORS.items():
-        for name in channels:
+        for name in some:
             yield Supposition(f"{name} {words}", _measured({name: (name, factor)}))
         for name in inputs:
             yield Supposition(f"the input {name} {words}", _driven({name: (name, factor)}))
+        if len(some) > 1:
+            every = {name: (name, factor) for name in some}
+            yield Supposition(f"{listed(some)} {words}", _measured(every))
+    for factor, words in _FACTORS.items():
         for name in values:
-            if problem._known[0][name] != 0.0:
+            if problem._known[0][name] != 0.0 and factor not in _ANGLES:
                 yield Supposition(f"the known {name} {words}", _known({name: (name, factor)}))
     for a, b in combinations(values, 2):
         if problem._known[0][a] != problem._known[0][b]:
             yield Supposition(f"the known {a} and {b} exchanged", _known({a: (b, 1), b: (a, 1)}))
     if all(np.allclose(trial.grid + trial.grid[::-1], 2 * trial.grid.mean()) for trial in trials):
         yield Supposition("time reversed in what is measured", _reversed)
+
+
+def _moves(trials: Sequence[Experiment], name: str) -> bool:
+    """Whether a channel has samples that differ."""
+    return any(np.nanstd(trial.measured[name]) > 0.0 for trial in trials if name in trial.measured)
 
 
 #: By name what takes its place, and times how much.

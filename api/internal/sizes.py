@@ -199,6 +199,6 @@ def _objective_factor(problem: Discretised, z: Array, size: Array) -> float:
 
 def inverse(values: Array) -> Array:
     """1 / values; 1 where that cannot be."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         found = 1.0 / values
     return np.where(np.isfinite(found) & (found > 0.0), found, 1.0)

@@ -28,7 +28,7 @@ from kinesym.runtime.nlp.sensor_delays import NEVER, SOLVES
 from kinesym.runtime.nlp.sensor_delays import settled as settled_delays
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
-from kinesym.runtime.results.fit import poor_fits
+from kinesym.runtime.results.fit import as_noisy, poor_fits
 from kinesym.runtime.results.noise import first_std, samples_of, settled
 from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.signals.experiment import Experiment
@@ -237,7 +237,7 @@ class Solvable(Integrated):
         multipliers, lower, upper = found.multipliers
         shown = idle(self.layout, self._ends)
         trials = self._trajectories(found.z, shown.hidden | self._absent)
-        poor = poor_fits(trials) if self.symbolic.objective.least_squares else []
+        poor = poor_fits(trials, self.trials) if self.symbolic.objective.least_squares else []
         return Solution(
             success=found.status.success,
             message=message,
@@ -278,21 +278,28 @@ class Solvable(Integrated):
                 f"{self.model.name}: {message}",
                 () if found.status.success else found.iterations,
                 ended=True,
+                solved=found.status.success,
                 unexplained=Solvable._unexplained,
             ),
         )
 
-    def _unexplained(self) -> float:
-        """The share of the variance of what is measured that a fit leaves, from the guess that is
-        made of the data; 1 without a solution."""
+    def _unexplained(self, z: Array) -> float:
+        """The share of the variance of what is measured that a fit from a free vector leaves, 0 if
+        that is no more than the noise that was given; 1 without a solution."""
         try:
             weighed = self._on([trial.with_std(first_std(self.trials)) for trial in self.trials])
             chosen = SolverOptions({"max_iter": _QUICK})
-            _, found, _ = weighed._solved(weighed.pack(), None, chosen, False)
+            _, found, _ = weighed._solved(z, None, chosen, False)
         except ValueError:  # not finite where it begins
             return 1.0
-        shares = [1.0 - vaf / 100.0 for trial in found.trials for vaf in trial.vaf().values()]
-        return float(np.mean(shares)) if found.success and shares else 1.0
+        if not found.success:
+            return 1.0
+        shares = [
+            0.0 if as_noisy(trial, given, name) else 1.0 - vaf / 100.0
+            for trial, given in zip(found.trials, self.trials, strict=True)
+            for name, vaf in trial.vaf().items()
+        ]
+        return float(np.mean(shares)) if shares else 1.0
 
     def _multipliers(self, guess: Any) -> tuple[Array, Array, Array] | None:
         """Those of constraints, lower and upper bounds, if the guess is a solution with them."""

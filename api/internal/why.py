@@ -24,6 +24,7 @@ from kinesym.internal.viewed import violated
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.ipopt.elastic import Slack, least_slack
+from kinesym.runtime.nlp.layout import Block
 from kinesym.runtime.results.violations import Violations
 from kinesym.runtime.results.why import Why
 from kinesym.runtime.status import Solve
@@ -31,6 +32,12 @@ from kinesym.runtime.summary import listed
 
 #: Of their sizes: a condition that is off by more has to give, rounding, a bound that is reached.
 _GIVES, _ROUNDING, _NEAR = 1e-5, 1e-9, 1e-6
+#: Slopes of conditions, times sizes of variables, that are none, as those of a cosine at its top.
+_FLAT = 1e-7
+#: Shares of samples beyond bounds, and of their range between start and first sample, that tell.
+_OUTSIDE, _APART = 0.05, 0.2
+#: What is off by less than this share of what is off most, in sizes of conditions, is not named.
+_LITTLE = 0.01
 #: Multipliers of inequalities, in sizes of conditions, that hold something.
 _PUSHES = 1e-5
 #: Random courses from which it is looked for where conditions are met, and iterations after which
@@ -61,7 +68,7 @@ class Point:
         size = sizes(problem, z)
         scaled = abs(jacobian) @ _diagonal(size)
         most = scaled.max(axis=1).toarray().ravel() if jacobian.nnz else np.ones(len(values))
-        return Point(problem, z, size, values, jacobian, np.where(most > 0.0, most, 1.0))
+        return Point(problem, z, size, values, jacobian, np.where(most > _FLAT, most, 1.0))
 
     @property
     def conditions(self) -> NDArray[np.intp]:
@@ -85,39 +92,50 @@ def why(
     head: str,
     history: Sequence[Iteration] = (),
     ended: bool = False,
-    unexplained: Callable[[Any], float] | None = None,
+    solved: bool = False,
+    unexplained: Callable[[Any, Array], float] | None = None,
 ) -> Why:
     """What keeps a problem from a solution, seen from z; history : of the solve that was lost
-    there, nothing if there was none. ended : whether z is where a solve ended. unexplained : for
-    `mistaken`, to look for mistakes in data."""
+    there, nothing if there was none. ended : whether z is where a solve ended, solved : at a
+    solution. unexplained : for `mistaken`, to look for mistakes in data."""
     point = Point.of(problem, z)
     if not (np.isfinite(point.values).all() and np.isfinite(point.jacobian.data).all()):
         return Why(head)
-    causes = [*contradictions(point), *_without_influence(point)]
     size = point.of_variables
+    causes = [*contradictions(point), *_without_influence(point), *_beside_data(problem)]
     if not causes:
         begin = None if ended else point.jacobian
         causes += dependent(problem, z, begin, size, point.conditions)
+    lacking = ""
     if unexplained is not None and any(trial.measured for trial in problem.trials):
-        causes += mistaken(problem, unexplained)
-    causes += list(_at_bounds(problem, z)) if ended else []
-    rows, near = point.conditions, np.zeros(0)
-    if len(rows):
-        slack, giving = _least(point)
-        if slack.found.status.success:
-            near = slack.z
-            causes += list(_must_give(point, rows[giving], slack.gives[giving]))
-            can = _CAN + _LOST * bool(history)
-            causes += list(_holding(point, slack, rows[~giving])) if giving.any() else [can]
-    causes += list(kinks(problem, z, point.jacobian, size))
+        told, lacking = mistaken(problem, z, unexplained)
+        causes += told
+    causes += [*(_at_bounds(point) if ended else ()), *filter(None, [lacking])]
+    near = np.zeros(0)
+    if len(point.conditions) and not solved:
+        found, near = _unmet(point, bool(history))
+        causes += found
+    causes += [] if solved else list(kinks(problem, z, point.jacobian, size))
     causes += list(_far(problem, z))
     causes += list(_most_violated(problem, z, point)) if history else []
     causes += list(_slow(history))
     return Why(head, causes, near)
 
 
-_CAN = "all conditions can be met together, as by problem.pack(why.nearest)"
-_LOST = "; the solve began too far away, or lost its way: problem.solve(guess=why.nearest)"
+def _unmet(point: Point, lost: bool) -> tuple[list[str], Array]:
+    """What conditions must give, or that they can be met, and where; nothing if none is found."""
+    rows = point.conditions
+    slack, giving = _least(point)
+    if not slack.found.status.success:
+        return [], np.zeros(0)
+    if not giving.any():
+        return [_CAN + _LOST * lost], slack.z
+    told = _must_give(point, rows[giving], slack.gives[giving])
+    return [*told, *_holding(point, slack, rows[~giving])], slack.z
+
+
+_CAN = "all conditions can be met together, as they are by problem.solve(guess=why.nearest)"
+_LOST = "; the solve began too far away, or lost its way"
 
 
 def _dear(point: Point) -> Array:
@@ -186,11 +204,12 @@ def contradictions(point: Point) -> list[str]:
     touched = np.unique(slopes.indices)
     scaled = slopes[:, touched].toarray() * point.of_variables[touched]
     basis, weights, sides, names = list[Array](), list[Array](), list[float](), list[str]()
-    for i, rest in zip(equal, scaled, strict=True):
+    for i, rest, entries in zip(equal, scaled, np.diff(slopes.indptr), strict=True):
         name, off = condition_name(point.problem, i), float(point.values[i] - low[i])
         size = float(np.linalg.norm(rest))
-        if size == 0.0:
+        if not entries:
             found.append(f"{name} depends on nothing that is unknown: it is off by {off:.4g}")
+        if size <= _FLAT:  # what it says cannot be told here
             continue
         found += _outside(point, i)
         mine = np.append(np.zeros(len(names)), 1.0)
@@ -232,14 +251,53 @@ def _outside(point: Point, i: int) -> Iterator[str]:
 
 
 def _without_influence(point: Point) -> Iterator[str]:
-    """Unknown parameters on which nothing depends."""
-    layout = point.problem.layout
-    gradient = point.problem.cost_gradient(point.z)
-    columns = np.abs(point.jacobian).sum(axis=0)
+    """Unknown parameters on which nothing depends, and unknown inputs that are in no equation."""
+    problem, layout = point.problem, point.problem.layout
+    columns = np.diff(point.jacobian.tocsc().indptr)
+    for name in layout.inputs:
+        if not _of_name(layout.rows(columns, 0), name).any():
+            yield f"no equation and no condition has the unknown input {name}: what does it act on?"
+    gradient, slopes = problem.cost_gradient(point.z), abs(point.jacobian).sum(axis=0)
     for k, name in enumerate(layout.parameters):
         j = layout.parameter_offset + k
-        if columns[j] == 0.0 and gradient[j] == 0.0:
+        if slopes[j] == 0.0 and gradient[j] == 0.0:
             yield f"nothing depends on the unknown parameter {name} here: leave it out of unknown"
+
+
+def _beside_data(problem: Fitted) -> Iterator[str]:
+    """Measurements that lie outside of bounds, or begin elsewhere than conditions say."""
+    layout = problem.layout
+    for number, trial in enumerate(problem.trials):
+        many = f" of trial {number}" if len(problem.trials) > 1 else ""
+        sides = [layout.rows(side, number) for side in problem.variable_bounds]
+        for name, row in trial.measurements.items():
+            seen = row[~np.isnan(row)]
+            if name not in (*layout.states, *layout.inputs) or not len(seen):
+                continue
+            low, high = (_of_name(side, name) for side in sides)
+            out = float(np.mean((seen < low.min()) | (seen > high.max())))
+            if out > _OUTSIDE:
+                yield (
+                    f"{100.0 * out:.0f} % of the samples of {name}{many} lie outside of its bounds "
+                    f"({low.min():.4g}, {high.max():.4g})"
+                )
+            start = problem._fixed[number].get(name, {}).get(-np.inf)
+            spread = max(3.0 * float(np.std(np.diff(seen))), _APART * float(np.ptp(seen)))
+            if start is not None and not np.isnan(row[0]) and abs(row[0] - start) > spread:
+                yield (
+                    f"{name}{many} is to start at {start:.4g}, but its first sample is {row[0]:.4g}"
+                )
+
+
+def _of_name(rows: Sequence[tuple[Block, NDArray[Any]]], name: str) -> NDArray[Any]:
+    """Values of a state or input at all its places."""
+    found = [
+        row
+        for block, values in rows
+        for member, row in zip(block.members, values, strict=True)
+        if member == name
+    ]
+    return np.concatenate(found)
 
 
 def _must_give(point: Point, rows: NDArray[np.intp], gives: Array) -> Iterator[str]:
@@ -251,7 +309,10 @@ def _must_give(point: Point, rows: NDArray[np.intp], gives: Array) -> Iterator[s
         groups.setdefault((trial, family, label), []).append(number)
     relative = np.abs(gives) / point.sizes[rows]
     order = sorted(groups.items(), key=lambda item: -float(relative[item[1]].max()))
+    most = float(relative.max(initial=0.0))
     for (trial, family, label), numbers in order:
+        if relative[numbers].max() < _LITTLE * most:
+            break
         worst = numbers[int(np.argmax(np.abs(gives[numbers])))]
         when = "" if family != "node" and family != "interval" else _span(point, rows[numbers])
         many = f" of trial {trial}" if len(layout.nodes) > 1 else ""
@@ -262,13 +323,13 @@ def _must_give(point: Point, rows: NDArray[np.intp], gives: Array) -> Iterator[s
 
 
 def _span(point: Point, rows: Sequence[int] | NDArray[np.intp]) -> str:
-    """When some rows of one label are, in words."""
+    """When some rows of one condition are, in words."""
     layout = point.problem.layout
     places = [layout.locate_constraint(int(i)) for i in rows]
-    (trial, family, _, first), numbers = places[0], [point_ for *_, point_ in places]
-    time = layout.time(point.z, trial)
-    first, last = min(numbers), max(numbers) + (family == "interval")
-    return f", between t = {time[first]:.4g} and {time[last]:.4g} s"
+    time = layout.time(point.z, places[0][0])
+    begins = [time[number] for *_, number in places]
+    ends = [time[number + (family == "interval")] for _, family, _, number in places]
+    return f", between t = {min(begins):.4g} and {max(ends):.4g} s"
 
 
 def _holding(point: Point, slack: Slack, rows: NDArray[np.intp]) -> Iterator[str]:
@@ -306,15 +367,20 @@ def _limits_that_hold(point: Point, slack: Slack, rows: NDArray[np.intp]) -> Ite
         yield f"the {which} limit {limit[numbers[0]]:.4g} of {name} holds it{when}"
 
 
-def _at_bounds(problem: Fitted, z: Array) -> Iterator[str]:
+def _at_bounds(point: Point) -> Iterator[str]:
     """Parameters that have gone to a bound."""
-    layout = problem.layout
-    rows = (layout.parameter_values(y) for y in (z, *problem.variable_bounds))
-    natural = (layout.owned.natural(row) for row in rows)
-    for name, value, low, high in zip(layout.parameters, *natural, strict=True):
-        for which, bound in (("lower", low), ("upper", high)):
-            if low < high and abs(value - bound) <= 10.0 * _NEAR * max(1.0, abs(bound)):
-                yield f"the parameter {name} has gone to its {which} bound {bound:g}"
+    layout, limits = point.problem.layout, point.problem.variable_bounds
+    natural = [layout.owned.natural(layout.parameter_values(side)) for side in limits]
+    value, size, *sides = (
+        layout.parameter_values(y) for y in (point.z, point.of_variables, *limits)
+    )
+    for k, name in enumerate(layout.parameters):
+        for which, side, shown in zip(("lower", "upper"), sides, natural, strict=True):
+            near = abs(value[k] - side[k]) <= 10.0 * _NEAR * max(size[k], abs(side[k]), 1e-3)
+            wide = np.isfinite(sides[0][k]) and np.isfinite(sides[1][k])
+            near &= abs(value[k] - side[k]) <= 10.0 * _NEAR * size[k] or not wide
+            if np.isfinite(side[k]) and sides[0][k] < sides[1][k] and near:
+                yield f"the parameter {name} has gone to its {which} bound {shown[k]:g}"
 
 
 def _far(problem: Fitted, z: Array) -> Iterator[str]:

@@ -11,9 +11,13 @@ import numpy as np
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.plot import subplots
-from kinesym.runtime.results.trajectory import Named
+from kinesym.runtime.results.trajectory import Named, Trajectory
 from kinesym.runtime.results.trials import Trials
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
+
+#: Mean squares of residuals over standard deviations that are no larger than noise.
+_NOISE = 2.0
 
 Unknowns: TypeAlias = Annotated[Array, "unknown"]
 
@@ -35,14 +39,22 @@ def typical_sizes(q: Array, bounds: tuple[Array, Array]) -> Array:
     return np.where(q != 0.0, np.abs(q), np.where(width > 0.0, width, 1.0))
 
 
-def poor_fits(trials: Sequence[Any]) -> list[str]:
-    """Sentences on measurements that a trajectory does not explain half of."""
+def as_noisy(found: Trajectory, given: Experiment, name: str) -> bool:
+    """Whether residuals of a measurement are about as large as the standard deviation that was
+    given for it: then the rest is noise."""
+    rows = found.residuals().get(name)
+    told = name in given.std and name not in given.estimated_std
+    return told and rows is not None and float(np.nanmean(rows**2)) < _NOISE
+
+
+def poor_fits(found: Sequence[Trajectory], given: Sequence[Experiment]) -> list[str]:
+    """Sentences on measurements that a trajectory does not explain half of, and noise not all."""
     return [
         f"{name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
         "much noise, or a local minimum"
-        for k, trial in enumerate(trials)
+        for k, (trial, experiment) in enumerate(zip(found, given, strict=True))
         for name, percent in trial.vaf().items()
-        if percent < 50.0
+        if percent < 50.0 and not as_noisy(trial, experiment, name)
     ]
 
 

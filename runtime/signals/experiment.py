@@ -83,9 +83,9 @@ class Experiment:
     (zero-order hold). `measurements` keeps what is measured at the nodes, `timed` what is
     measured at times of its own, `measured` has the values of both. `std` has what is known,
     `unknown_std` for the other measurements the group that shares a standard deviation: the text
-    given, else their own name. Warns of single long steps among short ones between measurements,
-    which look like rows left out. Raises `ValueError` naming the array, what was expected and what
-    was given.
+    given, else their own name; `estimated_std` are those that `with_std` was told. Warns of single
+    long steps among short ones between measurements, which look like rows left out. Raises
+    `ValueError` naming the array, what was expected and what was given.
     """
 
     time: ArrayLike | None = None
@@ -102,6 +102,7 @@ class Experiment:
     held: frozenset[str] = field(init=False)
     timed: Mapping[str, TimedSamples] = field(init=False)
     unknown_std: Mapping[str, str] = field(init=False)
+    estimated_std: frozenset[str] = field(init=False, default=frozenset())
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -197,6 +198,7 @@ class Experiment:
         own = {n: np.full(len(measured[n]), found[k]) for n, k in self.unknown_std.items()}
         std = {**self.std, **own}
         object.__setattr__(made, "std", {name: std[name] for name in measured})
+        object.__setattr__(made, "estimated_std", self.estimated_std.union(own))
         object.__setattr__(made, "unknown_std", {})
         return made
 

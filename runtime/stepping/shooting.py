@@ -269,7 +269,7 @@ class Identification:
             *sure.notes,
             *more,
             *self.gaps,
-            *(poor_fits(trials) if self.trials.measured else ()),
+            *(poor_fits(trials, self.trials.trials) if trials and self.trials.measured else ()),
         ]
         if found.success and self.trials.measured:
             notes += self._on_std(trials, noise, q, sure)

@@ -361,3 +361,91 @@ def test_bounds_of_a_duration_and_of_parameters_that_would_do():
     )
     (words,) = [cause for cause in heavy.why().causes if "could be met with" in cause]
     assert "instead of" in words
+
+
+# -- what a user saw who broke problems -----------------------------------------------------------
+
+
+def decayed(**more):
+    """A fit of m in x' = -m x to exp(-2 t)."""
+    given = {"unknown": {m: None}, "values": np.exp(-2 * TIME), **more}
+    values = given.pop("values")
+    model = ks.Model("decay", [x], [], [m], [x.diff(t) + m * x])
+    return ks.Collocation(model, ks.Experiment(TIME, measurements={x: values}), **given)
+
+
+def test_nothing_is_said_of_bounds_that_are_not_there():
+    for bounds in (None, (None, 10), (0, None)):
+        assert not decayed(unknown={m: bounds}).solve().why()
+
+
+def test_a_small_parameter_is_not_at_its_bound():
+    model = ks.Model("slow", [x], [], [m], [x.diff(t) + m * x])
+    time = np.linspace(0.0, 1e6, 41)
+    trial = ks.Experiment(time, measurements={x: np.exp(-3e-6 * time)}, std={x: 1e-3})
+    solution = ks.Collocation(model, trial, {m: (0, 1)}).solve({m: 1e-5})
+    assert solution.parameters["m"] == pytest.approx(3e-6, rel=0.02)
+    assert not solution.why()
+
+
+def test_path_conditions_that_contradict_each_other():
+    causes = moved([END(v)], path=[x >= 0.75, x <= 0.7]).why().causes
+    assert any("path condition" in cause and "cannot be met" in cause for cause in causes)
+
+
+def test_a_condition_at_its_top_says_nothing_there():
+    """cos(theta) = -1 has no slope where theta = pi: nothing is made up of its rounding."""
+    conditions = [
+        END(theta) - np.pi,
+        sp.cos(END(theta)) + 1,
+        ks.at_start(theta),
+        ks.at_start(omega),
+    ]
+    problem = swung(conditions, unknown_inputs={T: (-30, 30)})
+    solution = problem.solve()
+    assert solution.success
+    for why in (problem.why(), solution.why()):
+        words = " ".join(why.causes)
+        assert "says the same as :" not in words and "cannot be met" not in words
+
+
+def test_an_input_that_acts_on_nothing():
+    idle = ks.Model("idle", [x, v], [F], [], [x.diff(t) - v, v.diff(t)])
+    problem = ks.Collocation(
+        idle,
+        ks.Experiment(TIME),
+        objective=ks.Integral(F**2),
+        unknown_inputs={F: (-1, 1)},
+        boundary=[*REST, END(x) - 1],
+    )
+    first = "no equation and no condition has the unknown input F"
+    assert problem.why().causes[0].startswith(first)
+
+
+def test_data_beyond_bounds_and_beside_the_start():
+    beyond = decayed(bounds={x: (0.5, 2)}).why().causes[0]
+    assert re.match(r"\d+ % of the samples of x lie outside of its bounds \(0.5, 2\)", beyond)
+    beside = decayed(boundary=[ks.at_start(x) - 3]).why().causes[0]
+    assert beside == "x is to start at 3, but its first sample is 1"
+    assert not decayed(boundary=[ks.at_start(x) - 1], bounds={x: (0, 2)}).solve().why()
+
+
+def test_noise_that_was_told_is_no_mistake():
+    rough = np.exp(-2 * TIME) + np.random.default_rng(0).standard_normal(41)
+    model = ks.Model("decay", [x], [], [m], [x.diff(t) + m * x])
+    trial = ks.Experiment(TIME, measurements={x: rough}, std={x: 1.0})
+    solution = ks.Collocation(model, trial, {m: (0.1, 20)}).solve()
+    assert not any("does not follow" in note for note in solution.notes)
+    assert not any("the model lacks" in cause for cause in solution.why().causes)
+
+
+def test_units_of_all_channels(driven):
+    model, y, w = driven
+    record = {theta: np.degrees(y), omega: np.degrees(w)}
+    problem = ks.Collocation(
+        model,
+        ks.Experiment(RECORD, inputs={T: TORQUE}, measurements=record),
+        {inertia: (0.01, 10.0), c: (0.0, 5.0)},
+    )
+    causes = problem.solve(max_iterations=200).why().causes
+    assert "theta, omega taken as degrees" in causes[0] or "omega, theta taken" in causes[0]
