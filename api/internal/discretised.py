@@ -29,7 +29,7 @@ from kinesym.internal.parameters import (
     priors_of,
     without_distribution,
 )
-from kinesym.internal.phases import Phases
+from kinesym.internal.phases import Phases, check_starts
 from kinesym.internal.pipeline import make_nlp, realise
 from kinesym.internal.population import Numbers, population
 from kinesym.internal.problem import (
@@ -143,12 +143,13 @@ class Discretised:
         placed_trials = self._checked(late.trials, free)
         warn_of_degrees(model, late.trials)
         given.check_spans(self.symbolic)
+        self._fixed = fixed_values(given, self._known)
+        check_starts(model, self._fixed, self._known)
         check_compiler()  # before any long work
         warn_if_missing()
         self.timings = {"derive": 0.0, "compile": 0.0}
         self.program, self._built = self._transcribed("exact")
         self._limits, self._instants = given.bounds(self.symbolic), given.instants
-        self._fixed = fixed_values(given, self._known)
         self._place(placed_trials)
 
     def _checked(self, trials: Sequence[Experiment], free: Mapping[str, Any]) -> list[Experiment]:

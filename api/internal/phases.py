@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_kind, count, finite, listed, mapping, shown
 from kinesym.internal.conditions import Condition, conditions
@@ -17,15 +18,17 @@ from kinesym.internal.problem import checked_trials
 from kinesym.runtime.nlp.bounds import ALWAYS, Limits, Steps
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.derivation import all_atoms
-from kinesym.symbolic.expression import real_number
+from kinesym.symbolic.expression import parts_of, real_number
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, names_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
-from kinesym.symbolic.problem import Problem
+from kinesym.symbolic.problem import Problem, algebraic_states
 
 Pair = tuple[float, float]
 _FREE = (-np.inf, np.inf)
+#: Of the largest term of a constraint: what values at a start may leave of it.
+_OFF = 1e-6
 
 
 @dataclass(frozen=True)
@@ -255,9 +258,9 @@ def posed(
 def _on_constraints(
     model: Model, free: Sequence[str], conditions: Sequence[Row], made: Posed
 ) -> list[Row]:
-    """Conditions that the invariants of a model are zero at the start of each trial, or of the
-    first of linked ones; but those of which other conditions fix all states there, and those with
-    unknown inputs."""
+    """Conditions that the constraints of a model hold at the start of each trial, or of the first
+    of linked ones, as a scheme may have its equations at later nodes only; but those of which other
+    conditions fix all states there, and those with unknown inputs."""
     fixed, known = set[sp.Basic](), set[sp.Basic]()
     for expression, bounds, _ in conditions:
         if expression is not None and all(low == high for low, high in bounds[:1]):
@@ -267,14 +270,50 @@ def _on_constraints(
     zero = [(0.0, 0.0)] * len(made.trials)
     zero[1:] = [_FREE if made.links else pair for pair in zero[1:]]
     rows = []
-    for name in model.invariants:
-        expression = model.outputs[name]
+    for expression in _constraints(model):
         atoms = all_atoms(model.intermediates, expression)
         states, inputs = atoms & {*model.states}, {name_of(u) for u in atoms & {*model.inputs}}
         by_hand = {at_start(expression), expression.xreplace({x: at_start(x) for x in states})}
         if not (states <= fixed or by_hand & known or inputs & set(free)):
             rows.append(Row(at_start(expression), zero))
     return rows
+
+
+def _constraints(model: Model) -> list[sp.Expr]:
+    """Expressions of differential states that are zero along every motion: invariants, and
+    equations without rates and algebraic states."""
+    found = [model.outputs[name] for name in model.invariants]
+    algebraic = {*algebraic_states(model)}
+    for equation in model.equations:
+        parts = model.through([equation])
+        moving = parts_of(AppliedUndef, *parts)
+        still = not parts_of(sp.Derivative, *parts) and not moving & algebraic
+        if still and moving & {*model.states} and not {equation, -equation} & {*found}:
+            found.append(equation)
+    return found
+
+
+def check_starts(
+    model: Model, fixed: Sequence[Mapping[str, Mapping[float, float]]], known: Sequence[Any]
+) -> None:
+    """Raise `ValueError` if the values that conditions fix at the start of each trial violate a
+    constraint of the model. fixed : see `fixed_values`; known : parameters of each trial."""
+    for number, (values, parameters) in enumerate(zip(fixed, known, strict=True)):
+        starts = {name: at[-np.inf] for name, at in values.items() if -np.inf in at}
+        table = {x: starts[name_of(x)] for x in model.states if name_of(x) in starts}
+        table |= {p: parameters[name_of(p)] for p in model.parameters if name_of(p) in parameters}
+        for expression in _constraints(model):
+            terms = [term.xreplace(table) for term in sp.Add.make_args(expression)]
+            if not all(term.is_number for term in terms):
+                continue
+            size, off = max(abs(float(term)) for term in terms), abs(float(sum(terms)))
+            if off > _OFF * size:
+                many = f" of trial {number}" if len(fixed) > 1 else ""
+                raise ValueError(
+                    f"model {model.name}: what conditions fix at the start{many} violates the "
+                    f"constraint {shown(expression)} = 0 by {off:.4g}; correct one of them, or "
+                    "leave it out"
+                )
 
 
 def _of_experiments(system: Any, trials: Any) -> Posed:

@@ -64,8 +64,8 @@ def problem(nodes=501, scheme="backward-euler"):
 
 
 def solve(nodes=501):
-    ahead = 3.0 - abs(np.linspace(-3.0, 3.0, nodes))
-    return problem(nodes).solve(guess={x: ahead})
+    back = abs(np.linspace(-3.0, 3.0, nodes)) - 3.0
+    return problem(nodes).solve(guess={x: back})
 
 
 main = shown(solve)

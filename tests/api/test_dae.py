@@ -494,3 +494,37 @@ def test_driven_mechanism():
     np.testing.assert_allclose(run["angle"], np.sin(2 * TIME), atol=1e-4)
     middle = 0.5 * (run["torque"][1:] + run["torque"][:-1])
     np.testing.assert_allclose(middle, -2 * np.sin(TIME[1:] + TIME[:-1]), atol=1e-2)
+
+
+# -- starts on constraints -----------------------------------------------------------------------
+
+
+def turned(boundary, scheme):
+    """A unit vector (a, b) that turns, its length by an equation in place of a rate."""
+    a, b, rate = ks.dynamicsymbols("a b rate")
+    equations = [a * b.diff(ks.t) - b * a.diff(ks.t) - rate, a**2 + b**2 - 1]
+    return ks.Collocation(
+        ks.Model("turned", [a, b], [rate], [], equations),
+        ks.Experiment(np.linspace(0.0, 1.0, 41)),
+        objective=ks.Integral(rate**2),
+        unknown_inputs={rate: (-9, 9)},
+        boundary=boundary(a, b),
+        scheme=scheme,
+    )
+
+
+@pytest.mark.parametrize("scheme", ["backward-euler", "radau-3", "gauss-4"])
+def test_what_is_open_at_the_start_is_on_the_constraint(scheme):
+    """From (1, 0), of which b alone is said, by a quarter of a turn."""
+    ends = turned(lambda a, b: [ks.at_start(b), ks.at_end(a)], scheme)
+    found = ends.solve(guess={"a": 0.7, "b": 0.7})
+    assert found.success
+    assert found["a"][0] == pytest.approx(1.0, abs=1e-8)
+    if scheme != "backward-euler":
+        assert found.objective == pytest.approx((np.pi / 2) ** 2, rel=1e-3)
+
+
+def test_starts_off_the_constraint_are_refused():
+    words = r"fix at the start violates the constraint .* = 0 by 0.75; correct one of them"
+    with pytest.raises(ValueError, match=words):
+        turned(lambda a, b: [ks.at_start(a) - 0.5, ks.at_start(b), ks.at_end(a)], "radau-3")

@@ -31,10 +31,10 @@ SAME = (
     "delay_chain",
     "pendulum_swing_up",
     "particle_in_tube",
+    "parallel_park",
 )
 LESS = (
     "cart_double_pendulum",
-    "parallel_park",
     "car_in_garage",
     "car_around_pylons",
     "car_on_racecourse",
