@@ -131,7 +131,7 @@ def starting_points(
             if name in problem.layout.delayed or any(name in t.measured for t in problem.trials):
                 continue
             values[name] = [
-                run[name] + detour * _size(run[name]) * correlated(run.time, generator)
+                run[name] + detour * size_of(run[name]) * correlated(run.time, generator)
                 for run in about
             ]
         if problem.layout.free_duration:
@@ -141,7 +141,8 @@ def starting_points(
             yield np.clip(problem.pack(values), low, high)
 
 
-def _size(row: Array) -> float:
+def size_of(row: Array) -> float:
+    """What a course ranges over, else its size, else 1."""
     return float(np.ptp(row) or np.abs(row).max() or 1.0)
 
 
