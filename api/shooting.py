@@ -32,7 +32,7 @@ from kinesym.internal.shooting_starts import (
     one_by_one,
     shooting_points,
     side_by_side,
-    squares_of,
+    together,
 )
 from kinesym.internal.starts import checked_search, ranges_of, rows_of
 from kinesym.internal.steps import methods_of
@@ -344,10 +344,10 @@ class Shooting:
         task = self._identification(self._given, self._trials)
         optimizer = "ipopt" if self._given.unknowns.several else "bfgs"
         how = Chosen(optimizer, True, False, 1e-10, search.limit, {})
-        squares = squares_of(self._given, self.symbolic, task)
-        if squares is not None:
+        chosen = together(self._given, self.symbolic, task)
+        if chosen is not None:
             whole = partial(task.found, chosen=how._replace(optimizer="least-squares"))
-            found = side_by_side(squares, self._given, points, search, whole)
+            found = side_by_side(chosen, self._given, points, search, whole)
         else:
             found = one_by_one(self._alone, points, search, how)
         return gathered(names, rows, found, search.keep)

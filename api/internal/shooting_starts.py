@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kinesym.codegen.tangents import tangent_program
 from kinesym.internal.pipeline import realise
 from kinesym.internal.shooting_arguments import ShootingArguments
 from kinesym.internal.starts import Search, correlated, searched, size_of, told
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.results.fit import Step, typical_sizes
 from kinesym.runtime.results.multistart import Found
@@ -21,7 +25,7 @@ from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.many_squares import Iterates, Problem, Rows, Squares, minimised
 from kinesym.runtime.stepping.minimise import Scale, log_of
 from kinesym.runtime.stepping.shooting import Chosen, Identification
-from kinesym.runtime.stepping.side_by_side import SideBySide
+from kinesym.runtime.stepping.side_by_side import SideBySide, members_of_group
 from kinesym.runtime.stepping.simulated import Diverged
 from kinesym.runtime.stepping.simulation import Stepper
 from kinesym.runtime.stepping.smooth_shooting import SmoothTrials
@@ -77,10 +81,17 @@ def _add(given: ShootingArguments, q: Array, trial: int, name: str, course: Arra
 # -- side by side ------------------------------------------------------------------------------
 
 
-def squares_of(
+class Together(NamedTuple):
+    """Makes J of many starts at once, for a thread, and how many that are."""
+
+    squares: Callable[[threading.Event], SideBySide]
+    members: int
+
+
+def together(
     given: ShootingArguments, problem: symbolic.Problem | None, task: Identification
-) -> SideBySide | None:
-    """J of many starts at once; None where these are solved one by one: hybrid models, delays,
+) -> Together | None:
+    """How starts go side by side; None where they are solved one by one: hybrid models, delays,
     segments, unknown inputs, other objectives than measurements, standard deviations on which
     estimates depend, implicit methods, and what is too large."""
     trials, unknowns, method = task.trials, given.unknowns, EXPLICIT.get(given.steps.method)
@@ -96,18 +107,11 @@ def squares_of(
     if rows > _MOST_ROWS or rows * max(unknowns.nodes) > _MOST_NUMBERS:
         return None
     built = _tangents(problem, tuple(at_nodes), len(unknowns.initial))
-    return SideBySide(
-        Stepper.of(built, method.name),
-        unknowns,
-        given.fine,
-        given.known,
-        given.starts,
-        at_nodes,
-        trials.factor,
-        trials.loss,
-        trials.priors,
-        given.threads,
-    )
+    stepper = Stepper.of(built, method.name)
+    about = (given.fine, given.known, given.starts, at_nodes)
+    counted = (trials.factor, trials.loss, trials.priors)
+    squares = partial(SideBySide, stepper, unknowns, *about, *counted)
+    return Together(squares, members_of_group(stepper, unknowns.nodes))
 
 
 @lru_cache(maxsize=8)
@@ -118,46 +122,74 @@ def _tangents(problem: symbolic.Problem, measurements: tuple[str, ...], starts: 
 
 
 def side_by_side(
-    squares: SideBySide, given: ShootingArguments, points: Array, search: Search, whole: Whole
+    chosen: Together, given: ShootingArguments, points: Array, search: Search, whole: Whole
 ) -> dict[int, Found]:
-    """What the starts find that have ended, by their numbers; points (S, n)."""
-    low, high = given.bounds
-    sizes, log = typical_sizes(points, given.bounds), log_of(given.unknowns)
-    every, ended = Scale(sizes, log), list[int]()
+    """What the starts find that have ended, by their numbers; points (S, n). Groups of starts take
+    turns on the threads."""
+    ended = list[int]()
 
-    def natural(rows: Rows, y: Array) -> Array:
-        return np.clip(Scale(sizes[rows], log).at(y), low, high)
+    def solved(numbers: NDArray[np.intp]) -> dict[int, Found]:
+        group = _Group(given, points[numbers], chosen.squares(stop))
 
-    def scaled(rows: Rows, y: Array) -> Squares:
-        q = natural(rows, y)
-        slopes = Scale(sizes[rows], log).slopes(q)
-        J, g, bend = squares(q)
+        def tell(rows: Sequence[int], now: Iterates) -> None:
+            for k in rows:
+                ended.append(k)
+                told(search, len(ended), now.status[k])
+
+        try:
+            now = minimised(group.problem, group.first, search.limit, tell)
+        except KeyboardInterrupt:
+            return {}
+        rows = [k for k, status in enumerate(now.status) if status]
+        return {int(numbers[k]): group.found(now, k, whole) for k in rows}
+
+    pool = search.executor or ThreadPoolExecutor(given.threads)
+    parts = np.split(np.arange(len(points)), range(chosen.members, len(points), chosen.members))
+    with interruptible() as stop:
+        try:
+            every = [future.result() for future in [pool.submit(solved, rows) for rows in parts]]
+        finally:
+            if search.executor is None:
+                pool.shutdown()
+    return {k: found for part in every for k, found in part.items()}
+
+
+class _Group:
+    """Starts that go side by side, in unknowns of their own sizes."""
+
+    def __init__(self, given: ShootingArguments, points: Array, squares: SideBySide) -> None:
+        self._given, self._squares = given, squares
+        self._sizes, self._log = typical_sizes(points, given.bounds), log_of(given.unknowns)
+        every = Scale(self._sizes, self._log)
+        self.first = every.scaled(points)
+        low, high = (every.scaled(np.broadcast_to(s, points.shape)) for s in given.bounds)
+        self.problem = Problem(self._scaled, (low, high), squares.size)
+
+    def _natural(self, rows: Rows, y: Array) -> Array:
+        """q (M, n), within the bounds in spite of rounding."""
+        return np.clip(Scale(self._sizes[rows], self._log).at(y), *self._given.bounds)
+
+    def _scaled(self, rows: Rows, y: Array) -> Squares:
+        """J with derivatives by y."""
+        q = self._natural(rows, y)
+        slopes = Scale(self._sizes[rows], self._log).slopes(q)
+        J, g, bend = self._squares(q)
         return Squares(J, g * slopes, bend * slopes[:, :, None] * slopes[:, None, :])
 
-    def tell(rows: Sequence[int], now: Iterates) -> None:
-        for k in rows:
-            ended.append(k)
-            told(search, len(ended), now.status[k])
-
-    sides = [every.scaled(np.broadcast_to(side, points.shape)) for side in (low, high)]
-    problem = Problem(scaled, (sides[0], sides[1]), squares.size)
-    now = minimised(problem, every.scaled(points), search.limit, tell)
-
-    def steps(k: int) -> list[Step]:
-        history = now.history(k)
-        q = natural(np.full(len(history), k), np.array([step.values for step in history]))
-        return [Step(step.objective, row) for step, row in zip(history, q, strict=True)]
-
-    def found(k: int) -> Found:
-        q = natural(np.array([k]), now.y[[k]])[0]
-        names = given.unknowns.parameters
-        values = dict(zip(names, map(float, q), strict=False))
+    def found(self, now: Iterates, k: int, whole: Whole) -> Found:
+        """What start k has found."""
+        q = self._natural(np.array([k]), now.y[[k]])[0]
+        values = dict(zip(self._given.unknowns.parameters, map(float, q), strict=False))
         about = (values, now.status[k], int(now.iterations[k]))
         if now.status[k] != Solve.CONVERGED:
             return Found(*about)
-        return Found(*about, float(now.cost[k]), lambda: whole(steps(k)))
+        return Found(*about, float(now.cost[k]), lambda: whole(self._steps(now, k)))
 
-    return {k: found(k) for k in sorted(k for k, status in enumerate(now.status) if status)}
+    def _steps(self, now: Iterates, k: int) -> list[Step]:
+        history = now.history(k)
+        y = np.array([step.values for step in history])
+        q = self._natural(np.full(len(history), k), y)
+        return [Step(step.objective, row) for step, row in zip(history, q, strict=True)]
 
 
 # -- one by one --------------------------------------------------------------------------------

@@ -60,8 +60,9 @@ class Problem(NamedTuple):
 
 @dataclass
 class Iterates:
-    """Where all starts are: y (S, n), J, gradient, matrices with and without secants, radius, J
-    at the last look, and how each ended, "" if it has not. trace : numbers, J and y of those that moved, by iteration."""
+    """Where all starts are: y (S, n), J, its gradient, its matrix with secants and without, radius
+    and length of the last step, J at the last look, and how each ended, "" if it has not. trace :
+    numbers, J and y of those that moved, by iteration."""
 
     y: Array
     cost: Array
@@ -92,23 +93,23 @@ class Iterates:
 def minimised(
     problem: Problem, y: Array, limit: int, ended: Callable[[Sequence[int], Iterates], None]
 ) -> Iterates:
-    """The iterates from starts y (S, n), within bounds, at their ends; by Ctrl-C those that run
+    """The iterates from starts y (S, n), within bounds, at their ends; by Ctrl-C, those that run
     have none. ended : is told which starts have just ended."""
     now = _begun(problem, y)
     try:
-        ended([k for k, s in enumerate(now.status) if s], now)
+        ended([k for k, status in enumerate(now.status) if status], now)
         for k in range(1, limit + 1):
             rows = now.running
             if not len(rows):
-                break
+                return now
             _iterated(problem, now, rows)
             if k % _LOOK == 0:
                 _stop_behind(now, k, limit)
-            ended([k for k in rows if now.status[k]], now)
-        rest = now.running
-        for k in rest:
-            now.status[k] = str(Solve.ITERATION_LIMIT)
-        ended(list(rest), now)
+            ended([row for row in rows if now.status[row]], now)
+        rows = now.running
+        for row in rows:
+            now.status[row] = str(Solve.ITERATION_LIMIT)
+        ended([*rows], now)
     except KeyboardInterrupt:
         pass
     return now

@@ -6,6 +6,7 @@ States are stepped together with their derivatives by q, by the loops of simulat
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,16 +22,18 @@ from kinesym.runtime.stepping.priors import Priors
 from kinesym.runtime.stepping.simulation import IVP, RawTrajectories, Stepper, bind
 from kinesym.runtime.stepping.unknowns import Unknowns
 
-#: Numbers of all states at all nodes of the members that are stepped at once: these stay in a cache.
-_AT_ONCE = 2**18
+#: Operations of all members in a step of them all that are worth a thread, and numbers that they
+#: leave.
+_WORTHWHILE, _NUMBERS = 3e7, 2**21
 
 
 class SideBySide:
-    """J of trials as a function of many q.
+    """J of trials as a function of many q, for one thread.
 
     stepper : of x with X. fine : the trials on the grids of the steps. known, initial : of each its
     values of known parameters, and of initial states, NaN where unknown. channels : what is
-    measured. factor, loss : of the squares. priors : of parameters, further squares.
+    measured. factor, loss : of the squares. priors : of parameters, further squares. stop : an
+    event at which a call raises `KeyboardInterrupt`.
     """
 
     def __init__(
@@ -44,17 +47,13 @@ class SideBySide:
         factor: float,
         loss: RobustLoss | None,
         priors: Priors,
-        threads: int,
+        stop: threading.Event,
     ) -> None:
         self._factor, self._loss, self._priors = factor, loss, priors
         self._trials = [
-            _Trial(stepper, unknowns, k, *given, channels, threads)
+            _Trial(stepper, unknowns, k, *given, channels, stop)
             for k, given in enumerate(zip(fine, known, initial, strict=True))
         ]
-        rows = sum(map(len, (stepper.about.states, stepper.about.outputs)))
-        room = _AT_ONCE // (rows * max(trial.n_nodes for trial in fine))
-        lanes = stepper.library.lanes
-        self._block = max(1, room // (lanes * threads)) * lanes * threads
 
     @property
     def size(self) -> float:
@@ -63,13 +62,10 @@ class SideBySide:
 
     def __call__(self, q: Array) -> Squares:
         """J of points q (M, n), with its derivatives."""
-        n = q.shape[1]
-        made = Squares(np.zeros(len(q)), np.zeros(q.shape), np.zeros((len(q), n, n)))
+        made = Squares(np.zeros(len(q)), np.zeros(q.shape), np.zeros((*q.shape, q.shape[1])))
         with np.errstate(all="ignore"):
-            for begin in range(0, len(q), self._block):
-                rows = slice(begin, begin + self._block)
-                for trial in self._trials:
-                    trial.add(q[rows], self._loss, Squares(*(part[rows] for part in made)))
+            for trial in self._trials:
+                trial.add(q, self._loss, made)
             J, g, bend = (self._factor * part for part in made)
             if self._priors:
                 J, g, bend = self._with_priors(q, J, g, bend)
@@ -87,6 +83,13 @@ class SideBySide:
         return J + (e**2).sum(axis=1), g, bend
 
 
+def members_of_group(stepper: Stepper, nodes: Sequence[int]) -> int:
+    """How many starts go side by side: enough that a step of all is worth a thread, whole lanes."""
+    lanes, rows = stepper.library.lanes, len(stepper.about.states) + len(stepper.about.outputs)
+    enough = min(_WORTHWHILE / (stepper.work * sum(nodes)), _NUMBERS / (rows * max(nodes)))
+    return max(1, int(enough / lanes)) * lanes
+
+
 @dataclass
 class _Trial:
     """A trial with the loops that are bound to its arrays, by numbers of members."""
@@ -98,7 +101,7 @@ class _Trial:
     known: Mapping[str, float]
     initial: Mapping[str, float]
     channels: Sequence[str]
-    threads: int
+    stop: threading.Event
     bound: dict[int, tuple[Run, RawTrajectories]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -158,7 +161,8 @@ class _Trial:
         begins = q[:, self.unknowns.starts(self.number)]
         raw.states[self.starts, :, 0] = begins[members].T
         raw.reached[:] = 1
-        run.march(self.stepper.loop, 0, last)
+        if not run.march(self.stepper.loop, 0, last, self.stop):
+            raise KeyboardInterrupt
         run.outputs(0, last)
         shape = (len(self.channels), 1 + len(self.columns), *raw.values.shape[1:])
         values = raw.values.reshape(shape)[:, :, :count, self.nodes]
@@ -177,6 +181,6 @@ class _Trial:
             for k, row in enumerate(self.starts):
                 start[n + row * width + first + k] = 1.0
             parameters = np.tile(self.parameters, (size, 1))
-            ivp = IVP(self.trial.grid, start, parameters, self.inputs, threads=self.threads)
+            ivp = IVP(self.trial.grid, start, parameters, self.inputs)
             self.bound[size] = bind(self.stepper, ivp)
         return self.bound[size]
