@@ -228,10 +228,11 @@ def _moved(now: Iterates, rows: Rows, y: Array, step: Array, found: Squares) -> 
     """The next iterates, with their matrices."""
     base = found.bend + now.matrix[rows] - now.bend[rows]
     miss = found.gradient - now.gradient[rows] - np.einsum("kij,kj->ki", base, step)
-    along = np.einsum("ki,ki->k", miss, step)
     length = np.linalg.norm(step, axis=1)
-    secant = np.abs(along) > 1e-6 * np.linalg.norm(miss, axis=1) * length
-    gain = miss[:, :, None] * miss[:, None, :] / np.where(secant, along, np.inf)[:, None, None]
+    along, miss = step / length[:, None], miss / length[:, None]
+    gain = miss[:, :, None] * along[:, None, :]
+    twice = np.einsum("kii->k", gain)[:, None, None] * along[:, :, None] * along[:, None, :]
+    gain = gain + gain.swapaxes(1, 2) - twice
     steady = found.cost > (1.0 - _FALLS) * now.cost[rows]
     now.matrix[rows] = np.where(steady[:, None, None], base + gain, found.bend)
     now.bend[rows], now.gradient[rows], now.cost[rows] = found.bend, found.gradient, found.cost
