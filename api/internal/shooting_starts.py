@@ -74,7 +74,7 @@ def _add(given: ShootingArguments, q: Array, trial: int, name: str, course: Arra
     if name in unknowns.initial:
         q[unknowns.starts(trial)][unknowns.initial.index(name)] += course[0]
     begins = unknowns.segments[trial][1:]
-    inner = q[unknowns.boundaries(trial)].reshape(len(begins), -1)
+    inner = q[unknowns.boundaries(trial)].reshape(len(begins), len(unknowns.states))
     inner[:, unknowns.states.index(name)] += course[list(begins)]
 
 

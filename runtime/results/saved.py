@@ -130,7 +130,9 @@ def _form(hint: Any) -> tuple[str, Any]:
         return "arrays", dimensions
     if entry is EventLog:
         return ("logs" if get_origin(hint) is Sequence else "log"), entry
-    if (kinds := get_args(entry)) and all(isinstance(k, type) and issubclass(k, Saved) for k in kinds):
+    if (kinds := get_args(entry)) and all(
+        isinstance(k, type) and issubclass(k, Saved) for k in kinds
+    ):
         return "results", kinds
     if isinstance(entry, type) and is_dataclass(entry):
         return ("results", (entry,)) if issubclass(entry, Saved) else ("table", entry)

@@ -243,9 +243,9 @@ def _moved(now: Iterates, rows: Rows, y: Array, step: Array, found: Squares) -> 
 def _stop_behind(now: Iterates, iteration: int, limit: int) -> None:
     """Stop the starts that would stay above the lowest J of all even if theirs went on to fall, in
     all the iterations that are left, as fast as in the last ones."""
-    fall, now.seen = (now.seen - now.cost) / _LOOK, now.cost.copy()
-    if iteration < _FAIR:
-        return
     rows, best = now.running, now.cost.min()
-    for k in rows[now.cost[rows] - (limit - iteration) * fall[rows] > best]:
-        now.status[k] = BEHIND
+    J, fall = now.cost[rows], (now.seen[rows] - now.cost[rows]) / _LOOK
+    now.seen = now.cost.copy()
+    if iteration >= _FAIR:
+        for k in rows[J - (limit - iteration) * fall > best]:
+            now.status[k] = BEHIND

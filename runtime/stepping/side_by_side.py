@@ -118,7 +118,9 @@ class _Trial:
         rows = [self._weighed(name) for name in self.channels]
         measured, weight = (np.array(part) for part in zip(*rows, strict=True))
         kept = np.flatnonzero(weight.any(axis=0))
-        self.nodes: slice | NDArray[np.intp] = kept if 2 * len(kept) < len(trial.grid) else slice(None)
+        self.nodes: slice | NDArray[np.intp] = (
+            kept if 2 * len(kept) < len(trial.grid) else slice(None)
+        )
         self.measured, self.weight = measured[:, self.nodes], weight[:, self.nodes]
 
     def _weighed(self, name: str) -> tuple[Array, Array]:
@@ -157,7 +159,9 @@ class _Trial:
         count, last = len(q), len(self.trial.grid) - 1
         run, raw = self._loop(count)
         members = np.minimum(np.arange(raw.ivp.members), count - 1)
-        raw.ivp.parameters[:, self.free] = q[members[:, None], self.unknowns.owned.places(self.number)]
+        raw.ivp.parameters[:, self.free] = q[
+            members[:, None], self.unknowns.owned.places(self.number)
+        ]
         begins = q[:, self.unknowns.starts(self.number)]
         raw.states[self.starts, :, 0] = begins[members].T
         raw.reached[:] = 1
