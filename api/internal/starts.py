@@ -31,9 +31,9 @@ _WAITING = 64
 
 
 class Search(NamedTuple):
-    """How to search from many starts, see `Collocation.multistart`; limit : of iterations of each."""
+    """How to search, see `Collocation.multistart`; limit : of iterations of each start."""
 
-    count: int
+    starts: int
     seed: int
     keep: int
     detour: float
@@ -93,7 +93,7 @@ def ranges_of(
 
 def rows_of(search: Search, values: Array, ranges: Mapping[str, tuple[float, float]]) -> Array:
     """Parameters of all starts (S, r), those of the guess first."""
-    return np.vstack([values, drawn(ranges, search.count - 1, search.seed)])
+    return np.vstack([values, drawn(ranges, search.starts - 1, search.seed)])
 
 
 def natural_parameters(problem: Fitted, z: Array) -> Array:
@@ -189,7 +189,7 @@ def _taken(waiting: deque[Future[Found]], found: list[Found], search: Search) ->
 
 def told(search: Search, ended: int, status: str) -> None:
     """A line for a start that has ended."""
-    say(search.progress, f"start {ended} of {search.count}: {status}")
+    say(search.progress, f"start {ended} of {search.starts}: {status}")
 
 
 def collocated(problem: Fitted, solver: Callable[[Any, Array, Any], Solution], z: Array) -> Found:

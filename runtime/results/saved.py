@@ -121,8 +121,9 @@ def _kept(kind: Any) -> list[Field[Any]]:
 
 
 def _form(hint: Any) -> tuple[str, Any]:
-    """How, and of what: "array" or "arrays" over dimensions, "log" or "logs", "results" of
-    classes, "table" of a class, "value" of a type, "json" and what makes tuples of lists where they were tuples."""
+    """How, and of what: "array" or "arrays" over dimensions, "log" or "logs", "results" of classes,
+    "table" of a class, "value" of a type, "json" and what makes tuples of lists where they were
+    tuples."""
     entry = next((a for a in reversed(get_args(hint)) if a is not NoneType), hint)
     if dimensions := getattr(hint, "__metadata__", ()):
         return "array", dimensions

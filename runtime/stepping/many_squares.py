@@ -33,6 +33,9 @@ _SHORTEST = 1e-14
 _FALLS = 0.2
 #: Iterations between two looks at which starts fall behind, and how many before the first.
 _LOOK, _FAIR = 10, 30
+#: Shares of the largest eigenvalue that count as none, and for which secants speak where squares of
+#: straight residuals may be flat.
+_SINGULAR, _FLAT = 1e-14, 1e-8
 #: Newton's iterations for the length of a step.
 _LENGTHS = 8
 
@@ -145,10 +148,11 @@ def _iterated(problem: Problem, now: Iterates, rows: Rows) -> None:
     done = left <= _REST * J + _ROUNDING * problem.size
     for k in np.flatnonzero(done):
         now.status[rows[k]] = str(Solve.CONVERGED)
-    rows, y, J, g, left = (part[~done] for part in (rows, y, J, g, left))
+    on = ~done
+    rows, [y, J, g, left, steps] = rows[on], [part[on] for part in (y, J, g, left, steps)]
     if not len(rows):
         return
-    new = np.clip(y + steps[~done], low[~done], high[~done])
+    new = np.clip(y + steps, low[on], high[on])
     step, found = new - y, problem.squares(rows, new)
     bent = np.einsum("kij,kj->ki", now.matrix[rows], step)
     expected = -np.einsum("ki,ki->k", g + 0.5 * bent, step)
@@ -165,20 +169,22 @@ def _steps(now: Iterates, rows: Rows, g: Array, free: Flags) -> tuple[Array, Arr
     values, vectors = _axes(now.matrix[rows], free)
     along = np.einsum("kij,ki->kj", vectors, g)
     bowl = values[:, 0] > 0.0  # else J bends downwards
-    radius = np.where(bowl, now.radius[rows], np.minimum(now.radius[rows], 2.0 * now.last[rows]))
+    radius = np.where(bowl, now.radius[rows], np.minimum(now.radius[rows], 4.0 * now.last[rows]))
     lengths = _lengths(along, values, radius)
-    left = np.where(bowl, _fall(along, values), 0.0)
+    left = np.where(bowl, _fall(along, values, _SINGULAR), 0.0)
     near = np.flatnonzero(left <= _NEARLY * now.cost[rows])
     if len(near):
         plain, axes = _axes(now.bend[rows[near]], free[near])
-        left[near] = np.maximum(left[near], _fall(np.einsum("kij,ki->kj", axes, g[near]), plain))
+        slopes = np.einsum("kij,ki->kj", axes, g[near])
+        left[near] = np.maximum(left[near], _fall(slopes, plain, _FLAT))
     return -np.einsum("kij,kj->ki", vectors, lengths), left
 
 
-def _fall(along: Array, values: Array) -> Array:
-    """By how much J falls to the lowest point of a bowl, from slopes along its axes."""
-    least = 1e-14 * values[:, -1:] + np.finfo(float).tiny
-    return np.asarray(0.5 * (along**2 / np.maximum(values, least)).sum(axis=1))
+def _fall(along: Array, values: Array, least: float) -> Array:
+    """By how much J falls to the lowest point of a bowl, from slopes along its axes; with at least
+    this share of the largest eigenvalue."""
+    floor = least * values[:, -1:] + np.finfo(float).tiny
+    return np.asarray(0.5 * (along**2 / np.maximum(values, floor)).sum(axis=1))
 
 
 def _axes(matrix: Array, free: Flags) -> tuple[Array, Array]:
@@ -194,7 +200,7 @@ def _lengths(along: Array, values: Array, radius: Array) -> Array:
     """Minus the lowest point along each axis within the radius: what is added to the eigenvalues
     makes steps as long as that if they are longer, or if J bends downwards (More, Sorensen 1983,
     SIAM Journal on Scientific and Statistical Computing 4:553)."""
-    least = 1e-14 * np.abs(values).max(axis=1) + np.finfo(float).tiny
+    least = _SINGULAR * np.abs(values).max(axis=1) + np.finfo(float).tiny
     shift = np.maximum(0.0, least - 1.001 * values[:, 0])
     step = along / (values + shift[:, None])
     for _ in range(_LENGTHS):

@@ -143,12 +143,16 @@ def minimise(optimizer: str, problem: Minimisation, q: Array) -> Minimum:
         return found
     if J - best.objective > 1e-9 * abs(best.objective):
         return Minimum(best.values, False, f"this is the best iterate; at the end: {found.message}")
-    if found.success:
-        left = _left(problem, found.q)
-        if left > _REST * abs(J) + _ROUNDING * problem.unit:
-            words = f"derivatives say that a step lowers the objective by {left:.1e}"
-            return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
-    return found
+    return checked(problem, found) if found.success else found
+
+
+def checked(problem: Minimisation, found: Minimum) -> Minimum:
+    """The same minimum, if derivatives do not say that a step lowers the cost."""
+    left, J = _left(problem, found.q), problem.trials.cost(found.q)
+    if left <= _REST * abs(J) + _ROUNDING * problem.unit:
+        return found
+    words = f"derivatives say that a step lowers the objective by {left:.1e}"
+    return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
 
 
 def _left(problem: Minimisation, q: Array) -> float:

@@ -51,7 +51,7 @@ from kinesym.runtime.stepping.measured import (
     robust_covariance,
     taken_of,
 )
-from kinesym.runtime.stepping.minimise import Minimisation, Minimum, minimise
+from kinesym.runtime.stepping.minimise import Minimisation, Minimum, checked, minimise
 from kinesym.runtime.stepping.neighbour import near_minimum
 from kinesym.runtime.stepping.simulated import Simulated
 from kinesym.runtime.summary import listed
@@ -188,11 +188,12 @@ class Identification:
         )
 
     def found(self, history: Sequence[Step], chosen: Chosen) -> Fit:
-        """The fit of a sum of squares whose iterates are known, the last one as its minimum."""
+        """The fit of a sum of squares whose iterates are known, the last one at its minimum."""
         first, last = history[0].values, history[-1].values
         size = self._sizes(first)
         problem = self._problem(first, size, True, chosen, lambda step: None)
         minimum = Minimum(last, True, "converged: no step would lower the objective any more")
+        minimum = checked(problem, minimum)
         return self._fit(_Minimised(self, minimum, problem, chosen.optimizer, size, 0.0, history))
 
     def _squares(self, optimizer: str) -> bool:

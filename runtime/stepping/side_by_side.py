@@ -154,8 +154,8 @@ class _Trial:
         made.bend[:, self.columns[:, None], self.columns] += 2.0 * sums[:, 1:, 1:]
 
     def _marched(self, q: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """What is measured and its derivatives (channels, 1 + columns, M, nodes), to be overwritten,
-        and which members reach the end."""
+        """What is measured and its derivatives, (channels, 1 + columns, M, nodes), which may be
+        overwritten, and which members reach the end."""
         count, last = len(q), len(self.trial.grid) - 1
         run, raw = self._loop(count)
         members = np.minimum(np.arange(raw.ivp.members), count - 1)

@@ -16,6 +16,7 @@ from kinesym.internal import shooting_starts
 from kinesym.internal import starts as starts_module
 from kinesym.internal.shooting_starts import together
 from kinesym.runtime.stepping import side_by_side
+from kinesym.runtime.stepping.many_squares import BEHIND
 
 a, b, c, k, d, tau, gain, lag = sp.symbols("a b c k d tau gain lag")
 x, y, v, act, force, u = ks.dynamicsymbols("x y v act force u")
@@ -115,10 +116,10 @@ def test_starts_end_where_solves_end(name):
     found = problem.multistart(8, seed=3, guess=guess, ranges=ranges, keep=1)
     assert len(found) == 8 and set(found.status) == {"converged"}
     q = problem.pack(guess)
-    for start, end, J in zip(found.starts, found.ends, found.objective, strict=True):
+    for start, end, cost in zip(found.starts, found.ends, found.objective, strict=True):
         q[: len(start)] = start
         fit = problem.solve(q, optimizer="least-squares")
-        assert J == pytest.approx(fit.objective, rel=1e-7)
+        assert cost == pytest.approx(fit.objective, rel=1e-7)
         np.testing.assert_allclose(end, fit.values[: len(end)], rtol=1e-5)
     best = found.best
     assert best.objective == pytest.approx(found.objective[0], rel=1e-12)
@@ -150,7 +151,8 @@ def test_ends_are_minima_where_there_are_many():
     run = ks.simulate(ks.models.pendulum(), time, study.START, {"p": 10.0})
     problem = study.shooting(time, noisy(run["theta"], 0.05))
     found = problem.multistart(200, seed=1, guess={"p": 50.0}, keep=4)
-    assert (found.objective > 0.0).all() and len(found.clusters()) > 5
+    assert set(found.status) <= {"converged", BEHIND}
+    assert len(found.clusters()) > 20
     assert found.best.parameters["p"] == pytest.approx(10.0, abs=0.1)
     assert len(found.solutions) == 4
     for rows in found.clusters()[:4]:
