@@ -3,11 +3,11 @@
 Identifications by simulation with noise of known seed, each with the same starts for all: a Latin
 hypercube between the bounds. *Side by side* is `Shooting.multistart`; *solve* a loop of solves from
 the same starts, by either optimiser; *SciPy, ours* `scipy.optimize.least_squares` with residuals
-and exact derivatives of `Shooting`; *pyPESTO, ours* its `ls_trf` with these; *SciPy, solve_ivp* with
-simulations by `solve_ivp` (RK45, 1e-8) and differences of these, as one writes it. SciPy and pyPESTO
-have SciPy's tolerances, ours go on to rounding; 300 iterations at most. All but the first have one
-thread, which is faster for short records. Best: the share of starts that end at the lowest objective
-that any has found, to 1e-5.
+and exact derivatives of `Shooting`; *pyPESTO, ours* its `ls_trf` with these; *SciPy, solve_ivp*
+with simulations by `solve_ivp` (RK45, 1e-8) and differences of these, as one writes it. SciPy and
+pyPESTO have SciPy's tolerances, ours go on to rounding; 300 iterations at most. All but the first
+have one thread, which is faster for short records. Best: the share of starts that end at the lowest
+objective that any has found, to 1e-5.
 
     python benchmarks/lanes.py [--starts 1000]
 """

@@ -18,7 +18,7 @@ from kinesym.internal.shooting_starts import together
 from kinesym.runtime.stepping import side_by_side
 from kinesym.runtime.stepping.many_squares import BEHIND
 
-a, b, c, k, d, tau, gain, lag = sp.symbols("a b c k d tau gain lag")
+a, b, c, k, d, m, tau, gain, lag = sp.symbols("a b c k d m tau gain lag")
 x, y, v, act, force, u = ks.dynamicsymbols("x y v act force u")
 
 
@@ -84,6 +84,30 @@ def springs():
     return ks.Shooting(model, trials, unknown, initial={x: (0.1, 1.0), v: 0.0}, substeps=2)
 
 
+def linked():
+    """Masses whose inertia couples rates, a spring from points, an accelerometer with samples at
+    times of its own."""
+    x2, v2 = ks.dynamicsymbols("x2 v2")
+    points = np.linspace(-3.0, 3.0, 13)
+    spring = ks.table(x - x2, points, 9.0 * points + points**3, outside="continue")
+    rates = [
+        x.diff(ks.t) - v,
+        x2.diff(ks.t) - v2,
+        v.diff(ks.t) + m * sp.cos(x2) * v2.diff(ks.t) + k * spring + d * v,
+        m * sp.cos(x2) * v.diff(ks.t) + 2.0 * v2.diff(ks.t) - k * spring,
+    ]
+    outputs = {"accelerometer": v.diff(ks.t) + 0.1 * x}
+    model = ks.Model("linked", [x, x2, v, v2], [], [k, d, m], rates, outputs=outputs)
+    time, start = np.linspace(0.0, 2.0, 81), {x: 0.8, x2: 0.0, v: 0.0, v2: 0.0}
+    run = ks.simulate(model, time, start, {k: 2.0, d: 0.3, m: 0.5})
+    own = np.linspace(0.1, 1.9, 37)
+    samples = noisy(np.interp(own, time, run["accelerometer"]), 0.1)
+    measured = {"accelerometer": ks.Signal(own, samples), x: noisy(run["x"], 0.01)}
+    trial = ks.Experiment(time, measurements=measured, std={"accelerometer": 0.1, x: 0.01})
+    unknown = {k: (0.5, 8.0), d: (0.0, 1.0), m: (0.1, 0.9)}
+    return ks.Shooting(model, trial, unknown, initial=start)
+
+
 def scales():
     """Unknowns of 1e-6 and 1e6, without bounds, an outlier and a loss for it."""
     rates = [x.diff(ks.t) - 1e-6 * a + b * 1e6 * x]
@@ -101,6 +125,7 @@ CASES = {
     "muscle": (muscle, None, {"tau": (0.03, 0.07), "gain": (900.0, 3000.0), "lag": (0.1, 0.2)}),
     "bounded": (bounded, None, None),
     "springs": (springs, {"k": 30.0}, {"k": (24.0, 38.0)}),
+    "linked": (linked, {k: 1.5, d: 0.2, m: 0.4}, {"k": (1.5, 2.6)}),
     "scales": (scales, {a: 1e6, b: 2e-6}, None),
 }
 
