@@ -1,10 +1,11 @@
 """Sums of squares with few unknowns, minimised from many starts at once, within bounds.
 
-From each start a trust region of Gauss and Newton, whose matrix is corrected by secants where
-residuals stay large: after a step that lowers J by less than a fifth, as Fletcher and Xu (1987, IMA
-Journal of Numerical Analysis 7:371) choose, by the structured BFGS formula of Dennis, Martinez and
-Tapia (1989, Journal of Optimization Theory and Applications 61:161). Bounds are kept by projection.
-Starts are independent of each other, but that those that fall behind are stopped.
+From each start the steps of Gauss and Newton within a trust region. Where residuals stay large, their
+matrix lacks the curvature of these, which secants of the gradient tell, as in NL2SOL (Dennis, Gay,
+Welsch 1981, ACM Transactions on Mathematical Software 7:348), here by the symmetric formula of
+Powell (1970), which divides by nothing small; they count after a step that lowers J by less than a
+fifth, as Fletcher and Xu choose (1987, IMA Journal of Numerical Analysis 7:371). Bounds are kept by
+projection. Starts are independent of each other, but that those that fall behind are stopped.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from kinesym.runtime.status import Solve
 Rows = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 
-#: By which share of J, and of J at zero residuals' rounding, a step may still lower it at the end.
+#: By which share of J, and of J of a model that says zero, a step may still lower it at the end.
 _REST, _ROUNDING = 1e-11, 1e-20
 #: A share of J by which a step may lower it where steps are as small as rounding.
 _NEARLY = 1e-7
@@ -54,7 +55,7 @@ class Squares(NamedTuple):
 
 class Problem(NamedTuple):
     """squares : of points (M, n) of the starts with these numbers (M,). bounds : (S, n) each.
-    size : of J that counts as nothing lost but rounding."""
+    size : J of a model that says zero."""
 
     squares: Callable[[Rows, Array], Squares]
     bounds: tuple[Array, Array]
@@ -165,13 +166,15 @@ def _iterated(problem: Problem, now: Iterates, rows: Rows) -> None:
 
 def _steps(now: Iterates, rows: Rows, g: Array, free: Flags) -> tuple[Array, Array]:
     """The best steps (M, n) within the radius of what is free, and by how much the best ones
-    without a radius lower J, (M,), with secants or without, whatever is more."""
+    without a radius lower J, (M,), with secants or without, whatever is more; where J bends
+    downwards, those within it."""
     values, vectors = _axes(now.matrix[rows], free)
     along = np.einsum("kij,ki->kj", vectors, g)
     bowl = values[:, 0] > 0.0  # else J bends downwards
     radius = np.where(bowl, now.radius[rows], np.minimum(now.radius[rows], 4.0 * now.last[rows]))
     lengths = _lengths(along, values, radius)
-    left = np.where(bowl, _fall(along, values, _SINGULAR), 0.0)
+    here = (along * lengths - 0.5 * values * lengths**2).sum(axis=1)
+    left = np.where(bowl, _fall(along, values, _SINGULAR), here)
     near = np.flatnonzero(left <= _NEARLY * now.cost[rows])
     if len(near):
         plain, axes = _axes(now.bend[rows[near]], free[near])
@@ -223,7 +226,7 @@ def _resize(now: Iterates, rows: Rows, step: Array, ratio: Array, better: Flags)
 
 
 def _end_short(now: Iterates, rows: Rows, left: Array) -> None:
-    """Where no step lowers J any more, by rounding if this is a minimum."""
+    """End where no step lowers J any more, at a minimum because of rounding."""
     short = now.radius[rows] <= _SHORTEST * (1.0 + np.linalg.norm(now.y[rows], axis=1))
     for k, rest in zip(rows[short], left[short], strict=True):
         nearly = rest <= _NEARLY * now.cost[k]
