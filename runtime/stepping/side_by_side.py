@@ -24,7 +24,7 @@ from kinesym.runtime.stepping.unknowns import Unknowns
 
 #: Operations of all members in a step of them all that are worth a thread, and numbers that they
 #: leave.
-_WORTHWHILE, _NUMBERS = 3e7, 2**21
+_WORTHWHILE, _NUMBERS = 1e8, 2**21
 
 
 class SideBySide:
