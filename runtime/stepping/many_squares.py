@@ -1,8 +1,8 @@
 """Sums of squares with few unknowns, minimised from many starts at once, within bounds.
 
-From each start the steps of Gauss and Newton within a trust region. Where residuals stay large, their
-matrix lacks the curvature of these, which secants of the gradient tell, as in NL2SOL (Dennis, Gay,
-Welsch 1981, ACM Transactions on Mathematical Software 7:348), here by the symmetric formula of
+From each start the steps of Gauss and Newton within a trust region. Where residuals stay large,
+their matrix lacks the curvature of these, which secants of the gradient tell, as in NL2SOL (Dennis,
+Gay, Welsch 1981, ACM Transactions on Mathematical Software 7:348), here by the symmetric formula of
 Powell (1970), which divides by nothing small; they count after a step that lowers J by less than a
 fifth, as Fletcher and Xu choose (1987, IMA Journal of Numerical Analysis 7:371). Bounds are kept by
 projection. Starts are independent of each other, but that those that fall behind are stopped.

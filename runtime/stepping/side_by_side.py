@@ -22,9 +22,9 @@ from kinesym.runtime.stepping.priors import Priors
 from kinesym.runtime.stepping.simulation import IVP, RawTrajectories, Stepper, bind
 from kinesym.runtime.stepping.unknowns import Unknowns
 
-#: Operations of all members in a step of them all that are worth a thread, and numbers that they
-#: leave.
-_WORTHWHILE, _NUMBERS = 1e8, 2**21
+#: Of a group of starts: operations of an evaluation that are worth what Python does beside them,
+#: and numbers that these may leave in memory.
+_WORTHWHILE, _NUMBERS = 3e7, 2**21
 
 
 class SideBySide:
@@ -84,7 +84,7 @@ class SideBySide:
 
 
 def members_of_group(stepper: Stepper, nodes: Sequence[int]) -> int:
-    """How many starts go side by side: enough that a step of all is worth a thread, whole lanes."""
+    """How many starts go side by side, in whole lanes, whatever the number of threads."""
     lanes, rows = stepper.library.lanes, len(stepper.about.states) + len(stepper.about.outputs)
     enough = min(_WORTHWHILE / (stepper.work * sum(nodes)), _NUMBERS / (rows * max(nodes)))
     return max(1, int(enough / lanes)) * lanes
