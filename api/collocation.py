@@ -23,7 +23,15 @@ from kinesym.internal.refine import (
     too_many_nodes,
 )
 from kinesym.internal.solvable import Solvable
-from kinesym.internal.starts import drawn, ranges_of, searched, starting_points
+from kinesym.internal.starts import (
+    checked_search,
+    collocated,
+    natural_parameters,
+    ranges_of,
+    rows_of,
+    searched,
+    starting_points,
+)
 from kinesym.internal.why import why
 from kinesym.runtime.ipopt.driver import check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
@@ -188,22 +196,16 @@ class Collocation(Solvable):
         keeps what is there, when the solves that run have ended. Raises `ValueError` for a
         parameter without a range, and as `pack`.
         """
-        count = checks.count(starts, "starts")
-        keep, seed = checks.count(keep, "keep"), checks.count(seed, "seed", least=0)
-        most = checks.count(max_iterations, "max_iterations")
-        spread = checks.finite(detour, "detour")
-        z = self.pack(guess)
-        names = list(self.layout.parameters)
-        rows = drawn(ranges_of(self, z, ranges), count - 1, seed)
-        rows = np.vstack([[*self._parameters(z).values()], rows])
-        points = chain([z], starting_points(self, guess, rows[1:], names, spread, seed))
-        chosen = SolverOptions({"max_iter": most})
-        if executor is not None and not callable(getattr(executor, "submit", None)):
-            words = f"executor must have a method submit, got {checks.shown(executor)}"
-            raise ValueError(words)
-        solver = partial(Solvable._fitted_as, chosen=chosen)
-        found = searched(self._serial(), points, count, solver, executor, progress)
-        return gathered(names, rows, found, keep)
+        given = (starts, seed, keep, detour, max_iterations, executor, progress)
+        search, z = checked_search(*given), self.pack(guess)
+        names, values = list(self.layout.parameters), natural_parameters(self, z)
+        low, high = (natural_parameters(self, side) for side in self.variable_bounds)
+        rows = rows_of(search, values, ranges_of(names, values, (low, high), ranges))
+        about = (rows[1:], names, search.detour, search.seed)
+        points = chain([z], starting_points(self, guess, *about))
+        solver = partial(Solvable._fitted_as, chosen=SolverOptions({"max_iter": search.limit}))
+        found = searched(points, search, partial(collocated, self._serial(), solver))
+        return gathered(names, rows, found, search.keep)
 
     def _serial(self) -> Collocation:
         """The same problem, and library, with one thread per solve."""

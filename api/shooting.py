@@ -28,12 +28,21 @@ from kinesym.internal.shooting_arguments import (
     smooth_program,
     warn_of_kinks,
 )
+from kinesym.internal.shooting_starts import (
+    one_by_one,
+    shooting_points,
+    side_by_side,
+    together,
+)
+from kinesym.internal.starts import checked_search, ranges_of, rows_of
 from kinesym.internal.steps import methods_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.nlp.owned import check_positive
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.fit import Fit, vector_of_guess
+from kinesym.runtime.results.multistart import MultiStart
+from kinesym.runtime.results.multistart import multistart as gathered
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
@@ -300,6 +309,60 @@ class Shooting:
         if follow is None or fit.message.startswith("interrupted"):
             return fit
         return self._second(fit, follow, q, how)
+
+    def multistart(
+        self,
+        starts: int = 100,
+        *,
+        seed: int = 0,
+        keep: int = 10,
+        guess: Any = None,
+        ranges: Mapping[Any, Any] | None = None,
+        detour: float = 0.5,
+        max_iterations: int = 300,
+        executor: Any = None,
+        progress: bool | None = None,
+    ) -> MultiStart:
+        """Fit from many starts and tell which optima they found.
+
+        The first start is the guess. Of the others, parameters are as in `Collocation.multistart`,
+        a Latin hypercube in `ranges`, between their bounds, or about the guess; unknown initial
+        states that nothing measures, states between segments and samples of inputs are those of the
+        guess plus noise, whose standard deviation is `detour` times what the guess ranges over.
+
+        Where the objective is the squares of measurements of a smooth model, with a few unknowns,
+        one segment and an explicit method, all starts step through time at once, in lanes and
+        threads, to the minima of `least-squares`. Every tenth iteration, from the thirtieth on,
+        those are stopped that would stay above the lowest objective of all if they went on to fall
+        as fast as in the last ten. Others are solved one by one as by `solve`, in threads.
+
+        keep : fits that are kept whole, one of each optimum first. max_iterations : of each start;
+        those that need more count as lost. executor : of `concurrent.futures`, whose threads solve
+        what is solved one by one; None for one thread per core. The result does not depend on it.
+        Ctrl-C keeps the starts that have ended. Raises `ValueError` for a parameter without a
+        range, as `pack`, and where the guess tells how far something starts, as `trajectories`.
+        """
+        given = (starts, seed, keep, detour, max_iterations, executor, progress)
+        search, q = checked_search(*given), self.pack(guess)
+        names = list(self._given.unknowns.parameters)
+        values, *sides = (each[: len(names)] for each in (q, *self.bounds))
+        rows = rows_of(search, values, ranges_of(names, values, (sides[0], sides[1]), ranges))
+        runs = partial(self._trials.trajectories, q)
+        points = shooting_points(self._given, q, rows, runs, search)
+        task = self._identification(self._given, self._trials)
+        optimizer = "ipopt" if self._given.unknowns.several else "bfgs"
+        how = Chosen(optimizer, True, False, 1e-10, search.limit, {})
+        chosen = together(self._given, self.symbolic, task)
+        if chosen is not None:
+            whole = partial(task.found, chosen=how._replace(optimizer="least-squares"))
+            found = side_by_side(chosen, self._given, points, search, whole)
+        else:
+            found = one_by_one(self._alone, points, search, how)
+        return gathered(names, rows, found, search.keep)
+
+    def _alone(self) -> Identification:
+        """The task with trajectories of its own, for a thread."""
+        return self._identification(self._given, self._make(replace(self._given, threads=1)))
 
     def _following(self) -> Collocation:
         """The same identification by collocation; raises `ValueError` where there is none."""

@@ -24,7 +24,7 @@ from published import PROBLEMS, Published
 from report import machine, parsed, save, table, write
 
 import kinesym as ks
-from kinesym.internal.starts import drawn, ranges_of, starting_points
+from kinesym.internal.starts import drawn, natural_parameters, ranges_of, starting_points
 
 #: Relative difference from the best objective, and iterations of each solve.
 NEAR, MOST = 1e-5, 500
@@ -47,7 +47,11 @@ def points(problem: ks.Collocation, published: Published, count: int) -> list[ND
     """Random starts, free vectors."""
     guess, names = published.guess, list(problem.layout.parameters)
     about = {name: (0.1 * p, 10.0 * p) for name, (p, _) in published.parameters.items()}
-    rows = drawn(ranges_of(problem, problem.pack(guess), about), count, 1)
+    z = problem.pack(guess)
+    values, low, high = (
+        natural_parameters(problem, each) for each in (z, *problem.variable_bounds)
+    )
+    rows = drawn(ranges_of(names, values, (low, high), about), count, 1)
     return list(starting_points(problem, guess, rows, names, 1.0, 1))
 
 

@@ -87,6 +87,11 @@ def _description(
     }
 
 
+def explicit_description(model: Model, **more: object) -> dict[str, object]:
+    """The same for explicit methods, without derivatives; more : what is said otherwise."""
+    return _description(model, _tableaus(None, adaptive=False), Sparse(), **more)
+
+
 def _need_rates(model: Model) -> bool:
     """Whether outputs or limits contain x'."""
     return any(

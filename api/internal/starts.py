@@ -5,11 +5,12 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from functools import lru_cache, partial
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,21 +33,58 @@ _CORRELATED = 0.25
 _WAITING = 64
 
 
+class Search(NamedTuple):
+    """How to search, see `Collocation.multistart`; limit : of iterations of each start."""
+
+    starts: int
+    seed: int
+    keep: int
+    detour: float
+    limit: int
+    executor: Any
+    progress: bool | None
+
+
+def checked_search(
+    starts: Any,
+    seed: Any,
+    keep: Any,
+    detour: Any,
+    max_iterations: Any,
+    executor: Any,
+    progress: bool | None,
+) -> Search:
+    """Raises `ValueError` for what does not fit."""
+    found = Search(
+        checks.count(starts, "starts"),
+        checks.count(seed, "seed", least=0),
+        checks.count(keep, "keep"),
+        checks.finite(detour, "detour"),
+        checks.count(max_iterations, "max_iterations"),
+        executor,
+        progress,
+    )
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        words = f"executor must have a method submit, got {checks.shown(executor)}"
+        raise ValueError(words)
+    return found
+
+
 def ranges_of(
-    problem: Fitted, guess: Array, given: Mapping[Any, Any] | None
+    names: Sequence[str],
+    values: Array,
+    bounds: tuple[Array, Array],
+    given: Mapping[Any, Any] | None,
 ) -> dict[str, tuple[float, float]]:
-    """Where each parameter is drawn: as given, between its bounds, or about its guess. Raises
-    `ValueError` naming one with neither, or a range that is none."""
-    names = problem.layout.parameters
+    """Where each parameter is drawn: as given, between its bounds, or about its value at the guess.
+    Raises `ValueError` naming one with neither, or a range that is none."""
     chosen = by_name({} if given is None else given, names, "ranges")
     found = {}
-    for name, value, bounds in zip(
-        names, problem._parameters(guess).values(), _natural_bounds(problem), strict=True
-    ):
-        low, high = chosen.get(name, bounds)
+    for name, value, *sides in zip(names, values, *bounds, strict=True):
+        low, high = chosen.get(name, sides)
         if not np.isfinite([low, high]).all() and value != 0.0 and name not in chosen:
             about = sorted((value / _FACTOR, value * _FACTOR))
-            low, high = np.clip(about, *bounds)
+            low, high = np.clip(about, *sides)
         if not (np.isfinite([low, high]).all() and low < high):
             raise ValueError(
                 f"parameter {name} is drawn between {low:g} and {high:g}, which is no range: give "
@@ -56,12 +94,15 @@ def ranges_of(
     return found
 
 
-def _natural_bounds(problem: Fitted) -> list[tuple[float, float]]:
+def rows_of(search: Search, values: Array, ranges: Mapping[str, tuple[float, float]]) -> Array:
+    """Parameters of all starts (S, r), those of the guess first."""
+    return np.vstack([values, drawn(ranges, search.starts - 1, search.seed)])
+
+
+def natural_parameters(problem: Fitted, z: Array) -> Array:
+    """Values of the unknown parameters in a free vector or in one side of its bounds, (r,)."""
     layout = problem.layout
-    low, high = (
-        layout.owned.natural(layout.parameter_values(side)) for side in problem.variable_bounds
-    )
-    return [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+    return layout.owned.natural(layout.parameter_values(z))
 
 
 def drawn(ranges: Mapping[str, tuple[float, float]], count: int, seed: int) -> Array:
@@ -93,7 +134,7 @@ def starting_points(
             if name in problem.layout.delayed or any(name in t.measured for t in problem.trials):
                 continue
             values[name] = [
-                run[name] + detour * _size(run[name]) * correlated(run.time, generator)
+                run[name] + detour * size_of(run[name]) * correlated(run.time, generator)
                 for run in about
             ]
         if problem.layout.free_duration:
@@ -103,7 +144,8 @@ def starting_points(
             yield np.clip(problem.pack(values), low, high)
 
 
-def _size(row: Array) -> float:
+def size_of(row: Array) -> float:
+    """What a course ranges over, else its size, else 1."""
     return float(np.ptp(row) or np.abs(row).max() or 1.0)
 
 
@@ -117,64 +159,61 @@ def correlated(time: Array, generator: np.random.Generator) -> Array:
 
 
 def searched(
-    problem: Fitted,
-    points: Iterable[Array],
-    count: int,
-    solver: Callable[[Any, Array, Any], Solution],
-    executor: Any,
-    progress: bool | None,
-) -> list[Found]:
-    """What a solve from each point finds, in their order, until Ctrl-C; by an executor, or by as
-    many threads as there are cores. Other executors than those of threads get the problem pickled,
+    points: Iterable[Array], search: Search, solve: Callable[[Array], Found]
+) -> dict[int, Found]:
+    """What a solve from each point finds, by their numbers, until Ctrl-C; by an executor, or by as
+    many threads as there are cores. Other executors than those of threads get `solve` pickled,
     which their workers open once."""
     found, waiting = list[Found](), deque[Future[Found]]()
-    pool = executor or ThreadPoolExecutor(checks.threads())
+    pool = search.executor or ThreadPoolExecutor(checks.threads())
     shared = isinstance(pool, ThreadPoolExecutor)
-    task = partial(_searched, problem) if shared else partial(_landed, pickle.dumps(problem))
+    task = solve if shared else partial(_landed, pickle.dumps(solve))
     try:
         for point in points:
-            waiting.append(pool.submit(task, point, solver))
+            waiting.append(pool.submit(task, point))
             while len(waiting) > _WAITING:
-                _taken(waiting, found, count, progress)
+                _taken(waiting, found, search)
         while waiting:
-            _taken(waiting, found, count, progress)
+            _taken(waiting, found, search)
     except KeyboardInterrupt:
         done = takewhile(lambda future: future.done() and not future.cancelled(), waiting)
         found += [future.result() for future in done]
     finally:
         for future in waiting:
             future.cancel()
-        if executor is None:
+        if search.executor is None:
             pool.shutdown()
-    return found
+    return dict(enumerate(found))
 
 
-def _taken(
-    waiting: deque[Future[Found]], found: list[Found], count: int, progress: bool | None
-) -> None:
+def _taken(waiting: deque[Future[Found]], found: list[Found], search: Search) -> None:
     """Wait for the first of those that are waiting; it stays there if Ctrl-C comes meanwhile."""
     found.append(waiting[0].result())
     waiting.popleft()
-    say(progress, f"start {len(found)} of {count}: {found[-1].status}")
+    told(search, len(found), found[-1].status)
 
 
 @lru_cache(maxsize=2)
-def _opened(pickled: bytes) -> Fitted:
-    found: Fitted = pickle.loads(pickled)
-    return found
+def _opened(pickled: bytes) -> Callable[[Array], Found]:
+    solve: Callable[[Array], Found] = pickle.loads(pickled)
+    return solve
 
 
-def _landed(pickled: bytes, point: Array, solver: Callable[[Any, Array, Any], Solution]) -> Found:
-    """`_searched` in another process."""
-    return _searched(_opened(pickled), point, solver)
+def _landed(pickled: bytes, point: Array) -> Found:
+    """A solve in another process."""
+    return _opened(pickled)(point)
 
 
-def _searched(
-    problem: Fitted, point: Array, solver: Callable[[Any, Array, Any], Solution]
-) -> Found:
+def told(search: Search, ended: int, status: str) -> None:
+    """A line for a start that has ended."""
+    say(search.progress, f"start {ended} of {search.starts}: {status}")
+
+
+def collocated(problem: Fitted, solver: Callable[[Any, Array, Any], Solution], z: Array) -> Found:
+    """What a solve from a free vector finds."""
     try:
-        one = solver(problem, point, None)
+        one = solver(problem, z, None)
     except ValueError:  # a function is not finite where it begins
-        return Found(problem._parameters(point), None, str(Solve.NOT_FINITE))
-    kept = one if one.success else None
-    return Found(problem._parameters(one.free_vector), kept, str(one.status))
+        return Found(problem._parameters(z), str(Solve.NOT_FINITE))
+    about = (problem._parameters(one.free_vector), str(one.status), one.iterations)
+    return Found(*about, one.objective, partial(copy, one)) if one.success else Found(*about)

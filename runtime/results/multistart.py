@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -11,17 +11,21 @@ from numpy.typing import NDArray
 
 from kinesym.checks import positive
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.solution import Solution
 
 
 class Found(NamedTuple):
-    """What one start found: the parameters at its end, the solution if it is one, how it ended."""
+    """What one start found: the parameters at its end, how it ended, after how many iterations; the
+    objective, NaN without a solution, and what makes the whole of that."""
 
     parameters: Mapping[str, float]
-    solution: Solution | None
     status: str
+    iterations: int = 0
+    objective: float = np.nan
+    solution: Callable[[], Solution | Fit] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -41,14 +45,14 @@ class MultiStart(Saved):
     iterations: Annotated[Array, "start"]
     order: Annotated[Array, "start"]
     status: Sequence[str]
-    solutions: Sequence[Solution]
+    solutions: Sequence[Solution | Fit]
     planned: int
 
     def __len__(self) -> int:
         return len(self.status)
 
     @property
-    def best(self) -> Solution:
+    def best(self) -> Solution | Fit:
         """The solution with the lowest objective; raises `ValueError` if no start found any."""
         if not self.solutions:
             raise ValueError(f"none of {len(self)} starts found a solution; see `status`")
@@ -151,32 +155,29 @@ class MultiStart(Saved):
 
 
 def multistart(
-    names: Sequence[str],
-    starts: Array,
-    found: Sequence[Found],
-    keep: int,
+    names: Sequence[str], starts: Array, found: Mapping[int, Found], keep: int
 ) -> MultiStart:
-    """The result of solves in the order of their starts, of which there may be fewer than planned.
+    """The result of solves by the number of their start; there may be fewer than planned.
 
     starts : parameters of all that were planned, (S, r).
     """
-    J = np.array([np.nan if s is None else s.objective for _, s, _ in found])
-    order = np.argsort(np.where(np.isnan(J), np.inf, J), kind="stable")
-    ends = np.array([[values[n] for n in names] for values, _, _ in found])
-    counts = np.array([0 if s is None else s.iterations for _, s, _ in found], dtype=float)
+    numbers, ended = np.array([*found], dtype=np.intp), list(found.values())
+    J = np.array([each.objective for each in ended])
+    order = np.lexsort((numbers, np.where(np.isnan(J), np.inf, J)))
+    ends = np.array([[each.parameters[n] for n in names] for each in ended])
     made = MultiStart(
         names=list(names),
-        starts=starts[: len(found)][order],
+        starts=starts[numbers[order]],
         ends=ends.reshape(len(found), len(names))[order],
         objective=J[order],
-        iterations=counts[order],
-        order=order.astype(float),
-        status=[found[k][2] for k in order],
+        iterations=np.array([float(each.iterations) for each in ended])[order],
+        order=numbers[order].astype(float),
+        status=[ended[k].status for k in order],
         solutions=[],
         planned=len(starts),
     )
     groups = made.clusters()
     rows = [g[0] for g in groups] + [k for g in groups for k in g[1:]]
-    best = [s for k in rows[:keep] if (s := found[order[k]][1]) is not None]
-    object.__setattr__(made, "solutions", best)
+    makers = [ended[order[k]].solution for k in rows[:keep]]
+    object.__setattr__(made, "solutions", [make() for make in makers if make is not None])
     return made

@@ -121,8 +121,9 @@ def _kept(kind: Any) -> list[Field[Any]]:
 
 
 def _form(hint: Any) -> tuple[str, Any]:
-    """How, and of what: "array" or "arrays" over dimensions, "log" or "logs", "results" or "table"
-    of a class, "value" of a type, "json" and what makes tuples of lists where they were tuples."""
+    """How, and of what: "array" or "arrays" over dimensions, "log" or "logs", "results" of classes,
+    "table" of a class, "value" of a type, "json" and what makes tuples of lists where they were
+    tuples."""
     entry = next((a for a in reversed(get_args(hint)) if a is not NoneType), hint)
     if dimensions := getattr(hint, "__metadata__", ()):
         return "array", dimensions
@@ -130,8 +131,12 @@ def _form(hint: Any) -> tuple[str, Any]:
         return "arrays", dimensions
     if entry is EventLog:
         return ("logs" if get_origin(hint) is Sequence else "log"), entry
+    if (kinds := get_args(entry)) and all(
+        isinstance(k, type) and issubclass(k, Saved) for k in kinds
+    ):
+        return "results", kinds
     if isinstance(entry, type) and is_dataclass(entry):
-        return ("results" if issubclass(entry, Saved) else "table"), entry
+        return ("results", (entry,)) if issubclass(entry, Saved) else ("table", entry)
     if isinstance(hint, type):
         return "json" if issubclass(hint, dict) else "value", hint
     return "json", (lambda rows: tuple(map(tuple, rows))) if get_origin(entry) is Sequence else None
@@ -169,6 +174,12 @@ def _for_json(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value.tolist()
 
 
+def _kind(kinds: Sequence[Any], tree: xr.DataTree) -> Any:
+    """The class that wrote a group; the only one of a group that does not say."""
+    written = tree.attrs.get(WRITER)
+    return next((kind for kind in kinds if kind.__name__ == written), kinds[0])
+
+
 def _loaded(kind: Any, tree: xr.DataTree) -> Any:
     """What `_apart` has taken apart, from a group of a file."""
     columns: dict[str, dict[str, Any]] = {}
@@ -202,7 +213,8 @@ def _together(
             made[field] = logs if form == "logs" else next(iter(logs), None)
         elif form == "results":
             count = sum(name.startswith(f"{field}_") for name in children)
-            made[field] = [_loaded(of, children[f"{field}_{k}"]) for k in range(count)]
+            parts = [children[f"{field}_{k}"] for k in range(count)]
+            made[field] = [_loaded(_kind(of, part), part) for part in parts]
         elif form == "value":
             made[field] = of(attributes[field])
         else:

@@ -20,6 +20,7 @@ from kinesym.runtime.results.fit import Step
 from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.simulated import Simulated
+from kinesym.runtime.stepping.unknowns import Unknowns
 
 #: Gradient, in scaled unknowns and relative to the first cost, at which rounding ends the descent.
 _STATIONARY = 1e-6
@@ -27,6 +28,34 @@ _STATIONARY = 1e-6
 _REST, _ROUNDING = 1e-7, 1e-14
 #: A small step in scaled unknowns.
 _NEAR = 1e-4
+
+
+@dataclass(frozen=True)
+class Scale:
+    """q = size * y, or exp(y) of those on a logarithmic scale; of one q (n,) or of many (M, n)."""
+
+    size: Array
+    log: NDArray[np.bool_]
+
+    def at(self, y: Array) -> Array:
+        """q from y."""
+        return np.exp(y, out=self.size * y, where=np.broadcast_to(self.log, y.shape))
+
+    def scaled(self, q: Array) -> Array:
+        """y from q."""
+        with np.errstate(divide="ignore"):
+            return np.log(q, out=q / self.size, where=np.broadcast_to(self.log, q.shape))
+
+    def slopes(self, q: Array) -> Array:
+        """d q/d y."""
+        return np.where(self.log, q, self.size)
+
+
+def log_of(unknowns: Unknowns) -> NDArray[np.bool_]:
+    """Which entries of q are on a logarithmic scale, (n,)."""
+    found = np.zeros(unknowns.size, dtype=bool)
+    found[: len(unknowns.owned.names)] = unknowns.owned.log
+    return found
 
 
 @dataclass
@@ -51,28 +80,20 @@ class Minimisation:
     history: list[Step] = field(default_factory=list)
 
     @cached_property
-    def _log(self) -> NDArray[np.bool_]:
-        """Which unknowns are on a logarithmic scale."""
-        owned, found = self.trials.unknowns.owned, np.zeros(self.scale.size, dtype=bool)
-        found[: len(owned.names)] = owned.log
-        return found
+    def _scale(self) -> Scale:
+        return Scale(self.scale, log_of(self.trials.unknowns))
 
     def at(self, y: Array) -> Array:
         """q from y."""
-        q = self.scale * y
-        q[self._log] = np.exp(y[self._log])
-        return q
+        return self._scale.at(y)
 
     def scaled(self, q: Array) -> Array:
         """y from q."""
-        y = q / self.scale
-        with np.errstate(divide="ignore"):
-            y[self._log] = np.log(q[self._log])
-        return y
+        return self._scale.scaled(q)
 
     def slopes(self, q: Array) -> Array:
         """d q/d y, (n,)."""
-        return np.where(self._log, q, self.scale)
+        return self._scale.slopes(q)
 
     def cost(self, y: Array) -> float:
         """J, infinite where a simulation fails."""
@@ -122,12 +143,16 @@ def minimise(optimizer: str, problem: Minimisation, q: Array) -> Minimum:
         return found
     if J - best.objective > 1e-9 * abs(best.objective):
         return Minimum(best.values, False, f"this is the best iterate; at the end: {found.message}")
-    if found.success:
-        left = _left(problem, found.q)
-        if left > _REST * abs(J) + _ROUNDING * problem.unit:
-            words = f"derivatives say that a step lowers the objective by {left:.1e}"
-            return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
-    return found
+    return checked(problem, found) if found.success else found
+
+
+def checked(problem: Minimisation, found: Minimum) -> Minimum:
+    """The same minimum, if derivatives do not say that a step lowers the cost."""
+    left, J = _left(problem, found.q), problem.trials.cost(found.q)
+    if left <= _REST * abs(J) + _ROUNDING * problem.unit:
+        return found
+    words = f"derivatives say that a step lowers the objective by {left:.1e}"
+    return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
 
 
 def _left(problem: Minimisation, q: Array) -> float:

@@ -31,26 +31,25 @@ class Priors:
         return len(self.places) > 0
 
     def residuals(self, q: Array) -> Array:
-        """The roots of these squares, (k,)."""
-        values = q[self.places]
-        values[self.log] = np.log(values[self.log])
+        """The roots of these squares, (k,), of one q (n,) or of many, (M, n)."""
+        values = q[..., self.places]
+        values[..., self.log] = np.log(values[..., self.log])
         return np.asarray(np.sqrt(self.factor) * (values - self.means) / self.deviations)
 
-    def _slopes(self, q: Array) -> Array:
+    def slopes(self, q: Array) -> Array:
         """Derivatives of each by its parameter, (k,)."""
         slopes = np.sqrt(self.factor) / self.deviations
-        slopes[self.log] /= q[self.places][self.log]
-        return np.asarray(slopes)
+        return np.asarray(slopes / np.where(self.log, q[..., self.places], 1.0))
 
     def jacobian(self, q: Array) -> csr_array:
         """Their derivatives, (k, n)."""
         shape = (len(self.places), q.size)
-        return csr_array((self._slopes(q), (np.arange(shape[0]), self.places)), shape=shape)
+        return csr_array((self.slopes(q), (np.arange(shape[0]), self.places)), shape=shape)
 
     def gradient(self, q: Array) -> Array:
         """The derivatives of the sum of the squares, (n,)."""
         found = np.zeros(q.size)
-        found[self.places] = 2.0 * self.residuals(q) * self._slopes(q)
+        found[self.places] = 2.0 * self.residuals(q) * self.slopes(q)
         return found
 
 

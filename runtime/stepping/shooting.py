@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.bootstrap import Record
@@ -50,7 +51,7 @@ from kinesym.runtime.stepping.measured import (
     robust_covariance,
     taken_of,
 )
-from kinesym.runtime.stepping.minimise import Minimisation, Minimum, minimise
+from kinesym.runtime.stepping.minimise import Minimisation, Minimum, checked, minimise
 from kinesym.runtime.stepping.neighbour import near_minimum
 from kinesym.runtime.stepping.simulated import Simulated
 from kinesym.runtime.summary import listed
@@ -106,7 +107,7 @@ class Identification:
         Where estimates depend on standard deviations that are not known, fits with those that the
         residuals of the last one show are repeated until these stay.
         """
-        if not self._reweighs:
+        if not self.reweighs:
             return self._fit(self._minimised(q, chosen))
         if self.trials.unknowns.inputs:
             raise ValueError(
@@ -133,7 +134,7 @@ class Identification:
         return found.of._fit(found, noise, notes)
 
     @property
-    def _reweighs(self) -> bool:
+    def reweighs(self) -> bool:
         """Whether estimates depend on standard deviations that are not known."""
         trials = self.trials
         if not (trials.measured and trials.weighted and groups_of(trials.trials)):
@@ -154,26 +155,46 @@ class Identification:
     def _minimised(self, q: Array, chosen: Chosen) -> _Minimised:
         """The minimum from q, and how it was found."""
         begin = time.perf_counter()
-        optimizer, scale, progress, tolerance, limit, options = chosen
-        squares = self._squares(optimizer)
-        if optimizer == "least-squares":
+        squares = self._squares(chosen.optimizer)
+        if chosen.optimizer == "least-squares":
             self._check_room()
-        J, size = self.trials.cost(q), self._sizes(q)
-        with iteration_line(progress) as report:
-            problem = Minimisation(
-                self.trials,
-                size if scale else np.ones_like(q),
-                J if J > 0.0 else 1.0,
-                self.bounds,
-                squares and not self.trials.unknowns.inputs,
-                report,
-                tolerance,
-                limit,
-                options,
-            )
-            found = minimise(optimizer, problem, q)
+        size = self._sizes(q)
+        with iteration_line(chosen.progress) as report:
+            problem = self._problem(q, size, squares, chosen, report)
+            found = minimise(chosen.optimizer, problem, q)
         seconds = time.perf_counter() - begin
-        return _Minimised(self, found, problem, optimizer, size, seconds, problem.history)
+        return _Minimised(self, found, problem, chosen.optimizer, size, seconds, problem.history)
+
+    def _problem(
+        self,
+        q: Array,
+        size: Array,
+        squares: bool,
+        chosen: Chosen,
+        report: Callable[[Iteration], None],
+    ) -> Minimisation:
+        """What is minimised from q."""
+        J = self.trials.cost(q)
+        return Minimisation(
+            self.trials,
+            size if chosen.scale else np.ones_like(q),
+            J if J > 0.0 else 1.0,
+            self.bounds,
+            squares and not self.trials.unknowns.inputs,
+            report,
+            chosen.tolerance,
+            chosen.limit,
+            chosen.options,
+        )
+
+    def found(self, history: Sequence[Step], chosen: Chosen) -> Fit:
+        """The fit of a sum of squares whose iterates are known, the last one at its minimum."""
+        first, last = history[0].values, history[-1].values
+        size = self._sizes(first)
+        problem = self._problem(first, size, True, chosen, lambda step: None)
+        minimum = Minimum(last, True, "converged: no step would lower the objective any more")
+        minimum = checked(problem, minimum)
+        return self._fit(_Minimised(self, minimum, problem, chosen.optimizer, size, 0.0, history))
 
     def _squares(self, optimizer: str) -> bool:
         """Whether J is a sum of squares; least squares need that."""
@@ -315,7 +336,7 @@ class Identification:
 
     def _uncertainty(self, J: float, sure: Confidence, noise: Sequence[Noise]) -> Uncertainty:
         """What is known of the errors of all unknowns."""
-        names, weighted = self.trials.unknowns.names, not self._unknown_std or self._reweighs
+        names, weighted = self.trials.unknowns.names, not self._unknown_std or self.reweighs
         freedom = min((each.freedom for each in noise), default=np.inf)
         owned = self.trials.unknowns.owned
         return Uncertainty(

@@ -117,6 +117,7 @@ def test_shooting_and_the_continuous_adjoint(strict):
     problem = ks.Shooting(model, trial, unknown={"p": (1, 20)}, initial=start)
     for mode in ("adjoint", "forward"):
         assert np.isfinite(problem.gradient({"p": 9.0}, mode=mode)).all()
+    assert np.isfinite(problem.multistart(3).objective).all()
     adjoint = ks.ContinuousAdjoint(model, ks.Integral(model.states[0] ** 2), unknown=["p"])
     assert np.isfinite(adjoint.gradient(run).parameters["p"])
 

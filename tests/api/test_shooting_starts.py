@@ -1,0 +1,341 @@
+"""Many starts of shooting: they end where solves from them end, side by side or one by one."""
+
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+import kinesym.shooting as shooting_module
+from kinesym.examples import pendulum_local_minima as study
+from kinesym.internal import shooting_starts
+from kinesym.internal import starts as starts_module
+from kinesym.internal.shooting_starts import together
+from kinesym.runtime.stepping import side_by_side
+from kinesym.runtime.stepping.many_squares import BEHIND
+
+a, b, c, k, d, m, tau, gain, lag = sp.symbols("a b c k d m tau gain lag")
+x, y, v, act, force, u = ks.dynamicsymbols("x y v act force u")
+
+
+def noisy(samples, std, seed=0):
+    return samples + std * np.random.default_rng(seed).standard_normal(len(samples))
+
+
+def pendulum():
+    """Two seconds, so that a few swings tell p from others."""
+    time = np.linspace(0.0, 2.0, 81)
+    run = ks.simulate(ks.models.pendulum(), time, study.START, {"p": 10.0})
+    trial = ks.Experiment(time, measurements={"theta": noisy(run["theta"], 0.02)})
+    return ks.Shooting(ks.models.pendulum(), trial, {"p": (1.0, 20.0)}, initial=study.START)
+
+
+def muscle():
+    """Activation of a first order, a force that lags behind and saturates; scales from 0.05 to
+    1,500; a stimulation that is held."""
+    rates = [
+        act.diff(ks.t) - (u - act) / tau,
+        force.diff(ks.t) - (gain * act**2 / (act**2 + 0.25) - force) / lag,
+    ]
+    model = ks.Model("muscle", [act, force], [u], [tau, gain, lag], rates)
+    time = np.linspace(0.0, 1.0, 101)
+    pulses = ks.Signal(time, (np.sin(12.0 * time) > 0.0).astype(float), "held")
+    true, start = {tau: 0.05, gain: 1500.0, lag: 0.12}, {act: 0.0, force: 0.0}
+    run = ks.simulate(model, time, start, true, {u: pulses})
+    trial = ks.Experiment(time, {u: pulses}, {"force": noisy(run["force"], 10.0)})
+    bounds = {tau: (0.01, 0.5), gain: (100.0, 1e4), lag: (0.02, 0.5)}
+    return ks.Shooting(model, trial, bounds, initial=start)
+
+
+def decays(bounds, std=0.02, **more):
+    """2 exp(-t) + exp(-5 t), of which every third sample is missing."""
+    rates = [x.diff(ks.t) + a * x, y.diff(ks.t) + b * y]
+    model = ks.Model("decays", [x, y], [], [a, b, c], rates, outputs={"s": c * x + y})
+    time = np.linspace(0.0, 3.0, 61)
+    samples = noisy(2.0 * np.exp(-time) + np.exp(-5.0 * time), std)
+    samples[1::3] = np.nan
+    trial = ks.Experiment(time, measurements={"s": samples})
+    return ks.Shooting(model, trial, bounds, initial={x: 1.0, y: 1.0}, **more)
+
+
+def bounded():
+    """The best c and b are at bounds."""
+    return decays({a: (0.05, 5.0), b: (2.0, 4.0), c: (0.1, 1.9)})
+
+
+def springs():
+    """Two trials of an oscillator that share the stiffness, with a damping each and an unknown
+    start; one measures the rate alone, 400 times as large a number; damping on a logarithmic
+    scale, a prior of the stiffness."""
+    rates = [x.diff(ks.t) - v, v.diff(ks.t) + k * x + d * v]
+    model = ks.Model("spring", [x, v], [], [k, d], rates, outputs={"rate": 400.0 * v})
+    trials = []
+    for number, damping in enumerate((0.4, 1.2)):
+        time = np.linspace(0.0, 4.0, 61 + 20 * number)
+        run = ks.simulate(model, time, {x: 0.5, v: 0.0}, {k: 30.0, d: damping})
+        name, std = ("x", 0.01) if number else ("rate", 8.0)
+        measured = {name: noisy(run[name], std, number)}
+        trials.append(ks.Experiment(time, measurements=measured, std={name: std}))
+    unknown = {k: ks.normal(31.0, 2.0, 20.0, 45.0), d: ks.per_trial(ks.log_scale(0.05, 5.0))}
+    return ks.Shooting(model, trials, unknown, initial={x: (0.1, 1.0), v: 0.0}, substeps=2)
+
+
+def linked():
+    """Masses whose inertia couples rates, a spring from points, an accelerometer with samples at
+    times of its own."""
+    x2, v2 = ks.dynamicsymbols("x2 v2")
+    points = np.linspace(-3.0, 3.0, 13)
+    spring = ks.table(x - x2, points, 9.0 * points + points**3, outside="continue")
+    rates = [
+        x.diff(ks.t) - v,
+        x2.diff(ks.t) - v2,
+        v.diff(ks.t) + m * sp.cos(x2) * v2.diff(ks.t) + k * spring + d * v,
+        m * sp.cos(x2) * v.diff(ks.t) + 2.0 * v2.diff(ks.t) - k * spring,
+    ]
+    outputs = {"accelerometer": v.diff(ks.t) + 0.1 * x}
+    model = ks.Model("linked", [x, x2, v, v2], [], [k, d, m], rates, outputs=outputs)
+    time, start = np.linspace(0.0, 2.0, 81), {x: 0.8, x2: 0.0, v: 0.0, v2: 0.0}
+    run = ks.simulate(model, time, start, {k: 2.0, d: 0.3, m: 0.5})
+    own = np.linspace(0.1, 1.9, 37)
+    samples = noisy(np.interp(own, time, run["accelerometer"]), 0.1)
+    measured = {"accelerometer": ks.Signal(own, samples), x: noisy(run["x"], 0.01)}
+    trial = ks.Experiment(time, measurements=measured, std={"accelerometer": 0.1, x: 0.01})
+    unknown = {k: (0.5, 8.0), d: (0.0, 1.0), m: (0.1, 0.9)}
+    return ks.Shooting(model, trial, unknown, initial=start)
+
+
+def scales():
+    """Unknowns of 1e-6 and 1e6, without bounds, an outlier and a loss for it."""
+    rates = [x.diff(ks.t) - 1e-6 * a + b * 1e6 * x]
+    model = ks.Model("scales", [x], [], [a, b], rates)
+    time = np.linspace(0.0, 4.0, 41)
+    samples = noisy(2.0 * (1.0 - np.exp(-time)), 0.02)
+    samples[30] = 9.0
+    trial = ks.Experiment(time, measurements={"x": samples}, std={"x": 0.02})
+    loss = ks.LeastSquares(loss="huber")
+    return ks.Shooting(model, trial, {a: None, b: None}, initial={x: 0.0}, objective=loss)
+
+
+CASES = {
+    "pendulum": (pendulum, None, {"p": (6.0, 14.0)}),
+    "muscle": (muscle, None, {"tau": (0.03, 0.07), "gain": (900.0, 3000.0), "lag": (0.1, 0.2)}),
+    "bounded": (bounded, None, None),
+    "springs": (springs, {"k": 30.0}, {"k": (24.0, 38.0)}),
+    "linked": (linked, {k: 1.5, d: 0.2, m: 0.4}, {"k": (1.5, 2.6)}),
+    "scales": (scales, {a: 1e6, b: 2e-6}, None),
+}
+
+
+def task_of(problem):
+    return problem._identification(problem.arguments, problem._trials)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_starts_end_where_solves_end(name):
+    make, guess, ranges = CASES[name]
+    problem = make()
+    found = problem.multistart(8, seed=3, guess=guess, ranges=ranges, keep=1)
+    assert len(found) == 8 and set(found.status) == {"converged"}
+    q = problem.pack(guess)
+    for start, end, cost in zip(found.starts, found.ends, found.objective, strict=True):
+        q[: len(start)] = start
+        fit = problem.solve(q, optimizer="least-squares")
+        assert cost == pytest.approx(fit.objective, rel=1e-7)
+        np.testing.assert_allclose(end, fit.values[: len(end)], rtol=1e-5)
+    best = found.best
+    assert best.objective == pytest.approx(found.objective[0], rel=1e-12)
+    np.testing.assert_array_equal(best.values[: len(best.parameters)], found.ends[0])
+    assert best.iterations > 0 and best.success and best.history[-1].objective == found.objective[0]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_squares_side_by_side_are_those_of_one(name):
+    """J, its gradient, and 2 r' r'^T, at three q at once."""
+    make, guess, _ = CASES[name]
+    problem = make()
+    chosen = together(problem.arguments, problem.symbolic, task_of(problem))
+    q = problem.pack(guess) * np.array([[1.0], [1.03], [0.98]])
+    q = np.clip(q, *problem.bounds)
+    J, gradient, bend = chosen.squares(threading.Event())(q)
+    for k, row in enumerate(q):
+        slopes = problem.residual_jacobian(row)
+        assert J[k] == pytest.approx(problem.cost(row), rel=1e-12)
+        size = np.abs(2.0 * slopes.T @ slopes)
+        np.testing.assert_allclose(bend[k], 2.0 * slopes.T @ slopes, atol=1e-11 * size.max())
+        expected = problem.gradient(row)
+        np.testing.assert_allclose(gradient[k], expected, atol=1e-10 * np.abs(expected).max())
+
+
+def test_ends_are_minima_where_there_are_many():
+    """Over 20 s the pendulum has dozens; a solve from each end stays there."""
+    time = np.linspace(0.0, 20.0, 201)
+    run = ks.simulate(ks.models.pendulum(), time, study.START, {"p": 10.0})
+    problem = study.shooting(time, noisy(run["theta"], 0.05))
+    found = problem.multistart(200, seed=1, guess={"p": 50.0}, keep=4)
+    assert set(found.status) <= {"converged", BEHIND}
+    assert len(found.clusters()) > 20
+    assert found.best.parameters["p"] == pytest.approx(10.0, abs=0.1)
+    assert len(found.solutions) == 4
+    for rows in found.clusters()[:4]:
+        fit = problem.solve({"p": found.ends[rows[0], 0]})
+        assert fit.objective == pytest.approx(found.objective[rows[0]], rel=1e-8)
+
+
+def test_the_same_seed_gives_the_same():
+    """Whatever the threads are; groups of 8, so that there are several."""
+    problem = bounded()
+    first = problem.multistart(20, seed=2)
+    assert (first.ends[:, 1:] <= [4.0, 1.9]).all()
+    assert first.best.active == ["b", "c"]
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(5) as pool:
+        patch.setattr(side_by_side, "_WORTHWHILE", 1.0)
+        for executor in (None, pool):
+            again = problem.multistart(20, seed=2, executor=executor)
+            np.testing.assert_allclose(again.ends, first.ends, rtol=1e-9)
+            np.testing.assert_array_equal(again.order, first.order)
+    np.testing.assert_array_equal(problem.multistart(20, seed=2).ends, first.ends)
+    assert not np.array_equal(problem.multistart(3, seed=3).starts[1:], first.starts[1:3])
+
+
+def test_starts_of_what_nothing_measures():
+    """An unknown rate at the start is drawn about that of the guess, within its bounds."""
+    rates = [x.diff(ks.t) - v, v.diff(ks.t) + k * x]
+    model = ks.Model("free", [x, v], [], [k], rates)
+    time = np.linspace(0.0, 2.0, 41)
+    samples = noisy(0.5 * np.cos(3.0 * time), 0.01)
+    trial = ks.Experiment(time, measurements={"x": samples})
+    problem = ks.Shooting(model, trial, {k: (4.0, 20.0)}, initial={x: None, v: (-1.0, 1.0)})
+    seen = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shooting_module, "side_by_side", lambda *given: seen.append(given[2]) or {})
+        problem.multistart(30, seed=4)
+    x0, v0 = seen[0][:, 1], seen[0][:, 2]
+    assert (x0 == samples[0]).all()
+    assert np.ptp(v0) > 1.0 and (np.abs(v0) <= 1.0).all()
+    assert problem.multistart(10, seed=4).best.initial["v"] == pytest.approx(0.0, abs=0.05)
+
+
+def test_starts_that_fail():
+    """x' = a x^2 has no end beyond a = 1; where J has no value, steps become shorter."""
+    model = ks.Model("burst", [x], [], [a], [x.diff(ks.t) - a * x**2])
+    time = np.linspace(0.0, 1.0, 201)
+    trial = ks.Experiment(time, measurements={"x": noisy(1.0 / (1.0 - 0.6 * time), 0.01)})
+    problem = ks.Shooting(model, trial, {a: (-5.0, 5.0)}, initial={x: 1.0})
+    found = problem.multistart(20, seed=1, guess={a: 3.0})
+    lost = np.array(found.status) == "not finite"
+    assert 5 < lost.sum() < 12 and np.isnan(found.objective[lost]).all()
+    assert (found.starts[lost] > 1.0).all()
+    np.testing.assert_allclose(found.ends[~lost], 0.6, atol=0.01)
+    few = problem.multistart(20, seed=1, guess={a: 0.5}, max_iterations=1)
+    assert "iteration limit" in few.status
+
+
+def swing(**more):
+    time = np.linspace(0.0, 2.0, 31)
+    model = ks.Model("swing", [x, v], [], [k], [x.diff(ks.t) - v, v.diff(ks.t) + k * sp.sin(x)])
+    samples = {"x": noisy(np.cos(3.0 * time), 0.01)}
+    given = {"initial": {x: 1.0, v: 0.0}, **more}
+    return ks.Shooting(model, ks.Experiment(time, measurements=samples), {k: (4, 20)}, **given)
+
+
+def driven():
+    """Samples of an input are unknown."""
+    time = np.linspace(0.0, 1.0, 11)
+    model = ks.Model("driven", [x], [u], [k], [x.diff(ks.t) + k * x - u])
+    trial = ks.Experiment(time, measurements={"x": noisy(np.exp(-time), 0.01)})
+    inputs = {"unknown_inputs": {u: (-1.0, 1.0)}, "initial": {x: 1.0}}
+    objective = ks.LeastSquares() + ks.Integral(u**2)
+    return ks.Shooting(model, trial, {k: (0.2, 5.0)}, objective=objective, **inputs)
+
+
+def bouncing():
+    g, lam = sp.Symbol("g"), ks.dynamicsymbols("lam")
+    model = ks.Model("ball", [x, v], [lam], [g], [x.diff(ks.t) - v, v.diff(ks.t) + g - lam])
+    ball = ks.hybrid.Hybrid(model, contacts=[ks.hybrid.Contact("floor", x, lam, restitution=0.8)])
+    time = np.linspace(0.0, 1.0, 41)
+    run = ks.simulate(ball, time, {x: 1.0, v: 0.0}, {g: 9.81})
+    trial = ks.Experiment(time, measurements={"x": noisy(run["x"], 0.005)})
+    return ks.Shooting(ball, trial, {g: (8.0, 11.0)}, initial={x: 1.0, v: 0.0})
+
+
+ALONE = {
+    "segments": lambda: swing(segments=3),
+    "implicit": lambda: swing(method="trapezoid"),
+    "objective": lambda: swing(objective=ks.LeastSquares() + ks.Terminal((x - 0.9) ** 2)),
+    "inputs": driven,
+    "hybrid": bouncing,
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_others_are_solved_one_by_one(name):
+    """In as many threads as there are cores; the best is that of a solve."""
+    problem = ALONE[name]()
+    assert together(problem.arguments, problem.symbolic, task_of(problem)) is None
+    found = problem.multistart(4, seed=2)
+    optimizer = "ipopt" if name == "segments" else "bfgs"
+    fit = problem.solve(optimizer=optimizer)
+    assert set(found.status) == {"converged"}
+    assert found.objective[0] <= fit.objective * (1.0 + 1e-7)
+    assert found.best.success
+    again = problem.multistart(4, seed=2, keep=1)
+    np.testing.assert_array_equal(again.ends, found.ends)
+
+
+@pytest.mark.parametrize(("make", "count"), [(bounded, 200), (ALONE["implicit"], 12)])
+def test_ctrl_c_keeps_the_starts_that_have_ended(make, count, monkeypatch):
+    """It comes when the second start has ended."""
+    problem, tell = make(), shooting_starts.told
+
+    def told(search, ended, status):
+        tell(search, ended, status)
+        if ended == 2:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            sleep(0.05)  # the main thread hears it
+
+    monkeypatch.setattr(shooting_starts, "told", told)
+    monkeypatch.setattr(starts_module, "told", told)
+    few = problem.multistart(count, seed=2, max_iterations=50)
+    assert 2 <= len(few) < count and few.planned == count
+    assert f"of {count} starts" in repr(few)
+    monkeypatch.undo()
+    full = problem.multistart(count, seed=2, max_iterations=50)
+    ends = full.ends[np.argsort(full.order)]
+    np.testing.assert_array_equal(few.ends, ends[few.order.astype(int)])
+
+
+def test_fits_are_saved(tmp_path):
+    found = bounded().multistart(6, seed=1, keep=2)
+    found.save(tmp_path / "starts.nc")
+    again = ks.MultiStart.load(tmp_path / "starts.nc")
+    assert str(again) == str(found) and again.status == found.status
+    assert isinstance(again.best, ks.Fit)
+    np.testing.assert_array_equal(again.best["s"], found.best["s"])
+    assert found.best.standard_errors() == again.best.standard_errors()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"starts": 0}, "starts"),
+        ({"ranges": {"a": (2.0, 1.0)}}, "parameter a is drawn between 2 and 1"),
+        ({"ranges": {"z": (1.0, 2.0)}}, "ranges: z is unknown"),
+        ({"guess": {"a": np.nan}}, "a"),
+        ({"guess": [1.0]}, "the guess has shape"),
+        ({"keep": 0}, "keep"),
+        ({"max_iterations": 0}, "max_iterations"),
+        ({"executor": 4}, "executor must have a method submit, got 4"),
+    ],
+)
+def test_bad_input(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        bounded().multistart(**arguments)
+
+
+def test_a_parameter_without_a_range():
+    with pytest.raises(ValueError, match="parameter a is drawn between -inf and inf"):
+        scales().multistart(guess={a: 0.0, b: 1e-6})
