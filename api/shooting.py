@@ -18,7 +18,10 @@ from kinesym.continuous_adjoint import sampled_gradient
 from kinesym.internal.combination import combination
 from kinesym.internal.delay_sources import undelayed_objective
 from kinesym.internal.finer_steps import finer_shooting
+from kinesym.internal.homotopy import with_homotopy
 from kinesym.internal.hybrid_shooting import hybrid_trials
+from kinesym.internal.ladder import BUDGET, Climb, led
+from kinesym.internal.observer import observer
 from kinesym.internal.parameters import without_bounds
 from kinesym.internal.problem import kinematic_pairs, lowered_for_method, warn_of_degrees
 from kinesym.internal.sensors import with_sensors
@@ -44,16 +47,22 @@ from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.multistart import multistart as gathered
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.results.trials import better, only_noise_is_left
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials
 from kinesym.runtime.stepping.minimise import OPTIMIZERS
-from kinesym.runtime.stepping.shooting import Chosen, Identification
+from kinesym.runtime.stepping.shooting import Chosen, Identification, Rung
 from kinesym.runtime.stepping.simulated import Simulated
+from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
+
+#: Relative difference of objectives up to which two fits are the same.
+_SAME = 1e-6
+_NO_END = "from {}: a simulation does not reach its end"
 
 MODES = ("adjoint", "forward", "continuous-adjoint")
 
@@ -119,8 +128,11 @@ class Shooting:
         atol: float = 1e-11,
         sensors: Mapping[str, Any] | None = None,
     ) -> None:
-        system = with_sensors(system, sensors)
-        self._followed = (system, trials, unknown, known), unknown_inputs
+        system = with_homotopy(with_sensors(system, sensors), objective)
+        self._posed: tuple[Any, ...] = (
+            *(system, trials, unknown, known, initial, objective, method, unknown_inputs),
+            *(segments, threads, substeps, rtol, atol),
+        )
         if isinstance(system, Model):
             usual = methods_of(system, derivatives=True)[0]
             model = lowered_for_method(system, method or usual)
@@ -277,10 +289,13 @@ class Shooting:
         max_iterations : default 500; simulations with derivatives for "least-squares".
         tolerance : of the gradient in scaled unknowns, relative to the objective at the guess.
         options : further options of the optimiser. progress : None shows it only on a terminal.
-        ladder : solve a second time from where collocation of the same model leads, whose
-            trajectories follow the record before its parameters are right, and return the better
-            fit: the remedy where simulations that drift out of phase have many local minima. For
-            smooth models, measurements, and one segment; `fit.notes` says what came of it.
+        ladder : unless the fit from the guess leaves nothing but noise, solve again from where
+            easier problems lead, and return the best: the homotopies of the model, or else one that
+            ties the simulation to what was measured and lets go gradually, as `homotopy="data"` of
+            `Collocation`; if that does not end the search, collocation of the same model. The
+            remedy where simulations that drift out of phase have many local minima, or do not
+            reach their end from the guess. For smooth models, measurements, and one segment;
+            `fit.ladder` has a line per rung.
 
         What has converged says by how much the steps shift its estimates, `fit.grid_error()`, in
         its print where that matters. Ctrl-C returns the best iterate, marked unconverged. Raises
@@ -294,21 +309,24 @@ class Shooting:
         limit = checks.count(limit, "max_iterations", least=0)
         tolerance, settings = checks.positive(tolerance, "tolerance"), checks.options(options)
         scale = checks.flag(scale, "scale")
+        if checks.flag(ladder, "ladder"):
+            self._check_ladder()
         q = self.pack(guess)
+        how = Chosen(optimizer, scale, progress, tolerance, limit, settings)
+        if not ladder or np.isfinite(self._trials.cost(q)):
+            fit = self._fit(q, how)
+            return self._climbed(fit, q, how) if ladder else fit
+        return self._climbed(None, q, how)
+
+    def _fit(self, q: Array, how: Chosen) -> Fit:
         J = self._trials.cost(q)
         if not np.isfinite(J):
             self._trials.trajectories(q)  # says why
             raise ValueError(f"the objective is {J} at the guess")
         words = self._trials.instability(q)
         if words:
-            warnings.warn(words, stacklevel=2)
-        how = Chosen(optimizer, scale, progress, tolerance, limit, settings)
-        found = self._identification(self._given, self._trials)
-        follow = self._following() if checks.flag(ladder, "ladder") else None
-        fit = found.fit(q, how)
-        if follow is None or fit.message.startswith("interrupted"):
-            return fit
-        return self._second(fit, follow, q, how)
+            warnings.warn(words, stacklevel=3)
+        return self._identification(self._given, self._trials).fit(q, how)
 
     def multistart(
         self,
@@ -364,36 +382,93 @@ class Shooting:
         """The task with trajectories of its own, for a thread."""
         return self._identification(self._given, self._make(replace(self._given, threads=1)))
 
-    def _following(self) -> Collocation:
-        """The same identification by collocation; raises `ValueError` where there is none."""
+    # -- the ladder -------------------------------------------------------------------------
+
+    def _check_ladder(self) -> None:
+        """Raise `ValueError` where there is none."""
         measured = self.symbolic is not None and self.symbolic.objective.least_squares
         if not measured or self.segments > 1 or self.model.delays or self._given.delays:
             raise ValueError(
                 "ladder=True is for measurements of a smooth model without delays, in one segment; "
                 "leave it out"
             )
-        (system, trials, unknown, known), inputs = self._followed
-        return Collocation(
-            system, trials, without_bounds(unknown, self.model), known, unknown_inputs=inputs
-        )
 
-    def _second(self, fit: Fit, follow: Collocation, q: Array, how: Chosen) -> Fit:
-        """The better one of a fit and another that begins where collocation leads from q."""
+    def _climbed(self, fit: Fit | None, q: Array, how: Chosen) -> Fit:
+        """The best of a fit from q, None if there is none, and of fits from where easier problems
+        lead, until one leaves nothing but noise, or two are the same."""
+        climb, best, same = Climb(BUDGET, how.progress), fit, False
+        climb.told(_NO_END.format("the guess") if fit is None else _ended("the guess", fit))
+        climb.interrupted = fit is not None and fit.interrupted
+        for way in (self._by_homotopy, self._by_collocation):
+            if climb.ended or same or only_noise_is_left(best):
+                break
+            begin = way(q, how, climb)
+            if begin is None or climb.interrupted:
+                continue
+            if not np.isfinite(self._trials.cost(begin)):
+                climb.told(_NO_END.format("there"))
+                continue
+            other = self._fit(begin, how)
+            climb.told(_ended("there", other))
+            climb.interrupted = other.interrupted
+            same = best is not None and bool(np.isclose(other.objective, best.objective, _SAME, 0))
+            best = other if better(other, best) else best
+        if best is None:
+            return self._fit(q, how)  # says why there is none
+        return replace(best, ladder=climb.lines, notes=[*best.notes, *_told(fit, best)])
+
+    def _by_homotopy(self, q: Array, how: Chosen, climb: Climb) -> Array | None:
+        """Unknowns where the homotopies of the model lead from q, or else its observer of the
+        record; None if there are none, or they cannot leave their start."""
+        eased = self._eased()
+        if eased is None:
+            return None
+
+        def solved(place: float, q: Array, last: Rung | None) -> Rung | None:
+            here = self if place == 1.0 else eased._at_homotopy(place)
+            begin = np.clip(q, *self.bounds)
+            found = here._identification(here._given, here._trials).minimum(
+                begin, how, last is None
+            )
+            if found is None:
+                climb.told(f"homotopy {place:.4g}: a simulation does not reach its end")
+                return None
+            climb.left -= found.iterations
+            climb.interrupted |= found.interrupted
+            words = f"{found.message} after {found.iterations} iterations"
+            climb.told(f"homotopy {place:.4g}: {words}")
+            return found
+
+        last = led(climb, solved, q)[1]
+        return None if last is None else last.free_vector
+
+    def _eased(self) -> Shooting | None:
+        """The problem whose homotopies lead to this one, None if there is none."""
+        if HOMOTOPY in self.model.parameters:
+            return self
+        system, trials, *more = self._posed
+        try:
+            about = observer(system, trials)
+        except ValueError:  # nothing that is measured can be tied
+            return None
+        return Shooting(about.model, about.driven(trials), *more)
+
+    def _by_collocation(self, q: Array, how: Chosen, climb: Climb) -> Array | None:
+        """Unknowns where collocation of the same model leads from q; None if it is not solved."""
+        system, trials, unknown, known, *_ = self._posed
+        free = without_bounds(unknown, self.model)
+        inputs = self._given.free or None
+        follow = Collocation(system, trials, free, known, unknown_inputs=inputs)
         values, names = self.unpack(q), follow.layout.parameters
         solution = follow.solve({name: values[name] for name in names}, progress=how.progress)
-        if solution.status is Solve.INTERRUPTED:
-            return fit
-        words = f"ladder: collocation was {solution.status} after {solution.iterations} iterations"
-        other = fit
-        if solution.success:
-            begin = self.pack(solution)
-            other = self._identification(self._given, self._trials).fit(begin, how)
-        better = other.objective < fit.objective
-        best, worse = (other, fit) if better else (fit, other)
-        end = "from there" if better else "from the guess"
-        words += f"; the fit {end} is the better one"
-        words += f", {best.objective:.6g} and not {worse.objective:.6g}" if better else ""
-        return replace(best, notes=[*best.notes, words])
+        climb.interrupted |= solution.status is Solve.INTERRUPTED
+        climb.told(f"collocation: {solution.status} after {solution.iterations} iterations")
+        return self.pack(solution) if solution.success else None
+
+    def _at_homotopy(self, place: float) -> Shooting:
+        """The same problem, and library, with its homotopies at a place between 0 and 1."""
+        known = [{**row, HOMOTOPY.name: place} for row in self._given.known]
+        return self.of(replace(self._given, known=known))
 
     @property
     def arguments(self) -> ShootingArguments:
@@ -442,3 +517,15 @@ class Shooting:
         made, finer, higher = finer_shooting(given, hybrid)
         about = (steps.method, finer.words, finer.order, steps.substeps, higher)
         return FinerTrials(self._make(made), finer.factor, *about)
+
+
+def _ended(where: str, fit: Fit) -> str:
+    return f"from {where}: objective {fit.objective:.6g}, {fit.message}"
+
+
+def _told(first: Fit | None, best: Fit) -> list[str]:
+    """A note on what the ladder was good for."""
+    if best is first:
+        return []
+    before = "there was none" if first is None else f"it was {first.objective:.6g}"
+    return [f"found by the ladder: from the guess {before}"]

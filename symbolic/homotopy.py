@@ -18,8 +18,8 @@ def homotopy(actual: Any, easy: Any) -> sp.Expr:
 
     Stands in equations of a model, objectives and conditions, as in `m * ks.homotopy(9.81, 0)`. The
     parameter `homotopy` belongs to the model from then on; its value is 1, so that simulations and
-    solves are those of `actual`, and `Collocation.solve(ladder=True)` leads it from 0 to 1. Raises
-    `ValueError` for what is no expression.
+    solves are those of `actual`, and `solve(ladder=True)` of `Collocation` and `Shooting` leads it
+    from 0 to 1. Raises `ValueError` for what is no expression.
     """
     end = real_expression(actual, "actual of ks.homotopy")
     begin = real_expression(easy, "easy of ks.homotopy")

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.internal.ladder import Climb, climbable, climbed
+from kinesym.internal.ladder import SolverClimb, climbable, climbed
 from kinesym.internal.solvable import Solvable
 from kinesym.internal.why import meeting_points
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.progress import say
 from kinesym.runtime.results.solution import Solution, after
+from kinesym.runtime.results.trials import only_noise_is_left
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 
@@ -68,11 +69,18 @@ class Attempts:
             found = self._from_zero(found)
         if goes_on and small and found.status in _LOST:
             found = self._from_nearest(found)
-        easier = found.status in _CLIMBED if self.ladder is None else not found.success
+        easier = found.status in _CLIMBED if self.ladder is None else self._is_poor(found)
         if goes_on and easier and found.status is not Solve.INTERRUPTED and climbable(self.problem):
-            climb = Climb(Solvable._fitted_as, self.chosen, self.budget, self.progress)
+            limits = (self.budget, self.progress)
+            climb = SolverClimb(*limits, solver=Solvable._fitted_as, chosen=self.chosen)
             found = climbed(self.problem, self.z, found, climb)
         return self._advised(found) if found.status in _LOST else found
+
+    def _is_poor(self, found: Solution) -> bool:
+        """Whether easier problems may lead to a better solution: where the homotopy of the data is
+        declared, also than a fit that leaves more than noise."""
+        tied = self.problem._observer is not None
+        return not found.success or (tied and not only_noise_is_left(found))
 
     def _solved(self, z: Array, options: Mapping[str, Any] | None = None) -> Solution:
         """One solve from z, with these options of IPOPT besides those that were chosen."""

@@ -22,6 +22,7 @@ from kinesym.internal.equation_delays import bounds_of_delays, lags_of
 from kinesym.internal.free_history import free_history
 from kinesym.internal.homotopy import with_homotopy
 from kinesym.internal.moments import check_within
+from kinesym.internal.observer import asked_observer
 from kinesym.internal.parameters import (
     checked_unknowns,
     is_random,
@@ -95,12 +96,18 @@ class Discretised:
         threads: int | None = None,
         sensors: Mapping[str, Any] | None = None,
         noise: Mapping[Any, Any] | None = None,
+        homotopy: str | None = None,
     ) -> None:
         self._scheme = scheme_named(scheme)
         most = highest_index(self._scheme.name)
         sequence = smooth_phases(system, trials, objective, (known, unknown), unknown_inputs, most)
         self._noisy, aim = bool(noise), sequence.objective
         system = with_homotopy(with_sensors(sequence.system, sensors), aim, boundary, path)
+        self._observer = asked_observer(system, sequence.trials, homotopy, bool(noise))
+        self._posed: tuple[Any, ...] = (
+            *(sequence.trials, unknown, known, scheme, objective),
+            *(bounds, boundary, path, unknown_inputs, threads),
+        )
         if noise:
             driving = (noise, unknown, known, unknown_inputs, aim)
             system, unknown, known, unknown_inputs, objective = driven(system, *driving)

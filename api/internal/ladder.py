@@ -1,6 +1,7 @@
 """The ladder: easier problems of one library, each started from the last, up to the one asked for.
 
-Rungs: the problem as it is; its coarse grids; the homotopies that it declares (`ks.homotopy`).
+Rungs: the problem as it is; its coarse grids; the homotopies that it declares (`ks.homotopy`, or
+`homotopy="data"`, an observer of the record).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.progress import say
 from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.trials import better
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.homotopy import HOMOTOPY
@@ -29,7 +31,9 @@ Solver = Callable[[Any, Array, Any, SolverOptions], Solution]
 
 #: Iterations of all rungs together, unless the user says how many.
 BUDGET = 3000
-#: Coarse grids: every so many intervals are one, and no grid has fewer intervals than this.
+#: Coarse grids: every so many intervals are one, and no grid has fewer intervals than this. They
+#: have no limit of iterations of their own: one of 200 loses solutions of benchmarks/starts.py, and
+#: one of 400 saves next to nothing.
 _COARSE, _FEWEST = (8, 4, 2), 6
 #: The first step of a homotopy and the smallest; a step that takes at most so many iterations is
 #: followed by a longer one, one that takes more than so many by a shorter one.
@@ -38,10 +42,8 @@ _FIRST, _SMALLEST, _FEW, _MANY = 0.25, 1e-3, 12, 40
 
 @dataclass
 class Climb:
-    """One climb: what is left of the budget, and a line per rung."""
+    """One climb: what is left of the budget of iterations, and a line per rung."""
 
-    solver: Solver
-    chosen: SolverOptions
     left: int
     progress: bool | None
     lines: list[str] = field(default_factory=list)
@@ -50,12 +52,24 @@ class Climb:
     @property
     def ended(self) -> bool:
         """Whether nothing more is to be tried."""
-        return self.interrupted or self.left <= 0 or self.chosen.late
+        return self.interrupted or self.left <= 0
 
     def told(self, line: str) -> None:
         """Keep a line, and show it on a terminal."""
         self.lines.append(line)
         say(self.progress, line)
+
+
+@dataclass(kw_only=True)
+class SolverClimb(Climb):
+    """A climb of solves by IPOPT with these options."""
+
+    solver: Solver
+    chosen: SolverOptions
+
+    @property
+    def ended(self) -> bool:
+        return super().ended or self.chosen.late
 
     def solved(self, problem: Fitted, z: Array, guess: Any, what: str) -> Solution | None:
         """One solve within the budget, with its line; None if a function is not finite at z."""
@@ -79,32 +93,33 @@ def climbable(problem: Fitted) -> bool:
 
 def declared(problem: Fitted) -> bool:
     """Whether the problem has a homotopy that may be led."""
-    return HOMOTOPY.name in problem._known[0]
+    return HOMOTOPY.name in problem._known[0] or problem._observer is not None
 
 
-def climbed(problem: Fitted, z: Array, plain: Solution, climb: Climb) -> Solution:
+def climbed(problem: Fitted, z: Array, plain: Solution, climb: SolverClimb) -> Solution:
     """The best solution found: of the first rung from which the problem is solved, `plain` if there
     is none. z : the free vector from which the plain solve began."""
     climb.told(f"as it is: {_ended(plain)}")
     best = plain
-    for rung in (_from_coarse, _by_homotopy):
-        if climb.ended:
+    for rung in (_by_homotopy,) if plain.success else (_from_coarse, _by_homotopy):
+        if climb.ended or best is not plain:
             break
-        best = rung(problem, z, climb) or best
-        if best.success:
-            break
-    if not best.success and climb.chosen.late:
+        found = rung(problem, z, climb)
+        if found is not None and (not plain.success or better(found, plain)):
+            best = found
+    if best is plain and climb.chosen.late:
         climb.told("the budget of seconds is spent")
-    elif not best.success and climb.left <= 0:
+    elif best is plain and climb.left <= 0:
         climb.told("the budget of iterations is spent")
     notes = best.notes
-    if best.success:
-        words = f"the plain solve ended {plain.status}; solved by the ladder: {climb.lines[-1]}"
+    if best is not plain:
+        before = f"objective {plain.objective:.6g}" if plain.success else plain.status
+        words = f"the plain solve ended {before}; solved by the ladder: {climb.lines[-1]}"
         notes = [*notes, words]
     return replace(best, notes=notes, ladder=climb.lines)
 
 
-def _from_coarse(problem: Fitted, z: Array, climb: Climb) -> Solution | None:
+def _from_coarse(problem: Fitted, z: Array, climb: SolverClimb) -> Solution | None:
     """The problem, from its solutions on coarse grids; None if there are none."""
     last: Solution | None = None
     guessed = problem._trajectories(z, np.zeros(len(z), dtype=bool))
@@ -143,35 +158,78 @@ def _coarser(trial: Experiment, parts: int, instants: Sequence[float]) -> Experi
     return trial if keep.all() else trial.on_grid(trial.grid[keep])
 
 
-def _by_homotopy(problem: Fitted, z: Array, climb: Climb) -> Solution | None:
-    """The problem, led from the easy end of its homotopies; None if it has none or it fails.
+def _by_homotopy(problem: Fitted, z: Array, climb: SolverClimb) -> Solution | None:
+    """The problem, led from the easy end of its homotopies; None if it has none or it fails."""
+    if not declared(problem):
+        return None
+    easy = eased(problem)
+
+    def solved(place: float, z: Array, last: Solution | None) -> Solution | None:
+        here = problem if place == 1.0 else at_homotopy(easy, place)
+        return climb.solved(here, np.clip(z, *here.variable_bounds), last, f"homotopy {place:.4g}")
+
+    place, last = led(climb, solved, z)
+    if last is None or place == 1.0 or climb.ended:
+        return last if place == 1.0 else None
+    return _full(climb.solved(problem, last.free_vector, None, "from there at once"))
+
+
+class Found(Protocol):
+    """What a solve at one place of a homotopy found."""
+
+    @property
+    def success(self) -> bool: ...
+
+    @property
+    def iterations(self) -> int: ...
+
+    @property
+    def free_vector(self) -> Array: ...
+
+
+_Found = TypeVar("_Found", bound=Found)
+
+
+def led(
+    climb: Climb, solved: Callable[[float, Array, _Found | None], _Found | None], z: Array
+) -> tuple[float, _Found | None]:
+    """How far a homotopy can be led from its easy end, and the solution there, None if there is
+    none at the easy end. solved : what is found at a place, from a vector, after the last one.
 
     Each step begins on the line through the last two solutions (a secant predictor: Allgower, Georg
     1990, Numerical Continuation Methods, chapter 2), and the next is longer if it took few
     iterations, shorter if many.
     """
-    if not declared(problem):
-        return None
-    last = climb.solved(at_homotopy(problem, 0.0), z, None, "homotopy 0")
+    last = solved(0.0, z, None)
     if last is None or not last.success:
         climb.told("the homotopy cannot leave its start: make its easy end easier, or guess better")
-        return _full(None)
+        return 0.0, None
     place, step, slope = 0.0, _FIRST, np.zeros_like(z)
     while place < 1.0 and not climb.ended:
-        next_place = min(1.0, place + step)
-        here = at_homotopy(problem, next_place)
-        begin = np.clip(last.free_vector + step * slope, *here.variable_bounds)
-        found = climb.solved(here, begin, last, f"homotopy {next_place:.4g}")
+        ahead = min(step, 1.0 - place)
+        next_place = place + ahead if ahead == step else 1.0
+        found = solved(next_place, last.free_vector + ahead * slope, last)
         if found is None or not found.success:
-            step /= 4.0
+            step = ahead / 4.0
             if step < _SMALLEST:
                 climb.told(f"the homotopy ends at {place:.4g}: no step leads on from there")
-                return _full(climb.solved(problem, last.free_vector, None, "from there at once"))
+                break
             continue
-        slope = (found.free_vector - last.free_vector) / (next_place - place)
+        slope = (found.free_vector - last.free_vector) / ahead
         place, last = next_place, found
         step *= 2.0 if found.iterations <= _FEW else 0.5 if found.iterations > _MANY else 1.0
-    return _full(last) if place == 1.0 else None
+    return place, last
+
+
+def eased(problem: _Problem) -> _Problem:
+    """The problem whose homotopies lead to this one: itself, or, where it is to follow the record,
+    one of its observer, with the same free vector and a library of its own."""
+    about = problem._observer
+    if about is None:
+        return problem
+    trials, *more = problem._posed
+    made = type(problem)(about.model, about.driven(trials), *more)
+    return made._on(about.driven(problem.trials))
 
 
 def at_homotopy(problem: _Problem, place: float) -> _Problem:

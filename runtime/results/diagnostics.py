@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 SIGNIFICANT = 1e-3
 #: A correlation below this does no harm, however significant.
 _HARMLESS = 0.1
+#: Variance accounted for [%] from which a channel is explained even if the rest is not white, and
+#: below which white residuals do not mean that it is.
+_ALL, _HALF = 99.99, 50.0
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,12 @@ class ChannelCheck:
     def autocorrelated(self) -> bool:
         """Whether the residuals are correlated in time so that plain intervals are too narrow."""
         return self.white < SIGNIFICANT and abs(self.correlation) > _HARMLESS
+
+    @property
+    def explained(self) -> bool:
+        """Whether the model leaves nothing of the channel but noise, or next to nothing."""
+        white = np.isfinite(self.white) and not self.autocorrelated
+        return bool(self.vaf >= (_HALF if white else _ALL))
 
     def sentences(self) -> list[str]:
         """What does not hold, in words."""
@@ -201,6 +210,11 @@ def diagnostics(trials: Sequence[Trajectory]) -> Diagnostics:
     """Checks of all channels of trials."""
     series = series_of(trials)
     return Diagnostics([_check(s, s.inputs(trials[s.trial])) for s in series], series)
+
+
+def explained(trials: Sequence[Trajectory]) -> bool:
+    """Whether all channels of trials are explained, see `ChannelCheck`."""
+    return all(check.explained for check in diagnostics(trials).checks)
 
 
 def _check(series: Series, inputs: Mapping[str, Array]) -> ChannelCheck:

@@ -74,7 +74,8 @@ class Fit(Trials):
     with one per trial if there are several. names, values : of all unknowns (n,). history : their
     values by iteration, with the objective. gradient : of the objective at the end, (n,). condition
     : number of the problem in unknowns divided by their values, states by their largest. grid : the
-    error that the steps of the simulations leave, where it is known; see `grid_error`.
+    error that the steps of the simulations leave, where it is known; see `grid_error`. ladder : a
+    line per easier problem that led here.
     """
 
     initial: Mapping[str, Any]
@@ -85,6 +86,7 @@ class Fit(Trials):
     condition: float
     optimizer: str = ""
     grid: Sequence[EstimateError] = ()
+    ladder: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,6 +96,11 @@ class Fit(Trials):
     def iterations(self) -> int:
         """Number of iterations of the optimiser."""
         return max(0, len(self.history) - 1)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return self.message.startswith("interrupted")
 
     @property
     def covariance(self) -> Array:

@@ -14,7 +14,7 @@ from kinesym.checks import between, check_choice, count, listed_of, shown
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap
-from kinesym.runtime.results.diagnostics import Diagnostics, diagnostics
+from kinesym.runtime.results.diagnostics import Diagnostics, diagnostics, explained
 from kinesym.runtime.results.estimates import (
     NO_ERRORS,
     UNKNOWN,
@@ -33,7 +33,7 @@ from kinesym.runtime.results.inference import (
     by_profile,
     by_sandwich,
 )
-from kinesym.runtime.results.likelihood import Likelihood
+from kinesym.runtime.results.likelihood import LARGEST, Likelihood
 from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings
@@ -402,3 +402,19 @@ def _told(value: str, error: str, interval: str, remark: str) -> tuple[str, ...]
     """An estimate in a line."""
     sure = f"{value} +- {error}" if error else value
     return sure, f"({interval})" if interval and error else "", remark
+
+
+def better(one: Trials, other: Trials | None) -> bool:
+    """Whether a fit is better than another one, or there is none: by the likelihood, as objectives
+    have standard deviations of their own where these are estimated, else by the objective."""
+    if other is None:
+        return True
+    pairs = [*one.likelihood, *other.likelihood]
+    if len(pairs) == 2 and all(each.kind == LARGEST for each in pairs):
+        return pairs[0].log_likelihood > pairs[1].log_likelihood
+    return one.objective < other.objective
+
+
+def only_noise_is_left(found: Trials | None) -> bool:
+    """Whether a fit has converged and leaves nothing of what is measured but noise."""
+    return found is not None and found.success and explained(found.trials)

@@ -56,6 +56,10 @@ from kinesym.runtime.stepping.neighbour import near_minimum
 from kinesym.runtime.stepping.simulated import Simulated
 from kinesym.runtime.summary import listed
 
+#: Tolerance of an easier problem that leads to another one, and simulations with derivatives: of
+#: the first one, which begins far off, and of others.
+_LOOSE, _MOST_FIRST, _MOST = 1e-8, 500, 50
+
 
 class Chosen(NamedTuple):
     """How to minimise, see `ks.Shooting.solve`; limit : of iterations."""
@@ -66,6 +70,16 @@ class Chosen(NamedTuple):
     tolerance: float
     limit: int
     options: Mapping[str, Any]
+
+
+class Rung(NamedTuple):
+    """Unknowns where an easier problem that leads to another one ended, and how."""
+
+    free_vector: Array
+    success: bool
+    iterations: int
+    message: str
+    interrupted: bool
 
 
 class _Minimised(NamedTuple):
@@ -132,6 +146,23 @@ class Identification:
 
         found, noise, notes = settled(again, first_std(self.trials.trials))
         return found.of._fit(found, noise, notes)
+
+    def minimum(self, q: Array, chosen: Chosen, first: bool) -> Rung | None:
+        """Only the minimum, with first standard deviations for those that are not known; None if a
+        simulation does not reach its end at q. By Gauss-Newton, if it can be. first : whether
+        nothing easier led to q."""
+        trials, (low, high) = self.trials, self.bounds
+        if not np.isfinite(trials.cost(q)):
+            return None
+        if self._squares("bfgs") and not trials.unknowns.inputs and (low < high).all():
+            loose = {"ftol": _LOOSE, "xtol": _LOOSE}
+            most = min(_MOST_FIRST if first else _MOST, chosen.limit)
+            chosen = Chosen("least-squares", chosen.scale, chosen.progress, _LOOSE, most, loose)
+        of = self.weighed(first_std(trials.trials)) if self.reweighs else self
+        made = of._minimised(q, chosen)
+        found = made.found
+        interrupted = found.message.startswith("interrupted")
+        return Rung(found.q, found.success, len(made.history) - 1, found.message, interrupted)
 
     @property
     def reweighs(self) -> bool:

@@ -101,6 +101,7 @@ EXPECTED = {
     "troubles": lambda said: [],
     "starts": lambda said: [
         said["solution"].success and not said["solution"].ladder,
+        closely(said["led"].parameters["p"], 10.0, 0.05) and len(said["led"].ladder) > 2,
         closely(said["best"].parameters["a"], 1.0, 0.05),
     ],
     "studies": lambda said: [

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import kinesym as ks
 from kinesym.examples import pendulum_local_minima as study
 
 RECORD = np.genfromtxt(
@@ -32,8 +31,7 @@ def test_the_example_makes_this_record():
 
 def test_local_minima(problem):
     """61 on a uniform grid; a grid that is fine near p = 0 finds one more there."""
-    p = study.grid(1001)
-    J = study.profile(ks.models.pendulum(), TIME, THETA, {"p": p})
+    p, J = study.profile(TIME, THETA)
     minima = study.local_minima(p, J, problem.cost)
     assert len(minima) == 62 and (minima[:, 0] < 0.005).sum() == 1
     k = int(np.argmin(minima[:, 1]))
@@ -46,22 +44,11 @@ def test_local_minima(problem):
     assert np.abs(slopes).max() < 0.05  # next to steep walls: up to 40 between the minima
 
 
-def test_shooting_is_caught(problem):
-    for guess in study.GUESSES:
-        assert problem.solve([guess]).objective > 13.0
-
-
-def test_homotopy():
-    model = study.tied_pendulum()
-    for guess in study.GUESSES:
-        path = study.homotopy(TIME, THETA, guess, model)
-        assert len(path) == len(study.LAMBDAS)
-        assert path[-1] == pytest.approx(BEST, abs=3e-10)
-
-
-@pytest.mark.parametrize("guess", [5.0, 25.0])
-def test_multiple_shooting(guess):
-    fit = study.multiple_shooting(study.shooting(TIME, THETA, 200), MEASURED, guess)
+@pytest.mark.parametrize("guess", study.GUESSES)
+def test_from_all_guesses(problem, guess):
+    """Plain shooting is caught; the ladder alone finds the lowest of all minima."""
+    assert problem.solve([guess]).objective > 13.0
+    fit = problem.solve([guess], "least-squares", ladder=True)
     assert fit.success
-    assert fit.parameters["p"] == pytest.approx(BEST, abs=1e-9)
+    assert fit.parameters["p"] == pytest.approx(BEST, abs=3e-10)
     assert fit.objective == pytest.approx(LOWEST, rel=1e-9)
