@@ -355,8 +355,8 @@ class Shooting:
         as fast as in the last ten. Others are solved one by one as by `solve`, in threads.
 
         keep : fits that are kept whole, one of each optimum first. max_iterations : of each start;
-        those that need more count as lost. executor : of `concurrent.futures`, whose threads solve
-        what is solved one by one; None for one thread per core. The result does not depend on it.
+        those that need more count as lost. executor : of `concurrent.futures`, whose threads or
+        processes solve what is solved one by one; None for one thread per core. The result does not depend on it.
         Ctrl-C keeps the starts that have ended. Raises `ValueError` for a parameter without a
         range, as `pack`, and where the guess tells how far something starts, as `trajectories`.
         """

@@ -137,7 +137,7 @@ KINDS = {
         SAID_FIT,
     ),
     "collocation": (
-        "task = swing_up(20_001)",
+        "task = swing_up(100_001)",
         "task.solve(max_iterations=10**6).message",
         "returned: after .*: interrupted: this is the last iterate",
     ),
