@@ -356,9 +356,10 @@ class Shooting:
 
         keep : fits that are kept whole, one of each optimum first. max_iterations : of each start;
         those that need more count as lost. executor : of `concurrent.futures`, whose threads or
-        processes solve what is solved one by one; None for one thread per core. The result does not depend on it.
-        Ctrl-C keeps the starts that have ended. Raises `ValueError` for a parameter without a
-        range, as `pack`, and where the guess tells how far something starts, as `trajectories`.
+        processes solve what is solved one by one; None for one thread per core. The result does not
+        depend on it. Ctrl-C keeps the starts that have ended. Raises `ValueError` for a parameter
+        without a range, as `pack`, and where the guess tells how far something starts, as
+        `trajectories`.
         """
         given = (starts, seed, keep, detour, max_iterations, executor, progress)
         search, q = checked_search(*given), self.pack(guess)
