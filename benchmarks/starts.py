@@ -6,7 +6,7 @@ published, or true where the record is simulated; trajectories that are not meas
 the guess, a course between the conditions at the ends where there is none, plus correlated noise as
 large as themselves; measured ones are as measured. A start counts if it ends at the best optimum
 that is known, to 1e-5. Each solve may take 500 iterations, with the ladder as many as by default, and
-10 s.
+10 s of CPU time.
 
 CasADi gets our nonlinear program function by function, and IPOPT as it is by default there; so does
 opty, with the objective and its gradient, where it has the scheme, else the same problem by the
@@ -47,8 +47,8 @@ Array = NDArray[np.float64]
 
 #: Relative difference from the best objective, and starts of a group.
 NEAR, GROUP = 1e-5, 10
-#: Iterations of each solve, and seconds.
-MOST, LONG = 500, 10.0
+#: Iterations of each solve, and seconds of CPU time, an option of IPOPT.
+MOST, LIMIT = 500, {"max_cpu_time": 10.0}
 #: Nodes with which a problem is what it was: with fewer the pendulum swings up in no time.
 LEAST = {"swing_up": 501}
 #: Problems with optima that are none of the motion: steps jump over a pole, where an arm points up,
@@ -180,7 +180,7 @@ def kinesym_by(problem: ks.Collocation, **options: Any) -> Solver:
 
 def peer_by(make: Callable[..., Any], problem: ks.Collocation, z: Array, folder: str) -> Solver:
     """That of a peer, made as `make` does and tried at z; raises what that raises."""
-    _, solve = make(problem, z, {"max_iter": MOST, "max_cpu_time": LONG}, folder)
+    _, solve = make(problem, z, {"max_iter": MOST, **LIMIT}, folder)
 
     def objective(z: Array) -> float:
         found = solve(z)
@@ -192,9 +192,9 @@ def peer_by(make: Callable[..., Any], problem: ks.Collocation, z: Array, folder:
 #: Of a problem, a start, and a folder.
 CONTENDERS: Mapping[str, Callable[[ks.Collocation, Array, str], Solver]] = {
     "plain": lambda problem, *_: kinesym_by(
-        problem, max_iterations=MOST, ladder=False, seconds=LONG
+        problem, max_iterations=MOST, ladder=False, options=LIMIT
     ),
-    "ladder": lambda problem, *_: kinesym_by(problem, ladder=True, seconds=LONG),
+    "ladder": lambda problem, *_: kinesym_by(problem, ladder=True, options=LIMIT),
     "casadi": partial(peer_by, casadi_of),
     "opty": partial(peer_by, opty_of),
 }

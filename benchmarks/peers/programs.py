@@ -136,7 +136,7 @@ def casadi_of(
         f"ipopt.{name}": value
         for name, value in {**STORY, **options, "output_file": str(story)}.items()
     }
-    solver = ca.nlpsol("s", "ipopt", program, {**settings, "print_time": False})
+    solver = ca.nlpsol("s", "ipopt", program, {**settings, "print_time": False, "show_eval_warnings": False})
     build = time.perf_counter() - start
     functions = ca.Function("functions", [program["x"]], [program["f"], program["g"]])
     for point in (z, z + 0.01 * np.random.default_rng(0).random(z.size)):
