@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from peers.programs import Solve, casadi_of, opty_of
 from published import Published
 from report import README, in_process, machine, made, number, parsed, ratio, save, table, write
-from solves import AGREEMENT, NAN, QAMD, STORY, ipopt_libraries, peak_memory, read_story, summary
+from solves import AGREEMENT, NAN, QAMD, STORY, ipopt_libraries, peak_memory, summary
 
 import kinesym as ks
 from kinesym.runtime.library.build import CACHE_VARIABLE
@@ -146,7 +146,9 @@ def kinesym_solver(linear_solver: str, name: str, nodes: int, folder: str) -> Ma
 # -- others ---------------------------------------------------------------------------------------
 
 
-def peer_solver(make: Callable[..., Any], options: Mapping[str, Any], name: str, nodes: int, folder: str) -> Made:
+def peer_solver(
+    make: Callable[..., Any], options: Mapping[str, Any], name: str, nodes: int, folder: str
+) -> Made:
     """The time to build is that of a peer, from expressions of a point to a solver."""
     stated = PROBLEMS[name](nodes)
     z = stated.problem.pack(stated.guess)

@@ -5,8 +5,8 @@ The 17 problems of `published.py`, and six identifications. Starts are those of 
 published, or true where the record is simulated; trajectories that are not measured are those of
 the guess, a course between the conditions at the ends where there is none, plus correlated noise as
 large as themselves; measured ones are as measured. A start counts if it ends at the best optimum
-that is known, to 1e-5. Each solve may take 500 iterations, with the ladder as many as by default, and
-10 s of CPU time.
+that is known, to 1e-5. Each solve may take 500 iterations, with the ladder as many as by default,
+and 10 s of CPU time.
 
 CasADi gets our nonlinear program function by function, and IPOPT as it is by default there; so does
 opty, with the objective and its gradient, where it has the scheme, else the same problem by the
@@ -84,7 +84,9 @@ def pendulum() -> Published:
     time, measured = pendulum_local_minima.record(1001)
     trial = ks.Experiment(time, measurements={"theta": measured["theta"]})
     model, truth = ks.models.pendulum(), {"p": pendulum_local_minima.TRUE}
-    return fitted(partial(ks.Collocation, model, trial, unknown={"p": None}, scheme="midpoint"), truth)
+    return fitted(
+        partial(ks.Collocation, model, trial, unknown={"p": None}, scheme="midpoint"), truth
+    )
 
 
 def reaction() -> Published:

@@ -1,10 +1,11 @@
-"""Our nonlinear program in the words of CasADi and opty, from the same starts, by the same IPOPT."""
+"""Our nonlinear program in the words of CasADi and opty, by the same IPOPT."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
-from scipy.sparse import lil_array
+from scipy.sparse import csr_array, lil_array, vstack
 from solves import STORY, flat_equations, read_story
 
 import kinesym as ks
@@ -136,7 +137,9 @@ def casadi_of(
         f"ipopt.{name}": value
         for name, value in {**STORY, **options, "output_file": str(story)}.items()
     }
-    solver = ca.nlpsol("s", "ipopt", program, {**settings, "print_time": False, "show_eval_warnings": False})
+    solver = ca.nlpsol(
+        "s", "ipopt", program, {**settings, "print_time": False, "show_eval_warnings": False}
+    )
     build = time.perf_counter() - start
     functions = ca.Function("functions", [program["x"]], [program["f"], program["g"]])
     for point in (z, z + 0.01 * np.random.default_rng(0).random(z.size)):
@@ -174,46 +177,71 @@ def opty_lacks(problem: ks.Collocation) -> str:
     return ", ".join(words for words, true in lacks.items() if true)
 
 
-def opty_variables(problem: ks.Collocation, theirs: Any) -> tuple[Any, Callable[[Array], Array]]:
-    """The sparse matrix that makes our z of opty's variables, and a function that makes these of a
-    z. theirs : opty's collocator of the same problem.
+@dataclass(frozen=True)
+class Variables:
+    """Those of opty, as its collocator of our problem has them, and ours.
 
-    Its inputs have values at the nodes, of which the midpoint rule takes means; it has the length
-    of a step where we have the duration.
+    It has inputs at the nodes, of which the midpoint rule takes means, and the length of a step
+    where we have the duration.
     """
-    layout, nodes = problem.layout, problem.layout.nodes[0]
-    every = [*theirs.state_symbols, *theirs.unknown_input_trajectories]
-    columns = {name_of(x): nodes * k for k, x in enumerate(every)}
-    place, blocks = np.arange(nodes), []
-    for block in layout.blocks:
-        at = place if block.place is None else place[:-1] + block.place
-        mean = np.maximum(1.0 - np.abs(at[:, None] - place), 0.0)
-        blocks += [(columns[name], at, mean) for name in block.members]
-    symbols = [p.name for p in theirs.unknown_parameters]
-    lasts = [nodes * len(every) + symbols.index(name) for name in layout.parameters]
-    lasts += [theirs.num_free - 1] * layout.free_duration
-    size = sum(len(at) for _, at, _ in blocks)
-    matrix = lil_array((size + len(lasts), theirs.num_free))
-    row = 0
-    for column, at, mean in blocks:
-        matrix[row : row + len(at), column : column + nodes] = mean
-        row += len(at)
-    for k, column in enumerate(lasts):
-        matrix[row + k, column] = 1.0
-    if layout.free_duration:
-        matrix[-1, -1] = nodes - 1.0
 
-    def from_ours(z: Array) -> Array:
-        free, row = np.zeros(theirs.num_free), 0
-        for column, at, _ in blocks:
-            free[column : column + nodes] = np.interp(place, at, z[row : row + len(at)])
+    problem: ks.Collocation
+    theirs: Any
+
+    @cached_property
+    def nodes(self) -> int:
+        return self.problem.layout.nodes[0]
+
+    @cached_property
+    def rows(self) -> list[tuple[int, Array]]:
+        """Of each trajectory in our z, where it begins in theirs and where it has values, counted
+        in steps."""
+        every = [*self.theirs.state_symbols, *self.theirs.unknown_input_trajectories]
+        begins, place = (
+            {name_of(x): self.nodes * k for k, x in enumerate(every)},
+            np.arange(self.nodes),
+        )
+        return [
+            (begins[name], place if block.place is None else place[:-1] + block.place)
+            for block in self.problem.layout.blocks
+            for name in block.members
+        ]
+
+    @cached_property
+    def lasts(self) -> list[int]:
+        """Where they have our parameters and duration."""
+        layout, symbols = self.problem.layout, [p.name for p in self.theirs.unknown_parameters]
+        begin = self.theirs.num_free - len(symbols) - layout.free_duration
+        found = [begin + symbols.index(name) for name in layout.parameters]
+        return found + [self.theirs.num_free - 1] * layout.free_duration
+
+    @cached_property
+    def matrix(self) -> csr_array:
+        """Makes our z of theirs."""
+        parts = []
+        for begin, at in self.rows:
+            mean = np.maximum(1.0 - np.abs(at[:, None] - np.arange(self.nodes)), 0.0)
+            part = lil_array((len(at), self.theirs.num_free))
+            part[:, begin : begin + self.nodes] = mean
+            parts.append(part)
+        rest = lil_array((len(self.lasts), self.theirs.num_free))
+        for row, column in enumerate(self.lasts):
+            rest[row, column] = 1.0
+        if self.problem.layout.free_duration:
+            rest[-1, -1] = self.nodes - 1.0
+        return vstack([*parts, rest], format="csr")
+
+    def of(self, z: Array) -> Array:
+        """Theirs from ours: straight lines through values within intervals."""
+        free, row = np.zeros(self.theirs.num_free), 0
+        for begin, at in self.rows:
+            values = z[row : row + len(at)]
+            free[begin : begin + self.nodes] = np.interp(np.arange(self.nodes), at, values)
             row += len(at)
-        free[lasts] = z[row:]
-        if layout.free_duration:
-            free[-1] /= nodes - 1.0
+        free[self.lasts] = z[row:]
+        if self.problem.layout.free_duration:
+            free[-1] /= self.nodes - 1.0
         return free
-
-    return matrix.tocsr(), from_ours
 
 
 def opty_of(
@@ -236,15 +264,16 @@ def opty_of(
         **opty_statement(problem),
     )
     build, story = time.perf_counter() - start, Path(folder) / "opty.txt"
-    ours, from_ours = opty_variables(problem, theirs.collocator)
+    variables = Variables(problem, theirs.collocator)
+    ours = variables.matrix
     for option, value in {**STORY, **options, "output_file": str(story)}.items():
         theirs.add_option(option, value)
-    free = from_ours(z)
+    free = variables.of(z)
     check_same(problem, ours @ free, theirs.obj(free), theirs.con(free))
 
     def solve(z: Array) -> Solve:
         clock = time.perf_counter()
-        free, info = theirs.solve(from_ours(z))
+        free, info = theirs.solve(variables.of(z))
         wall = time.perf_counter() - clock
         failure = "" if info["status"] in (0, 1) else info["status_msg"].decode()
         return Solve(wall, *read_story(story), float(info["obj_val"]), ours @ free, failure)
