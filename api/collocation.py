@@ -133,10 +133,11 @@ class Collocation(Solvable):
         driver : "direct" calls IPOPT's C interface, without Python in between; "cyipopt" goes
             through that package, slower, with the same iterates; "auto" is the first that works.
 
-        ladder : whether a solve that is lost goes on: from where all conditions are met, if such a
-            place is found, then with easier problems that lead to this one: coarse grids, and the
-            homotopies that the problem declares (`homotopy`). None does so unless a limit of
-            iterations was given, with the easier problems where it seems infeasible or diverges.
+        ladder : whether a solve that is lost goes on: without the trajectories of the guess, from
+            where all conditions are met, if such a place is found, then with easier problems that
+            lead to this one: coarse grids, and the homotopies that the problem declares
+            (`homotopy`). None does so unless a limit of iterations was given, with the easier
+            problems where it seems infeasible or diverges.
             Unless False, what is not solved within 500 iterations is tried with an adaptive barrier
             and as IPOPT scales by itself before all that, if no limit was given.
             What solves at once takes no longer. A note and `solution.ladder`, a line per rung, say

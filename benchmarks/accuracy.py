@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from grid import CASES
-from optima import casadi_of
+from peers.programs import casadi_of
 from published import CLOSED_FORMS, Array, Published
 from report import in_process, machine, parsed, save, table, write
 from solves import QAMD
@@ -230,11 +230,12 @@ def casadi(options: Mapping[str, Any], stated: Published, folder: str) -> Made:
     """The nonlinear program of "radau-5", its derivatives and solution by CasADi: Radau points of
     degree 3, inputs with a value at each, SX functions mapped over the intervals."""
     problem = stated.posed(scheme="radau-5", threads=1)
-    build, solver = casadi_of(problem, stated.guess, {**settings(problem), **options}, folder)
+    start, chosen = problem.pack(stated.guess), {**settings(problem), **options}
+    build, solver = casadi_of(problem, start, chosen, folder)
 
     def solve() -> Answer:
         clock = time.process_time()
-        found = solver()
+        found = solver(start)
         cpu = time.process_time() - clock
         values = problem.unpack(found.z)
         parameters = {p: float(values[p]) for p in problem.layout.parameters}

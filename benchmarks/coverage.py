@@ -102,7 +102,7 @@ def sines(time: np.ndarray, terms: Sequence[tuple[float, float]]) -> np.ndarray:
 def collocated(model: Any, bounds: Mapping[str, Any], boundary: Sequence[Any] = ()) -> Any:
     """Makes the problem of collocation from an experiment, a loss, and unknown inputs."""
 
-    def posed(trial: Any, loss: str | None, free: Sequence[str]) -> Any:
+    def posed(trial: Any, loss: str | None, free: Sequence[str], **more: Any) -> Any:
         return ks.Collocation(
             model,
             trial,
@@ -110,6 +110,7 @@ def collocated(model: Any, bounds: Mapping[str, Any], boundary: Sequence[Any] = 
             objective=ks.LeastSquares(loss=loss) if loss else None,
             boundary=boundary,
             unknown_inputs=dict.fromkeys(free),
+            **more,
         )
 
     return posed

@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -29,34 +28,19 @@ import numpy as np
 import published
 import sympy as sp
 from numpy.typing import NDArray
+from peers.programs import Solve, casadi_of, opty_of
 from published import Published
 from report import README, in_process, machine, made, number, parsed, ratio, save, table, write
-from solves import AGREEMENT, NAN, QAMD, STORY, ipopt_libraries, peak_memory, read_story, summary
+from solves import AGREEMENT, NAN, QAMD, STORY, ipopt_libraries, peak_memory, summary
 
 import kinesym as ks
-from kinesym.codegen.kernel import Kernel
 from kinesym.runtime.library.build import CACHE_VARIABLE
-from kinesym.runtime.nlp.layout import FAMILIES
 
 Array = NDArray[np.float64]
 
 FACTORS = (1, 10)  # of the number of intervals
 QUICK = ("brachistochrone", "hanging_chain")
 SOLVES, LONG = 5, 4.0  # so many, if one takes less than so many seconds
-SAME = 1e-12  # relative; of the functions at the guess
-
-
-@dataclass(frozen=True)
-class Solve:
-    """One solve. linear : seconds in linear algebra, as IPOPT counts it. z : where it ended."""
-
-    wall: float
-    linear: float
-    iterations: int
-    objective: float
-    z: Array
-    failure: str = ""
-    note: str = ""
 
 
 @dataclass
@@ -159,209 +143,25 @@ def kinesym_solver(linear_solver: str, name: str, nodes: int, folder: str) -> Ma
     return stated, build, solve
 
 
-# -- CasADi ---------------------------------------------------------------------------------------
+# -- others ---------------------------------------------------------------------------------------
 
 
-def casadi_operations(ca: Any) -> dict[str, Callable[..., Any]]:
-    """What the operations of our expression graph are called there."""
-    same = "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log sqrt sign floor erf"
-    return {
-        **{name: getattr(ca, name) for name in [*same.split(), "atan2"]},
-        "abs": ca.fabs,
-        "min": ca.fmin,
-        "max": ca.fmax,
-        "select": ca.if_else,
-        "neg": lambda a: -a,
-        "inv": lambda a: 1.0 / a,
-        "add": lambda a, b: a + b,
-        "sub": lambda a, b: a - b,
-        "mul": lambda a, b: a * b,
-        "pow": lambda a, b: a**b,
-        "lt": lambda a, b: a < b,
-        "le": lambda a, b: a <= b,
-        "eq": lambda a, b: a == b,
-    }
-
-
-def casadi_function(ca: Any, kernel: Kernel) -> Any:
-    """A kernel as a function of all its arguments at one point, one below the other."""
-    graph, operations = kernel.graph, casadi_operations(ca)
-    names = [symbol for argument in kernel.arguments for symbol in argument.symbols]
-    point = ca.SX.sym("point", len(names))
-    place, values = {name: k for k, name in enumerate(names)}, {}
-    for node in kernel.nodes:
-        op = graph.op[node]
-        if op == "const":
-            values[node] = ca.SX(graph.value[node])
-        elif op == "sym":
-            values[node] = point[place[graph.name[node]]]
-        else:
-            values[node] = operations[op](*(values[a] for a in graph.args[node]))
-    outputs = ca.vertcat(*(values[node] for node in kernel.outputs))
-    return ca.Function(kernel.name, [point], [outputs])
-
-
-def casadi_mapped(ca: Any, problem: ks.Collocation, trial: int, kernel: Kernel, z: Any) -> Any:
-    """The outputs of a kernel at all points of a trial, (outputs, points)."""
-    (family, what), nlp = kernel.name.split("_", 1), problem.nlp
-    about = problem.program.description["collocation"]["families"][family]
-    variables, n = {name for name, *_ in about["variables"]}, problem.layout.points(trial, family)
-    places = np.arange(float(nlp.n_variables)), np.empty(nlp.n_constraints), np.ones(1)
-    rows = []
-    for name, values in nlp.arguments(trial, family, what, places).items():
-        values = np.broadcast_to(values if values.ndim == 2 else values[:, None], (len(values), n))
-        if name in variables:  # what was read are places in z
-            index = values.astype(int).ravel(order="F").tolist()
-            rows.append(ca.reshape(z[index], *values.shape))
-        else:
-            rows.append(ca.DM(values))
-    return casadi_function(ca, kernel).map(n)(ca.vertcat(*rows))
-
-
-def casadi_program(ca: Any, problem: ks.Collocation) -> dict[str, Any]:
-    """The whole, with variables and constraints in our order."""
-    z, cost, constraints = ca.MX.sym("z", problem.n_variables), 0, []
-    kernels = {kernel.name: kernel for kernel in problem.program.kernels}
-    for trial, family in product(range(len(problem.trials)), FAMILIES):
-        if f"{family}_cost" in kernels:
-            cost += ca.sum2(casadi_mapped(ca, problem, trial, kernels[f"{family}_cost"], z))
-        if f"{family}_constraints" in kernels:
-            values = casadi_mapped(ca, problem, trial, kernels[f"{family}_constraints"], z)
-            constraints.append(ca.vec(values.T))
-    return {"x": z, "f": cost, "g": ca.vertcat(*constraints)}
-
-
-def check_same(problem: ks.Collocation, z: Array, cost: float, constraints: Array) -> None:
-    """Refuses another nonlinear program: its functions at z must be ours."""
-    ours = np.append(problem.cost(z), problem.constraints(z))
-    theirs = np.append(cost, constraints)
-    for what, part in (("objective", slice(0, 1)), ("constraints", slice(1, None))):
-        scale = max(1.0, float(np.max(np.abs(ours[part]))), float(np.max(np.abs(z))))
-        difference = float(np.max(np.abs(theirs[part] - ours[part]))) / scale
-        if not difference <= SAME:
-            raise ValueError(f"the {what} at the guess differ by {difference:.0e}")
-
-
-def casadi_solver(options: dict[str, Any], name: str, nodes: int, folder: str) -> Made:
-    """The time to build is that of CasADi, from expressions of a point to a solver."""
+def peer_solver(
+    make: Callable[..., Any], options: Mapping[str, Any], name: str, nodes: int, folder: str
+) -> Made:
+    """The time to build is that of a peer, from expressions of a point to a solver."""
     stated = PROBLEMS[name](nodes)
-    return (stated, *casadi_of(stated.problem, stated.guess, options, folder))
-
-
-def casadi_of(
-    problem: ks.Collocation, guess: Any, options: Mapping[str, Any], folder: str
-) -> tuple[float, Callable[[], Solve]]:
-    """Seconds to build, and a function that solves the nonlinear program of `problem`."""
-    import casadi as ca
-
-    start = time.perf_counter()
-    program, story = casadi_program(ca, problem), Path(folder) / "casadi.txt"
-    settings = {
-        f"ipopt.{name}": value
-        for name, value in {**STORY, **options, "output_file": str(story)}.items()
-    }
-    solver = ca.nlpsol("s", "ipopt", program, {**settings, "print_time": False})
-    build = time.perf_counter() - start
-    functions = ca.Function("functions", [program["x"]], [program["f"], program["g"]])
-    z = problem.pack(guess)
-    for point in (z, z + 0.01 * np.random.default_rng(0).random(z.size)):
-        cost, constraints = functions(point)
-        check_same(problem, point, float(cost), np.array(constraints).ravel())
-    (low, high), (below, above) = problem.variable_bounds, problem.constraint_bounds
-
-    def solve() -> Solve:
-        clock = time.perf_counter()
-        found = solver(x0=z, lbx=low, ubx=high, lbg=below, ubg=above)
-        wall, stats = time.perf_counter() - clock, solver.stats()
-        failure = "" if stats["success"] else stats["return_status"]
-        end = np.array(found["x"]).ravel()
-        return Solve(wall, *read_story(story), float(found["f"]), end, failure)
-
-    return build, solve
-
-
-# -- opty, for pendula ----------------------------------------------------------------------------
-
-
-def opty_objective(name: str, nodes: int, step: float) -> tuple[Callable[..., Any], ...]:
-    """Effort or duration and its gradient, of z with the length of a step last if that is free."""
-    torque, free = slice(2 * nodes + 1, 3 * nodes), name != "swing_up_fixed"
-    fastest = name == "swing_up_fastest"
-
-    def per_step(z: Array) -> float:
-        return nodes - 1 if fastest else z[torque] @ z[torque]
-
-    def cost(z: Array) -> float:
-        return float((z[-1] if free else step) * per_step(z))
-
-    def gradient(z: Array) -> Array:
-        out = np.zeros_like(z)
-        if not fastest:
-            out[torque] = 2.0 * (z[-1] if free else step) * z[torque]
-        if free:
-            out[-1] = per_step(z)
-        return out
-
-    return cost, gradient
-
-
-def opty_solver(name: str, nodes: int, folder: str) -> Made:
-    """It has no Hessian: IPOPT makes one of limited memory from gradients."""
-    from opty import Problem
-
-    stated = PROBLEMS[name](nodes)
-    ours = stated.problem
-    (theta, omega), (T,), (trial,) = ours.model.states, ours.model.inputs, ours.trials
-    start = time.perf_counter()
-    free = trial.duration is not None
-    step = sp.Symbol("step") if free else float(trial.grid[1])
-    last, bounds = (nodes - 1) * step, {T: (-2.0, 2.0)}
-    if free:
-        bounds[step] = tuple(np.array(trial.duration) / (nodes - 1))
-    conditions = (
-        theta.func(0 * step),
-        omega.func(0 * step),
-        theta.func(last) - sp.pi.evalf(17),
-        omega.func(last),
-    )
-    problem = Problem(
-        *opty_objective(name, nodes, float(trial.grid[1])),
-        sp.Matrix(ours.model.equations),
-        ours.model.states,
-        nodes,
-        step,
-        instance_constraints=conditions,
-        bounds=bounds,
-        time_symbol=ks.t,
-        integration_method="backward euler",
-        parallel=False,
-        tmp_dir=folder,
-    )
-    build = time.perf_counter() - start
-    story = Path(folder) / "opty.txt"
-    for option, value in {**STORY, "output_file": str(story)}.items():
-        problem.add_option(option, value)
-    unit = np.ones(ours.n_variables)
-    unit[3 * nodes :] = nodes - 1  # duration over step
-    z = ours.pack(stated.guess)
-    check_same(ours, z, problem.obj(z / unit), problem.con(z / unit))
-
-    def solve() -> Solve:
-        clock = time.perf_counter()
-        end, info = problem.solve(z / unit)
-        wall = time.perf_counter() - clock
-        failure = "" if info["status"] in (0, 1) else info["status_msg"].decode()
-        return Solve(wall, *read_story(story), float(info["obj_val"]), end * unit, failure)
-
-    return stated, build, solve
+    z = stated.problem.pack(stated.guess)
+    build, solve = make(stated.problem, z, options, folder)
+    return stated, build, partial(solve, z)
 
 
 CONTENDERS: dict[str, Callable[[str, int, str], Made]] = {
     "kinesym": partial(kinesym_solver, "time-structured"),
     "kinesym+mumps": partial(kinesym_solver, "mumps"),
-    "casadi": partial(casadi_solver, {}),
-    "casadi+qamd": partial(casadi_solver, QAMD),
-    "opty": opty_solver,
+    "casadi": partial(peer_solver, casadi_of, {}),
+    "casadi+qamd": partial(peer_solver, casadi_of, QAMD),
+    "opty": partial(peer_solver, opty_of, {}),
 }
 
 

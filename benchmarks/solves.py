@@ -175,18 +175,24 @@ def flat_equations(model: ks.Model) -> sp.ImmutableMatrix:
     return sp.ImmutableMatrix([e.xreplace(table) for e in model.equations])
 
 
+def collocation(case: Case, threads: int) -> ks.Collocation:
+    """One weight for all that is measured, as others have it."""
+    names = case.model.state_names
+    measured = dict(zip(names, case.measured, strict=True))
+    inputs = {case.model.input_names[0]: case.u}
+    trial = ks.Experiment(
+        case.time, inputs=inputs, measurements=measured, std=dict.fromkeys(names, "all")
+    )
+    unknown = dict.fromkeys(case.unknown, case.bounds)
+    return ks.Collocation(case.model, trial, unknown=unknown, scheme="midpoint", threads=threads)
+
+
 def kinesym_solver(
     linear_solver: str, driver: str, case: Case, threads: int, folder: str
 ) -> tuple[float, Callable[[], Solve]]:
     """Seconds to build, and a function that solves."""
     start = time.perf_counter()
-    model, names = case.model, case.model.state_names
-    measured = dict(zip(names, case.measured, strict=True))
-    alike = dict.fromkeys(names, "all")  # one weight for all, as others have it
-    inputs = {model.input_names[0]: case.u}
-    trial = ks.Experiment(case.time, inputs=inputs, measurements=measured, std=alike)
-    unknown = dict.fromkeys(case.unknown, case.bounds)
-    problem = ks.Collocation(model, trial, unknown=unknown, scheme="midpoint", threads=threads)
+    problem = collocation(case, threads)
     build = time.perf_counter() - start
     guess = dict(zip(case.unknown, case.guess, strict=True))
 

@@ -37,6 +37,10 @@ _MOST_VARIABLES = 20_000
 
 _FROM_ZERO = "from straight lines between the conditions no solution was found, from zero one was"
 _OTHERS = ": there may be better solutions"
+_FROM_DATA = (
+    "from the trajectories of the guess no solution was found, from what is measured and straight "
+    f"lines between the conditions one was{_OTHERS}"
+)
 _FROM_NEAREST = (
     f"from the guess no solution was found, from where all conditions are met one was{_OTHERS}"
 )
@@ -67,6 +71,8 @@ class Attempts:
         found = self._in_ways() if unlimited and not alone else self._solved(self.z)
         if found.status in _ASTRAY:
             found = self._from_zero(found)
+        if goes_on and small and found.status in _LOST:
+            found = self._from_data(found)
         if goes_on and small and found.status in _LOST:
             found = self._from_nearest(found)
         easier = found.status in _CLIMBED if self.ladder is None else self._is_poor(found)
@@ -111,6 +117,18 @@ class Attempts:
             return lost
         found = after(lost, self._solved(zero))
         return _noted(found, _FROM_ZERO) if found.success else lost
+
+    def _from_data(self, lost: Solution) -> Solution:
+        """Another solution, from the parameters and durations of the guess alone."""
+        values: dict[str, Any] = dict(self.problem._parameters(self.z))
+        if self.problem.layout.free_duration:
+            values["duration"] = self.problem.layout.durations(self.z)
+        begin = self.problem.pack(values)
+        if np.array_equal(begin, self.z) or self.chosen.late:
+            return lost
+        say(self.progress, "no solution yet: trying without the trajectories of the guess")
+        found = after(lost, self._solved(begin))
+        return _noted(found, _FROM_DATA) if found.success else lost
 
     def _from_nearest(self, lost: Solution) -> Solution:
         """Another solution, from where all conditions are met; see `meeting_points`."""

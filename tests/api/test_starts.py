@@ -98,6 +98,26 @@ def test_each_rung_leads_to_the_solution(dragged):
         assert len(climb.lines) > 2
 
 
+def test_a_guess_that_turns_too_often():
+    """A pendulum whose guess goes around is swung up once the trajectories of the guess are left
+    out, with its duration kept: as from no guess."""
+    angle, rate, torque = ks.dynamicsymbols("angle rate torque")
+    swing = [angle.diff(ks.t) - rate, rate.diff(ks.t) - torque + 9.81 * sp.sin(angle)]
+    problem = ks.Collocation(
+        ks.Model("pendulum", [angle, rate], [torque], [], swing),
+        ks.Experiment(nodes=81, duration=(1.0, 2.0)),
+        objective=ks.Integral(torque**2),
+        unknown_inputs={torque: (-8, 8)},
+        boundary=[ks.at_start(angle), ks.at_start(rate), ks.at_end(angle) - sp.pi, ks.at_end(rate)],
+        scheme="midpoint",
+    )
+    around = {angle: np.linspace(0.0, 20.0, 81), rate: 10.0, "duration": 2.0}
+    assert not problem.solve(around, ladder=False, max_iterations=500).success
+    found = problem.solve(around, ladder=True, max_iterations=500)
+    assert found.success and "from what is measured" in found.notes[-1]
+    np.testing.assert_allclose(found.objective, problem.solve({"duration": 2.0}).objective, 1e-6)
+
+
 def test_ctrl_c_on_a_rung_ends_the_climb(dragged):
     """The best so far is returned, here that of the plain solve, with the lines of the rungs."""
 
