@@ -48,9 +48,9 @@ def refined_trials(
     local, largest = error.relative_defects, error.largest
     # a quadrature may be wrong where states are exact up to rounding, which tells no place
     local = np.maximum(local, max(1e-16, _ROUNDING * largest / len(local)))
-    aim = _SAFETY * tolerance * (local.sum() / largest if largest > 0.0 else 1.0)
-    if not np.isfinite(local).all() or not np.isfinite(aim):
+    if not np.isfinite([*local, largest]).all():
         return [trial.refined(2) for trial in trials]
+    aim = _SAFETY * tolerance * (local.sum() / largest if largest > 0.0 else 1.0)
     share = local ** (1.0 / (order + 1))
     parts = share * (share.sum() / aim) ** (1.0 / order)
     parts *= min(1.0, _MORE * len(parts) / parts.sum())

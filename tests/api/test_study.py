@@ -26,6 +26,7 @@ from kinesym.runtime.status import Task
 from kinesym.runtime.studies.index import Entry, Index
 from kinesym.runtime.studies.work import Call, Order, Outcome, work
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* tasks have no result")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find it by name
 
 x, v = ks.dynamicsymbols("x v")

@@ -75,4 +75,4 @@ def test_bench(capfd):
     assert "gas_oil" in capfd.readouterr().out
     assert main(["bench", "nothing"]) == 2
     said = capfd.readouterr().err
-    assert "there is no benchmark nothing; there are accuracy, callbacks, coverage" in said
+    assert "there is no benchmark nothing; there are accuracy, callbacks, caught, coverage" in said

@@ -18,7 +18,7 @@ class Straight:
 
     def __init__(self, rounding=0.0, cost=None, gradient=None):
         owned = SimpleNamespace(names=(), log=np.zeros(0, dtype=bool))
-        self.unknowns = SimpleNamespace(owned=owned, several=False)
+        self.unknowns = SimpleNamespace(owned=owned, several=False, size=3)
         self.rounding, self._cost, self._gradient = rounding, cost, gradient
 
     def cost(self, q):
