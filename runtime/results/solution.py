@@ -89,7 +89,7 @@ class Solution(Trials):
                 "this result was loaded or copied and has no problem to ask; "
                 "use problem.why(solution)"
             )
-        return self.reasons()
+        return replace(self.reasons(), head=f"{self.model}: {self.message}")
 
     def plot_convergence(self) -> Any:
         """A figure of the objective, of the largest violation and of the optimality over the
