@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import os
 import pkgutil
-import runpy
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import cloudpickle
 
 from kinesym import examples, models
 from kinesym.doctor import diagnosis
@@ -80,8 +82,8 @@ def _add_study(commands: Any) -> None:
 def _run_study(options: argparse.Namespace) -> int:
     if not options.script.is_file():
         return _refused(f"there is no script {options.script}")
-    made = runpy.run_path(str(options.script), run_name="kinesym_study")
-    studies = [value for value in made.values() if isinstance(value, Study)]
+    made = _loaded(options.script)
+    studies = [value for value in vars(made).values() if isinstance(value, Study)]
     if not studies:
         return _refused(
             f"{options.script} makes no study: a line like study = kinesym.Study('folder'), and "
@@ -93,7 +95,18 @@ def _run_study(options: argparse.Namespace) -> int:
             return _refused(f"{study} has begun: add --resume to go on, or name another folder")
         study.run(workers=options.workers, retries=options.retries, timeout=options.timeout)
         print(study)
-    return 0
+    return 0 if all({*study.counts()} <= {"done"} for study in studies) else 1
+
+
+def _loaded(script: Path) -> ModuleType:
+    """A script as a module that workers get as a whole, as they cannot import it."""
+    spec = importlib.util.spec_from_file_location("kinesym_study_script", script)
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = made
+    cloudpickle.register_pickle_by_value(made)
+    spec.loader.exec_module(made)
+    return made
 
 
 def _study_status(options: argparse.Namespace) -> int:

@@ -2,29 +2,54 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import math
 import uuid
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from datetime import date
+from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import cloudpickle
+import numpy as np
 from filelock import FileLock, Timeout
 
 from kinesym import checks
 from kinesym.collocation import Collocation
-from kinesym.internal.content import content, digest, joined, title_of
+from kinesym.internal.content import counts_as, digest, title_of
+from kinesym.runtime.functions import Functions
 from kinesym.runtime.progress import task_bar
+from kinesym.runtime.results.files import replacing
 from kinesym.runtime.results.saved import Saved
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.status import Task
 from kinesym.runtime.studies.dispatch import Dispatch
-from kinesym.runtime.studies.index import Entry, Index, Known
-from kinesym.runtime.studies.work import JOURNAL, MARK, RESULTS, Call, Order, noted, place
+from kinesym.runtime.studies.index import COLUMNS, Entry, Index, Known
+from kinesym.runtime.studies.work import (
+    JOURNAL,
+    MARK,
+    RESULTS,
+    UNKEPT,
+    Call,
+    Order,
+    Outcome,
+    Pickle,
+    me,
+    noted,
+    place,
+)
+from kinesym.runtime.summary import listed
 from kinesym.shooting import Shooting
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.model import Model
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -33,11 +58,15 @@ _ENDED = (Task.DONE, Task.FAILED)
 
 
 class _Added(NamedTuple):
-    """A task: its label, digests of function and arguments."""
+    """A task: names and values of its label, its function, and digests of its arguments."""
 
-    entry: Entry
-    function: str
+    label: Mapping[str, Any]
+    function: Callable[..., Any]
     arguments: Mapping[str, str]
+
+
+#: What nothing changes: calls in one worker may share it, and its content is looked at once.
+_CONSTANT = (Model, Hybrid, Experiment, Signal, Collocation, Shooting, Functions)
 
 
 class Study:
@@ -46,10 +75,11 @@ class Study:
     folder : made if it is not there. A study that was interrupted goes on where it was: the same
     lines run again do only what is missing or has changed.
 
-    A task is known by its label, and done if its function and data are what they were: their
-    content counts, of arrays, models, experiments and problems as of the source of a function and
-    of what it uses of its own module. A function returns a result that can be saved (a `Solution`,
-    a `Fit`, a `Trajectory`, ...), numbers and words by name, or a pair of both.
+    A task is known by its label, and done if its function and data are what they were: content
+    counts, of arrays, models, experiments and problems, and of the code of a function and of what
+    it uses of your own. Data are taken as they are when a task is added, functions when it runs. A
+    function returns a result that can be saved (a `Solution`, a `Fit`, a `Trajectory`, ...),
+    numbers and words by name, or a pair of both.
 
     Raises `ValueError` for a folder that holds something else, or a study of another version.
     """
@@ -61,26 +91,29 @@ class Study:
         mark = self.folder / MARK
         if not mark.is_file() and self.folder.is_dir() and any(self.folder.iterdir()):
             raise ValueError(f"{self.folder} holds something else than a study; name a new folder")
-        for part in (JOURNAL, RESULTS):
-            (self.folder / part).mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         if not mark.is_file():
-            mark.write_text(uuid.uuid4().hex)
+            with replacing(mark) as made:
+                made.write_text(uuid.uuid4().hex)
+        for part in (JOURNAL, RESULTS):
+            (self.folder / part).mkdir(exist_ok=True)
         self._mark = mark.read_text()
         self._index = Index(self.folder / "index.sqlite")
-        self._added: dict[tuple[Any, ...], _Added] = {}
-        self._pickles: dict[str, bytes] = {}
-        self._digests: dict[int, tuple[Any, str]] = {}
+        self._added: dict[str, _Added] = {}
+        self._pickles: dict[str, Pickle] = {}
+        self._constants: dict[int, tuple[Any, str]] = {}
 
     # -- tasks ------------------------------------------------------------------------------
 
     def add(self, key: Any, function: Callable[..., Any], **data: Any) -> None:
         """A task: `function(**data)`. key : its label, a word or number, or a mapping of such by
         name, which are columns of the table. Raises `ValueError` for a key that is there already,
-        and for what cannot be sent to a worker."""
+        for data that the function does not take, and for what cannot be sent to a worker."""
         named = dict(key) if isinstance(key, Mapping) else {"key": key}
-        self._add(
-            {str(name): _labelled(value, name) for name, value in named.items()}, function, data
-        )
+        label = {str(name): _labelled(value, name) for name, value in named.items()}
+        words = _words(label)
+        digests = {k: self._sent(v, f"{k} of the task {words}") for k, v in data.items()}
+        self._add(label, function, digests)
 
     def cross(self, **axes: Iterable[Any]) -> Callable[[_Function], _Function]:
         """A decorator: a task for each combination of values, `function(subject=..., start=...)`.
@@ -90,47 +123,69 @@ class Study:
         """
         if not axes:
             raise ValueError("cross needs values by name of an argument: cross(subject=[...])")
-        columns = [_axis(name, values) for name, values in axes.items()]
+        columns = [
+            [(label, self._sent(value, name)) for label, value in _axis(name, values).items()]
+            for name, values in axes.items()
+        ]
 
         def added(function: _Function) -> _Function:
-            for row in product(*(column.items() for column in columns)):
+            for row in product(*columns):
                 labels = {name: label for name, (label, _) in zip(axes, row, strict=True)}
-                values = {name: value for name, (_, value) in zip(axes, row, strict=True)}
-                self._add(labels, function, values)
+                digests = {name: found for name, (_, found) in zip(axes, row, strict=True)}
+                self._add(labels, function, digests)
             return function
 
         return added
 
     def _add(
-        self, label: Mapping[str, Any], function: Callable[..., Any], data: Mapping[str, Any]
+        self, label: Mapping[str, Any], function: Callable[..., Any], arguments: Mapping[str, str]
     ) -> None:
-        key = tuple(label.items())
+        key, words = json.dumps(list(label.items())), _words(label)
+        if not label or any(name in COLUMNS for name in label):
+            raise ValueError(
+                f"names of a label are columns of the table, which has {listed(COLUMNS)} already; "
+                f"got {words or 'none'}"
+            )
         if key in self._added:
-            raise ValueError(f"there is a task {_words(label)} already")
+            raise ValueError(f"there is a task {words} already")
         if not callable(function):
             raise ValueError(f"a task is a function and its data, got {checks.shown(function)}")
-        mine = self._sent(function, f"the function {title_of(function)}")
-        arguments = {
-            name: self._sent(value, f"{name} of the task {_words(label)}")
-            for name, value in data.items()
-        }
-        content = digest([mine, arguments, key])
-        entry = Entry(tuple(label), tuple(label.values()), content)
-        self._added[key] = _Added(entry, mine, arguments)
+        try:
+            inspect.signature(function).bind(**arguments)
+        except TypeError as error:
+            raise ValueError(f"the task {words}: {title_of(function)}: {error}") from error
+        self._added[key] = _Added(label, function, arguments)
 
-    def _sent(self, value: Any, what: str) -> str:
-        """The digest of something that workers need; what cannot change is looked at once."""
-        kept = isinstance(value, Hashable) and id(value) in self._digests
-        if kept:
-            return self._digests[id(value)][1]
+    def _sent(self, value: Any, what: str, shared: bool = False) -> str:
+        """The digest of something that workers need."""
+        constant = isinstance(value, _CONSTANT)
+        if constant and id(value) in self._constants:
+            return self._constants[id(value)][1]
         try:
             found = digest(value)
-            if found not in self._pickles:
-                self._pickles[found] = cloudpickle.dumps(value)
+            if found not in self._pickles or shared:
+                data = cloudpickle.dumps(value)
+                self._pickles[found] = Pickle(data, shared or constant)
         except Exception as error:
             raise ValueError(f"{what} cannot be sent to a worker: {error}") from error
-        if isinstance(value, Hashable):  # what has no hash may change
-            self._digests[id(value)] = value, found
+        if constant:
+            self._constants[id(value)] = value, found
+        return found
+
+    def _entries(self, pickled: bool) -> list[tuple[Entry, str]]:
+        """All tasks, with the digests of their functions as they are now; pickled : whether these
+        are to be sent."""
+        functions = dict[int, str]()
+        found = []
+        for one in self._added.values():
+            key = id(one.function)
+            if key not in functions:
+                what = f"the function {title_of(one.function)}"
+                now = partial(self._sent, one.function, what, shared=True)
+                functions[key] = now() if pickled else digest(one.function)
+            axes, values = tuple(one.label), tuple(one.label.values())
+            content = digest([functions[key], dict(one.arguments), [axes, values]])
+            found.append((Entry(axes, values, content), functions[key]))
         return found
 
     # -- running ----------------------------------------------------------------------------
@@ -174,10 +229,11 @@ class Study:
             checks.count(threads, "threads"),
             checks.flag(keep, "keep"),
             version("kinesym"),
+            me(),
         )
         with self._alone():
             self._absorb()
-            calls = self._missing(checks.flag(failed, "failed"))
+            calls = self._missing(checks.flag(failed, "failed"), order.keep)
             made = Dispatch(self.folder, calls, self._pickles, order, pool, own, retries)
             self._put(made, progress)
         table = self.table()
@@ -201,22 +257,34 @@ class Study:
 
     def _put(self, made: Dispatch, progress: bool | None) -> None:
         """Keep what comes in, until all is there or Ctrl-C."""
-        failures = 0
+        failures, left = 0, len(made.calls)
         outcomes = made.outcomes()
         try:
             with task_bar(len(made.calls), progress) as report:
                 for some in outcomes:
-                    for one in some:
-                        if one.file:
-                            path = place(self.folder, one.content)
-                            path.parent.mkdir(exist_ok=True)
-                            path.write_bytes(one.file)
-                    self._index.put(some)
+                    self._keep(some)
                     failures += sum(one.status is not Task.DONE for one in some)
+                    left -= len(some)
                     report(len(some), failures)
         except KeyboardInterrupt:
             outcomes.close()
             self._absorb()
+            warnings.warn(
+                f"interrupted: {left} of {len(made.calls)} tasks are left; run it again to go on",
+                stacklevel=3,
+            )
+
+    def _keep(self, outcomes: Sequence[Outcome]) -> None:
+        """Results that have come along to their places, then their rows, then what they replace
+        goes."""
+        for one in outcomes:
+            if one.file:
+                path = place(self.folder, one.content)
+                path.parent.mkdir(exist_ok=True)
+                with replacing(path) as beside:
+                    beside.write_bytes(one.file)
+        for content in self._index.put(outcomes):
+            place(self.folder, content).unlink(missing_ok=True)
 
     def _alone(self) -> Any:
         """A lock on the folder; raises `ValueError` if another process holds it."""
@@ -229,42 +297,41 @@ class Study:
             ) from None
 
     def _absorb(self) -> None:
-        """Rows for what workers have noted that nobody has taken."""
+        """Rows for what workers have noted that nobody has taken; torn files go."""
         for part in sorted((self.folder / JOURNAL).iterdir()):
-            self._index.put(noted(part))
+            self._keep(noted(part).outcomes)
             part.unlink()
+        for torn in (self.folder / RESULTS).glob("*/.kinesym-*"):
+            torn.unlink(missing_ok=True)
 
-    def _missing(self, failed: bool) -> list[Call]:
+    def _missing(self, failed: bool, keep: bool) -> list[Call]:
         """Registers all tasks; those that have no result of what they are now."""
-        added = list(self._added.values())
-        known = self._index.register([one.entry for one in added])
-        pairs = list(zip(known, added, strict=True))
-        todo = [(task, one) for task, one in pairs if self._open(task, one.entry, failed)]
-        self._index.restart([(task.number, one.entry.content) for task, one in todo])
+        added, entries = list(self._added.values()), self._entries(pickled=True)
+        known = self._index.register([entry for entry, _ in entries])
         return [
-            Call(task.number, one.entry.content, one.function, one.arguments) for task, one in todo
+            Call(task.number, entry.content, function, one.arguments)
+            for task, one, (entry, function) in zip(known, added, entries, strict=True)
+            if self._open(task, entry, failed, keep)
         ]
 
-    def _open(self, task: Known, entry: Entry, failed: bool) -> bool:
-        """Whether a task has to run; the result of what it was goes."""
-        if task.content != entry.content:
-            place(self.folder, task.content).unlink(missing_ok=True)
+    def _open(self, task: Known, entry: Entry, failed: bool, keep: bool) -> bool:
+        """Whether a task has to run."""
+        if task.content != entry.content or (keep and task.kind == UNKEPT):
             return True
-        if task.kind and not place(self.folder, task.content).is_file():
+        if task.kind not in ("", UNKEPT) and not place(self.folder, task.content).is_file():
             return True
         return task.status not in _ENDED or (failed and task.status is Task.FAILED)
 
     # -- results ----------------------------------------------------------------------------
 
     def table(self, timing: bool = False) -> Any:
-        """A `pandas.DataFrame` with a row per task: its label, `status` (pending, done, failed,
-        timeout, lost; stale if its function or data have changed since), numbers of its result, the
-        sentence of a failure. timing : seconds, attempts and worker, too."""
-        known = self._index.register([one.entry for one in self._added.values()])
-        now = {
-            task.number: one.entry.content
-            for task, one in zip(known, self._added.values(), strict=True)
-        }
+        """A `pandas.DataFrame` with a row per task that was added, or of all in the folder if none
+        was: its label, `status` (pending, done, failed, timeout, lost; stale if its function or
+        data have changed since), numbers of its result, the sentence of a failure. timing :
+        seconds, attempts and worker, too."""
+        entries = [entry for entry, _ in self._entries(pickled=False)]
+        known = self._index.register(entries)
+        now = {task.number: entry.content for task, entry in zip(known, entries, strict=True)}
         return self._index.table(now, timing)
 
     def counts(self) -> dict[str, int]:
@@ -284,9 +351,9 @@ class Study:
         if task.status is not Task.DONE:
             message, trace = self._index.failure(task.number)
             raise ValueError(f"the task {words} is {task.status}: {message}\n{trace}".strip())
-        if not task.kind:
+        if task.kind in ("", UNKEPT):
             raise ValueError(f"the task {words} has numbers only, see table()")
-        return _kinds()[task.kind].load(place(self.folder, task.content))
+        return _kind(task.kind).load(place(self.folder, task.content))
 
     def plot(self, name: str | None = None, by: str | None = None) -> Any:
         """A figure: with a name, that number of each task, by the values of another column of the
@@ -311,21 +378,22 @@ class Study:
         return f"<study in {self.folder}: {found or 'no tasks yet'}>"
 
 
-@content.register
-def _(value: Collocation) -> bytes:
-    about = [value.symbolic, value.trials, value._known, value._priors]
-    return joined("collocation", [*about, value.variable_bounds, value.constraint_bounds])
-
-
-@content.register
-def _(value: Shooting) -> bytes:
-    return joined("shooting", [value.system, value.arguments])
+counts_as(
+    Collocation,
+    lambda value: (
+        *(value.symbolic, value.trials, value._known, value._priors),
+        *(value.variable_bounds, value.constraint_bounds),
+    ),
+)
+counts_as(Shooting, lambda value: (value.system, value.arguments))
 
 
 def _labelled(value: Any, name: Any) -> Any:
-    """A label, as JSON has it; raises `ValueError` for anything but words and numbers."""
-    plain = value.item() if hasattr(value, "item") else value
-    if isinstance(plain, str | int | float | bool) or plain is None:
+    """A label, as JSON has it; raises `ValueError` for anything but words, numbers and dates."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, date):
+        return plain.isoformat()
+    if isinstance(plain, str | int | float | bool) and plain == plain:
         return plain
     raise ValueError(
         f"labels of tasks are words and numbers, {name} is {checks.shown(value)}; give a mapping "
@@ -360,11 +428,10 @@ def _executor(given: Any) -> Executor | None:
     return found
 
 
-def _kinds() -> dict[str, type[Saved]]:
-    """Classes of results by name."""
-    found, new = dict[str, type[Saved]](), [Saved]
-    while new:
-        kind = new.pop()
-        found[kind.__name__] = kind
-        new += kind.__subclasses__()
+def _kind(name: str) -> type[Saved]:
+    """The class of a result, of which the index has module and name."""
+    module, _, title = name.partition(":")
+    if not module.startswith("kinesym."):
+        raise ValueError(f"the index names {name}, which is no result of kinesym")
+    found: type[Saved] = getattr(import_module(module), title)
     return found

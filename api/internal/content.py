@@ -1,44 +1,70 @@
-"""What a function and its data are, as a digest: equal content, equal digest, in any process."""
+"""What a function and its data are, as a digest: equal content, equal digest, in any process.
+
+Code counts by what was compiled, so that comments do not; that of Python, of installed packages and
+of kinesym by name.
+"""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Set
+import dis
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import fields, is_dataclass
-from functools import partial, singledispatch
+from functools import lru_cache, partial, singledispatch
 from hashlib import blake2b
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-import cloudpickle
 import numpy as np
 import pandas as pd
 import sympy as sp
 
+from kinesym.runtime.functions import Functions
 from kinesym.runtime.signals.signal import Signal
 
 _SIZE = 16
+#: Where packages are installed.
+_INSTALLED = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
 
 
 def digest(value: Any) -> str:
     """32 hexadecimal digits. Of numbers, text, arrays, tables, containers, expressions, models,
-    experiments, problems, functions (their source, defaults, and what of their module they use) and
-    files (their bytes); of other objects those of their pickle."""
+    experiments, problems, functions (their code, defaults, and what they use of the user's own
+    code and values), files (their bytes), and of other objects by their parts."""
     return content(value).hex()
 
 
-@singledispatch
 def content(value: Any) -> bytes:
-    """The digest of a value, of any class."""
-    kind = type(value)
-    title = f"{kind.__module__}.{kind.__qualname__}"
-    if is_dataclass(value) and not isinstance(value, type):
-        own = ((field.name, getattr(value, field.name)) for field in fields(value))
-        return joined(title, (part for name, each in own for part in (name, each)))
-    if isinstance(value, type):
-        return joined("class", [value.__module__, value.__qualname__])
-    return _hashed(title.encode(), cloudpickle.dumps(value))
+    """The digest of a value, as bytes."""
+    return _Content({}, []).of(value)
+
+
+class _Content:
+    """One digest. known : of functions and classes that are done; here : ids of what is being
+    looked at, from the outermost in: what is met within itself counts by its depth."""
+
+    def __init__(self, known: dict[int, bytes], here: list[int]) -> None:
+        self._known, self._here = known, here
+
+    def of(self, value: Any) -> bytes:
+        if id(value) in self._known:
+            return self._known[id(value)]
+        if id(value) in self._here:
+            return _hashed(b"within", str(self._here.index(id(value))).encode())
+        self._here.append(id(value))
+        found = _parts(value, self)
+        self._here.pop()
+        if isinstance(value, FunctionType | type):
+            self._known[id(value)] = found
+        return found
+
+    def joined(self, title: str, parts: Iterable[Any]) -> bytes:
+        """Of something that has these parts, in this order."""
+        return _hashed(title.encode(), *map(self.of, parts))
 
 
 def _hashed(*parts: bytes) -> bytes:
@@ -49,74 +75,116 @@ def _hashed(*parts: bytes) -> bytes:
     return made.digest()
 
 
-def joined(title: str, parts: Iterable[Any]) -> bytes:
-    """The digest of something that has these parts, in this order."""
-    return _hashed(title.encode(), *map(content, parts))
+@singledispatch
+def _parts(value: Any, made: _Content) -> bytes:
+    """The digest of a value, of any class."""
+    kind = type(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        own = ((field.name, getattr(value, field.name)) for field in fields(value))
+        return made.joined("dataclass", [kind, *(part for pair in own for part in pair)])
+    reduced = value.__reduce_ex__(4)
+    if isinstance(reduced, str):
+        return made.joined("name", [kind, reduced])
+    made_by, arguments, *state = reduced
+    return made.joined("object", [kind, made_by, arguments, *map(_listed, state)])
 
 
-@content.register(type(None))
-@content.register(bool)
-@content.register(int)
-@content.register(float)
-@content.register(complex)
-@content.register(str)
-@content.register(range)
-def _(value: Any) -> bytes:
+def _listed(value: Any) -> Any:
+    """An iterator as a list."""
+    return list(value) if isinstance(value, Iterator) else value
+
+
+def counts_as(kind: type, parts: Callable[[Any], Iterable[Any]]) -> None:
+    """Let objects of a class count by these parts."""
+    _parts.register(kind)(lambda value, made: made.joined(kind.__qualname__, parts(value)))
+
+
+# -- numbers, text, containers ------------------------------------------------------------------
+
+
+@_parts.register(type(None))
+@_parts.register(type(...))
+@_parts.register(bool)
+@_parts.register(int)
+@_parts.register(float)
+@_parts.register(complex)
+@_parts.register(str)
+@_parts.register(range)
+def _(value: Any, made: _Content) -> bytes:
     return _hashed(type(value).__name__.encode(), repr(value).encode())
 
 
-@content.register
-def _(value: bytes) -> bytes:
-    return _hashed(b"bytes", value)
+@_parts.register(bytes)
+@_parts.register(bytearray)
+def _(value: Any, made: _Content) -> bytes:
+    return _hashed(type(value).__name__.encode(), bytes(value))
 
 
-@content.register
-def _(value: np.generic) -> bytes:
-    return content(value.item())
+@_parts.register
+def _(value: np.generic, made: _Content) -> bytes:
+    plain = value.item()
+    if type(plain) is type(value):  # longer than numbers of Python
+        return _hashed(str(value.dtype).encode(), value.tobytes())
+    return made.of(plain)
 
 
-@content.register
-def _(value: np.ndarray) -> bytes:
+@_parts.register
+def _(value: np.ndarray, made: _Content) -> bytes:
+    if isinstance(value, np.ma.MaskedArray):
+        return made.joined("masked", [np.asarray(value.filled()), np.ma.getmaskarray(value)])
     if value.dtype.hasobject:
-        return joined("array of objects", [value.shape, value.tolist()])
-    head = f"{value.dtype.str} {value.shape}"
+        return made.joined("array of objects", [value.shape, value.tolist()])
+    kind = value.dtype.descr if value.dtype.names else value.dtype.str
+    head = f"{kind} {value.shape}"
     return _hashed(b"array", head.encode(), np.ascontiguousarray(value).tobytes())
 
 
-@content.register(list)
-@content.register(tuple)
-def _(value: Any) -> bytes:
-    return joined("sequence", value)
+@_parts.register(list)
+@_parts.register(tuple)
+def _(value: Any, made: _Content) -> bytes:
+    title = "list" if isinstance(value, list) else "tuple"
+    kind = [] if type(value) in (list, tuple) else [type(value)]
+    return made.joined(title, [*kind, *value])
 
 
-@content.register
-def _(value: Mapping) -> bytes:
-    rows = sorted((content(key), content(each)) for key, each in value.items())
+@_parts.register
+def _(value: Mapping, made: _Content) -> bytes:
+    rows = sorted((made.of(key), made.of(each)) for key, each in value.items())
     return _hashed(b"mapping", *(part for row in rows for part in row))
 
 
-@content.register
-def _(value: Set) -> bytes:
-    return _hashed(b"set", *sorted(map(content, value)))
+@_parts.register
+def _(value: Set, made: _Content) -> bytes:
+    return _hashed(b"set", *sorted(map(made.of, value)))
 
 
-@content.register(pd.DataFrame)
-@content.register(pd.Series)
-@content.register(pd.Index)
-def _(value: Any) -> bytes:
-    table = value.to_frame() if not isinstance(value, pd.DataFrame) else value
-    columns = (table[name].to_numpy() for name in table.columns)
-    return joined("table", [list(table.columns), table.index.to_numpy(), *columns])
+@_parts.register(pd.DataFrame)
+@_parts.register(pd.Series)
+@_parts.register(pd.Index)
+def _(value: Any, made: _Content) -> bytes:
+    if isinstance(value, pd.Index):
+        about = [getattr(value, "categories", None)] if value.dtype == "category" else []
+        return made.joined(
+            "index", [list(value.names), str(value.dtype), np.asarray(value), *about]
+        )
+    if isinstance(value, pd.Series):
+        about = [value.cat.categories] if value.dtype == "category" else []
+        own = [value.name, str(value.dtype), np.asarray(value), value.index]
+        return made.joined("series", [*own, *about])
+    return made.joined("frame", [value.columns, *(value.iloc[:, k] for k in range(value.shape[1]))])
 
 
-@content.register
-def _(value: Path) -> bytes:
+@_parts.register
+def _(value: Path, made: _Content) -> bytes:
     """A file by what is in it, anything else by its name."""
-    return joined("path", [str(value), value.read_bytes() if value.is_file() else b""])
+    return made.joined("path", [str(value), value.read_bytes() if value.is_file() else b""])
 
 
-@content.register
-def _(value: sp.Basic) -> bytes:
+# -- expressions and what is made of them -------------------------------------------------------
+
+
+@_parts.register
+def _(value: sp.Basic, made: _Content) -> bytes:
     """Each part once, as they may be shared many times; functions of time, too, by their names."""
     known: dict[sp.Basic, bytes] = {}
     for part in sp.postorder_traversal(value):
@@ -134,80 +202,118 @@ def _of_expression(part: sp.Basic, known: Mapping[sp.Basic, bytes]) -> bytes:
     return _hashed(b"atom", title, sp.srepr(part).encode(), numbers)
 
 
-@content.register(sp.MatrixBase)
-def _(value: Any) -> bytes:
-    return joined("matrix", [value.shape, list(value)])
+@_parts.register(sp.MatrixBase)
+def _(value: Any, made: _Content) -> bytes:
+    return made.joined("matrix", [value.shape, list(value)])
 
 
-@content.register
-def _(value: Signal) -> bytes:
-    return joined("signal", [vars(value)[name] for name in sorted(vars(value))])
+counts_as(Signal, lambda value: (vars(value)[name] for name in sorted(vars(value))))
+counts_as(Functions, lambda value: (value.library.source, value.values))
 
 
-@content.register
-def _(value: FunctionType) -> bytes:
-    """With what it uses of its own module: functions, and other things by their content."""
-    return joined("function", map(_of_function, _used(value).values()))
+# -- code -----------------------------------------------------------------------------------------
 
 
-def _used(function: FunctionType) -> dict[str, FunctionType]:
-    """A function and those of its module that it calls, and these, by name."""
-    found, new = dict[str, FunctionType](), [function]
-    while new:
-        one = new.pop()
-        if one.__qualname__ not in found:
-            found[one.__qualname__] = one
-            others = (one.__globals__.get(name) for name in sorted(_names(one.__code__)))
-            new += [f for f in others if isinstance(f, FunctionType) and _beside(f, function)]
-    return dict(sorted(found.items()))
+@_parts.register
+def _(value: FunctionType, made: _Content) -> bytes:
+    if _foreign(value.__module__) and len(made._here) > 1:
+        return _named(value)
+    cells = [_of_cell(cell) for cell in value.__closure__ or ()]
+    space = value.__globals__
+    used = [(name, space[name]) for name in sorted(_globals(value.__code__)) if name in space]
+    about = [value.__defaults__, value.__kwdefaults__, cells, used]
+    return made.joined("function", [value.__code__, *about])
 
 
-def _beside(one: FunctionType, other: FunctionType) -> bool:
-    return one.__module__ == other.__module__
-
-
-def _names(code: CodeType) -> set[str]:
-    """Global names, of functions within, too."""
-    inner = [_names(part) for part in code.co_consts if isinstance(part, CodeType)]
-    return {*code.co_names}.union(*inner)
-
-
-def _of_function(value: FunctionType) -> bytes:
+def _of_cell(cell: Any) -> Any:
     try:
-        text = inspect.getsource(value).strip()
-    except (OSError, TypeError):  # typed in a console
-        text = value.__code__.co_code.hex() + repr(value.__code__.co_consts)
-    enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
-    around = [
-        (name, _of_global(value.__globals__[name]))
-        for name in sorted(_names(value.__code__))
-        if name in value.__globals__
-    ]
-    about = [value.__qualname__, text, value.__defaults__, value.__kwdefaults__, enclosed, around]
-    return joined("source", about)
+        return cell.cell_contents
+    except ValueError:  # empty
+        return None
 
 
-def _of_global(value: Any) -> bytes:
-    """Modules, classes and functions by name: those of the same module count by themselves."""
-    if isinstance(value, FunctionType | BuiltinFunctionType | ModuleType | type):
-        return joined("name", [getattr(value, "__module__", ""), value.__name__])
-    return content(value)
+@_parts.register
+def _(value: CodeType, made: _Content) -> bytes:
+    names = (value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars)
+    counts = (value.co_argcount, value.co_posonlyargcount, value.co_kwonlyargcount, value.co_flags)
+    return made.joined("code", [value.co_code, *names, *counts, value.co_consts])
 
 
-@content.register(BuiltinFunctionType)
-@content.register(ModuleType)
-def _(value: Any) -> bytes:
-    return joined("name", [getattr(value, "__module__", ""), value.__name__])
+def _globals(code: CodeType) -> set[str]:
+    """Global names that code reads, that of functions within, too."""
+    read = ("LOAD_GLOBAL", "LOAD_NAME")
+    own = {str(i.argval) for i in dis.get_instructions(code) if i.opname in read}
+    inner = [_globals(part) for part in code.co_consts if isinstance(part, CodeType)]
+    return own.union(*inner)
 
 
-@content.register
-def _(value: MethodType) -> bytes:
-    return joined("method", [value.__func__, value.__self__])
+@_parts.register
+def _(value: type, made: _Content) -> bytes:
+    if _foreign(value.__module__):
+        return _named(value)
+    own = {k: v for k, v in vars(value).items() if k not in _OF_CLASSES}
+    return made.joined("class", [value.__qualname__, value.__bases__, own])
 
 
-@content.register
-def _(value: partial) -> bytes:
-    return joined("partial", [value.func, value.args, value.keywords])
+#: What classes have that says nothing, or names the module.
+_OF_CLASSES = ("__module__", "__dict__", "__weakref__", "__doc__", "__firstlineno__")
+
+
+@_parts.register(property)
+def _(value: Any, made: _Content) -> bytes:
+    return made.joined("property", [value.fget, value.fset, value.fdel])
+
+
+@_parts.register(staticmethod)
+@_parts.register(classmethod)
+def _(value: Any, made: _Content) -> bytes:
+    return made.joined(type(value).__name__, [value.__func__])
+
+
+@_parts.register
+def _(value: ModuleType, made: _Content) -> bytes:
+    file = getattr(value, "__file__", None)
+    if file is None or _foreign(value.__name__):
+        return _hashed(b"module", value.__name__.encode())
+    return _hashed(b"module", Path(file).read_bytes())
+
+
+@_parts.register
+def _(value: BuiltinFunctionType, made: _Content) -> bytes:
+    return _named(value)
+
+
+@_parts.register
+def _(value: np.ufunc, made: _Content) -> bytes:
+    return _hashed(b"ufunc", value.__name__.encode())
+
+
+@_parts.register(type(lru_cache(len)))
+def _(value: Any, made: _Content) -> bytes:
+    return made.joined("cached", [value.__wrapped__])
+
+
+@_parts.register
+def _(value: MethodType, made: _Content) -> bytes:
+    return made.joined("method", [value.__func__, value.__self__])
+
+
+@_parts.register
+def _(value: partial, made: _Content) -> bytes:
+    return made.joined("partial", [value.func, value.args, value.keywords])
+
+
+def _named(value: Any) -> bytes:
+    return _hashed(b"name", str(value.__module__).encode(), value.__qualname__.encode())
+
+
+def _foreign(name: str | None) -> bool:
+    """Whether a module is Python's, an installed package's or kinesym's."""
+    root = (name or "").partition(".")[0]
+    if root in sys.stdlib_module_names or root == "kinesym":
+        return True
+    file = getattr(sys.modules.get(name or ""), "__file__", None)
+    return file is not None and str(file).startswith(_INSTALLED)
 
 
 def title_of(function: Callable[..., Any]) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 import uuid
 from collections import deque
 from collections.abc import Generator, Mapping, Sequence
@@ -13,7 +16,18 @@ from typing import Any
 from loky import ProcessPoolExecutor
 
 from kinesym.runtime.status import Task
-from kinesym.runtime.studies.work import JOURNAL, Call, Order, Outcome, noted, work
+from kinesym.runtime.studies.work import (
+    JOURNAL,
+    THREADS,
+    Call,
+    Notes,
+    Order,
+    Outcome,
+    Pickle,
+    Unfit,
+    noted,
+    work,
+)
 
 #: A part of a study should take about so long [s], and has at most so many tasks: it costs about a
 #: millisecond to send one.
@@ -21,6 +35,8 @@ _PART, _MOST = 0.3, 256
 #: Parts per worker that are sent before the first has come back, and in all where the number of
 #: workers is not known.
 _AHEAD, _UNKNOWN = 3, 256
+#: Time between two looks of a worker at whether its study is still there [s].
+_LOOK = 0.5
 
 
 @dataclass
@@ -32,7 +48,7 @@ class Dispatch:
 
     folder: Path
     calls: Sequence[Call]
-    pickles: Mapping[str, bytes]
+    pickles: Mapping[str, Pickle]
     order: Order
     executor: Executor | None
     workers: int | None
@@ -62,9 +78,9 @@ class Dispatch:
                     yield finished
                 self._tidy()  # what was yielded is kept by now
         finally:
+            self._close(kill=bool(flying))
             for future in flying:
                 future.cancel()
-            self._close(kill=bool(flying))
 
     def _send(
         self,
@@ -102,7 +118,9 @@ class Dispatch:
         if self.executor is not None:
             return self.executor
         if self._own is None:
-            self._own = ProcessPoolExecutor(self.workers)
+            environment = dict.fromkeys(THREADS, str(self.order.threads))
+            options = {"env": environment, "initializer": _watch, "initargs": (os.getpid(),)}
+            self._own = ProcessPoolExecutor(self.workers, **options)
         return self._own
 
     def _close(self, kill: bool) -> None:
@@ -122,23 +140,21 @@ class Dispatch:
         journal = self.folder / JOURNAL / part
         try:
             found = future.result()
-        except (BrokenExecutor, OSError) as error:
-            found = noted(journal) if journal.is_file() else []
-            left = calls[len(found) :]
+        except Unfit:
+            raise
+        except Exception as error:  # the worker has died; executors say so in many ways
             if self.executor is not None and isinstance(error, BrokenExecutor):
                 raise RuntimeError(
                     f"the executor has broken: {error}; run the study again, with a new one: it "
                     "goes on where it is"
                 ) from error
-            if left:
-                found += self._again(left[0], Task.LOST, suspects)
-                waiting.extendleft(reversed(left[1:]))
-        good = []
-        for call, outcome in zip(calls, found, strict=False):
-            tries = self._attempts.get(call.number, 0)
+            found = self._of_lost(calls, noted(journal), waiting, suspects)
+        good, by_number = [], {call.number: call for call in calls}
+        for outcome in found:
+            tries = self._attempts.get(outcome.number, 0)
             if outcome.status is Task.FAILED and tries < self.retries:
-                self._attempts[call.number] = tries + 1
-                waiting.append(call)
+                self._attempts[outcome.number] = tries + 1
+                waiting.append(by_number[outcome.number])
             else:
                 good.append(replace(outcome, attempts=tries + 1))
         self._done += len(found)
@@ -146,17 +162,40 @@ class Dispatch:
         self._parts.append(journal)
         return good
 
+    def _of_lost(
+        self, calls: list[Call], notes: Notes, waiting: deque[Call], suspects: deque[Call]
+    ) -> list[Outcome]:
+        """Outcomes of a part whose worker has died; the task that it was at is tried again, unless
+        its time was over, and those after it wait."""
+        found = list(notes.outcomes)
+        ended = {outcome.number for outcome in found}
+        left = [call for call in calls if call.number not in ended]
+        if not left:
+            return found
+        first, limit = left[0], self.order.timeout
+        waiting.extendleft(reversed(left[1:]))
+        tries = self._attempts.get(first.number, 0)
+        late = notes.begun == first.number and time.time() - notes.at >= limit
+        if not late and tries < self.retries:
+            self._attempts[first.number] = tries + 1
+            suspects.append(first)
+            return found
+        status = Task.TIMEOUT if late else Task.LOST
+        words = status.said(times=tries + 1, seconds=limit)
+        return [*found, Outcome(first.number, first.content, status, words)]
+
     def _tidy(self) -> None:
         """Remove parts of the journal that are not needed any more."""
         while self._parts:
             self._parts.pop().unlink(missing_ok=True)
 
-    def _again(self, call: Call, status: Task, suspects: deque[Call]) -> list[Outcome]:
-        """Nothing if a task that ran when its worker died is tried again, else that it is lost."""
-        tries = self._attempts.get(call.number, 0)
-        if tries < self.retries:
-            self._attempts[call.number] = tries + 1
-            suspects.append(call)
-            return []
-        words = status.said(times=tries + 1)
-        return [Outcome(call.number, call.content, status, words)]
+
+def _watch(parent: int) -> None:
+    """In a worker: end with the process that started it, even if that was killed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -34,7 +34,8 @@ create table if not exists tasks (
 create table if not exists failures (number integer primary key, message text, traceback text);
 """
 
-Label = tuple[tuple[str, ...], tuple[Any, ...]]
+#: Columns of the table beside labels, numbers and words.
+COLUMNS = ("status", "seconds", "attempts", "worker", "message", "task")
 
 
 class Entry(NamedTuple):
@@ -79,8 +80,11 @@ class Index:
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         """A connection; what is done with it is kept as a whole, or not at all."""
-        with closing(sqlite3.connect(self._path, timeout=60.0)) as base, base:
-            yield base
+        try:
+            with closing(sqlite3.connect(self._path, timeout=60.0)) as base, base:
+                yield base
+        except sqlite3.OperationalError as error:  # read-only, full, gone
+            raise OSError(f"the index {self._path} cannot be used: {error}") from error
 
     def register(self, entries: Sequence[Entry]) -> list[Known]:
         """Rows of these tasks, new ones for those that have none; in their order."""
@@ -98,28 +102,22 @@ class Index:
             }
         return [there[axes, label] for axes, label, _ in rows]
 
-    def restart(self, tasks: Iterable[tuple[int, str]]) -> None:
-        """Tasks by number are pending again, with the content that they have now."""
-        with self._open() as base:
-            base.executemany(
-                "update tasks set content = ?, status = 0, kind = null, names = null, "
-                "numbers = null, words = null, attempts = 0, seconds = null, worker = null "
-                "where number = ?",
-                [(content, number) for number, content in tasks],
-            )
-            base.executemany(
-                "delete from failures where number = ?", [(number,) for number, _ in tasks]
-            )
-
-    def put(self, outcomes: Sequence[Outcome]) -> None:
-        """What came of tasks; those whose content has changed meanwhile are left alone."""
+    def put(self, outcomes: Sequence[Outcome]) -> list[str]:
+        """What came of tasks; contents whose results are not asked for any more."""
+        replaced = list[str]()
         with self._open() as base:
             for one in outcomes:
+                row = base.execute("select content from tasks where number = ?", (one.number,))
+                before = row.fetchone()
+                if before is None:
+                    continue
+                replaced += [before[0]] if before[0] != one.content else []
                 scalars = one.scalars or {}
                 numbers = {k: v for k, v in scalars.items() if not isinstance(v, str)}
                 words = {k: v for k, v in scalars.items() if isinstance(v, str)}
                 names = tuple(numbers)
-                row = (
+                values = (
+                    one.content,
                     one.status.code,
                     one.kind,
                     _ids(base, {names})[names],
@@ -129,17 +127,17 @@ class Index:
                     one.worker,
                     one.attempts,
                     one.number,
-                    one.content,
                 )
-                changed = base.execute(
-                    "update tasks set status = ?, kind = ?, names = ?, numbers = ?, words = ?, "
-                    "seconds = ?, worker = ?, attempts = ? "
-                    "where number = ? and content = ?",
-                    row,
-                ).rowcount
-                if changed and one.message:
+                base.execute(
+                    "update tasks set content = ?, status = ?, kind = ?, names = ?, numbers = ?, "
+                    "words = ?, seconds = ?, worker = ?, attempts = ? where number = ?",
+                    values,
+                )
+                base.execute("delete from failures where number = ?", (one.number,))
+                if one.message:
                     failure = (one.number, one.message, one.traceback)
-                    base.execute("insert or replace into failures values (?, ?, ?)", failure)
+                    base.execute("insert into failures values (?, ?, ?)", failure)
+        return replaced
 
     def counts(self) -> dict[Task, int]:
         """How many tasks are in each state."""
@@ -152,7 +150,12 @@ class Index:
         with self._open() as base:
             axes = {i: tuple(json.loads(n)) for i, n in base.execute("select id, names from names")}
             columns = "number, axes, label, content, status, kind, attempts"
-            rows = base.execute(f"select {columns} from tasks order by number").fetchall()
+            every, rows = f"select {columns} from tasks", list[Any]()
+            for i, names in axes.items() if ordered and not values else ():
+                if len(names) == len(ordered):
+                    one = (i, json.dumps(list(ordered)))
+                    rows += base.execute(f"{every} where axes = ? and label = ?", one).fetchall()
+            rows = rows or base.execute(f"{every} order by number").fetchall()
         found = []
         for number, axis, text, content, status, kind, attempts in rows:
             label = json.loads(text)
@@ -169,16 +172,17 @@ class Index:
             found = base.execute(text, (number,)).fetchone()
         return found or ("", "")
 
-    def table(self, stale: Mapping[int, str], timing: bool) -> pd.DataFrame:
-        """A row per task: label, status, numbers and words, sentence of a failure. stale : the
-        contents that tasks have now, by number: rows with others are called stale. timing :
-        seconds, attempts, worker, too."""
+    def table(self, now: Mapping[int, str], timing: bool) -> pd.DataFrame:
+        """A row per task: label, status, numbers and words, sentence of a failure. now : the
+        contents that tasks have now, by number: others are left out, and rows with another content
+        are called stale; all tasks if it is empty. timing : seconds, attempts, worker, too."""
         with self._open() as base:
             text = {i: json.loads(n) for i, n in base.execute("select id, names from names")}
             columns = "number, axes, label, content, status, names, numbers, words"
             more = ", seconds, attempts, worker" if timing else ""
             rows = base.execute(f"select {columns}{more} from tasks order by number").fetchall()
             failures = dict(base.execute("select number, message from failures").fetchall())
+        rows = [row for row in rows if row[0] in now] if now else rows
         if not rows:
             return pd.DataFrame()
         number, axes, labels, contents, status, names, numbers, words, *rest = zip(
@@ -187,12 +191,15 @@ class Index:
         number_ = np.array(number)
         parts = [_labels(np.array(axes), labels, text)]
         kinds = np.array([str(kind) for kind in Task])[np.array(status)]
-        if stale:
-            now = [stale.get(k, content) for k, content in zip(number, contents, strict=True)]
-            kinds = np.where(np.array(now) == np.array(contents), kinds, "stale")
+        if now:
+            same = np.array([now[k] for k in number]) == np.array(contents)
+            kinds = np.where(same | (kinds == str(Task.PENDING)), kinds, "stale")
         parts.append(pd.DataFrame({"status": kinds}))
-        parts.append(_numbers(names, numbers, text))
-        parts.append(_words(words))
+        taken = {*parts[0].columns, *COLUMNS}
+        for part in (_numbers(names, numbers, text), _words(words)):
+            clear = {name: _clear(name, taken) for name in part.columns}
+            parts.append(part.rename(columns=clear))
+            taken |= {*clear.values()}
         if timing:
             named = zip(("seconds", "attempts", "worker"), rest, strict=True)
             parts.append(pd.DataFrame(dict(named)))
@@ -200,6 +207,13 @@ class Index:
             said = [failures.get(k, "") for k in number]
             parts.append(pd.DataFrame({"message": said}))
         return pd.concat(parts, axis=1).set_axis(number_, axis=0).rename_axis("task")
+
+
+def _clear(name: str, taken: set[str]) -> str:
+    """A name for a column that no other one has."""
+    while name in taken:
+        name += "_found"
+    return name
 
 
 def _ids(

@@ -7,12 +7,13 @@ import json
 import os
 import platform
 import signal
+import sys
 import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
@@ -30,13 +31,33 @@ from kinesym.runtime.status import Task
 #: The file that says which study a folder holds, and folders in it.
 MARK, JOURNAL, RESULTS = "study", "journal", "results"
 
+#: The kind of a result of which only numbers were kept.
+UNKEPT = "-"
+
 #: A call that does not end by itself this long after its time is over takes its worker with it [s].
 _GRACE = 10.0
 
 #: Environment variables that say how many threads a library may take.
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 Scalar = float | str
+
+
+class Unfit(ValueError):
+    """This worker cannot do any task of a run."""
+
+
+class _Overtime(KeyboardInterrupt):
+    """The time of a call is over; as Ctrl-C, it ends solves after their iteration."""
+
+
+@dataclass(frozen=True)
+class Pickle:
+    """Something that calls need. shared : whether calls of one worker may share it, as nothing
+    changes it; others get their own."""
+
+    data: bytes
+    shared: bool
 
 
 @dataclass(frozen=True)
@@ -54,7 +75,8 @@ class Call:
 class Order:
     """What all tasks of a run have in common. folder, mark : where results go, if that folder has
     this mark, as seen from the worker. timeout : of each call [s]; inf for none. threads : of each,
-    at most. keep : whether results are kept, not only numbers. version : of kinesym."""
+    at most. keep : whether results are kept, not only numbers. version : of kinesym. driver : the
+    process that runs the study."""
 
     folder: str
     mark: str
@@ -62,12 +84,13 @@ class Order:
     threads: int
     keep: bool
     version: str
+    driver: str
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a call. file : ending and bytes of a result that the worker could not put into
-    the folder; seconds : of the call. worker : machine and process."""
+    """What came of a call. kind : module and class of a result that is kept. seconds : of the call.
+    worker : machine and process. file : a result that the worker could not put into the folder."""
 
     number: int
     content: str
@@ -82,33 +105,41 @@ class Outcome:
     file: bytes = b""
 
 
-class _Overtime(KeyboardInterrupt):
-    """The time of a call is over; as Ctrl-C, it ends solves after their iteration."""
-
-
 def work(
-    calls: Sequence[Call], pickles: Mapping[str, bytes], order: Order, part: str
+    calls: Sequence[Call], pickles: Mapping[str, Pickle], order: Order, part: str
 ) -> list[Outcome]:
     """Outcomes of calls, one after the other; those that the folder has are in its journal `part`
-    from the moment on when they are complete. pickles : of functions and data, by digest."""
-    if order.version != version("kinesym"):
-        raise ValueError(
-            f"the worker {_me()} has kinesym {version('kinesym')}, the study runs with "
-            f"{order.version}; install the same version there"
-        )
-    for name in _THREADS:
-        os.environ[name] = str(order.threads)
+    from the moment on when they are complete. pickles : of functions and data, by digest. Raises
+    `Unfit` where this worker can do none."""
+    _check_fit(order)
+    if order.driver != me():
+        os.environ.update(dict.fromkeys(THREADS, str(order.threads)))
     here = _visible(order)
     with _journal(here, part) as journal:
         found = []
         for call in calls:
+            _write(journal, {"begun": call.number, "at": time.time()})
             outcome = _outcome(call, pickles, order, here)
             found.append(outcome)
-            _noted(journal, outcome)
+            _write(journal, {**asdict(replace(outcome, file=b"")), "file": ""})
     return found
 
 
-def _me() -> str:
+def _check_fit(order: Order) -> None:
+    if order.version != version("kinesym"):
+        raise Unfit(
+            f"the worker {me()} has kinesym {version('kinesym')}, the study runs with "
+            f"{order.version}; install the same version there"
+        )
+    alone = threading.current_thread() is threading.main_thread()
+    if np.isfinite(order.timeout) and not alone:
+        raise Unfit(
+            f"timeout is for workers that are processes with one thread, and {me()} is none: "
+            "leave it out"
+        )
+
+
+def me() -> str:
     """Machine and process."""
     return f"{platform.node()}:{os.getpid()}"
 
@@ -122,6 +153,9 @@ def _visible(order: Order) -> Path | None:
     return None
 
 
+# -- the journal --------------------------------------------------------------------------------
+
+
 @contextmanager
 def _journal(folder: Path | None, part: str) -> Iterator[BinaryIO]:
     """Where outcomes are noted; nowhere if the folder is not seen."""
@@ -129,82 +163,88 @@ def _journal(folder: Path | None, part: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def _noted(journal: BinaryIO, outcome: Outcome) -> None:
-    line = json.dumps({**asdict(replace(outcome, file=b"")), "file": ""})
-    with suppress(OSError):  # a full disk: the outcome goes back by itself
-        journal.write(line.encode() + b"\n")
+def _write(journal: BinaryIO, line: Mapping[str, Any]) -> None:
+    with suppress(OSError):  # a full disk: outcomes go back by themselves
+        journal.write(json.dumps(line).encode() + b"\n")
         journal.flush()
 
 
-def noted(path: Path) -> list[Outcome]:
-    """The outcomes of a part of the journal; a last line that is not whole is left out."""
-    found = []
-    for line in path.read_bytes().split(b"\n")[:-1]:
-        with suppress(ValueError):
+@dataclass(frozen=True)
+class Notes:
+    """A part of the journal: outcomes, and which task began last, when [s since 1970]."""
+
+    outcomes: Sequence[Outcome]
+    begun: int
+    at: float
+
+
+def noted(path: Path) -> Notes:
+    """A part of the journal; lines that are not whole are left out."""
+    outcomes, begun, at = list[Outcome](), -1, np.inf
+    for line in path.read_bytes().split(b"\n") if path.is_file() else ():
+        with suppress(ValueError, TypeError, KeyError):
             about = json.loads(line)
-            found.append(Outcome(**{**about, "status": Task(about["status"]), "file": b""}))
-    return found
+            if "begun" in about:
+                begun, at = int(about["begun"]), float(about["at"])
+            else:
+                status = Task(about["status"])
+                outcomes.append(Outcome(**{**about, "status": status, "file": b""}))
+    return Notes(outcomes, begun, at)
+
+
+# -- a call -------------------------------------------------------------------------------------
 
 
 def _outcome(
-    call: Call, pickles: Mapping[str, bytes], order: Order, folder: Path | None
+    call: Call, pickles: Mapping[str, Pickle], order: Order, folder: Path | None
 ) -> Outcome:
     begin = time.perf_counter()
-    made = Outcome(call.number, call.content, Task.DONE, worker=_me())
+    made = Outcome(call.number, call.content, Task.DONE, worker=me())
     try:
         with _limited(order.timeout):
-            function = opened(pickles[call.function])
-            data = {name: opened(pickles[key]) for name, key in call.arguments.items()}
+            function = _opened(pickles[call.function])
+            data = {name: _opened(pickles[key]) for name, key in call.arguments.items()}
             result, scalars = parted(function(**data))
     except _Overtime:
         made = replace(made, status=Task.TIMEOUT, message=Task.TIMEOUT.said(seconds=order.timeout))
-    except Exception as error:
-        message = f"{type(error).__name__}: {error}"
-        made = replace(made, status=Task.FAILED, message=message, traceback=traceback.format_exc())
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit, too
+        made = replace(made, status=Task.FAILED, message=_said(error), traceback=_traced(error))
     else:
-        made = _kept(replace(made, scalars=scalars), result if order.keep else None, folder)
+        made = _kept(replace(made, scalars=scalars), result, order.keep, folder)
     return replace(made, seconds=time.perf_counter() - begin)
 
 
-@lru_cache(maxsize=64)
-def opened(pickled: bytes) -> Any:
-    """What was pickled; once in a process, so that its libraries are opened once."""
-    return cloudpickle.loads(pickled)
+def _said(error: BaseException) -> str:
+    """An error in words, even one that has none."""
+    with suppress(Exception):
+        return f"{type(error).__name__}: {error}"
+    return type(error).__name__
 
 
-def _kept(outcome: Outcome, result: Saved | None, folder: Path | None) -> Outcome:
-    """The outcome, with the result in the folder, or along with it if that is not seen."""
-    if result is None:
-        return outcome
-    outcome = replace(outcome, kind=type(result).__name__)
-    try:
-        if folder is not None:
-            path = place(folder, outcome.content)
-            path.parent.mkdir(exist_ok=True)
-            result.save(path)
-            return outcome
-        with tempfile.TemporaryDirectory() as work_:
-            result.save(Path(work_) / "result.nc")
-            return replace(outcome, file=(Path(work_) / "result.nc").read_bytes())
-    except OSError as error:
-        words = f"the result could not be written: {error}"
-        return replace(outcome, status=Task.FAILED, message=words, scalars=None, kind="")
+def _traced(error: BaseException) -> str:
+    with suppress(Exception):
+        return "".join(traceback.format_exception(error))
+    return ""
 
 
-def place(folder: Path, content: str) -> Path:
-    """Where the result of a call is."""
-    return folder / RESULTS / content[:2] / f"{content}.nc"
+def _opened(pickle: Pickle) -> Any:
+    """What was pickled; what is shared once in a process, so that its libraries are opened once."""
+    return _shared(pickle.data) if pickle.shared else cloudpickle.loads(pickle.data)
+
+
+@lru_cache(maxsize=32)
+def _shared(data: bytes) -> Any:
+    return cloudpickle.loads(data)
 
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise `_Overtime` after so many seconds; what does not end then is ended with its process.
-    Raises `ValueError` in other threads than the main one, which nothing can end."""
+    """Raise `_Overtime` after so many seconds; what does not end then is ended with its process."""
     if not np.isfinite(seconds):
         yield
         return
-    if threading.current_thread() is not threading.main_thread():
-        raise ValueError("timeout is for workers that are processes with one thread; leave it out")
 
     def over(*_: object) -> None:
         raise _Overtime
@@ -219,6 +259,44 @@ def _limited(seconds: float) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             faulthandler.cancel_dump_traceback_later()
             signal.signal(signal.SIGALRM, before)
+
+
+# -- results ------------------------------------------------------------------------------------
+
+
+def _kept(outcome: Outcome, result: Saved | None, keep: bool, folder: Path | None) -> Outcome:
+    """The outcome, with the result in the folder, or along with it if that is not seen."""
+    if result is None:
+        return outcome
+    if not keep:
+        return replace(outcome, kind=UNKEPT)
+    outcome = replace(outcome, kind=f"{type(result).__module__}:{type(result).__qualname__}")
+    try:
+        with _undisturbed():
+            if folder is not None:
+                path = place(folder, outcome.content)
+                path.parent.mkdir(exist_ok=True)
+                result.save(path)
+                return outcome
+            with tempfile.TemporaryDirectory() as own:
+                result.save(Path(own) / "result.nc")
+                return replace(outcome, file=(Path(own) / "result.nc").read_bytes())
+    except OSError as error:
+        words = f"the result could not be written: {error}"
+        return replace(outcome, status=Task.LOST, message=words, scalars=None, kind="")
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """In a worker of Dask xarray would wait for locks of the cluster to write a file of its own."""
+    dask = sys.modules.get("dask")
+    with dask.config.set(scheduler="synchronous") if dask else nullcontext():
+        yield
+
+
+def place(folder: Path, content: str) -> Path:
+    """Where the result of a call is."""
+    return folder / RESULTS / content[:2] / f"{content}.nc"
 
 
 def parted(value: Any) -> tuple[Saved | None, dict[str, Scalar]]:
@@ -242,7 +320,9 @@ def _name(name: Any) -> str:
 def _scalar(name: Any, value: Any) -> Scalar:
     if isinstance(value, str):
         return str(value)
-    if isinstance(value, Real) or (isinstance(value, np.ndarray) and value.size == 1):
+    if isinstance(value, np.ndarray) and value.size == 1:
+        return float(value.item())
+    if isinstance(value, Real):
         return float(value)
     raise TypeError(
         f"a task returns a result of kinesym, numbers and words by name, or a pair of both; got "

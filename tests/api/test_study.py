@@ -24,7 +24,7 @@ from kinesym.cli import main
 from kinesym.internal.content import digest
 from kinesym.runtime.status import Task
 from kinesym.runtime.studies.index import Entry, Index
-from kinesym.runtime.studies.work import Call, Order, Outcome, work
+from kinesym.runtime.studies.work import Call, Order, Outcome, me, work
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tasks have no result")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find it by name
@@ -107,8 +107,9 @@ def test_only_what_is_missing_or_changed(tmp_path, pool):
     assert table["word"].tolist() == ["even", "odd", "even", "odd", "even"]
     other = ks.Study(folder)
     other.add(2, counted, folder=str(tmp_path), number=7)
-    assert other.table()["status"].tolist() == ["done", "done", "stale", "done", "done"]
-    assert other.run(pool)["square"].tolist() == [0, 1, 49, 9, 16]
+    assert other.table()["status"].tolist() == ["stale"]
+    other.run(pool)
+    assert ks.Study(folder).table()["square"].tolist() == [0, 1, 49, 9, 16]
     assert calls(tmp_path) == [0, 1, 2, 3, 4, 7]
 
 
@@ -276,11 +277,12 @@ def test_a_folder_that_workers_do_not_see(tmp_path):
     """Results come back with the outcome."""
     study = ks.Study(tmp_path / "s")
     study.add("one", fitted, trial=record(4.0, 1))
+    ((_, function),) = study._entries(pickled=True)
     (added,) = study._added.values()
-    call = Call(1, "ab" * 16, added.function, added.arguments)
-    order = Order(str(tmp_path / "s"), "another", np.inf, 1, True, ks.__version__)
+    call = Call(1, "ab" * 16, function, added.arguments)
+    order = Order(str(tmp_path / "s"), "another", np.inf, 1, True, ks.__version__, me())
     (outcome,) = work([call], study._pickles, order, "part")
-    assert outcome.status is Task.DONE and outcome.file and outcome.kind == "Solution"
+    assert outcome.status is Task.DONE and outcome.file and outcome.kind.endswith(":Solution")
     assert not list((tmp_path / "s" / "journal").iterdir())
 
 
@@ -307,10 +309,18 @@ def test_what_is_refused(tmp_path, pool):
     with pytest.raises(ValueError, match="there is a task key=a already"):
         study.add("a", square, number=2)
     lock = threading.Lock()
-    with pytest.raises(
-        ValueError, match=r"the function .* cannot be sent to a worker: cannot pick"
-    ):
-        study.add("b", lambda: lock.locked())
+    study.add("b", lambda: lock.locked())
+    words = r"the function .* cannot be sent to a worker: cannot pickle"
+    with pytest.raises(ValueError, match=words):
+        study.run(pool)
+    study = ks.Study(tmp_path / "t")
+    study.add("a", square, number=1)
+    with pytest.raises(ValueError, match=r"the task key=b: square: .*number"):
+        study.add("b", square, size=1)
+    with pytest.raises(ValueError, match="names of a label are columns of the table, which has"):
+        study.add({"status": "a"}, square, number=1)
+    with pytest.raises(ValueError, match="labels of tasks are words and numbers, key is nan"):
+        study.add(np.nan, square, number=1)
     with pytest.raises(ValueError, match="labels of tasks are words and numbers, trial is"):
         study.cross(trial=[record(4.0, 1)])
     with pytest.raises(ValueError, match="number must be several values, got 3"):
@@ -417,18 +427,14 @@ def test_many_rows(tmp_path):
     entries = [Entry(("subject", "start"), (f"s{i % 7}", i), f"{i:032x}") for i in range(20_000)]
     known = index.register(entries)
     numbers = [task.number for task in known]
-    index.put(
-        [
-            Outcome(n, f"{i:032x}", Task.DONE, scalars={"a": float(i), "b": 1.0})
-            for i, n in enumerate(numbers[::2])
-        ]
-    )
+    some = [Outcome(n, f"{n - 1:032x}", Task.DONE, scalars={"b": 1.0}) for n in numbers[::2]]
+    assert index.put(some) == []
     rows = index.table({}, timing=False)
-    assert len(rows) == 20_000
-    assert rows["status"].value_counts().to_dict() == {"pending": 19_999, "done": 1}
-    right = [Outcome(n, f"{n - 1:032x}", Task.DONE, scalars={"a": float(n)}) for n in numbers]
-    index.put(right)
+    assert rows["status"].value_counts().to_dict() == {"pending": 10_000, "done": 10_000}
+    every = [Outcome(n, "other", Task.DONE, scalars={"a": float(n)}) for n in numbers]
+    assert len(index.put(every)) == 20_000
     assert index.table({}, timing=False)["a"].tolist() == [float(n) for n in numbers]
+    assert index.table({3: "other", 5: "new"}, timing=False)["status"].tolist() == ["done", "stale"]
 
 
 # -- the command line -----------------------------------------------------------------------------
@@ -438,16 +444,22 @@ def test_the_command_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     script = tmp_path / "study.py"
     script.write_text(
-        "import kinesym\nstudy = kinesym.Study('done')\n"
-        "@study.cross(a=[1, 2])\ndef half(a):\n    return 1 / (a - 2)\n"
+        "import kinesym\n\n\ndef inverse(a):\n    return 1 / a\n\n\n"
+        "study = kinesym.Study('done')\n\n\n"
+        "@study.cross(a=[4, 2])\ndef half(a):\n    return inverse(a - 2)\n\n\n"
+        "if __name__ == '__main__':\n    print(study.run(workers=1)['value'].tolist())\n"
     )
-    assert main(["study", "run", "study.py", "--workers", "1"]) == 0
+    assert main(["study", "run", "study.py", "--workers", "1"]) == 1
     assert "1 done, 1 failed" in capsys.readouterr().out
+    assert ks.Study("done").table()["value"].iloc[0] == 0.5
     assert main(["study", "status", "done"]) == 0
     assert "a=2: ZeroDivisionError: division by zero" in capsys.readouterr().out
     assert main(["study", "run", "study.py"]) == 2
     assert "add --resume to go on" in capsys.readouterr().err
-    assert main(["study", "run", "study.py", "--resume"]) == 0
+    before = ks.Study("done").table(timing=True)["worker"].tolist()
+    assert main(["study", "run", "study.py", "--resume"]) == 1
+    subprocess.run([sys.executable, "study.py"], check=True, capture_output=True)  # the same study
+    assert ks.Study("done").table(timing=True)["worker"].tolist() == before
     shutil.rmtree("done")
     for arguments, words in [
         (["run", "nothing.py"], "there is no script nothing.py"),
@@ -458,3 +470,144 @@ def test_the_command_line(tmp_path, capsys, monkeypatch):
     script.write_text("")
     assert main(["study", "run", "study.py"]) == 2
     assert "study.py makes no study" in capsys.readouterr().err
+
+
+# -- what users saw who tried to break it ---------------------------------------------------------
+
+
+class Settings:
+    gain = 1.0
+
+
+def test_data_are_as_they_were_when_a_task_was_added(tmp_path, pool):
+    study, settings, array = ks.Study(tmp_path / "s"), Settings(), np.zeros(2)
+    for gain in (1.0, 2.0, 3.0):
+        settings.gain, array[:] = gain, gain
+        study.add(
+            gain, lambda settings, array: settings.gain + array[0], settings=settings, array=array
+        )
+    assert study.run(pool)["value"].tolist() == [2.0, 4.0, 6.0]
+
+
+def test_tasks_do_not_share_what_they_change(tmp_path, pool):
+    study, data = ks.Study(tmp_path / "s"), np.zeros(1)
+
+    def raised(data):
+        data += 1.0
+        return data
+
+    for number in range(4):
+        study.add(number, raised, data=data)
+    assert study.run(pool)["value"].tolist() == [1.0] * 4
+
+
+def test_functions_are_as_they_are_when_they_run(tmp_path, pool):
+    study = ks.Study(tmp_path / "s")
+
+    @study.cross(number=[1, 2])
+    def twice(number):
+        return later(number)
+
+    def later(number):
+        return 2 * number
+
+    assert study.run(pool)["value"].tolist() == [2.0, 4.0]
+
+
+def test_a_change_that_is_taken_back(tmp_path):
+    """What was done stays until there is something else."""
+
+    def made(number):
+        study = ks.Study(tmp_path / "s")
+        study.add("one", fitted, trial=record(4.0, number))
+        return study
+
+    with ThreadPoolExecutor(1) as threads:
+        first = made(1).run(threads)
+    assert made(2).table()["status"].tolist() == ["stale"]
+    assert made(1).table().equals(first)
+    assert made(1).results("one").success
+
+
+def test_errors_of_all_kinds(tmp_path, pool):
+    class Speechless(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    def fails(number):
+        raise [SystemExit(3), Speechless(), MemoryError()][number]
+
+    study = ks.Study(tmp_path / "s")
+    study.cross(number=range(3))(fails)
+    table = study.run(pool, retries=0)
+    assert table["status"].tolist() == ["failed"] * 3
+    assert table["message"].tolist()[:2] == ["SystemExit: 3", "Speechless"]
+
+
+def test_numbers_with_the_name_of_a_label(tmp_path, pool):
+    study = ks.Study(tmp_path / "s")
+    study.cross(k=[1, 2])(lambda k: {"k": 3.0 * k, "status": 1.0})
+    table = study.run(pool)
+    assert table["k"].tolist() == [1, 2] and table["k_found"].tolist() == [3.0, 6.0]
+    assert table["status"].tolist() == ["done", "done"] and len(set(table.columns)) == 4
+
+
+def test_tasks_that_are_not_asked_for_any_more(tmp_path, pool):
+    ks_study = ks.Study(tmp_path / "s")
+    ks_study.cross(number=range(4))(square)
+    ks_study.run(pool)
+    fewer = ks.Study(tmp_path / "s")
+    fewer.cross(number=range(2))(square)
+    assert len(fewer.run(pool)) == 2 and len(ks.Study(tmp_path / "s").table()) == 4
+
+
+def test_workers_end_with_their_study(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import kinesym, os, sys, time\nstudy = kinesym.Study(sys.argv[1])\n"
+        "def told(n):\n    print(os.getpid(), flush=True)\n    time.sleep(60)\n"
+        "study.add(1, told, n=1)\nstudy.run(workers=1)\n"
+    )
+    command = [sys.executable, str(script), str(tmp_path / "s")]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    worker = int(driver.stdout.readline())
+    driver.kill()
+    driver.wait()
+    for _ in range(100):
+        if not Path(f"/proc/{worker}").exists():
+            return
+        time.sleep(0.1)
+    raise AssertionError("the worker is still there")
+
+
+def test_code_counts_and_comments_do_not(tmp_path):
+    def compiled(text):
+        space = {"np": np, "__name__": "typed"}
+        exec(compile(text, "typed", "exec"), space)
+        return digest(space["f"])
+
+    one = compiled("def f(a):\n    return np.sin(a)")
+    assert compiled("def f(a):\n    # the same\n    return np.sin(a)") == one
+    assert compiled("def f(a):\n    return np.cos(a)") != one
+    helper = "class C:\n    def m(self):\n        return {}\n\ndef f(a):\n    return C().m()"
+    assert compiled(helper.format(1)) != compiled(helper.format(2))
+    cached = (
+        "import functools\n@functools.lru_cache\ndef g():\n    return {}\n\n"
+        "def f(a):\n    return g()"
+    )
+    assert compiled(cached.format(1)) != compiled(cached.format(2))
+    loop = "def g(a):\n    return f(a)\n\ndef f(a):\n    return g(a) if a else {}"
+    assert compiled(loop.format(1)) != compiled(loop.format(2))
+    itself = []
+    itself.append(itself)
+    assert digest(itself) == digest(itself)
+
+
+def test_what_looks_alike_is_told_apart():
+    plain = np.array([1.0, 2.0])
+    masked = [np.ma.array(plain, mask=mask) for mask in ([0, 0], [0, 1])]
+    fields = [np.zeros(1, dtype=[(name, float)]) for name in ("a", "b")]
+    tables = [pd.DataFrame({"a": [1]}, index=pd.Index([0], name=name)) for name in ("x", "y")]
+    values = [plain, *masked, *fields, *tables, [1], (1,), np.longdouble(1), np.float32(1)]
+    assert len({digest(value) for value in values}) == len(values)
+    assert digest(ks.compile(SPRING)) == digest(ks.compile(SPRING))
