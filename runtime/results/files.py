@@ -78,13 +78,12 @@ def _target(path: object) -> Path:
 
 
 def save_result(data: xr.DataTree, path: str | Path) -> None:
-    """Write a netCDF file with a seal; raises as `replacing`."""
-    with replacing(path) as beside:
-        data.to_netcdf(beside, engine="h5netcdf")
-        with beside.open("rb+") as file:
-            seal = SEAL + b"%08x\n" % _checksum(file, beside.stat().st_size)
-            file.seek(0, os.SEEK_END)
-            file.write(seal)
+    """Write a netCDF file with a seal; raises as `replacing`. It is made in memory, as HDF5 may
+    take the process with it where a disk is full."""
+    content = data.to_netcdf(engine="h5netcdf")
+    with replacing(path) as beside, beside.open("wb") as file:
+        file.write(content)
+        file.write(SEAL + b"%08x\n" % zlib.crc32(content))
 
 
 @contextmanager
