@@ -31,11 +31,12 @@ create table if not exists tasks (
     kind text, names integer, numbers blob, words text, attempts integer, seconds real, worker text,
     unique (axes, label)
 );
+create index if not exists kinds on tasks (axes, names);
 create table if not exists failures (number integer primary key, message text, traceback text);
 """
 
 #: Columns of the table beside labels, numbers and words.
-COLUMNS = ("status", "seconds", "attempts", "worker", "message", "task")
+COLUMNS = ("status", "seconds", "attempts", "worker", "message")
 
 
 class Entry(NamedTuple):
@@ -178,35 +179,88 @@ class Index:
         are called stale; all tasks if it is empty. timing : seconds, attempts, worker, too."""
         with self._open() as base:
             text = {i: json.loads(n) for i, n in base.execute("select id, names from names")}
-            columns = "number, axes, label, content, status, names, numbers, words"
-            more = ", seconds, attempts, worker" if timing else ""
-            rows = base.execute(f"select {columns}{more} from tasks order by number").fetchall()
+            wanted = (bool(now), timing)
+            kinds = base.execute("select distinct axes, names from tasks").fetchall()
+            found = [one for kind in kinds for one in _blocks(base, kind[0], kind[1], text, wanted)]
             failures = dict(base.execute("select number, message from failures").fetchall())
-        rows = [row for row in rows if row[0] in now] if now else rows
-        if not rows:
+        if not found:
             return pd.DataFrame()
-        number, axes, labels, contents, status, names, numbers, words, *rest = zip(
-            *rows, strict=True
-        )
-        number_ = np.array(number)
-        parts = [_labels(np.array(axes), labels, text)]
-        kinds = np.array([str(kind) for kind in Task])[np.array(status)]
+        whole = pd.concat(found).sort_index()
         if now:
-            same = np.array([now[k] for k in number]) == np.array(contents)
-            kinds = np.where(same | (kinds == str(Task.PENDING)), kinds, "stale")
-        parts.append(pd.DataFrame({"status": kinds}))
-        taken = {*parts[0].columns, *COLUMNS}
-        for part in (_numbers(names, numbers, text), _words(words)):
-            clear = {name: _clear(name, taken) for name in part.columns}
-            parts.append(part.rename(columns=clear))
-            taken |= {*clear.values()}
-        if timing:
-            named = zip(("seconds", "attempts", "worker"), rest, strict=True)
-            parts.append(pd.DataFrame(dict(named)))
+            whole = whole.loc[whole.index.isin([*now])]
+            other = whole["content"].to_numpy() != np.array([now[k] for k in whole.index])
+            whole.loc[other & (whole["status"] != str(Task.PENDING)), "status"] = "stale"
+        labels = dict.fromkeys(name for i, _ in kinds for name in text[i])
+        rest = [name for name in whole.columns if name not in (*labels, *_KEPT)]
+        words = [name for name in rest if not pd.api.types.is_numeric_dtype(whole[name])]
+        whole[words] = whole[words].fillna("")
+        more = ["seconds", "attempts", "worker"] if timing else []
+        whole = whole[[*labels, "status", *rest, *more]]
         if failures:
-            said = [failures.get(k, "") for k in number]
-            parts.append(pd.DataFrame({"message": said}))
-        return pd.concat(parts, axis=1).set_axis(number_, axis=0).rename_axis("task")
+            whole["message"] = [failures.get(k, "") for k in whole.index]
+        return whole.rename_axis("task")
+
+
+#: Columns of a block of rows beside labels, numbers and words.
+_KEPT = ("status", "content", "seconds", "attempts", "worker")
+#: Rows that are read at once.
+_BLOCK = 100_000
+#: SQLite puts the values of a column together, which takes less time and memory than a million
+#: objects; + keeps it to the order of numbers.
+_READ = """select count(*), max(number), group_concat(number), '[' || group_concat(label) || ']',
+    group_concat(status), group_concat(content), group_concat(hex(ifnull(numbers, x'')), ''),
+    '[' || group_concat(words) || ']', group_concat(ifnull(seconds, 'nan')),
+    group_concat(attempts), group_concat(ifnull(worker, ''))
+from (select * from tasks where +axes = ? and names is ? and number > ? order by number limit ?)"""
+
+
+def _blocks(
+    base: sqlite3.Connection,
+    axes: int,
+    names: int | None,
+    text: Mapping[int, list[str]],
+    wanted: tuple[bool, bool],
+) -> Iterator[pd.DataFrame]:
+    """Rows whose labels and numbers have these names, block by block; wanted : whether with their
+    contents, and with seconds, attempts and workers."""
+    last, title = -1, np.array([str(kind) for kind in Task])
+    taken = {name for every in text.values() for name in every}  # of labels and numbers
+    while True:
+        row = base.execute(_READ, (axes, names, last, _BLOCK)).fetchone()
+        count, last, numbers, labels, status, content, blob, words, *rest = row
+        if not count:
+            return
+        columns: dict[str, Any] = dict(
+            zip(text[axes], zip(*json.loads(labels), strict=True), strict=True)
+        )
+        beside = {*text[axes], *COLUMNS}
+        columns["status"] = title[_integers(status)]
+        if wanted[0]:
+            columns["content"] = content.split(",")
+        values = np.frombuffer(bytes.fromhex(blob)).reshape(count, -1).T
+        own = text[names] if names is not None else []
+        columns |= {_clear(n, beside): v for n, v in zip(own, values, strict=True)}
+        if words is not None:
+            columns |= _words(base, axes, names, int(_integers(numbers)[0]), last, taken)
+        if wanted[1]:
+            columns["seconds"] = np.fromstring(rest[0], sep=",")
+            columns["attempts"], columns["worker"] = _integers(rest[1]), rest[2].split(",")
+        yield pd.DataFrame(columns, index=_integers(numbers))
+
+
+def _integers(text: str) -> Any:
+    return np.fromstring(text, dtype=np.int64, sep=",")
+
+
+def _words(
+    base: sqlite3.Connection, axes: int, names: int | None, first: int, last: int, taken: set[str]
+) -> dict[str, list[str]]:
+    """Columns of words, empty where a row has none."""
+    where = "where +axes = ? and names is ? and number between ? and ? order by number"
+    query = f"select ifnull(words, '{{}}') from tasks {where}"
+    rows = [json.loads(text) for (text,) in base.execute(query, (axes, names, first, last))]
+    found = dict.fromkeys(name for row in rows for name in row)
+    return {_clear(n, {*taken, *COLUMNS}): [row.get(n, "") for row in rows] for n in found}
 
 
 def _clear(name: str, taken: set[str]) -> str:
@@ -227,40 +281,3 @@ def _ids(
         row = base.execute("select id from names where names = ?", (text,)).fetchone()
         found[names] = int(row[0])
     return found
-
-
-def _labels(axes: Any, labels: Sequence[str], names: Mapping[int, list[str]]) -> pd.DataFrame:
-    """A column for each name of a label."""
-    values = json.loads(f"[{','.join(labels)}]")
-    parts = []
-    for i in dict.fromkeys(axes.tolist()):
-        rows = np.flatnonzero(axes == i)
-        own = [values[k] for k in rows.tolist()] if len(rows) < len(values) else values
-        columns = zip(*own, strict=True)
-        parts.append(pd.DataFrame(dict(zip(names[i], columns, strict=True)), index=rows))
-    return pd.concat(parts).sort_index() if len(parts) > 1 else parts[0]
-
-
-def _numbers(
-    names: Sequence[int | None], numbers: Sequence[bytes | None], text: Mapping[int, list[str]]
-) -> pd.DataFrame:
-    """A column for each name of a number, NaN where a row has none."""
-    which = np.array([-1 if i is None else i for i in names])
-    columns: dict[str, Any] = {}
-    for i in dict.fromkeys(which.tolist()):
-        if i < 0 or not text[i]:
-            continue
-        rows = np.flatnonzero(which == i)
-        block = np.frombuffer(b"".join(numbers[k] or b"" for k in rows.tolist()), dtype=np.float64)
-        for name, column in zip(text[i], block.reshape(len(rows), -1).T, strict=True):
-            columns.setdefault(name, np.full(len(names), np.nan))[rows] = column
-    return pd.DataFrame(columns, index=range(len(names)))
-
-
-def _words(words: Sequence[str | None]) -> pd.DataFrame:
-    """A column for each name of a word, empty where a row has none."""
-    if not any(words):
-        return pd.DataFrame(index=range(len(words)))
-    rows = json.loads(f"[{','.join(text or '{}' for text in words)}]")
-    names = dict.fromkeys(name for row in rows for name in row)
-    return pd.DataFrame({name: [row.get(name, "") for row in rows] for name in names})
