@@ -115,8 +115,8 @@ class Discretised:
         self._asked = meant = asked(sequence, most, unknown_inputs, bounds, path, boundary)
         given = meant.given
         self.model = model = given.model
-        checks.threads(threads)
-        self._threads = threads  # as asked, None where each process decides
+        checks.threads(threads)  # whether it is a number of them; None stays: each process decides
+        self._threads = threads
         self._unknown = checked_unknowns(unknown, model.parameter_names)
         self._priors: Numbers = priors_of(self._unknown)
         free = by_name(given.unknown_inputs, model.given_names, "unknown_inputs")

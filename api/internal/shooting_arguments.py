@@ -113,7 +113,7 @@ class ShootingArguments:
     objective: Objective | None
     steps: Steps
     segments: int
-    threads: int
+    threads: int | None
     delays: Mapping[str, sp.Symbol]
     gaps: Sequence[str]
 
@@ -185,6 +185,7 @@ def shooting_arguments(
     for delay in model.delays:
         if delay.tau.is_Symbol:  # expressions of what is unknown may have no bounds
             span_of(delay, asked, values[0])
+    checks.threads(threads)  # whether it is a number of them; None stays: each process decides
     if hybrid and threads is not None:
         raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
     starts, start_bounds = initial_values(system, initial, count)
@@ -219,7 +220,7 @@ def shooting_arguments(
         objective=objective,
         steps=steps,
         segments=segments,
-        threads=checks.threads(threads),
+        threads=threads,
         delays=late.unknown,
         gaps=late.gaps,
     )

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym import checks
 from kinesym.codegen.tangents import tangent_program
 from kinesym.internal.pipeline import realise
 from kinesym.internal.shooting_arguments import ShootingArguments
@@ -146,7 +147,7 @@ def side_by_side(
         return {int(numbers[k]): group.found(now, k, whole) for k in rows}
 
     own = not isinstance(search.executor, ThreadPoolExecutor)
-    pool = ThreadPoolExecutor(given.threads) if own else search.executor
+    pool = ThreadPoolExecutor(checks.threads(given.threads)) if own else search.executor
     parts = np.split(np.arange(len(points)), range(chosen.members, len(points), chosen.members))
     with interruptible() as stop:
         try:

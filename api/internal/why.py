@@ -376,10 +376,10 @@ def _at_bounds(point: Point) -> Iterator[str]:
     )
     for k, name in enumerate(layout.parameters):
         for which, side, shown in zip(("lower", "upper"), sides, natural, strict=True):
-            near = abs(value[k] - side[k]) <= 10.0 * _NEAR * max(size[k], abs(side[k]), 1e-3)
-            wide = np.isfinite(sides[0][k]) and np.isfinite(sides[1][k])
-            near &= abs(value[k] - side[k]) <= 10.0 * _NEAR * size[k] or not wide
-            if np.isfinite(side[k]) and sides[0][k] < sides[1][k] and near:
+            both = np.isfinite([sides[0][k], sides[1][k]]).all()  # then sizes know their distance
+            unit = size[k] if both else max(size[k], abs(side[k]), 1e-3)
+            near = np.isfinite(side[k]) and abs(value[k] - side[k]) <= 10.0 * _NEAR * unit
+            if near and sides[0][k] < sides[1][k]:
                 yield f"the parameter {name} has gone to its {which} bound {shown[k]:g}"
 
 

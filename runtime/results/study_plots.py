@@ -51,6 +51,7 @@ def waterfall(table: pd.DataFrame, by: str) -> Any:
     above = every[every > 1e-9 * max(float(table["objective"].abs().max()), 1e-300)]
     if len(above) and above.max() > 100.0 * above.min():
         axis.set_yscale("symlog", linthresh=float(above.min()))
+    axis.xaxis.get_major_locator().set_params(integer=True)
     axis.set(xlabel="task, by its objective", ylabel="objective above the best")
     axis.legend(title=by, fontsize="small")
     axis.grid(alpha=0.3)

@@ -148,7 +148,8 @@ class Dispatch:
                     f"the executor has broken: {error}; run the study again, with a new one: it "
                     "goes on where it is"
                 ) from error
-            found = self._of_lost(calls, noted(journal), waiting, suspects)
+            why = "" if isinstance(error, BrokenExecutor) else f"; {type(error).__name__}: {error}"
+            found = self._of_lost(calls, noted(journal), why, waiting, suspects)
         good, by_number = [], {call.number: call for call in calls}
         for outcome in found:
             tries = self._attempts.get(outcome.number, 0)
@@ -163,10 +164,15 @@ class Dispatch:
         return good
 
     def _of_lost(
-        self, calls: list[Call], notes: Notes, waiting: deque[Call], suspects: deque[Call]
+        self,
+        calls: list[Call],
+        notes: Notes,
+        why: str,
+        waiting: deque[Call],
+        suspects: deque[Call],
     ) -> list[Outcome]:
         """Outcomes of a part whose worker has died; the task that it was at is tried again, unless
-        its time was over, and those after it wait."""
+        its time was over, and those after it wait. why : what the executor says."""
         found = list(notes.outcomes)
         ended = {outcome.number for outcome in found}
         left = [call for call in calls if call.number not in ended]
@@ -181,7 +187,7 @@ class Dispatch:
             suspects.append(first)
             return found
         status = Task.TIMEOUT if late else Task.LOST
-        words = status.said(times=tries + 1, seconds=limit)
+        words = status.said(times=tries + 1, seconds=limit) + why * (not late)
         return [*found, Outcome(first.number, first.content, status, words)]
 
     def _tidy(self) -> None:

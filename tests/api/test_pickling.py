@@ -238,3 +238,13 @@ def test_inputs_with_unknown_breaks():
 def test_mechanisms_with_forces_of_functions():
     tree = ks.models.squeezer()
     assert pickle.loads(pickle.dumps(tree)).model().equations == tree.model().equations
+
+
+@pytest.mark.parametrize("name", ["fit", "shooting"])
+def test_each_process_has_its_own_number_of_threads(things, name, monkeypatch):
+    """A worker that may take one thread takes one, however many there were."""
+    data = pickle.dumps(things[name])
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    landed = pickle.loads(data)
+    nlp = landed.nlp if name == "fit" else landed._trials.nlp
+    assert nlp._threads == 1
