@@ -175,7 +175,7 @@ def flat_equations(model: ks.Model) -> sp.ImmutableMatrix:
     return sp.ImmutableMatrix([e.xreplace(table) for e in model.equations])
 
 
-def collocation(case: Case, threads: int) -> ks.Collocation:
+def collocation(case: Case, threads: int, homotopy: str | None = None) -> ks.Collocation:
     """One weight for all that is measured, as others have it."""
     names = case.model.state_names
     measured = dict(zip(names, case.measured, strict=True))
@@ -184,7 +184,8 @@ def collocation(case: Case, threads: int) -> ks.Collocation:
         case.time, inputs=inputs, measurements=measured, std=dict.fromkeys(names, "all")
     )
     unknown = dict.fromkeys(case.unknown, case.bounds)
-    return ks.Collocation(case.model, trial, unknown=unknown, scheme="midpoint", threads=threads)
+    options: dict[str, Any] = {"scheme": "midpoint", "threads": threads, "homotopy": homotopy}
+    return ks.Collocation(case.model, trial, unknown=unknown, **options)
 
 
 def kinesym_solver(

@@ -6,7 +6,8 @@ published, or true where the record is simulated; trajectories that are not meas
 the guess, a course between the conditions at the ends where there is none, plus correlated noise as
 large as themselves; measured ones are as measured. A start counts if it ends at the best optimum
 that is known, to 1e-5. Each solve may take 500 iterations, with the ladder as many as by default,
-and 10 s of CPU time.
+and 10 s of CPU time. For the ladder, fits declare `homotopy="data"` where a measured state can be
+tied.
 
 CasADi gets our nonlinear program function by function, and IPOPT as it is by default there; so does
 opty, with the objective and its gradient, where it has the scheme, else the same problem by the
@@ -228,6 +229,14 @@ def share(ends: Ends, best: float) -> Share:
     return Share(*map(float, (near.mean(), found.mean(), ends.seconds.mean(), group)))
 
 
+def tied(problem: ks.Collocation, about: Published) -> ks.Collocation:
+    """A fit that declares the homotopy of its data; the problem itself if it can have none."""
+    try:
+        return about.posed(homotopy="data")._serial()
+    except ValueError:
+        return problem
+
+
 def compared(
     problem: ks.Collocation, about: Published, count: int, contenders: Sequence[str], lower: bool
 ) -> dict[str, Share]:
@@ -237,7 +246,8 @@ def compared(
     for name in contenders:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                solver = CONTENDERS[name](problem, begins[0], folder)
+                asked = tied(problem, about) if name == "ladder" else problem
+                solver = CONTENDERS[name](asked, begins[0], folder)
             except (ImportError, ValueError) as error:
                 print(f"{problem.model.name}: without {name}: {error}", flush=True)
             else:

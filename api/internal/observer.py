@@ -31,6 +31,8 @@ from kinesym.symbolic.problem import measured_expressions
 #: The pole of the observer at the easy end: this over the time between samples, or over the time
 #: in which what is measured changes, whichever is slower.
 SHARE, CHANGE = 0.5, 1.5
+#: Operations of a slope whose roots are looked for.
+_SHORT = 20
 #: Samples from which that is told, at most.
 _MOST = 5000
 #: From the easy end to the actual one the pole falls by this factor, evenly, and then to zero.
@@ -40,7 +42,8 @@ _LEFT = (FALL ** (1 - HOMOTOPY) - 1) / (FALL - 1)
 
 
 class _Tie(NamedTuple):
-    """A channel that shows one state: its name, the state, and measured minus modelled state."""
+    """A channel that shows one state: its name, the state, and measured minus modelled output, over
+    the slope of the output, so that it is the output whose error has the pole."""
 
     name: str
     state: AppliedUndef
@@ -149,7 +152,7 @@ def _observer(model: Model, measured: tuple[str, ...]) -> Observer:
 
 
 def _ties(model: Model, measured: Sequence[str]) -> tuple[_Tie, ...]:
-    """Channels that show one state with a rate, straight; raises `ValueError` if none does."""
+    """Channels that show one state with a rate, one to one; raises `ValueError` if none does."""
     moving = {x for x in model.states if name_of(x) not in model.index.algebraic}
     found = []
     for name, shows in measured_expressions(model, measured).items():
@@ -158,16 +161,26 @@ def _ties(model: Model, measured: Sequence[str]) -> tuple[_Tie, ...]:
             continue
         (x,) = functions
         slope = shows.diff(x)
-        if others <= {*model.parameters} and not slope.has(x):
+        if others <= {*model.parameters} and _never_zero(slope, x):
             tie = _Tie(name, x, sp.S.Zero)
             found.append(tie._replace(off=(tie.record - shows) / slope))
     if not found:
         what = f"measured is {listed(measured)}" if measured else "nothing is measured"
         raise ValueError(
             f'homotopy="data" ties states of model {model.name} to measurements of them, but '
-            f"{what}; measure a state, or an output that is a state times a number"
+            f"{what}; measure a state, or an output that grows or falls with one"
         )
     return tuple(found)
+
+
+def _never_zero(slope: sp.Expr, x: AppliedUndef) -> bool:
+    """Whether a slope has no root in x; not known, as of long ones, is no."""
+    if not slope.has(x):
+        return True
+    try:
+        return slope.count_ops() <= _SHORT and not sp.solve(slope, x)
+    except NotImplementedError:
+        return False
 
 
 def _driven(trial: Experiment, ties: Sequence[_Tie]) -> Experiment:

@@ -54,6 +54,18 @@ def test_both_poles_of_a_mass(mass):
     np.testing.assert_allclose(run["x"], 1 + 2 * time, rtol=1e-12)  # the mass itself
 
 
+def test_an_output_that_rises_with_a_state():
+    """The output is what nears the record with the pole: log y = 2 + (log 3 - 2) exp(-k t)."""
+    time, k = np.linspace(0.0, 4.0, 81), 1.5
+    still = ks.Model("still", [y], [], [], [y.diff(ks.t)], outputs={"e": sp.log(y)})
+    trial = ks.Experiment(time, measurements={"e": np.full(81, 2.0)})
+    made = observer.observer(still, trial)
+    inputs = {"record_e": 2.0, "pole_e": k}
+    run = ks.simulate(made.model, time, {"y": 3.0}, {HOMOTOPY: 0}, inputs, substeps=10)
+    expected = 2.0 + (np.log(3.0) - 2.0) * np.exp(-k * time)
+    np.testing.assert_allclose(np.log(run["y"]), expected, atol=1e-7)
+
+
 def test_poles_follow_samples_and_steps():
     """0.5 over the time between samples, weak over a gap, nothing outside of the record."""
     grid = np.linspace(0.0, 10.0, 101)
