@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kinesym.codegen.contacts import ContactDynamics, contact_dynamics, switched_impulses
+from kinesym.codegen.evaluate import condition_label
 from kinesym.codegen.family import At, Ends, Family, Points
 from kinesym.symbolic.hybrid.contacts import Contact, forces_of, with_friction
 from kinesym.symbolic.names import name_of
@@ -68,5 +69,6 @@ def link_family(problem: Problem, name: str) -> Family:
     if conditions:
         before, after = (s.lowering(s.end(k)) for k in (0, 1))
         for number, condition in enumerate(conditions):
-            rows[f"{name} condition {number}"] = s.boundary(condition, after, before)
+            label = condition_label(f"{name} condition", number, condition, problem.model)
+            rows[label] = s.boundary(condition, after, before)
     return s.family(name, g.zero, rows)

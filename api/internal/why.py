@@ -254,10 +254,13 @@ def _without_influence(point: Point) -> Iterator[str]:
     """Unknown parameters on which nothing depends, and unknown inputs that are in no equation."""
     problem, layout = point.problem, point.problem.layout
     columns = np.diff(point.jacobian.tocsc().indptr)
+    gradient, slopes = problem.cost_gradient(point.z), abs(point.jacobian).sum(axis=0)
     for name in layout.inputs:
         if not _of_name(layout.rows(columns, 0), name).any():
-            yield f"no equation and no condition has the unknown input {name}: what does it act on?"
-    gradient, slopes = problem.cost_gradient(point.z), abs(point.jacobian).sum(axis=0)
+            yield (
+                f"no equation and no condition has the unknown input {name}, at most the "
+                "objective: what does it act on?"
+            )
     for k, name in enumerate(layout.parameters):
         j = layout.parameter_offset + k
         if slopes[j] == 0.0 and gradient[j] == 0.0:
