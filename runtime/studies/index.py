@@ -206,12 +206,15 @@ _KEPT = ("status", "content", "seconds", "attempts", "worker")
 #: Rows that are read at once.
 _BLOCK = 100_000
 #: SQLite puts the values of a column together, which takes less time and memory than a million
-#: objects; + keeps it to the order of numbers.
-_READ = """select count(*), max(number), group_concat(number), '[' || group_concat(label) || ']',
-    group_concat(status), group_concat(content), group_concat(hex(ifnull(numbers, x'')), ''),
-    '[' || group_concat(words) || ']', group_concat(ifnull(seconds, 'nan')),
-    group_concat(attempts), group_concat(ifnull(worker, ''))
+#: objects; + keeps it to the order of numbers. Labels are lists of words and numbers without their
+#: brackets: one list of all.
+_READ = """select count(*), max(number), group_concat(number),
+    '[' || group_concat(substr(label, 2, length(label) - 2)) || ']',
+    group_concat(status), group_concat(hex(ifnull(numbers, x'')), ''), count(words), {more}
 from (select * from tasks where +axes = ? and names is ? and number > ? order by number limit ?)"""
+_CONTENT = "group_concat(content)"
+_TIMING = """group_concat(ifnull(seconds, 'nan')), group_concat(attempts),
+    group_concat(ifnull(worker, ''))"""
 
 
 def _blocks(
@@ -225,14 +228,15 @@ def _blocks(
     contents, and with seconds, attempts and workers."""
     last, title = -1, np.array([str(kind) for kind in Task])
     taken = {name for every in text.values() for name in every}  # of labels and numbers
+    more = (_CONTENT if wanted[0] else "null", _TIMING if wanted[1] else "null")
+    read = _READ.format(more=", ".join(more))
     while True:
-        row = base.execute(_READ, (axes, names, last, _BLOCK)).fetchone()
-        count, last, numbers, labels, status, content, blob, words, *rest = row
+        row = base.execute(read, (axes, names, last, _BLOCK)).fetchone()
+        count, last, numbers, labels, status, blob, words, content, *rest = row
         if not count:
             return
-        columns: dict[str, Any] = dict(
-            zip(text[axes], zip(*json.loads(labels), strict=True), strict=True)
-        )
+        flat, step = json.loads(labels), len(text[axes])
+        columns: dict[str, Any] = {name: flat[k::step] for k, name in enumerate(text[axes])}
         beside = {*text[axes], *COLUMNS}
         columns["status"] = title[_integers(status)]
         if wanted[0]:
@@ -240,7 +244,7 @@ def _blocks(
         values = np.frombuffer(bytes.fromhex(blob)).reshape(count, -1).T
         own = text[names] if names is not None else []
         columns |= {_clear(n, beside): v for n, v in zip(own, values, strict=True)}
-        if words is not None:
+        if words:
             columns |= _words(base, axes, names, int(_integers(numbers)[0]), last, taken)
         if wanted[1]:
             columns["seconds"] = np.fromstring(rest[0], sep=",")
