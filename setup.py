@@ -1,5 +1,6 @@
 """The compiled modules; everything else about the distribution is in pyproject.toml."""
 
+import platform
 import sys
 from glob import glob
 
@@ -30,5 +31,17 @@ kkt = extension("_kkt", *sorted(glob(f"{NATIVE}/c/kkt/*.c")), flags=("-O3", "-Wn
 systems = extension("_systems", f"{NATIVE}/c/systems/systems.c", flags=("-O3", "-Wno-psabi"))
 hybrid = extension("_hybrid", *sorted(glob(f"{NATIVE}/c/hybrid/*.c")), flags=("-O3",))
 
-modules = [extension("_native"), extension("_ipopt"), kkt, hybrid, systems]
+# The machine that interprets kernels computes as compiled ones do.
+machine = extension(
+    "_native",
+    *sorted(glob(f"{NATIVE}/c/machine/*.c")),
+    flags=("-O2", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"),
+)
+if sys.platform == "linux":
+    machine.extra_compile_args.append("-fopenmp")
+    machine.extra_link_args.append("-fopenmp")
+if sys.platform == "linux" and platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc":
+    machine.libraries.append("mvec")
+
+modules = [machine, extension("_ipopt"), kkt, hybrid, systems]
 setup(ext_modules=cythonize(modules, build_dir="build"))

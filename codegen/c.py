@@ -6,13 +6,12 @@ a comment at every output. It does not depend on the machine: the number of lane
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from typing import Any
 
 from kinesym.codegen.graph import Graph
-from kinesym.codegen.kernel import ABI, Kernel, Program, Source
+from kinesym.codegen.kernel import Kernel, Program, Source
 from kinesym.codegen.schedule import PIECE, Piece, Schedule, schedule
 
 _LONGEST = 90  # characters of an expression that is written inside its only user
@@ -49,21 +48,7 @@ def emit(program: Program) -> Source:
         files[f"fixed_{identifier(name)}.c"] = _fixed_steps(program, name, tableau)
     if _has_tangent(program):
         files["sweep.c"] = _sweep(program)
-    return Source(files, json.dumps(_manifest(program)))
-
-
-def _manifest(program: Program) -> dict[str, object]:
-    kernels = {
-        k.name: {
-            "arguments": [a.name for a in k.arguments],
-            "counts": [a.count for a in k.arguments],
-            "varying": [a.varying for a in k.arguments],
-            "outputs": list(k.labels),
-            "operations": k.operations,
-        }
-        for k in program.kernels
-    }
-    return {"abi": ABI, "name": program.name, "kernels": kernels, **program.description}
+    return Source(files, program.manifest)
 
 
 # -- files ----------------------------------------------------------------------------------
@@ -136,8 +121,9 @@ def _kernel_body(kernel: Kernel, plan: Schedule) -> str:
         parts.append("static " + _piece_function(kernel, plan, piece, name, hoisted=True))
     calls = "".join(f"    {kernel.name}_uniform_{n}(a, u, w);\n" for n in range(len(plan.uniform)))
     parts.append(
-        f"static void {kernel.name}_uniform(const ks_arg *a, double *u, void *scratch) {{\n"
-        f"    V *w = scratch;\n{calls}    (void)a, (void)u, (void)w;\n}}\n"
+        f"static void {kernel.name}_uniform(const ks_kernel *k, const ks_arg *a, double *u,\n"
+        f"        void *scratch) {{\n"
+        f"    V *w = scratch;\n{calls}    (void)k, (void)a, (void)u, (void)w;\n}}\n"
     )
     if len(plan.varying) > 1:
         parts.extend(
@@ -148,9 +134,9 @@ def _kernel_body(kernel: Kernel, plan: Schedule) -> str:
         f"        {kernel.name}_{n}(a, i, u, out, ld, w);\n" for n in range(len(plan.varying))
     )
     parts.append(
-        f"static void {kernel.name}_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,\n"
-        f"        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {{\n"
-        f"    V *w = scratch;\n"
+        f"static void {kernel.name}_block(const ks_kernel *k, ptrdiff_t n_blocks, const ks_arg *a,\n"
+        f"        const double *u, double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {{\n"
+        f"    V *w = scratch;\n    (void)k;\n"
         f"    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {{\n"
         f"{calls}    }}\n}}\n"
     )
@@ -262,8 +248,9 @@ def _sweep(program: Program) -> str:
     return (
         "/* derivatives of explicit steps */\n#include <stddef.h>\n"
         f'#define KS_STATES {n}\n#include "kinesym_sweep.h"\n\n'
-        "static void ks_transposed(const double *restrict e, double *restrict kappa,\n"
-        "        double *restrict eta) {\n    (void)e;\n" + body + "}\n"
+        "static void ks_transposed(const ks_run *r, const double *restrict e,\n"
+        "        double *restrict kappa, double *restrict eta) {\n    (void)r, (void)e;\n"
+        + body + "}\n"
     )
 
 

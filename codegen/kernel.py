@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from kinesym.codegen.graph import LEAVES, Graph
 
 #: Version of the binary interface in `runtime/native/c/include/kinesym.h`.
-ABI = 8
+ABI = 9
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,21 @@ class Program:
     kernels: tuple[Kernel, ...]
     description: Mapping[str, Any] = field(default_factory=dict)
     tables: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), compare=False)
+
+    @cached_property
+    def manifest(self) -> str:
+        """What the runtime has to know of the kernels, in JSON."""
+        kernels = {
+            k.name: {
+                "arguments": [a.name for a in k.arguments],
+                "counts": [a.count for a in k.arguments],
+                "varying": [a.varying for a in k.arguments],
+                "outputs": list(k.labels),
+                "operations": k.operations,
+            }
+            for k in self.kernels
+        }
+        return json.dumps({"abi": ABI, "name": self.name, "kernels": kernels, **self.description})
 
     def kernel(self, name: str) -> Kernel:
         """The kernel called `name`."""

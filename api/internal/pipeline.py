@@ -10,16 +10,19 @@ Model, Hybrid, Experiment    what is given
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 
 from kinesym.checks import check_kind
+from kinesym.codegen.bytecode import encode
 from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.codegen.kernel import Program
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import build
+from kinesym.runtime.native import Interpreted, Library
 from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
 from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
 from kinesym.runtime.nlp.delay_rows import Lag, Lags
@@ -34,11 +37,16 @@ def realise(program: Program, lanes: int | None = None, narrow: bool = False) ->
 
     An unchanged program is taken from the cache.
     """
-    start = time.perf_counter()
-    source = emit(program)
-    derive = time.perf_counter() - start
-    library, seconds = build(source.files, lanes, narrow=narrow)
-    return Built(library, load_manifest(source.manifest), derive, seconds, program.tables)
+    start, seconds = time.perf_counter(), 0.0
+    library: Library
+    if os.environ.get("KINESYM_TIER") == "interpreted":
+        library = Interpreted(program.name, encode(program), lanes)
+        derive = time.perf_counter() - start
+    else:
+        source = emit(program)
+        derive = time.perf_counter() - start
+        library, seconds = build(source.files, lanes, narrow=narrow)
+    return Built(library, load_manifest(program.manifest), derive, seconds, program.tables)
 
 
 def make_nlp(

@@ -32,7 +32,7 @@ from typing import Any
 
 from kinesym.runtime.library import cache
 from kinesym.runtime.library.cache import CACHE_VARIABLE, CacheError
-from kinesym.runtime.native import Library
+from kinesym.runtime.native import Compiled
 
 INCLUDE = Path(__file__).parents[1] / "native" / "c" / "include"
 
@@ -179,7 +179,7 @@ def build(
     lanes: int | None = None,
     more_flags: tuple[str, ...] = (),
     narrow: bool = False,
-) -> tuple[Library, float]:
+) -> tuple[Compiled, float]:
     """The opened library of the translation units `files`, and the seconds spent compiling.
 
     lanes : points per vector; None lets the processor decide, with short vectors if `narrow`: their
@@ -194,7 +194,7 @@ def build(
     return library, seconds
 
 
-def _opened(files: Mapping[str, str], options: list[str]) -> tuple[Library, float]:
+def _opened(files: Mapping[str, str], options: list[str]) -> tuple[Compiled, float]:
     cache.check(cache.cache_folder())
     try:
         compiler = find_compiler()
@@ -238,19 +238,19 @@ def _folders() -> Iterator[Path]:
             yield private
 
 
-def kept(key: str) -> Library | None:
+def kept(key: str) -> Compiled | None:
     """The library of this key if it is kept whole, and can be opened."""
     for folder in _folders():
         target = folder / f"{key}.so"
         if cache.read(target) is not None:
             with suppress(OSError):
-                return Library(target)
+                return Compiled(target)
     return None
 
 
 def _without_compiler(
     files: Mapping[str, str], options: list[str], missing: CompilerError
-) -> Library:
+) -> Compiled:
     """A kept library that runs on this processor. Raises `missing`, with what was looked for."""
     compilers = _able()
     for compiler in compilers:
@@ -300,7 +300,7 @@ def abilities() -> frozenset[str]:
     return frozenset((platform.processor(), platform.node()))
 
 
-def _built(recipe: _Recipe) -> Library:
+def _built(recipe: _Recipe) -> Compiled:
     """The library, built into the cache, or where that is impossible into the private folder."""
     folder = cache.cache_folder()
     try:
@@ -324,7 +324,7 @@ def _built(recipe: _Recipe) -> Library:
     return library
 
 
-def _install(recipe: _Recipe, folder: Path) -> Library:
+def _install(recipe: _Recipe, folder: Path) -> Compiled:
     """The library, built into `folder` by one process at a time and opened."""
     cache.cache_limit()  # a wrong one is said before the work
     cache.prepare(folder)
@@ -334,10 +334,10 @@ def _install(recipe: _Recipe, folder: Path) -> Library:
         whole = cache.read(target) is not None
         if whole:  # another process was first, or it cannot be opened: then nothing of it is used
             with suppress(OSError):
-                return Library(target)
+                return Compiled(target)
         cache.store(target, _linked(recipe, None if whole else folder / "objects"))
         _remember(recipe.compiler, folder)
-        library = Library(target)
+        library = Compiled(target)
     cache.tidy(folder, target)
     return library
 

@@ -18,11 +18,11 @@ from typing import Any
 
 from kinesym.runtime.library import cache
 from kinesym.runtime.library.build import abilities, build, kept
-from kinesym.runtime.native import Library
+from kinesym.runtime.native import Compiled
 
 
-def reduced(library: Library) -> tuple[Any, ...]:
-    """What `Library.__reduce__` returns. Raises `TypeError` for one that was opened as a file."""
+def reduced(library: Compiled) -> tuple[Any, ...]:
+    """What `Compiled.__reduce__` returns. Raises `TypeError` for one that was opened as a file."""
     if library.source is None:
         raise TypeError(
             f"the library {library.path} was opened as a file and cannot be pickled; only what "
@@ -45,7 +45,7 @@ def _here() -> tuple[tuple[str, ...], Sequence[str]]:
 
 def landed(
     source: bytes, packed: bytes, key: str, system: tuple[str, ...], abilities: Sequence[str]
-) -> Library:
+) -> Compiled:
     """A pickled library, opened here; errors and warnings as of `build`."""
     arguments = pickle.loads(zlib.decompress(source))
     mine, able = _here()
@@ -58,7 +58,7 @@ def landed(
     return library
 
 
-def _stored(key: str, data: bytes) -> Library | None:
+def _stored(key: str, data: bytes) -> Compiled | None:
     """The library that came along, put into the cache; None if it cannot be used."""
     folder = cache.cache_folder()
     if not data:
@@ -66,5 +66,5 @@ def _stored(key: str, data: bytes) -> Library | None:
     with suppress(OSError, RuntimeError):  # RuntimeError: of another kinesym, or a bad cache
         cache.prepare(folder)
         cache.store(folder / f"{key}.so", data)
-        return Library(folder / f"{key}.so")
+        return Compiled(folder / f"{key}.so")
     return None

@@ -40,6 +40,8 @@ from kinesym.runtime.native._native import (
     SUM,
     Call,
     Chain,
+    Compiled,
+    Interpreted,
     Library,
     Plan,
     Run,

@@ -27,6 +27,12 @@ cdef extern from "kinesym.h" nogil:
         const int *count
         const unsigned char *varying
         int n_out
+        int n_uniform
+        int n_scratch
+        int n_wide
+        void (*uniform)(const ks_kernel *, const ks_arg *, double *, void *) noexcept nogil
+        void (*block)(const ks_kernel *, ptrdiff_t, const ks_arg *, const double *, double *,
+                      ptrdiff_t, ptrdiff_t, void *) noexcept nogil
 
     ctypedef struct ks_place:
         ptrdiff_t base
@@ -143,6 +149,7 @@ cdef extern from "kinesym.h" nogil:
     ctypedef struct ks_loops:
         int n_fixed
         const ks_fixed *fixed
+        ks_march_fn *any_fixed
         ks_march_fn *adaptive
         ks_march_fn *radau
         ks_march_fn *implicit
@@ -163,6 +170,34 @@ cdef extern from "kinesym.h" nogil:
 
 
 ctypedef const ks_library *(*library_function)() noexcept nogil
+
+
+cdef extern from "machine/machine.h" nogil:
+    ctypedef struct ks_instruction:
+        unsigned int op
+
+    ctypedef struct ks_program:
+        ks_kernel kernel
+        ptrdiff_t n_hoisted
+        ptrdiff_t n_code
+        ptrdiff_t n_shared
+        ptrdiff_t n_constants
+        const ks_instruction *hoisted
+        const ks_instruction *code
+        const double *constants
+
+    ctypedef struct ks_machine:
+        int lanes
+        int group
+        int openmp
+        void (*uniform)(const ks_kernel *, const ks_arg *, double *, void *) noexcept nogil
+        void (*block)(const ks_kernel *, ptrdiff_t, const ks_arg *, const double *, double *,
+                      ptrdiff_t, ptrdiff_t, void *) noexcept nogil
+        ks_map_fn *map
+        const ks_loops *loops
+
+    const ks_machine *ks_machine_here(int)
+    int ks_instruction_number(const char *)
 
 
 cdef extern from "kinesym_plan.h" nogil:
@@ -250,36 +285,10 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 cdef class Library:
-    """An opened model library. It stays open until the process ends: the threads of OpenMP, which it
-    may have brought along, outlive its last call.
+    """The kernels of a model, and the loops that call them: `Compiled` or `Interpreted`."""
 
-    Raises `OSError` if the file cannot be opened, `RuntimeError` if it was built for another ABI.
-    """
-
-    cdef void *_handle
     cdef const ks_library *_table
     cdef readonly str path
-    cdef public object source  # what it was built from, if `kinesym.runtime.library.build` did
-
-    def __cinit__(self, path):
-        self.path = str(path)
-        self._handle = dlopen(os.fsencode(path), RTLD_NOW | RTLD_LOCAL)
-        if self._handle == NULL:
-            raise OSError(f"cannot open the model library {path}: {dlerror().decode()}")
-        cdef library_function function = <library_function>dlsym(self._handle, b"kinesym_library")
-        if function == NULL:
-            raise OSError(f"{path} is not a kinesym model library")
-        self._table = function()
-        if self._table.abi != KINESYM_ABI:
-            raise RuntimeError(
-                f"{path} was built for ABI {self._table.abi}, this kinesym has {KINESYM_ABI}; "
-                "remove it from the cache"
-            )
-
-    def __reduce__(self):
-        from kinesym.runtime.library.sent import reduced  # which opens libraries by this module
-
-        return reduced(self)
 
     def __copy__(self):
         return self
@@ -322,6 +331,108 @@ cdef class Library:
             if strcmp(self._table.kernels[i].name, wanted) == 0:
                 return self._table.kernels[i]
         return NULL
+
+
+cdef class Compiled(Library):
+    """An opened library of C. It stays open until the process ends: the threads of OpenMP, which it
+    may have brought along, outlive its last call.
+
+    Raises `OSError` if the file cannot be opened, `RuntimeError` if it was built for another ABI.
+    """
+
+    cdef void *_handle
+    cdef public object source  # what it was built from, if `kinesym.runtime.library.build` did
+
+    def __cinit__(self, path):
+        self.path = str(path)
+        self._handle = dlopen(os.fsencode(path), RTLD_NOW | RTLD_LOCAL)
+        if self._handle == NULL:
+            raise OSError(f"cannot open the model library {path}: {dlerror().decode()}")
+        cdef library_function function = <library_function>dlsym(self._handle, b"kinesym_library")
+        if function == NULL:
+            raise OSError(f"{path} is not a kinesym model library")
+        self._table = function()
+        if self._table.abi != KINESYM_ABI:
+            raise RuntimeError(
+                f"{path} was built for ABI {self._table.abi}, this kinesym has {KINESYM_ABI}; "
+                "remove it from the cache"
+            )
+
+    def __reduce__(self):
+        from kinesym.runtime.library.sent import reduced  # which opens libraries by this module
+
+        return reduced(self)
+
+
+cdef class Interpreted(Library):
+    """Kernels that a machine runs instruction by instruction; nothing is compiled.
+
+    name : of the program. kernels : of each (name, counts and flags of its arguments, numbers of
+    outputs, of shared values, of registers, constants, names of operations, instructions that are
+    done once, and for each group of points, (n, 6) int32). lanes : points per vector; None lets the
+    processor decide. Raises `ValueError` for an unknown instruction.
+    """
+
+    cdef ks_library _made
+    cdef const ks_kernel **_pointers
+    cdef ks_program *_programs
+    cdef list _keep, _given
+
+    def __cinit__(self, str name, list kernels, lanes=None):
+        cdef const ks_machine *machine = ks_machine_here(0 if lanes is None else lanes)
+        cdef ptrdiff_t k, count = len(kernels)
+        self.path, self._keep, self._given = f"the interpreted {name}", [], [name, kernels, lanes]
+        self._pointers = <const ks_kernel **>calloc(max(count, 1), sizeof(ks_kernel *))
+        self._programs = <ks_program *>calloc(max(count, 1), sizeof(ks_program))
+        if self._pointers == NULL or self._programs == NULL:
+            raise MemoryError
+        for k in range(count):
+            self._fill(self._programs + k, machine, kernels[k])
+            self._pointers[k] = &self._programs[k].kernel
+        self._made.abi, self._made.lanes = KINESYM_ABI, machine.lanes
+        self._made.openmp, self._made.n_kernels = machine.openmp, count
+        self._made.kernels, self._made.map = self._pointers, machine.map
+        self._made.loops = machine.loops
+        self._table = &self._made
+
+    cdef _fill(self, ks_program *p, const ks_machine *machine, tuple given):
+        (name, counts, varying, outputs, shared, registers, constants, operations, hoisted,
+         code) = given
+        cdef const int[::1] count = np.array(counts, dtype=np.intc)
+        cdef const unsigned char[::1] flags = np.array(varying, dtype=np.uint8)
+        cdef const double[::1] numbers = np.array(constants, dtype=float)
+        cdef bytes title = name.encode()
+        cdef ks_kernel *k = &p.kernel
+        self._keep += [count, flags, numbers, title]
+        k.name, k.n_args, k.n_out = title, len(counts), outputs
+        k.count = &count[0] if len(counts) else NULL
+        k.varying = &flags[0] if len(counts) else NULL
+        k.n_uniform, k.n_scratch = shared + len(constants), registers * machine.group
+        k.n_wide, k.uniform, k.block = machine.group, machine.uniform, machine.block
+        p.n_shared, p.n_constants = shared, len(constants)
+        p.constants = &numbers[0] if len(constants) else NULL
+        p.hoisted, p.n_hoisted = self._listed(operations, hoisted), len(hoisted)
+        p.code, p.n_code = self._listed(operations, code), len(code)
+
+    cdef const ks_instruction *_listed(self, operations, rows) except? NULL:
+        """Instructions with the numbers of this machine."""
+        numbers = np.array([ks_instruction_number(each.encode()) for each in operations] or [0])
+        if (numbers < 0).any():
+            raise ValueError(f"no machine knows all of {operations}")
+        cdef unsigned int[:, ::1] made = np.array(rows, dtype=np.uintc).reshape(-1, 6)
+        if made.shape[0] == 0:
+            return NULL
+        table = np.asarray(made)
+        table[:, 0] = numbers[table[:, 0]]
+        self._keep.append(made)
+        return <const ks_instruction *>&made[0, 0]
+
+    def __dealloc__(self):
+        free(self._pointers)
+        free(self._programs)
+
+    def __reduce__(self):
+        return Interpreted, tuple(self._given)
 
 
 cdef class Call:
@@ -811,6 +922,7 @@ cdef class Run:
             for k in range(loops.n_fixed):
                 if loops.fixed[k].name == method.encode():
                     loop = loops.fixed[k].march
+            loop = loops.any_fixed if loop == NULL else loop
         if loop == NULL:
             raise ValueError(f"{self._library.path} has no kernels for {method}")
         return loop

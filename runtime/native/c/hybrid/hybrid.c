@@ -42,7 +42,7 @@ void ks_hybrid_bind(const work *w, bound *b, const ks_kernel *k, pool *p) {
     b->out = take(p, k->n_out);
     const double zero = 0.0;
     const ks_arg arg[4] = {{w->r->x, 1}, {w->u, 1}, {w->r->parameters, 0}, {&zero, 1}};
-    if (p->memory != NULL && k->n_uniform > 0) k->uniform(arg, b->uniform, b->scratch);
+    if (p->memory != NULL && k->n_uniform > 0) k->uniform(k, arg, b->uniform, b->scratch);
 }
 
 void ks_bind_work(work *w, pool *p) {

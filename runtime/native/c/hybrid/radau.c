@@ -22,9 +22,9 @@ struct ks_stiff {
 
 static const unsigned char varying[5] = {1, 1, 1, 1, 1};
 
-#define BLOCK ptrdiff_t blocks, const ks_arg *arg, const double *u, double *out, ptrdiff_t ld, \
-              ptrdiff_t step, void *scratch
-#define UNUSED (void)blocks, (void)u, (void)ld, (void)step
+#define BLOCK const ks_kernel *k, ptrdiff_t blocks, const ks_arg *arg, const double *u, \
+              double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch
+#define UNUSED (void)k, (void)blocks, (void)u, (void)ld, (void)step
 
 /* x' - f of x', x, u, p, t */
 static void motion(BLOCK) {
@@ -64,8 +64,8 @@ static void places(struct ks_stiff *b, ptrdiff_t n) {
 }
 
 static ks_kernel made(const struct ks_stiff *b, ptrdiff_t outputs,
-                      void (*block)(ptrdiff_t, const ks_arg *, const double *, double *, ptrdiff_t,
-                                    ptrdiff_t, void *)) {
+                      void (*block)(const ks_kernel *, ptrdiff_t, const ks_arg *, const double *,
+                                    double *, ptrdiff_t, ptrdiff_t, void *)) {
     return (ks_kernel){
         .n_args = 5, .count = b->count, .varying = varying, .n_out = (int)outputs, .block = block};
 }

@@ -6,7 +6,7 @@
 
 void ks_evaluate(const work *w, const bound *b, const double *x, double t) {
     const ks_arg arg[4] = {{x, 1}, {w->u, 1}, {w->r->parameters, 0}, {&t, 1}};
-    b->k->block(1, arg, b->uniform, b->out, 1, 0, b->scratch);
+    b->k->block(b->k, 1, arg, b->uniform, b->out, 1, 0, b->scratch);
 }
 
 double ks_hybrid_input(const hybrid_run *r, ptrdiff_t i, ptrdiff_t segment, double t) {

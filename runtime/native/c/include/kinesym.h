@@ -9,7 +9,7 @@
 #define KINESYM_H
 #include <stddef.h>
 
-#define KINESYM_ABI 8
+#define KINESYM_ABI 9
 
 typedef struct {
     const double *data;
@@ -44,12 +44,13 @@ typedef struct ks_kernel {
     int n_out;
     int n_uniform; /* values computed once per call from the uniform arguments */
     int n_scratch; /* vectors of workspace per call of `block` */
+    int n_wide;    /* blocks that are best given at once, if there are so many */
     /* fills u[0..n_uniform) */
-    void (*uniform)(const ks_arg *arg, double *u, void *scratch);
-    /* n_blocks blocks of `lanes` points: output k of lane l of block b goes to
-       out[b * step + k * ld + l] */
-    void (*block)(ptrdiff_t n_blocks, const ks_arg *arg, const double *u, double *out,
-                  ptrdiff_t ld, ptrdiff_t step, void *scratch);
+    void (*uniform)(const struct ks_kernel *k, const ks_arg *arg, double *u, void *scratch);
+    /* n_blocks blocks of `lanes` points: output j of lane l of block b goes to
+       out[b * step + j * ld + l] */
+    void (*block)(const struct ks_kernel *k, ptrdiff_t n_blocks, const ks_arg *arg,
+                  const double *u, double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch);
 } ks_kernel;
 
 /* Maps kernel `k` over n >= 1 points; `place` has n_out entries. threads >= 1. The result does not
@@ -182,6 +183,7 @@ typedef struct {
 typedef struct {
     int n_fixed;
     const ks_fixed *fixed;
+    ks_march_fn *any_fixed; /* the same by the numbers of ks_run; NULL: there is none */
     ks_march_fn *adaptive, *radau, *implicit, *outputs;
     ks_sweep_fn *adjoint, *tangent; /* of explicit steps of fixed length */
     ks_chain_fn *chain_adjoint, *chain_tangent;

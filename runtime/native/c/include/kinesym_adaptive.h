@@ -188,7 +188,7 @@ static int ks_ad_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptrdif
         for (int s = 0; s <= r->method.stages; s++) d.k[s] = ks_take(&pool, n);
         d.u = ks_take(&pool, m), d.p = ks_take(&pool, np), d.time = ks_take(&pool, 1);
         if (pass == 1 && r->rhs->varying[2]) ks_load_parameters(r, np, first, count, d.p);
-        ks_bind(&d.rhs, r->rhs, (V *[]){d.y, d.u, d.p, d.time}, ks_shared(r, first), &pool);
+        ks_bind(&d.rhs, r->rhs, (V *[]){d.y, d.u, d.p, d.time}, ks_uniform_of(r, first), &pool);
     }
     const int some = ks_ad_begin(&d, begin);
     ptrdiff_t left = r->budget;

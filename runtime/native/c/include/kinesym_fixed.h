@@ -79,7 +79,7 @@ static int ks_fixed_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, ptr
         sum = ks_take(&pool, n), u = ks_take(&pool, m), t = ks_take(&pool, 1);
 #endif
         if (pass == 1 && r->rhs->varying[2]) ks_load_parameters(r, np, first, count, p);
-        ks_bind(&rhs, r->rhs, (V *[]){y, u, p, t}, ks_shared(r, first), &pool);
+        ks_bind(&rhs, r->rhs, (V *[]){y, u, p, t}, ks_uniform_of(r, first), &pool);
     }
     ptrdiff_t s, left = r->budget, i = ks_resume(r, first, count, begin, &s);
     int status = 0;

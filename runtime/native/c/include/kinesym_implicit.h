@@ -396,7 +396,7 @@ static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
         d.left = ks_take(&pool, size);
         d.side = (double *)ks_take(&pool, size), d.order = (ptrdiff_t *)ks_take(&pool, size);
         d.whole = (double *)ks_take(&pool, r->method.implicit > 1 ? size * size : 0);
-        ks_bind(&d.rhs, r->rhs, (V *[]){s->y, s->v, s->p, s->now}, ks_shared(r, first), &pool);
+        ks_bind(&d.rhs, r->rhs, (V *[]){s->y, s->v, s->p, s->now}, ks_uniform_of(r, first), &pool);
     }
     memset(d.last, 0, (size_t)(KS_UNKNOWN_MOST * r->n) * sizeof(V));
     memset(d.added, 0, (size_t)(KS_UNKNOWN_MOST * r->n) * sizeof(V));

@@ -16,6 +16,9 @@ const ks_loops ks_all_loops = {
     .n_fixed = sizeof ks_fixed_loops / sizeof *ks_fixed_loops,
     .fixed = ks_fixed_loops,
 #endif
+#ifdef KS_ANY_FIXED
+    .any_fixed = KS_ANY_FIXED,
+#endif
     .adaptive = ks_adaptive,
     .radau = ks_radau_steps,
     .implicit = ks_implicit,

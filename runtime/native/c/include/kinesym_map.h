@@ -251,15 +251,15 @@ static const double *ks_fill(const ks_call *c, ptrdiff_t i, ptrdiff_t blocks, pt
     double *tile = w->next;
     w->next = w->tile, w->tile = tile;
     ks_arguments(c, i, m, a, w->pad);
-    c->k->block(blocks, a, c->u, tile, KS_LANES, c->block, w->scratch);
+    c->k->block(c->k, blocks, a, c->u, tile, KS_LANES, c->block, w->scratch);
     return tile;
 }
 
 static void ks_direct(const ks_call *c, ptrdiff_t begin, ptrdiff_t end, ks_work *w) {
     ks_arg a[c->k->n_args > 0 ? c->k->n_args : 1];
     ks_arguments(c, begin, KS_LANES, a, w->pad);
-    c->k->block((end - begin) / KS_LANES, a, c->u, ks_to(c, c->line, begin / KS_LANES), c->ld,
-                c->line->step, w->scratch);
+    c->k->block(c->k, (end - begin) / KS_LANES, a, c->u, ks_to(c, c->line, begin / KS_LANES),
+                c->ld, c->line->step, w->scratch);
 }
 
 /* Block b, whose lanes are all points: what is in the tile goes to its place. */
@@ -354,6 +354,7 @@ int ks_map(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double *out, cons
     c.block = (ptrdiff_t)k->n_out * KS_LANES;
     c.blocks = c.block < KS_TILE_DOUBLES ? KS_TILE_DOUBLES / c.block : 1;
     if (c.blocks > KS_TILE_BLOCKS) c.blocks = KS_TILE_BLOCKS;
+    if (c.blocks < k->n_wide) c.blocks = k->n_wide;
     ptrdiff_t least = c.blocks * KS_LANES;
     if (least < KS_MIN_CHUNK) least = KS_MIN_CHUNK;
     c.chunk = (ptrdiff_t)ks_round_up((n + KS_MAX_CHUNKS - 1) / KS_MAX_CHUNKS, least);
@@ -378,7 +379,7 @@ int ks_map(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double *out, cons
     c.last = c.partial + n_chunks * c.n_sum;
     double *workspace = c.partial + partials;
     memset(c.partial, 0, partials * sizeof(double));
-    if (k->n_uniform > 0) k->uniform(arg, c.u, workspace);
+    if (k->n_uniform > 0) k->uniform(k, arg, c.u, workspace);
 
 #ifdef _OPENMP
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)

@@ -39,7 +39,7 @@ KS_PART void ks_stages_take(ks_stages *d, ks_pool *pool) {
     const ks_run *r = d->r;
     const ptrdiff_t n = d->n = r->n, m = d->m = r->residual->count[2], np = r->residual->count[3];
     const ptrdiff_t unknown = r->method.implicit, integers = (n + 1) / 2;
-    const double *shared = ks_shared(r, d->first);
+    const double *shared = ks_uniform_of(r, d->first);
     d->x = ks_take(pool, n), d->rate = ks_take(pool, n), d->k = ks_take(pool, n);
     d->y = ks_take(pool, n), d->now = ks_take(pool, 1), d->p = ks_take(pool, np);
     d->v = ks_take(pool, m), d->u = ks_take(pool, unknown * m);

@@ -19,7 +19,7 @@ typedef struct {
 } ks_bound;
 
 KS_PART void ks_eval(const ks_bound *b, V *out) {
-    b->k->block(1, b->arg, b->uniform, (double *)out, KS_LANES, 0, b->scratch);
+    b->k->block(b->k, 1, b->arg, b->uniform, (double *)out, KS_LANES, 0, b->scratch);
 }
 
 /* Memory for one block: vectors are handed out from the front. Without memory (NULL) the same
@@ -44,7 +44,7 @@ KS_PART int ks_allocate(ks_pool *pool) {
 
 /* What the uniform argument of kernels is read from: the parameters of a member, with the numbers of
  * tables after them, or these alone */
-static inline const double *ks_shared(const ks_run *r, ptrdiff_t member) {
+static inline const double *ks_uniform_of(const ks_run *r, ptrdiff_t member) {
     return r->tables != NULL ? r->tables : r->parameters + member * r->parameter_stride;
 }
 
@@ -58,7 +58,7 @@ KS_PART void ks_bind(ks_bound *b, const ks_kernel *k, V *const *blocks, const do
         b->arg[j] = k->varying[j] ? (ks_arg){(double *)blocks[j], KS_LANES} : (ks_arg){uniform, 0};
     b->scratch = ks_take(pool, k->n_scratch);
     b->uniform = (double *)ks_take(pool, (k->n_uniform + KS_LANES - 1) / KS_LANES);
-    if (pool->memory != NULL && k->n_uniform > 0) k->uniform(b->arg, b->uniform, b->scratch);
+    if (pool->memory != NULL && k->n_uniform > 0) k->uniform(k, b->arg, b->uniform, b->scratch);
 }
 
 /* The value at the fraction s of the interval i */
@@ -270,8 +270,8 @@ KS_PART void ks_outputs_member(const ks_run *r, ptrdiff_t member, ptrdiff_t begi
     if (pool->memory != NULL)
         for (ptrdiff_t k = 0; k < np; k++) p[k] = ks_splat(parameters[k]);
     ks_bound rhs, outputs;
-    ks_bind(&rhs, r->rhs, (V *[]){x, u, p, t}, ks_shared(r, member), pool);
-    ks_bind(&outputs, r->outputs, (V *[]){v, x, u, p, t}, ks_shared(r, member), pool);
+    ks_bind(&rhs, r->rhs, (V *[]){x, u, p, t}, ks_uniform_of(r, member), pool);
+    ks_bind(&outputs, r->outputs, (V *[]){v, x, u, p, t}, ks_uniform_of(r, member), pool);
     if (pool->memory == NULL) return;
     for (ptrdiff_t i = begin; i <= end; i += KS_LANES) {
         const ptrdiff_t count = end + 1 - i < KS_LANES ? end + 1 - i : KS_LANES;

@@ -74,7 +74,7 @@ static void ks_linearise(ks_steps *b, ptrdiff_t first, ptrdiff_t count) {
     }
 }
 
-static double ks_entry(const ks_steps *b, int stage, ptrdiff_t e, ptrdiff_t l) {
+static double ks_entry_of(const ks_steps *b, int stage, ptrdiff_t e, ptrdiff_t l) {
     return ((const double *)(b->stage[stage] + b->n + e))[l];
 }
 
@@ -82,31 +82,32 @@ static double ks_entry(const ks_steps *b, int stage, ptrdiff_t e, ptrdiff_t l) {
 
 /* kappa := M^-T kappa, eta := S_x^T kappa, where x' and all entries of a stage begin at e, KS_LANES
  * apart */
-static void ks_transposed(const double *restrict e, double *restrict kappa, double *restrict eta);
+static void ks_transposed(const ks_run *r, const double *restrict e, double *restrict kappa,
+                          double *restrict eta);
 
 /* lambda at node i from lambda at node i + 1, without the cost of node i */
 static void ks_adjoint_step(ks_steps *b, ptrdiff_t l, double *lambda) {
-    enum { n = KS_STATES };
+    const ks_run *r = b->r;
     const double h = b->h[l];
-    const int stages = b->r->method.stages;
-    const double *a = b->r->method.a;
-    double eta[KS_STAGES_MOST][n], sum[n], kappa[n];
-    for (int k = 0; k < n; k++) sum[k] = lambda[k];
+    const int stages = r->method.stages;
+    const double *a = r->method.a;
+    double eta[KS_STAGES_MOST][KS_STATES], sum[KS_STATES], kappa[KS_STATES];
+    for (int k = 0; k < KS_STATES; k++) sum[k] = lambda[k];
     for (int j = stages - 1; j >= 0; j--) {
         const double w = a[stages * stages + j] * h;
-        for (int k = 0; k < n; k++) kappa[k] = w * lambda[k];
+        for (int k = 0; k < KS_STATES; k++) kappa[k] = w * lambda[k];
         for (int i = j + 1; i < stages; i++) {
             const double part = a[i * stages + j] * h;
             if (part == 0.0) continue;
-            for (int k = 0; k < n; k++) kappa[k] += part * eta[i][k];
+            for (int k = 0; k < KS_STATES; k++) kappa[k] += part * eta[i][k];
         }
-        ks_transposed((const double *)b->stage[j] + l, kappa, eta[j]);
-        for (int k = 0; k < n; k++) {
+        ks_transposed(r, (const double *)b->stage[j] + l, kappa, eta[j]);
+        for (int k = 0; k < KS_STATES; k++) {
             sum[k] += eta[j][k];
             ((double *)(b->kappa[j] + k))[l] = kappa[k];
         }
     }
-    for (int k = 0; k < n; k++) lambda[k] = sum[k];
+    for (int k = 0; k < KS_STATES; k++) lambda[k] = sum[k];
 }
 
 /* What the block adds to the gradients with respect to inputs and parameters; its surplus lanes of
@@ -191,18 +192,18 @@ static void ks_tangent_stage(const ks_steps *b, int j, ptrdiff_t l, ptrdiff_t st
         for (ptrdiff_t k = 0; k < wide; k++) {
             V sum = ks_splat(0.0);
             for (ptrdiff_t i = e; i < next; i++)
-                sum += ks_entry(b, j, i, l) * y[r->columns[i] * wide + k];
+                sum += ks_entry_of(b, j, i, l) * y[r->columns[i] * wide + k];
             slope[row * wide + k] = sum;
         }
     }
     for (ptrdiff_t e = states; e < b->entries; e++) {
         const ptrdiff_t column = r->columns[e] - b->n - b->s->n_varied;
-        if (column >= 0) ((double *)(slope + r->rows[e] * wide))[column] += ks_entry(b, j, e, l);
+        if (column >= 0) ((double *)(slope + r->rows[e] * wide))[column] += ks_entry_of(b, j, e, l);
     }
     for (ptrdiff_t step = 0; step < r->n_solution; step++) {
         V *target = slope + r->targets[step] * wide;
         const V *source = slope + r->sources[step] * wide;
-        const double value = ks_entry(b, j, b->entries + step, l);
+        const double value = ks_entry_of(b, j, b->entries + step, l);
         if (target == source)
             for (ptrdiff_t k = 0; k < wide; k++) target[k] *= value;
         else

@@ -1,0 +1,23 @@
+/* the instructions that every processor of its kind has; the names of all instructions */
+#define KS_MACHINE plain
+#include "machine_run.h"
+
+#define KS_NAME(name) #name,
+static const char *const names[] = {KS_ALL(KS_NAME)};
+
+int ks_instruction_number(const char *name) {
+    for (int k = 0; k < KS_INSTRUCTIONS; k++)
+        if (strcmp(names[k], name) == 0) return k;
+    return -1;
+}
+
+const ks_machine *ks_machine_here(int lanes) {
+    if (lanes == 1) return &ks_machine_single;
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return &ks_machine_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &ks_machine_avx2;
+#endif
+    return &ks_machine_plain;
+}

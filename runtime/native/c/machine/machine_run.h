@@ -1,0 +1,205 @@
+/* The machine for one instruction set: included once by each of machine_*.c, which say which one it is
+ * by the name KS_MACHINE and pragmas, or KS_LANES.
+ */
+#include "machine.h"
+
+#define KS_OF2(name, of) name##_##of
+#define KS_OF1(name, of) KS_OF2(name, of)
+#define KS_OF(name) KS_OF1(name, KS_MACHINE)
+/* external names of the headers, one for each instruction set */
+#define ks_map KS_OF(ks_map)
+#define ks_all_loops KS_OF(ks_all_loops)
+#define ks_adjoint KS_OF(ks_adjoint)
+#define ks_tangent KS_OF(ks_tangent)
+#define ks_any_fixed KS_OF(ks_any_fixed)
+
+#include "include/kinesym_map.h"
+#include "include/kinesym_table.h"
+
+/* Loops of time stepping whose numbers are those of the run */
+#define KS_FIXED ks_any_fixed
+#define KS_STAGES r->method.stages
+#define ks_c r->method.c
+#define ks_a ((const double(*)[r->method.stages])r->method.a)
+#include "include/kinesym_fixed.h"
+#undef KS_FIXED
+#define KS_STATES (r->n)
+#include "include/kinesym_sweep.h"
+#define KS_SWEEPS
+#define KS_ANY_FIXED ks_any_fixed
+#include "include/kinesym_loops.h"
+
+static void ks_transposed(const ks_run *r, const double *restrict e, double *restrict kappa,
+                          double *restrict eta) {
+    const double *entry = e + r->n * KS_LANES, *value = entry + r->n_entries * KS_LANES;
+    for (ptrdiff_t k = r->n_solution - 1; k >= 0; k--) {
+        const ptrdiff_t target = r->targets[k], source = r->sources[k];
+        if (target == source)
+            kappa[target] *= value[k * KS_LANES];
+        else
+            kappa[source] -= value[k * KS_LANES] * kappa[target];
+    }
+    memset(eta, 0, (size_t)r->n * sizeof *eta);
+    for (ptrdiff_t k = 0; k < r->n_entries; k++)
+        if (r->columns[k] < r->n) eta[r->columns[k]] += entry[k * KS_LANES] * kappa[r->rows[k]];
+}
+
+/* Blocks that share one reading of an instruction: 64 points. One point alone takes what it needs. */
+#define KS_GROUP (KS_LANES == 1 ? 1 : 64 / KS_LANES)
+
+/* -- instructions ------------------------------------------------------------------------------- */
+
+static inline V ks_three_halves(V x) { return x * ks_sqrt(x); }
+static inline V ks_five_halves(V x) { return x * x * ks_sqrt(x); }
+
+#define KS_ALL(X)                                                                                  \
+    X(load) X(take) X(spread) X(store) X(store_s) X(keep)                                          \
+    X(add) X(add_s) X(sub) X(sub_s) X(s_sub) X(mul) X(mul_s) X(div) X(div_s) X(s_div)              \
+    X(fma) X(fma_s) X(fms) X(fms_s) X(fnma) X(fnma_s) X(neg) X(inv)                                \
+    X(sincos) X(select) X(locate) X(entry) X(pow) X(atan2) X(min) X(max) X(lt) X(le) X(eq)         \
+    X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh)         \
+    X(atanh) X(exp) X(log) X(sqrt) X(abs) X(sign) X(floor) X(erf) X(erfc)                          \
+    X(three_halves) X(five_halves)
+
+#define KS_NUMBER(name) KS_DO_##name,
+enum { KS_ALL(KS_NUMBER) KS_INSTRUCTIONS };
+
+/* What becomes of each vector v of register `to`: of registers a, b and c, or the shared value s. */
+#define KS_EACH(value)                              \
+    for (int v = 0; v < blocks; v++) to[v] = value; \
+    break;
+#define KS_CASE(name, value) \
+    case KS_DO_##name: KS_EACH(value)
+#define KS_UNARY_CASE(name) KS_CASE(name, ks_##name(a[v]))
+#define KS_BINARY_CASE(name) KS_CASE(name, ks_##name(a[v], b[v]))
+
+/* All instructions for so many blocks of points from i on. */
+static inline __attribute__((always_inline)) void ks_group(
+    const ks_instruction *restrict code, ptrdiff_t n, const ks_arg *arg, ptrdiff_t i, double *u,
+    double *out, ptrdiff_t ld, ptrdiff_t step, V *registers, int blocks) {
+    for (const ks_instruction *end = code + n; code < end; code++) {
+        V *to = registers + (ptrdiff_t)code->to * KS_GROUP;
+        const V *a = registers + (ptrdiff_t)code->a * KS_GROUP;
+        const V *b = registers + (ptrdiff_t)code->b * KS_GROUP;
+        const V *c = registers + (ptrdiff_t)code->c * KS_GROUP;
+        switch (code->op) {
+        case KS_DO_load: {
+            const double *from = arg[code->a].data + code->b * arg[code->a].ld + i;
+            KS_EACH(ks_load(from + v * KS_LANES))
+        }
+        case KS_DO_take: {
+            const V s = ks_splat(arg[code->a].data[code->b]);
+            KS_EACH(s)
+        }
+        case KS_DO_spread: {
+            const V s = ks_splat(u[code->a]);
+            KS_EACH(s)
+        }
+        case KS_DO_store: {
+            double *to_point = out + code->to * ld;
+            for (int v = 0; v < blocks; v++) ks_store(to_point + v * step, a[v]);
+            break;
+        }
+        case KS_DO_store_s: {
+            double *to_point = out + code->to * ld;
+            for (int v = 0; v < blocks; v++) ks_store(to_point + v * step, ks_splat(u[code->a]));
+            break;
+        }
+        case KS_DO_keep: u[code->to] = ks_first(*a); break;
+        KS_CASE(add, a[v] + b[v])
+        KS_CASE(sub, a[v] - b[v])
+        KS_CASE(mul, a[v] * b[v])
+        KS_CASE(div, a[v] / b[v])
+        KS_CASE(fma, a[v] * b[v] + c[v])
+        KS_CASE(fms, a[v] * b[v] - c[v])
+        KS_CASE(fnma, c[v] - a[v] * b[v])
+#define KS_SHARED_CASE(name, value)           \
+    case KS_DO_##name: {                      \
+        const V s = ks_splat(u[code->b]);     \
+        KS_EACH(value)                        \
+    }
+        KS_SHARED_CASE(add_s, a[v] + s)
+        KS_SHARED_CASE(sub_s, a[v] - s)
+        KS_SHARED_CASE(s_sub, s - a[v])
+        KS_SHARED_CASE(mul_s, a[v] * s)
+        KS_SHARED_CASE(div_s, a[v] / s)
+        KS_SHARED_CASE(s_div, s / a[v])
+        KS_SHARED_CASE(fma_s, a[v] * s + c[v])
+        KS_SHARED_CASE(fms_s, a[v] * s - c[v])
+        KS_SHARED_CASE(fnma_s, c[v] - a[v] * s)
+        KS_CASE(neg, -a[v])
+        KS_CASE(inv, 1.0 / a[v])
+        KS_CASE(select, ks_select(a[v], b[v], c[v]))
+        case KS_DO_sincos: {
+            V *cosine = registers + (ptrdiff_t)code->d * KS_GROUP;
+            for (int v = 0; v < blocks; v++) {
+                V s, co;
+                ks_sincos(a[v], &s, &co);
+                to[v] = s, cosine[v] = co;
+            }
+            break;
+        }
+        KS_CASE(locate, ks_locate(arg[code->a].data + code->b, code->d, c[v]))
+        KS_CASE(entry, ks_entry(arg[code->a].data + code->b, code->d, c[v]))
+        KS_BINARY_CASE(pow)
+        KS_BINARY_CASE(atan2)
+        KS_BINARY_CASE(min)
+        KS_BINARY_CASE(max)
+        KS_BINARY_CASE(lt)
+        KS_BINARY_CASE(le)
+        KS_BINARY_CASE(eq)
+        KS_UNARY_CASE(sin)
+        KS_UNARY_CASE(cos)
+        KS_UNARY_CASE(tan)
+        KS_UNARY_CASE(asin)
+        KS_UNARY_CASE(acos)
+        KS_UNARY_CASE(atan)
+        KS_UNARY_CASE(sinh)
+        KS_UNARY_CASE(cosh)
+        KS_UNARY_CASE(tanh)
+        KS_UNARY_CASE(asinh)
+        KS_UNARY_CASE(acosh)
+        KS_UNARY_CASE(atanh)
+        KS_UNARY_CASE(exp)
+        KS_UNARY_CASE(log)
+        KS_UNARY_CASE(sqrt)
+        KS_UNARY_CASE(abs)
+        KS_UNARY_CASE(sign)
+        KS_UNARY_CASE(floor)
+        KS_UNARY_CASE(erf)
+        KS_UNARY_CASE(erfc)
+        KS_UNARY_CASE(three_halves)
+        KS_UNARY_CASE(five_halves)
+        default: break;
+        }
+    }
+}
+
+static void ks_machine_uniform(const ks_kernel *k, const ks_arg *arg, double *u, void *scratch) {
+    const ks_program *p = (const ks_program *)k;
+    memcpy(u + p->n_shared, p->constants, (size_t)p->n_constants * sizeof *u);
+    ks_group(p->hoisted, p->n_hoisted, arg, 0, u, NULL, 0, 0, scratch, 1);
+}
+
+static void ks_machine_block(const ks_kernel *k, ptrdiff_t n_blocks, const ks_arg *arg,
+                             const double *u, double *out, ptrdiff_t ld, ptrdiff_t step,
+                             void *scratch) {
+    const ks_program *p = (const ks_program *)k;
+    double *shared = (double *)u; /* which these instructions only read */
+    ptrdiff_t b = 0;
+    for (; b + KS_GROUP <= n_blocks; b += KS_GROUP)
+        ks_group(p->code, p->n_code, arg, b * KS_LANES, shared, out + b * step, ld, step, scratch,
+                 KS_GROUP);
+    if (b < n_blocks)
+        ks_group(p->code, p->n_code, arg, b * KS_LANES, shared, out + b * step, ld, step, scratch,
+                 (int)(n_blocks - b));
+}
+
+#ifdef _OPENMP
+#define KS_OPENMP 1
+#else
+#define KS_OPENMP 0
+#endif
+
+const ks_machine KS_OF(ks_machine) = {KS_LANES, KS_GROUP, KS_OPENMP, ks_machine_uniform,
+                                      ks_machine_block, ks_map, &ks_all_loops};
