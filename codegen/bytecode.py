@@ -255,7 +255,9 @@ def _placed(rows: Sequence[tuple[int, ...]]) -> tuple[NDArray[np.int32], int]:
     last: dict[int, int] = {}
     fields = [_FIELDS[OPERATIONS[row[0]]] for row in rows]
     for number, (row, kinds) in enumerate(zip(rows, fields, strict=True)):
-        last.update((node, number) for node, kind in zip(row[1:], kinds, strict=True) if kind in "rw")
+        last.update(
+            (node, number) for node, kind in zip(row[1:], kinds, strict=True) if kind in "rw"
+        )
     place: dict[int, int] = {}
     free: list[int] = []
     count = 0

@@ -134,8 +134,9 @@ def _kernel_body(kernel: Kernel, plan: Schedule) -> str:
         f"        {kernel.name}_{n}(a, i, u, out, ld, w);\n" for n in range(len(plan.varying))
     )
     parts.append(
-        f"static void {kernel.name}_block(const ks_kernel *k, ptrdiff_t n_blocks, const ks_arg *a,\n"
-        f"        const double *u, double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {{\n"
+        f"static void {kernel.name}_block(const ks_kernel *k, ptrdiff_t n_blocks,\n"
+        "        const ks_arg *a, const double *u, double *out, ptrdiff_t ld, ptrdiff_t step,\n"
+        "        void *scratch) {\n"
         f"    V *w = scratch;\n    (void)k;\n"
         f"    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {{\n"
         f"{calls}    }}\n}}\n"
@@ -250,7 +251,8 @@ def _sweep(program: Program) -> str:
         f'#define KS_STATES {n}\n#include "kinesym_sweep.h"\n\n'
         "static void ks_transposed(const ks_run *r, const double *restrict e,\n"
         "        double *restrict kappa, double *restrict eta) {\n    (void)r, (void)e;\n"
-        + body + "}\n"
+        + body
+        + "}\n"
     )
 
 

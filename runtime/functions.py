@@ -19,6 +19,7 @@ from kinesym.runtime.library.manifest import (
     KernelManifest,
     Pattern,
 )
+from kinesym.runtime.library.tiers import look
 from kinesym.runtime.native import Call, Library, Plan
 from kinesym.runtime.nlp.places import rows
 
@@ -139,6 +140,7 @@ class Functions:
             for argument, buffer in bound.arguments.items():
                 buffer[: self._counts[argument]] = arrays[argument]
             bound.plan((), out.reshape(-1))
+            look(self._kernels[name][0])
         return out[:, 0] if n is None else out
 
     def _bound(self, name: str, n_out: int, count: int) -> Bound:

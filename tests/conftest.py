@@ -1,6 +1,7 @@
 """What all tests share: a cache of compiled libraries that is kept between runs, and which of them
 are left to `make test-all`."""
 
+import os
 from collections import defaultdict
 from math import ceil, sqrt
 from pathlib import Path
@@ -64,8 +65,10 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session", autouse=True)
 def compiler_cache(pytestconfig):
     """Compiled libraries go to the build folder, never to the user's cache. Their keys are their
-    contents, so that all workers and later runs can use them."""
+    contents, so that all workers and later runs can use them. All kernels are compiled, but where a
+    test says otherwise: what takes over when would be a matter of time."""
     with pytest.MonkeyPatch.context() as patch:
         folder = pytestconfig.rootpath / "build" / "test-cache"
         patch.setenv("KINESYM_CACHE", str(folder))
+        patch.setenv("KINESYM_TIER", os.environ.get("KINESYM_TIER", "compiled"))
         yield folder

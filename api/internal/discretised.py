@@ -50,7 +50,6 @@ from kinesym.internal.smooth_phases import smooth_phases
 from kinesym.internal.straight import fixed_values, straight_lines
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
-from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.nlp.bounds import (
     constraint_bounds,
@@ -152,7 +151,6 @@ class Discretised:
         given.check_spans(self.symbolic)
         self._fixed = fixed_values(given, self._known)
         check_starts(model, self._fixed, self._known)
-        check_compiler()  # before any long work
         warn_if_missing()
         self.timings = {"derive": 0.0, "compile": 0.0}
         self.program, self._built = self._transcribed("exact")

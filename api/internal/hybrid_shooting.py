@@ -14,7 +14,6 @@ from kinesym.internal.pipeline import realise
 from kinesym.internal.problem import chosen_objective
 from kinesym.internal.shooting_arguments import ShootingArguments
 from kinesym.internal.simulation_arguments import simulation_arguments
-from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
@@ -35,7 +34,6 @@ def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
         )
     observed = {name: e for name, e in measured.items() if name not in hybrid.model.state_names}
 
-    check_compiler()  # before any long work
     return HybridTrials(
         _runner(hybrid, given, observed),
         given.system,

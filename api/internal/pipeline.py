@@ -10,7 +10,6 @@ Model, Hybrid, Experiment    what is given
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -21,9 +20,9 @@ from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.codegen.kernel import Program
 from kinesym.runtime.functions import Functions
-from kinesym.runtime.library.build import build
-from kinesym.runtime.native import Interpreted, Library
 from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
+from kinesym.runtime.library.tiers import opened
+from kinesym.runtime.native import Interpreted
 from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
 from kinesym.runtime.nlp.delay_rows import Lag, Lags
 from kinesym.runtime.nlp.layout import Layout
@@ -37,16 +36,14 @@ def realise(program: Program, lanes: int | None = None, narrow: bool = False) ->
 
     An unchanged program is taken from the cache.
     """
-    start, seconds = time.perf_counter(), 0.0
-    library: Library
-    if os.environ.get("KINESYM_TIER") == "interpreted":
-        library = Interpreted(program.name, encode(program), lanes)
-        derive = time.perf_counter() - start
-    else:
-        source = emit(program)
-        derive = time.perf_counter() - start
-        library, seconds = build(source.files, lanes, narrow=narrow)
-    return Built(library, load_manifest(program.manifest), derive, seconds, program.tables)
+    start = time.perf_counter()
+    library, compiling = opened(
+        lambda: {"files": emit(program).files, "lanes": lanes, "narrow": narrow},
+        lambda: Interpreted(program.name, encode(program), lanes),
+        at_once=narrow or lanes is not None,
+    )
+    derive = time.perf_counter() - start - compiling
+    return Built(library, load_manifest(program.manifest), derive, compiling, program.tables)
 
 
 def make_nlp(

@@ -49,7 +49,6 @@ from kinesym.internal.simulation_arguments import check_complete
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
 from kinesym.runtime.arrays import Array, one_number
-from kinesym.runtime.library.build import check_compiler
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
@@ -338,7 +337,6 @@ def smooth_program(given: ShootingArguments) -> SmoothProgram:
         given.objective,
         delays=given.delays,
     )
-    check_compiler()  # before any long work
     begin = time.perf_counter()
     built = _shooting(problem, tuple(problem.measurements), method)
     seconds = time.perf_counter() - begin

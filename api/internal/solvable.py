@@ -19,9 +19,10 @@ from kinesym.internal.sizes import scaling
 from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.internal.why import why
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Solved, Start
+from kinesym.runtime.ipopt.driver import Iteration, Solved, Start
 from kinesym.runtime.ipopt.scaling import Bounds, pushed
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
+from kinesym.runtime.library.tiers import look
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.nlp.sensor_delays import NEVER, SOLVES
@@ -74,7 +75,12 @@ class Solvable(Integrated):
             asked = replace(problem._ipopt(nlp), bounds=bounds)
             if "nlp_scaling_method" not in chosen.options:
                 asked = replace(asked, scaling=scaling(problem, start.z))
-            found = solve(asked, start, chosen, report)
+
+            def between(iteration: Iteration) -> None:
+                look(nlp.library)
+                report(iteration)
+
+            found = solve(asked, start, chosen, between)
             return (problem, time.perf_counter() - begin), found
 
         given = (self.trials, Start(z, multipliers), self.variable_bounds)

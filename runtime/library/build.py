@@ -164,16 +164,6 @@ def _works(command: tuple[str, ...], options: list[str]) -> bool:
         return _run([*command, "probe.c", "-o", "probe", *options, "-lm"], folder)[1] is None
 
 
-def check_compiler() -> None:
-    """Before any long work: raises `CompilerError` if there is no compiler, nor a kept library that
-    could do without."""
-    try:
-        find_compiler()
-    except CompilerError:
-        if not _able():
-            raise
-
-
 def build(
     files: Mapping[str, str],
     lanes: int | None = None,
@@ -187,11 +177,34 @@ def build(
     Raises `CompilerError` with the words of the compiler, `CacheError` if others may write to the
     cache or nothing can be stored. Warns if the cache cannot be written.
     """
-    options = [*more_flags, *([f"-DKS_LANES={lanes}"] if lanes else [])]
-    options += ["-DKS_NARROW"] if narrow else []
-    library, seconds = _opened(files, options)
+    library, seconds = _opened(files, _options(lanes, more_flags, narrow))
     library.source = {"files": files, "lanes": lanes, "more_flags": more_flags, "narrow": narrow}
     return library, seconds
+
+
+def find(
+    files: Mapping[str, str],
+    lanes: int | None = None,
+    more_flags: tuple[str, ...] = (),
+    narrow: bool = False,
+) -> Compiled | None:
+    """What `build` would return if that is kept already; no compiler is started."""
+    options = _options(lanes, more_flags, narrow)
+    for compiler in _able():
+        if library := kept(_Recipe(files, compiler, (*compiler.flags, *options)).key):
+            library.source = {
+                "files": files,
+                "lanes": lanes,
+                "more_flags": more_flags,
+                "narrow": narrow,
+            }
+            return library
+    return None
+
+
+def _options(lanes: int | None, more_flags: tuple[str, ...], narrow: bool) -> list[str]:
+    options = [*more_flags, *([f"-DKS_LANES={lanes}"] if lanes else [])]
+    return options + (["-DKS_NARROW"] if narrow else [])
 
 
 def _opened(files: Mapping[str, str], options: list[str]) -> tuple[Compiled, float]:

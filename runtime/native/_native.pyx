@@ -164,7 +164,7 @@ cdef extern from "kinesym.h" nogil:
         int lanes
         int openmp
         int n_kernels
-        const ks_kernel *const *kernels
+        const ks_kernel **kernels
         ks_map_fn *map
         const ks_loops *loops
 
@@ -182,6 +182,7 @@ cdef extern from "machine/machine.h" nogil:
         ptrdiff_t n_code
         ptrdiff_t n_shared
         ptrdiff_t n_constants
+        ptrdiff_t done
         const ks_instruction *hoisted
         const ks_instruction *code
         const double *constants
@@ -202,7 +203,7 @@ cdef extern from "machine/machine.h" nogil:
 
 cdef extern from "kinesym_plan.h" nogil:
     ctypedef struct ks_step:
-        const ks_kernel *kernel
+        const ks_kernel **kernel
         ks_map_fn *map
         ptrdiff_t n
         int threads
@@ -284,6 +285,15 @@ def _after_fork():
 os.register_at_fork(after_in_child=_after_fork)
 
 
+cdef extern from *:
+    """
+    static void take_kernel(const ks_kernel **place, const ks_kernel *kernel) {
+        __atomic_store_n(place, kernel, __ATOMIC_RELEASE);
+    }
+    """
+    void take_kernel(const ks_kernel **, const ks_kernel *)
+
+
 cdef class Library:
     """The kernels of a model, and the loops that call them: `Compiled` or `Interpreted`."""
 
@@ -318,19 +328,21 @@ cdef class Library:
         """Names of the kernels, in order."""
         return [self._table.kernels[i].name.decode() for i in range(self._table.n_kernels)]
 
-    cdef const ks_kernel *find(self, str name) except NULL:
-        cdef const ks_kernel *found = self.maybe(name)
-        if found == NULL:
-            raise KeyError(f"{self.path} has no kernel {name}")
-        return found
-
-    cdef const ks_kernel *maybe(self, str name):
+    cdef const ks_kernel **place(self, str name) except NULL:
+        """Where the kernel of that name is found at each call."""
         key = name.encode()
         cdef const char *wanted = key
+        cdef ptrdiff_t i
         for i in range(self._table.n_kernels):
             if strcmp(self._table.kernels[i].name, wanted) == 0:
-                return self._table.kernels[i]
-        return NULL
+                return <const ks_kernel **>&self._table.kernels[i]
+        raise KeyError(f"{self.path} has no kernel {name}")
+
+    cdef const ks_kernel *find(self, str name) except NULL:
+        return self.place(name)[0]
+
+    cdef const ks_kernel *maybe(self, str name) except? NULL:
+        return self.find(name) if name in self.kernel_names() else NULL
 
 
 cdef class Compiled(Library):
@@ -370,17 +382,24 @@ cdef class Interpreted(Library):
     name : of the program. kernels : of each (name, counts and flags of its arguments, numbers of
     outputs, of shared values, of registers, constants, names of operations, instructions that are
     done once, and for each group of points, (n, 6) int32). lanes : points per vector; None lets the
-    processor decide. Raises `ValueError` for an unknown instruction.
+    processor decide. Raises `ValueError` for an unknown instruction, or lanes that it has not.
+
+    source : what a compiled one would be built from, asked : whether that was begun, both for
+    `kinesym.runtime.library.tiers`.
     """
 
     cdef ks_library _made
     cdef const ks_kernel **_pointers
     cdef ks_program *_programs
     cdef list _keep, _given
+    cdef public object source
+    cdef public bint asked
 
     def __cinit__(self, str name, list kernels, lanes=None):
         cdef const ks_machine *machine = ks_machine_here(0 if lanes is None else lanes)
         cdef ptrdiff_t k, count = len(kernels)
+        if machine == NULL:
+            raise ValueError(f"no machine of this processor has {lanes} points per vector")
         self.path, self._keep, self._given = f"the interpreted {name}", [], [name, kernels, lanes]
         self._pointers = <const ks_kernel **>calloc(max(count, 1), sizeof(ks_kernel *))
         self._programs = <ks_program *>calloc(max(count, 1), sizeof(ks_program))
@@ -431,8 +450,35 @@ cdef class Interpreted(Library):
         free(self._pointers)
         free(self._programs)
 
+    @property
+    def operations(self):
+        """Instructions per point of all kernels."""
+        cdef ptrdiff_t k, total = 0
+        for k in range(self._made.n_kernels):
+            total += self._programs[k].n_code
+        return total
+
+    @property
+    def spent(self):
+        """Seconds that a processor of today needs for what was interpreted so far."""
+        cdef ptrdiff_t k, total = 0
+        for k in range(self._made.n_kernels):
+            total += self._programs[k].done
+        return 5e-8 * total
+
+    def take_over(self, Compiled other):
+        """Call the kernels of a compiled library from now on, if its vectors are as long."""
+        cdef ptrdiff_t k
+        if other._table.lanes != self._made.lanes:
+            return
+        self._keep.append(other)
+        for k in range(self._made.n_kernels):
+            take_kernel(self._pointers + k, other.find(self._pointers[k].name.decode()))
+
     def __reduce__(self):
-        return Interpreted, tuple(self._given)
+        from kinesym.runtime.library.tiers import landed
+
+        return landed, (*self._given, self.source)
 
 
 cdef class Call:
@@ -465,28 +511,29 @@ cdef class Call:
     def __cinit__(self, Library library, str kernel, ptrdiff_t n, list arguments, tuple sizes,
                   place, ptrdiff_t n_out, int threads=1):
         cdef ks_step *s = &self._step
-        s.kernel, s.map, s.n, s.threads = library.find(kernel), library._table.map, n, threads
+        cdef const ks_kernel *k = library.find(kernel)
+        s.kernel, s.map, s.n, s.threads = library.place(kernel), library._table.map, n, threads
         self._n_out, self.sizes, self._keep = n_out, sizes, [library]
         if n < 0 or threads < 1:
             raise ValueError(f"{kernel} needs points and threads, got {n} and {threads}")
-        if len(arguments) != s.kernel.n_args:
-            raise ValueError(f"{kernel} takes {s.kernel.n_args} arguments, got {len(arguments)}")
-        self._arg = <ks_arg *>calloc(max(s.kernel.n_args, 1), sizeof(ks_arg))
-        self._base = <int *>calloc(max(s.kernel.n_args, 1), sizeof(int))
-        self._start = <ptrdiff_t *>calloc(max(s.kernel.n_args, 1), sizeof(ptrdiff_t))
+        if len(arguments) != k.n_args:
+            raise ValueError(f"{kernel} takes {k.n_args} arguments, got {len(arguments)}")
+        self._arg = <ks_arg *>calloc(max(k.n_args, 1), sizeof(ks_arg))
+        self._base = <int *>calloc(max(k.n_args, 1), sizeof(int))
+        self._start = <ptrdiff_t *>calloc(max(k.n_args, 1), sizeof(ptrdiff_t))
         if self._arg == NULL or self._base == NULL or self._start == NULL:
             raise MemoryError
         s.arg, s.base, s.start = self._arg, self._base, self._start
         for j, (source, start, ld) in enumerate(arguments):
             self._bind(kernel, j, source, start, ld)
-        _check_places(kernel, place, s.kernel.n_out, n, n_out)
+        _check_places(kernel, place, k.n_out, n, n_out)
         self._place = np.ascontiguousarray(place).view(np.intp)
-        if s.kernel.n_out > 0:
+        if k.n_out > 0:
             s.place = <const ks_place *>&self._place[0]
 
     def _bind(self, str kernel, int j, source, ptrdiff_t start, ptrdiff_t ld):
         cdef const double[::1] data
-        count = self._step.kernel.count[j]
+        count = self._step.kernel[0].count[j]
         self._base[j], self._start[j], self._arg[j].ld = -1, start, ld
         if isinstance(source, int):
             if not 0 <= source < len(self.sizes):
@@ -498,7 +545,7 @@ cdef class Call:
             size = data.shape[0]
             if size > 0:
                 self._arg[j].data = &data[0] + start
-        width = self._step.n if self._step.kernel.varying[j] else 1
+        width = self._step.n if self._step.kernel[0].varying[j] else 1
         if count > 0 and (start < 0 or ld < 0 or start + (count - 1) * ld + width > size):
             raise ValueError(f"argument {j} of {kernel} lies outside its array")
 

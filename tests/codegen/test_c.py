@@ -1,4 +1,5 @@
-"""The C of a program: equal bytes, no warnings, the interpreter's values however it is cut."""
+"""The C of a program: equal bytes, no warnings, the interpreter's values however it is cut; and its
+instructions for the machine."""
 
 import json
 import os
@@ -13,6 +14,7 @@ import sympy as sp
 
 from kinesym import models
 from kinesym.codegen import c as printer
+from kinesym.codegen.bytecode import encode
 from kinesym.codegen.c import emit, identifier
 from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.codegen.graph import UNARY, Graph
@@ -21,7 +23,7 @@ from kinesym.codegen.kernel import ABI, Argument, Kernel, Program
 from kinesym.codegen.schedule import schedule
 from kinesym.codegen.stepping import shooting_kernels, stepper
 from kinesym.runtime.library.build import build
-from kinesym.runtime.native._native import Call, Plan
+from kinesym.runtime.native import Call, Interpreted, Plan
 from kinesym.runtime.nlp.places import rows
 from kinesym.symbolic.objective import Integral
 from kinesym.symbolic.problem import Problem
@@ -29,6 +31,20 @@ from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
 
 LANES = [1, 4, 8]
 STRICT = ("-Wall", "-Wextra", "-Werror")
+
+
+def compiled(program, lanes=None):
+    return build(emit(program).files, lanes, STRICT)[0]
+
+
+def interpreted(program, lanes=None):
+    try:
+        return Interpreted(program.name, encode(program), lanes)
+    except ValueError as error:
+        pytest.skip(str(error))  # the processor has no such vectors
+
+
+TIERS = pytest.mark.parametrize("tier", [compiled, interpreted])
 
 
 def run(library, kernel, arrays, n, threads=1):
@@ -162,8 +178,9 @@ def test_no_warnings_from_odd_kernels():
     assert run(library, kernels[2], {}, 5).tolist() == [[3.0] * 5]
 
 
-@pytest.mark.parametrize("lanes", LANES)
-def test_functions(lanes):
+@TIERS
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8])
+def test_functions(tier, lanes):
     """Every operation, in all lanes and tails, is the interpreter's to a few rounding errors.
 
     Argument x lies in (0.05, 0.95), y in (1, 3), w in (-3, 3) with zeros.
@@ -187,7 +204,7 @@ def test_functions(lanes):
         tuple(nodes.values()),
         tuple(nodes),
     )
-    library, _ = build(emit(Program("functions", (kernel,))).files, lanes, STRICT)
+    library = tier(Program("functions", (kernel,)), lanes)
     rng = np.random.default_rng(3)
     n = 61
     points = np.array([rng.uniform(0.05, 0.95, n), rng.uniform(1, 3, n), rng.uniform(-3, 3, n)])
@@ -197,16 +214,17 @@ def test_functions(lanes):
         np.testing.assert_allclose(mine, theirs, rtol=4e-15, atol=1e-15, err_msg=name)
 
 
+@TIERS
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8])
-def test_sine_and_cosine_of_one_angle(lanes):
+def test_sine_and_cosine_of_one_angle(tier, lanes):
     """The pair that is computed together: 2 units in the last place, far angles, no number."""
     g = Graph()
     x = g.symbol("x.x")
     pair = (g.function("sin", x), g.function("cos", x))
     kernel = Kernel("pair", g, (Argument("x", ("x.x",)),), pair, ("sine", "cosine"))
-    source = emit(Program("pair", (kernel,)))
-    assert "ks_sincos(" in "".join(source.files.values())
-    library, _ = build(source.files, lanes=lanes, more_flags=STRICT)
+    program = Program("pair", (kernel,))
+    assert "ks_sincos(" in "".join(emit(program).files.values())
+    library = tier(program, lanes)
     rng = np.random.default_rng(0)
     quarters = np.arange(-40, 41) * np.pi / 2
     angles = np.concatenate(
@@ -248,14 +266,15 @@ def test_no_warnings_from_the_loops(make, lanes):
     build(emit(stepper(model, SCHEMES["trapezoid"], True)).files, lanes=lanes, more_flags=STRICT)
 
 
+@TIERS
 @pytest.mark.parametrize("lanes", LANES)
-def test_not_a_number_stays_visible(lanes):
+def test_not_a_number_stays_visible(tier, lanes):
     """NaN in one point stays in that point, in every lane."""
     g = Graph()
     x = g.symbol("x.x")
     outputs = (g.function("log", x), g.mul(x, g.function("sqrt", x)), g.inv(x))
     kernel = Kernel("domain", g, (Argument("x", ("x.x",)),), outputs, ("log", "power", "inverse"))
-    library, _ = build(emit(Program("domain", (kernel,))).files, lanes)
+    library = tier(Program("domain", (kernel,)), lanes)
     for k in range(9):
         points = np.full((1, 9), 2.0)
         points[0, k] = -1.0
@@ -265,27 +284,45 @@ def test_not_a_number_stays_visible(lanes):
         assert found[2, k] == -1.0
 
 
+@TIERS
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize(
     "make", [models.cip, models.standing, lambda: models.n_link_pendulum_on_cart(3)]
 )
-def test_model_functions(make, lanes):
+def test_model_functions(make, tier, lanes):
     """All kernels of the models have the interpreter's values."""
     for program in (model_functions(make()), model_jacobians(make())):
-        library, _ = build(emit(program).files, lanes)
+        library = tier(program, lanes)
         for kernel in program.kernels:
             assert_twins(library, kernel)
 
 
+@pytest.mark.parametrize("n", [1, 7, 8, 127, 128, 129, 1000])
+@pytest.mark.parametrize("lanes", [None, 1, 2, 4])
+def test_groups_of_points(lanes, n):
+    """Whole groups of the machine, and what is left of one; values that all points share."""
+    kernel = chain_kernel()
+    assert_twins(interpreted(Program("chain", (kernel,)), lanes), kernel, n)
+
+
+def test_an_operation_that_no_machine_knows():
+    (kernel,) = encode(Program("chain", (chain_kernel(),)))
+    with pytest.raises(ValueError, match="no machine knows"):
+        Interpreted("chain", [(*kernel[:7], ("nonsense",), *kernel[8:])])
+    with pytest.raises(ValueError, match="no machine of this processor has 3 points"):
+        Interpreted("chain", [kernel], 3)
+
+
+@TIERS
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_order_of_additions_is_kept(sign):
+def test_order_of_additions_is_kept(tier, sign):
     """a + (b - c) and a + (b + p c) with b near c: a small `a` must not be rounded away."""
     g = Graph()
     a, b, c, p = g.symbols(["x.a", "x.b", "x.c", "p.p"])
     inner = g.sub(b, c) if sign > 0 else g.add(b, g.mul(p, c))
     arguments = (Argument("x", ("x.a", "x.b", "x.c")), Argument("p", ("p.p",), varying=False))
     kernel = Kernel("sums", g, arguments, (g.add(a, inner),), ("sum",))
-    library, _ = build(emit(Program("sums", (kernel,))).files)
+    library = tier(Program("sums", (kernel,)))
     arrays = {"x": [[1e-12], [1e6 + 0.5], [1e6 + 0.5]], "p": [-1.0]}
     assert interpret(kernel, arrays, 1) == run(library, kernel, arrays, 1) == 1e-12
 

@@ -194,7 +194,7 @@ typedef struct {
     int lanes;
     int openmp; /* 1 if built with OpenMP */
     int n_kernels;
-    const ks_kernel *const *kernels;
+    const ks_kernel *const *kernels; /* of the machine they change: see native/c/machine */
     ks_map_fn *map;
     const ks_loops *loops; /* NULL if the library cannot step */
 } ks_library;

@@ -9,7 +9,7 @@
 
 /* One kernel bound to its data and to the places of its outputs. */
 typedef struct {
-    const ks_kernel *kernel;
+    const ks_kernel *const *kernel; /* another one may come there between two calls */
     ks_map_fn *map;
     ptrdiff_t n; /* points */
     int threads;
@@ -31,14 +31,15 @@ typedef struct {
 /* Returns 0, or 1 if memory ran out. */
 static inline int ks_run_step(const ks_step *s, const double *const *arrays, double *out,
                               int threads) {
-    const int n_args = s->kernel->n_args;
+    const ks_kernel *kernel = __atomic_load_n(s->kernel, __ATOMIC_ACQUIRE);
+    const int n_args = kernel->n_args;
     ks_arg arg[n_args > 0 ? n_args : 1]; /* on the stack: plans are shared by threads */
-    if (s->kernel->n_out == 0 || s->n < 1) return 0;
+    if (kernel->n_out == 0 || s->n < 1) return 0;
     for (int a = 0; a < n_args; a++) {
         arg[a] = s->arg[a];
         if (s->base[a] >= 0) arg[a].data = arrays[s->base[a]] + s->start[a];
     }
-    return s->map(s->kernel, s->n, arg, out, s->place, threads);
+    return s->map(kernel, s->n, arg, out, s->place, threads);
 }
 
 /* The same for all steps. */

@@ -21,6 +21,7 @@ typedef struct {
     ptrdiff_t n_hoisted, n_code, n_shared, n_constants;
     const ks_instruction *hoisted, *code; /* once per call, and for each group of points */
     const double *constants;              /* in u from n_shared on */
+    ptrdiff_t done;                       /* instructions for groups of points, so far */
 } ks_program;
 
 /* What a processor offers: blocks of `lanes` points, KS_GROUP of them at once. */
@@ -35,7 +36,7 @@ typedef struct {
 
 extern const ks_machine ks_machine_single, ks_machine_plain, ks_machine_avx2, ks_machine_avx512;
 
-/* The best machine for this processor; that of single points if lanes is 1. */
+/* The best machine for this processor, or that with so many lanes; NULL if it has none. */
 const ks_machine *ks_machine_here(int lanes);
 
 /* The number of the instruction of that name, or -1. */

@@ -12,12 +12,16 @@ int ks_instruction_number(const char *name) {
 }
 
 const ks_machine *ks_machine_here(int lanes) {
-    if (lanes == 1) return &ks_machine_single;
+    const ks_machine *every[4] = {&ks_machine_single, &ks_machine_plain};
+    int n = 2;
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        every[n++] = &ks_machine_avx2;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))
-        return &ks_machine_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &ks_machine_avx2;
+        every[n++] = &ks_machine_avx512;
 #endif
-    return &ks_machine_plain;
+    for (int k = n - 1; k >= 0; k--)
+        if (lanes == 0 || every[k]->lanes == lanes) return every[k];
+    return NULL;
 }
