@@ -207,7 +207,7 @@ def casadi_side(case: Case, threads: int, folder: str) -> Side:
         import casadi as ca
     except ImportError:
         return Side()
-    (n, nodes), flags = case.measured.shape, ["-fopenmp"] if threads > 1 else []
+    flags = ["-fopenmp"] if threads > 1 else []
     start = time.perf_counter()
     functions, places = casadi_functions(ca, case, "openmp" if threads > 1 else "serial")
     try:
@@ -217,8 +217,17 @@ def casadi_side(case: Case, threads: int, folder: str) -> Side:
             raise
         return Side()
     compiled = {name: ca.external(f.name(), library) for name, f in functions.items()}
-    build = time.perf_counter() - start
+    return casadi_bound(compiled, places, time.perf_counter() - start, case)
 
+
+def casadi_bound(
+    functions: Mapping[str, Any],
+    places: Mapping[str, tuple[Any, Any]],
+    build: float,
+    case: Case,
+) -> Side:
+    """Functions of CasADi, bound to the numbers of a case."""
+    n, nodes = case.measured.shape
     x, u = case.z[: n * nodes].reshape(n, nodes).T.ravel(), case.inputs[case.model.input_names[0]]
     p = np.tile(case.z[n * nodes :], nodes - 1)
     squares, given = (x, case.measured.T.ravel()), (x[:-n], x[n:], u[:-1], u[1:], p)
@@ -229,8 +238,8 @@ def casadi_side(case: Case, threads: int, folder: str) -> Side:
         "jacobian": given,
         "hessian": (*given, case.multipliers.T.ravel()),
     }
-    calls = {name: casadi_call(f, arguments[name]) for name, f in compiled.items()}
-    sizes = {name: f.nnz_out(0) for name, f in compiled.items()}
+    calls = {name: casadi_call(f, arguments[name]) for name, f in functions.items()}
+    sizes = {name: f.nnz_out(0) for name, f in functions.items()}
     return Side(build, calls, sizes, casadi_values(calls, places, case))
 
 
@@ -371,8 +380,8 @@ def compare(sides: Mapping[str, Side], case: Case, threads: int) -> list[Row]:
     for name in CALLBACKS:
         calls = {package: side.calls[name] for package, side in sides.items() if name in side.calls}
         found = dict(zip(calls, medians([*calls.values()]), strict=True))
-        times = {package: found.get(package, NAN) for package in PACKAGES}
-        sizes = {package: sides[package].sizes.get(name) for package in PACKAGES}
+        times = {package: found.get(package, NAN) for package in sides}
+        sizes = {package: side.sizes.get(name) for package, side in sides.items()}
         rows.append(Row(case.model.name, len(case.time), threads, name, times, sizes))
         print(f"  {name:12} {words(times, 'ms')}", flush=True)
     return rows

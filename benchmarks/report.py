@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from kinesym.runtime.library.build import find_compiler
+from kinesym.runtime.library.tiers import COMPILED, TIER_VARIABLE
 
 README = Path(__file__).with_name("README.md")
 
@@ -136,7 +137,9 @@ def write(text: str, name: str) -> None:
 
 
 def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """The command line, with the options that all benchmarks have."""
+    """The command line, with the options that all benchmarks have. Kernels are compiled, unless the
+    benchmark says otherwise."""
+    os.environ.setdefault(TIER_VARIABLE, COMPILED)
     parser.add_argument("--quick", action="store_true", help="small sizes: does it work?")
     parser.add_argument("--write", action="store_true", help=f"put the tables into {README.name}")
     parser.add_argument("--report", metavar="FOLDER", help="leave text, numbers and picture there")

@@ -32,6 +32,7 @@ from report import README, in_process, machine, made, number, parsed, ratio, sav
 import kinesym as ks
 from kinesym.examples.standing import GAINS, STATES, add_noise, simulate
 from kinesym.runtime.library.build import CACHE_VARIABLE
+from kinesym.runtime.library.tiers import TIER_VARIABLE
 
 Array = NDArray[np.float64]
 
@@ -430,6 +431,7 @@ CONTENDERS: dict[str, Contender] = {
 def one(contender: str, problem: str, nodes: int, threads: int, data: str | None) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         os.environ[CACHE_VARIABLE] = folder  # empty: nothing was built before
+        os.environ.pop(TIER_VARIABLE, None)  # as by default: interpreted, until that takes long
         numbers = dict(np.load(data)) if data else make_numbers(problem, nodes)
         build, solve = CONTENDERS[contender](make_case(problem, numbers), threads, folder)
         solves = [solve()]

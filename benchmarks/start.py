@@ -1,0 +1,177 @@
+"""How soon is a first solve there, and what do interpreted kernels cost, against CasADi's?
+
+First solves: identifications of `solves.py` by processes of their own, in which nothing is cached
+and nothing of the problem was computed before; *warm*, after another, small problem, which loads
+the packages, from the model in memory to the parameters; *whole*, from the start of Python on.
+
+Kernels: callbacks of `callbacks.py`, compiled and interpreted, and by CasADi's virtual machine for
+SX functions, which maps them over the intervals; one thread.
+
+    python benchmarks/start.py [--problems n_link_1:200 ...] [--links 2 10] [--nodes 10000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import callbacks
+import numpy as np
+import solves
+from report import in_process, machine, number, parsed, ratio, save, table, write
+
+import kinesym as ks
+from kinesym.runtime.library.build import CACHE_VARIABLE
+from kinesym.runtime.library.tiers import COMPILED, INTERPRETED, TIER_VARIABLE
+
+#: First solves: name, contender of `solves.py`, and the tier that is forced.
+FIRST = {
+    "kinesym": ("kinesym", ""),
+    "kinesym, compiled": ("kinesym", COMPILED),
+    "CasADi": ("casadi+qamd", ""),
+    "CasADi by hand": ("casadi+qamd+blocks", ""),
+    "opty": ("opty+scaling", ""),
+}
+PROBLEMS = ("n_link_1:200", "standing:600", "standing:6000", "n_link_2:1000", "n_link_5:1000")
+LIMIT = 120.0  # s for a process
+
+
+# -- first solves ---------------------------------------------------------------------------------
+
+
+def warm(contender: str, problem: str, folder: str) -> None:
+    """A small problem, another one."""
+    name = "n_link_1" if problem == "standing" else "standing"
+    case = solves.make_case(name, solves.make_numbers(name, 50))
+    solves.CONTENDERS[contender](case, 1, folder)[1]()
+
+
+def one(contender: str, problem: str, data: str, is_warm: bool) -> dict[str, Any]:
+    """Seconds from the model in memory to the parameters, and these."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[CACHE_VARIABLE] = folder
+        case = solves.make_case(problem, dict(np.load(data)))
+        if is_warm:
+            warm(contender, problem, folder)
+        begin = time.perf_counter()
+        _, solve = solves.CONTENDERS[contender](case, 1, folder)
+        found = solve()
+        took = time.perf_counter() - begin
+    return {"seconds": took, "parameters": found.parameters, "failure": found.failure}
+
+
+def first(problem: str, repeats: int, folder: str) -> dict[str, tuple[float, float]]:
+    """Seconds of all contenders, warm and whole: the least of so many processes."""
+    name, nodes = problem.split(":")
+    data, times, known = f"{folder}/{problem}.npz", {}, None
+    np.savez(data, **solves.make_numbers(name, int(nodes)))
+    for title, (contender, tier) in FIRST.items():
+        found: list[list[float]] = [[], []]
+        for _ in range(repeats):
+            for seconds, kind in zip(found, ("warm", "whole"), strict=True):
+                os.environ[TIER_VARIABLE] = tier
+                command = [__file__, "--one", contender, name, data, kind]
+                begin = time.perf_counter()
+                said, failure = in_process(command, LIMIT, Path(folder))
+                took = time.perf_counter() - begin
+                del os.environ[TIER_VARIABLE]
+                if failure or said["failure"]:
+                    print(f"{problem}: {title}: {failure or said['failure']}")
+                    continue
+                known = known or said["parameters"]
+                if not np.allclose(known, said["parameters"], rtol=1e-5):
+                    print(f"{problem}: {title} found other parameters")
+                seconds.append(said["seconds"] if kind == "warm" else took)
+        times[title] = (min(found[0], default=np.nan), min(found[1], default=np.nan))
+    return times
+
+
+# -- kernels --------------------------------------------------------------------------------------
+
+
+def interpreted_casadi(case: callbacks.Case, threads: int, folder: str) -> callbacks.Side:
+    """CasADi's functions as its virtual machine runs them."""
+    try:
+        import casadi as ca
+    except ImportError:
+        return callbacks.Side()
+    begin = time.perf_counter()
+    functions, places = callbacks.casadi_functions(ca, case, "serial")
+    return callbacks.casadi_bound(functions, places, time.perf_counter() - begin, case)
+
+
+def by_tier(tier: str, case: callbacks.Case, folder: str) -> callbacks.Side:
+    """Our callbacks by one way, of a model that is not known yet."""
+    os.environ[TIER_VARIABLE] = tier
+    model = case.model.extended(outputs={f"of_{tier}": case.model.states[0]})
+    side = callbacks.kinesym_side(replace(case, model=model), 1, folder)
+    del os.environ[TIER_VARIABLE]
+    return side
+
+
+def kernels(links: Sequence[int], nodes: int, folder: str) -> list[list[str]]:
+    """A line per model and callback: seconds to build, then ms, and ratios."""
+    lines = []
+    models = [ks.models.standing(), *map(ks.models.n_link_pendulum_on_cart, links)]
+    for model in models:
+        case = callbacks.make_case(model, nodes)
+        sides: Mapping[str, callbacks.Side] = {
+            "kinesym": by_tier(COMPILED, case, folder),
+            "interpreted": by_tier(INTERPRETED, case, folder),
+            "CasADi": interpreted_casadi(case, 1, folder),
+        }
+        print(f"{model.name}: {callbacks.verify(sides)}", flush=True)
+        for row in callbacks.compare(sides, case, 1):
+            ours, mine, casadi = row.times.values()
+            words = [row.callback, number(ours), number(mine), ratio(mine, ours), number(casadi)]
+            lines.append([model.name, *words, ratio(casadi, mine)])
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), metavar="NAME:NODES")
+    parser.add_argument("--links", type=int, nargs="*", default=[1, 2, 5, 10])
+    parser.add_argument("--nodes", type=int, default=10_000, help="of the kernels")
+    parser.add_argument("--repeats", type=int, default=3, help="processes of each first solve")
+    parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
+    given = parsed(parser)
+    if given.one:
+        contender, problem, data, kind = given.one
+        print(json.dumps(one(contender, problem, data, kind == "warm")))
+        return
+    if given.quick:
+        given.problems, given.links, given.nodes, given.repeats = ["n_link_1:100"], [1], 100, 1
+    os.environ.setdefault("CFLAGS", "-O3 -march=native")
+    words = machine("casadi", "opty")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[CACHE_VARIABLE] = folder
+        times = {problem: first(problem, given.repeats, folder) for problem in given.problems}
+        lines = kernels(given.links, given.nodes, folder)
+    header = ["problem", *(f"{t}: {k} [s]" for t in FIRST for k in ("warm", "whole"))]
+    rows = [[p, *(number(s) for pair in row.values() for s in pair)] for p, row in times.items()]
+    text = f"Machine: {words}.\n\n{table(header, rows)}\n\n{given.nodes} nodes:\n\n"
+    header = ["model", "callback", "compiled [ms]", "interpreted [ms]", "ratio", "CasADi [ms]"]
+    text += table([*header, "CasADi / interpreted"], lines)
+    print(f"\n{text}")
+    numbers = [
+        {"problem": p, "contender": title, "warm": pair[0], "whole": pair[1]}
+        for p, row in times.items()
+        for title, pair in row.items()
+    ]
+    if given.report:
+        save(given.report, "start", text, numbers)
+    if given.write:
+        write(text, "start")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
