@@ -15,7 +15,7 @@ import kinesym as ks
 from kinesym.hybrid import Contact, Hybrid
 from kinesym.multibody import Body, FixedBase, Revolute, Tree
 from kinesym.runtime.library import sent
-from kinesym.runtime.native import Library
+from kinesym.runtime.native import Compiled
 
 t = ks.t
 x, v, u, y, vy, N = ks.dynamicsymbols("x v u y vy N")
@@ -195,7 +195,7 @@ def test_damage_on_the_way_is_mended(things, found, monkeypatch, tmp_path):
 
 
 def test_a_library_of_a_file_is_refused(things):
-    opened = Library(things["fit"].nlp.library.path)
+    opened = Compiled(things["fit"].nlp.library.path)
     with pytest.raises(TypeError, match="was opened as a file and cannot be pickled"):
         pickle.dumps(opened)
 

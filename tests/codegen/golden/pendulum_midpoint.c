@@ -31,15 +31,18 @@ static void interval_constraints_uniform_0(const ks_arg *restrict a, double *res
     u[0] = ks_first(p_p);
 }
 
-static void interval_constraints_uniform(const ks_arg *a, double *u, void *scratch) {
+static void interval_constraints_uniform(const ks_kernel *k, const ks_arg *a, double *u,
+        void *scratch) {
     V *w = scratch;
     interval_constraints_uniform_0(a, u, w);
-    (void)a, (void)u, (void)w;
+    (void)k, (void)a, (void)u, (void)w;
 }
 
-static void interval_constraints_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
-        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
+static void interval_constraints_block(const ks_kernel *k, ptrdiff_t n_blocks,
+        const ks_arg *a, const double *u, double *out, ptrdiff_t ld, ptrdiff_t step,
+        void *scratch) {
     V *w = scratch;
+    (void)k;
     for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
         interval_constraints_0(a, i, u, out, ld, w);
     }
@@ -103,15 +106,18 @@ static void interval_jacobian_uniform_0(const ks_arg *restrict a, double *restri
     u[0] = ks_first(p_p);
 }
 
-static void interval_jacobian_uniform(const ks_arg *a, double *u, void *scratch) {
+static void interval_jacobian_uniform(const ks_kernel *k, const ks_arg *a, double *u,
+        void *scratch) {
     V *w = scratch;
     interval_jacobian_uniform_0(a, u, w);
-    (void)a, (void)u, (void)w;
+    (void)k, (void)a, (void)u, (void)w;
 }
 
-static void interval_jacobian_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
-        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
+static void interval_jacobian_block(const ks_kernel *k, ptrdiff_t n_blocks,
+        const ks_arg *a, const double *u, double *out, ptrdiff_t ld, ptrdiff_t step,
+        void *scratch) {
     V *w = scratch;
+    (void)k;
     for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
         interval_jacobian_0(a, i, u, out, ld, w);
     }
@@ -172,15 +178,18 @@ static void interval_hessian_uniform_0(const ks_arg *restrict a, double *restric
     u[0] = ks_first(p_p);
 }
 
-static void interval_hessian_uniform(const ks_arg *a, double *u, void *scratch) {
+static void interval_hessian_uniform(const ks_kernel *k, const ks_arg *a, double *u,
+        void *scratch) {
     V *w = scratch;
     interval_hessian_uniform_0(a, u, w);
-    (void)a, (void)u, (void)w;
+    (void)k, (void)a, (void)u, (void)w;
 }
 
-static void interval_hessian_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
-        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
+static void interval_hessian_block(const ks_kernel *k, ptrdiff_t n_blocks,
+        const ks_arg *a, const double *u, double *out, ptrdiff_t ld, ptrdiff_t step,
+        void *scratch) {
     V *w = scratch;
+    (void)k;
     for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
         interval_hessian_0(a, i, u, out, ld, w);
     }
@@ -231,15 +240,18 @@ static void node_cost_uniform_0(const ks_arg *restrict a, double *restrict u, V 
 
 }
 
-static void node_cost_uniform(const ks_arg *a, double *u, void *scratch) {
+static void node_cost_uniform(const ks_kernel *k, const ks_arg *a, double *u,
+        void *scratch) {
     V *w = scratch;
     node_cost_uniform_0(a, u, w);
-    (void)a, (void)u, (void)w;
+    (void)k, (void)a, (void)u, (void)w;
 }
 
-static void node_cost_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
-        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
+static void node_cost_block(const ks_kernel *k, ptrdiff_t n_blocks,
+        const ks_arg *a, const double *u, double *out, ptrdiff_t ld, ptrdiff_t step,
+        void *scratch) {
     V *w = scratch;
+    (void)k;
     for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
         node_cost_0(a, i, u, out, ld, w);
     }
@@ -289,15 +301,18 @@ static void node_gradient_uniform_0(const ks_arg *restrict a, double *restrict u
 
 }
 
-static void node_gradient_uniform(const ks_arg *a, double *u, void *scratch) {
+static void node_gradient_uniform(const ks_kernel *k, const ks_arg *a, double *u,
+        void *scratch) {
     V *w = scratch;
     node_gradient_uniform_0(a, u, w);
-    (void)a, (void)u, (void)w;
+    (void)k, (void)a, (void)u, (void)w;
 }
 
-static void node_gradient_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
-        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
+static void node_gradient_block(const ks_kernel *k, ptrdiff_t n_blocks,
+        const ks_arg *a, const double *u, double *out, ptrdiff_t ld, ptrdiff_t step,
+        void *scratch) {
     V *w = scratch;
+    (void)k;
     for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
         node_gradient_0(a, i, u, out, ld, w);
     }
@@ -347,15 +362,18 @@ static void node_hessian_uniform_0(const ks_arg *restrict a, double *restrict u,
     u[0] = ks_first(factor_factor);
 }
 
-static void node_hessian_uniform(const ks_arg *a, double *u, void *scratch) {
+static void node_hessian_uniform(const ks_kernel *k, const ks_arg *a, double *u,
+        void *scratch) {
     V *w = scratch;
     node_hessian_uniform_0(a, u, w);
-    (void)a, (void)u, (void)w;
+    (void)k, (void)a, (void)u, (void)w;
 }
 
-static void node_hessian_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
-        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
+static void node_hessian_block(const ks_kernel *k, ptrdiff_t n_blocks,
+        const ks_arg *a, const double *u, double *out, ptrdiff_t ld, ptrdiff_t step,
+        void *scratch) {
     V *w = scratch;
+    (void)k;
     for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
         node_hessian_0(a, i, u, out, ld, w);
     }

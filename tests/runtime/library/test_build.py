@@ -155,10 +155,10 @@ def test_benchmarks_come_with_the_sources(tmp_path, monkeypatch, capsys):
 
 
 def test_foreign_file_is_refused(tmp_path):
-    from kinesym.runtime.native import Library
+    from kinesym.runtime.native import Compiled
 
     with pytest.raises(OSError, match="cannot open the model library"):
-        Library(tmp_path / "none.so")
+        Compiled(tmp_path / "none.so")
 
 
 def test_places_outside_are_refused(cache):

@@ -9,10 +9,10 @@
 
 enum { ROOM = 200, NODES = 11 };
 
-#define KERNEL(name, outputs) {#name, 4, count, varying, outputs, 0, 0, NULL, name}
-#define ARGUMENTS ptrdiff_t blocks, const ks_arg *arg, const double *u, double *out, ptrdiff_t ld, \
-                  ptrdiff_t step, void *scratch
-#define UNUSED (void)blocks, (void)arg, (void)u, (void)step, (void)scratch
+#define KERNEL(name, outputs) {#name, 4, count, varying, outputs, 0, 0, 0, NULL, name}
+#define ARGUMENTS const ks_kernel *own, ptrdiff_t blocks, const ks_arg *arg, const double *u, \
+                  double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch
+#define UNUSED (void)own, (void)blocks, (void)arg, (void)u, (void)step, (void)scratch
 
 static void fall(ARGUMENTS) {
     UNUSED;
