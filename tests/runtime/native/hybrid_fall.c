@@ -36,7 +36,7 @@ static void contact(ARGUMENTS) {
 }
 
 static void slopes(ARGUMENTS) {
-    smooth(blocks, arg, u, out, ld, step, scratch);
+    smooth(own, blocks, arg, u, out, ld, step, scratch);
     const double row[] = {1, 1, 1, -1, 1};
     for (int k = 0; k < 5; k++) out[(k + 2) * ld] = row[k];
 }
