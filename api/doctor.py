@@ -6,12 +6,15 @@ import os
 from collections.abc import Iterator
 
 from kinesym.checks import threads
-from kinesym.internal.pipeline import compile
+from kinesym.codegen.bytecode import encode
+from kinesym.codegen.c import emit
+from kinesym.codegen.evaluate import model_functions
 from kinesym.models import pendulum
 from kinesym.runtime.ipopt.library import IpoptMissing, load_ipopt
 from kinesym.runtime.ipopt.linear_solver import available, obstacle
-from kinesym.runtime.library.build import CompilerError, find_compiler
+from kinesym.runtime.library.build import CompilerError, build, find_compiler
 from kinesym.runtime.library.cache import CACHE_VARIABLE, CacheError, cache_folder, prepare, summary
+from kinesym.runtime.native import Interpreted
 
 
 def diagnosis() -> Iterator[tuple[str, bool, str]]:
@@ -33,17 +36,19 @@ def diagnosis() -> Iterator[tuple[str, bool, str]]:
 
 
 def _compiler() -> Iterator[tuple[str, bool, str]]:
+    model = model_functions(pendulum())
+    yield "lanes", True, f"{Interpreted(model.name, encode(model)).lanes} points per vector"
     try:
         compiler = find_compiler()
-        library = compile(pendulum()).library
+        build(emit(model).files)
     except CompilerError as error:
-        yield "compiler", False, str(error)
+        cost = "evaluations take about twice as long, time stepping several times"
+        yield "compiler", False, f"{error}; kernels are interpreted without it: {cost}"
         return
     except CacheError:
         yield "compiler", True, f"{' '.join(compiler.command)}; not tried: no cache"
         return
     yield "compiler", True, " ".join(compiler.command)
-    yield "lanes", True, f"{library.lanes} points per vector"
     remedy = "yes" if compiler.openmp else "no, evaluation uses one thread; install libgomp or gcc"
     yield "OpenMP", compiler.openmp, remedy
 

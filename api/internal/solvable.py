@@ -22,7 +22,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration, Solved, Start
 from kinesym.runtime.ipopt.scaling import Bounds, pushed
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
-from kinesym.runtime.library.tiers import look
+from kinesym.runtime.library.tiers import interpreted, look
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.nlp.sensor_delays import NEVER, SOLVES
@@ -239,6 +239,8 @@ class Solvable(Integrated):
         if found.status is Solve.NOT_FINITE:
             message = f"{message}: {reason or 'between iterates'}"
         timings = {**self.timings, "evaluate": found.evaluation, **linear_solver_seconds(found.log)}
+        if slow := interpreted(self.nlp.library):
+            timings["interpreted"] = min(found.evaluation, slow)
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
         multipliers, lower, upper = found.multipliers
         shown = idle(self.layout, self._ends)

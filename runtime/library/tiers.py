@@ -39,18 +39,18 @@ def tier() -> str:
 
 def opened(
     source: Callable[[], Mapping[str, Any]],
-    interpreted: Callable[[], Interpreted],
+    machine: Callable[[], Interpreted],
     at_once: bool,
 ) -> tuple[Library, float]:
     """The library of a program, and the seconds spent compiling.
 
-    source : the arguments of `build`. interpreted : its kernels without a compiler. at_once :
+    source : the arguments of `build`. machine : its kernels without a compiler. at_once :
     whether it is compiled before it is used. Raises `CompilerError` if `compiled` is forced and
     impossible; else that warns.
     """
     chosen = tier()
     if chosen == INTERPRETED:
-        return interpreted(), 0.0
+        return machine(), 0.0
     arguments = source()
     if chosen == COMPILED:
         return build(**arguments)
@@ -64,9 +64,14 @@ def opened(
                 f"kernels are interpreted, time stepping takes several times as long: {error}",
                 stacklevel=3,
             )
-    made = interpreted()
+    made = machine()
     made.source = arguments
     return made, 0.0
+
+
+def interpreted(library: Library) -> float:
+    """About how long kernels of a library were interpreted so far [s]; 0 if it is compiled."""
+    return library.spent if isinstance(library, Interpreted) else 0.0
 
 
 def look(library: Library) -> None:

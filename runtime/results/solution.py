@@ -34,7 +34,8 @@ class Solution(Trials):
     status : the name of how the solve ended. multipliers : of the constraints. linear_solver :
     which one was used, and why if it was not the time-structured one. grid : the error that the
     grid leaves, if it converged; see `grid_error`. timings : seconds to derive,
-    compile, evaluate, in the linear solver, in total. problem : sizes and names. ladder : a line
+    compile, evaluate, about as many of these in kernels that were interpreted, in the linear
+    solver, in total. problem : sizes and names. ladder : a line
     for each rung, where easier problems were solved on the way. reasons : finds why there is no
     solution, for `why`.
     """
