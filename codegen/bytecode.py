@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kinesym.codegen.graph import UNARY, Graph
 from kinesym.codegen.kernel import Kernel, Program
-from kinesym.codegen.schedule import Piece, Schedule, schedule
+from kinesym.codegen.schedule import Piece, Schedule, schedule, sines_and_cosines, use_counts
 
 #: What the fields of an instruction are after its name: (r)ead and (w)ritten registers, (s)hared
 #: values, (n)umbers. Instructions with a shared operand end or begin with s.
@@ -108,7 +108,7 @@ class _Writer:
         (self.piece,) = pieces or (Piece((), {}, {}, ()),)
         self.slots = {} if hoisted else plan.slots
         self.shared, self.constants = len(plan.slots), constants
-        self.uses = _uses(self.graph, self.piece)
+        self.uses = use_counts(self.graph, self.piece)
         self.sums = _fused(self.graph, self.piece, self.uses, self._is_shared)
         self.inputs = {
             symbol: (number, k)
@@ -124,7 +124,7 @@ class _Writer:
         for k, node in self.piece.stores:
             stores.setdefault(node, []).append(k)
         inside = set(self.sums.values())
-        pairs = _pairs(self.graph, self.piece)
+        pairs = sines_and_cosines(self.graph, self.piece)
         for node in (n for n in stores if n not in set(self.piece.nodes)):
             self._store(node, stores[node])
         for node in self.piece.nodes:
@@ -217,13 +217,6 @@ class _Writer:
         self._put(op, node, at, begin, self._register(args[3]), count)
 
 
-def _uses(graph: Graph, piece: Piece) -> Counter[int]:
-    """How often the nodes are used in a piece."""
-    uses = Counter(a for node in piece.nodes for a in graph.args[node])
-    uses.update(node for _, node in piece.stores)
-    return uses
-
-
 def _fused(
     graph: Graph, piece: Piece, uses: Counter[int], is_shared: Callable[[int], bool]
 ) -> dict[int, int]:
@@ -238,16 +231,6 @@ def _fused(
                 found[node] = product
                 break
     return found
-
-
-def _pairs(graph: Graph, piece: Piece) -> dict[int, tuple[int, int]]:
-    """Sines and cosines of the same angle in a piece: (sine, cosine) for both nodes."""
-    found: dict[int, dict[str, int]] = {}
-    for node in piece.nodes:
-        if graph.op[node] in ("sin", "cos"):
-            found.setdefault(graph.args[node][0], {})[graph.op[node]] = node
-    pairs = [(both["sin"], both["cos"]) for both in found.values() if len(both) == 2]
-    return {node: pair for pair in pairs for node in pair}
 
 
 def _placed(rows: Sequence[tuple[int, ...]]) -> tuple[NDArray[np.int32], int]:

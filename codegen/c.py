@@ -7,12 +7,10 @@ a comment at every output. It does not depend on the machine: the number of lane
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import Any
 
-from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Kernel, Program, Source
-from kinesym.codegen.schedule import PIECE, Piece, Schedule, schedule
+from kinesym.codegen.schedule import PIECE, Piece, Schedule, schedule, sines_and_cosines, use_counts
 
 _LONGEST = 90  # characters of an expression that is written inside its only user
 _SUM, _PRODUCT, _ATOM = 1, 2, 3  # precedence
@@ -282,9 +280,9 @@ class _Printer:
         self.kernel, self.graph, self.piece, self.hoisted = kernel, kernel.graph, piece, hoisted
         self.slots: dict[int, int] = {} if hoisted else plan.slots
         self.inputs = _inputs(kernel)
-        self.uses = _uses(self.graph, piece)
+        self.uses = use_counts(self.graph, piece)
         self.text: dict[int, tuple[str, int]] = {}  # expression and precedence, per node
-        self.pairs = _pairs(self.graph, piece)
+        self.pairs = sines_and_cosines(self.graph, piece)
         self.statements: list[str] = []
 
     def lines(self) -> list[str]:
@@ -384,23 +382,6 @@ class _Printer:
         begin, count = (int(self.graph.value[a]) for a in args[1:3])
         where = f"a[{at}].data + {len(argument.symbols) + begin}"
         return f"ks_{op}({where}, {count}, {self._vector(args[3])})"
-
-
-def _pairs(graph: Graph, piece: Piece) -> dict[int, tuple[int, int]]:
-    """Sines and cosines of the same angle in this piece: (sine, cosine) for both nodes."""
-    found: dict[int, dict[str, int]] = {}
-    for node in piece.nodes:
-        if graph.op[node] in ("sin", "cos"):
-            found.setdefault(graph.args[node][0], {})[graph.op[node]] = node
-    pairs = [(both["sin"], both["cos"]) for both in found.values() if len(both) == 2]
-    return {node: pair for pair in pairs for node in pair}
-
-
-def _uses(graph: Graph, piece: Piece) -> Counter[int]:
-    """How often the nodes are used in this piece."""
-    uses = Counter(a for node in piece.nodes for a in graph.args[node])
-    uses.update(node for _, node in piece.stores)
-    return uses
 
 
 def _inputs(kernel: Kernel) -> dict[str, tuple[int, int, bool, str]]:

@@ -8,6 +8,7 @@ cut travel through a scratch array, except those that are cheaper to compute aga
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -223,3 +224,20 @@ def _assign_slots(reads: list[set[int]], home: dict[int, int]) -> dict[int, int]
             slots[node] = free.pop() if free else next(unused)
             expiring.setdefault(last[node] + 1, []).append(slots[node])
     return slots
+
+
+def sines_and_cosines(graph: Graph, piece: Piece) -> dict[int, tuple[int, int]]:
+    """Sines and cosines of the same angle in this piece: (sine, cosine) for both nodes."""
+    found: dict[int, dict[str, int]] = {}
+    for node in piece.nodes:
+        if graph.op[node] in ("sin", "cos"):
+            found.setdefault(graph.args[node][0], {})[graph.op[node]] = node
+    pairs = [(both["sin"], both["cos"]) for both in found.values() if len(both) == 2]
+    return {node: pair for pair in pairs for node in pair}
+
+
+def use_counts(graph: Graph, piece: Piece) -> Counter[int]:
+    """How often the nodes are used in this piece."""
+    uses = Counter(a for node in piece.nodes for a in graph.args[node])
+    uses.update(node for _, node in piece.stores)
+    return uses
