@@ -37,6 +37,7 @@ typedef struct {
     double delayed; /* sum over factorisations */
     int compared;   /* whether the other direction was tried: to save time, ... */
     int rescued;    /* ... or as this one did not work */
+    int threads;
 } session;
 
 static _Thread_local session *now;
@@ -73,13 +74,14 @@ void kkt_forget(void) { keep(NULL); }
 
 /* -- sessions ----------------------------------------------------------------------------------- */
 
-int kkt_open(int n, int n_stage, const int *stage, kkt_limits limits) {
+int kkt_open(int n, int n_stage, const int *stage, int threads, kkt_limits limits) {
     kkt_report ignored;
     kkt_close(&ignored);
     now = calloc(1, sizeof *now);
     if (now == NULL) return KKT_NO_MEMORY;
     now->n = n;
     now->limits = limits;
+    now->threads = threads;
     now->report.bad_row = now->report.bad_column = -1;
     if (n_stage > 0 && n_stage <= n) {
         now->stage = malloc((size_t)n * sizeof *now->stage);
@@ -92,7 +94,7 @@ int kkt_open(int n, int n_stage, const int *stage, kkt_limits limits) {
 
 static double plan_bytes(const kkt_plan *p) {
     const double carried = (double)p->fronts[p->n_fronts - 1].first_carried;
-    return 8.0 * (double)p->n_entries + 4.0 * (p->n + carried) +
+    return 8.0 * ((double)p->n_entries + carried) + 4.0 * p->n +
            (double)sizeof(kkt_front) * (double)p->n_fronts;
 }
 
@@ -129,7 +131,8 @@ static int use_plan(kkt_plan *plan) {
     keep(plan);
     kkt_report *r = &now->report;
     r->hinted = plan->hinted;
-    r->reversed = plan->reversed;
+    r->reversed = plan->way.reversed;
+    r->n_parts = plan->n_parts;
     r->n_fronts = plan->n_fronts;
     return kkt_new_factors(plan, &now->factors);
 }
@@ -139,10 +142,12 @@ static int analyse(int n, int n_entries, const int *row, const int *column) {
     uint64_t key[2];
     kkt_pattern_key(n, n_entries, row, column, stage, key);
     now->matrix = (kkt_matrix){.n = n, .n_entries = n_entries, .row = row, .column = column};
-    if (kept != NULL && kept->key[0] == key[0] && kept->key[1] == key[1])
+    const int same = kept != NULL && kept->key[0] == key[0] && kept->key[1] == key[1];
+    if (same && kept->way.threads == now->threads)
         return kept->max_rows > now->limits.max_rows ? KKT_UNSUPPORTED : use_plan(kept);
     kkt_plan *plan;
-    int status = kkt_analyse(n, n_entries, row, column, stage, 0, now->limits.max_rows, &plan);
+    const kkt_way way = {.threads = now->threads};
+    int status = kkt_analyse(n, n_entries, row, column, stage, way, now->limits.max_rows, &plan);
     if (status == KKT_OK) {
         now->report.analyses++;
         status = use_plan(plan);
@@ -150,19 +155,20 @@ static int analyse(int n, int n_entries, const int *row, const int *column) {
     return status;
 }
 
-/* If a factorisation delays many columns, the other direction is tried once and stays if it takes
- * fewer operations; if it delays too many, if the other does not. */
-static int try_other_direction(kkt_tolerance tolerance, int so_far) {
+/* If a factorisation delays many columns, another way is tried once, the other direction or no part
+ * turned, and stays if it takes fewer operations; if it delays too many, if the other does not. */
+static int try_way(kkt_way way, kkt_tolerance tolerance, int so_far) {
     const kkt_plan *p = kept;
     const double most = so_far == KKT_OK ? now->factors->operations : INFINITY;
     const int *stage = p->n == now->n ? now->stage : NULL;
     kkt_plan *other;
     kkt_factors *factors = NULL;
     now->report.analyses++;
-    if (kkt_analyse(p->n, p->n_entries, now->matrix.row, now->matrix.column, stage, !p->reversed,
+    if (kkt_analyse(p->n, p->n_entries, now->matrix.row, now->matrix.column, stage, way,
                     now->limits.max_rows, &other))
         return so_far; /* it was only an attempt */
-    int status = other->operations < most ? KKT_OK : KKT_UNSUPPORTED;
+    int status = KKT_OK;
+    if (p->n_parts == 1 && !(other->operations < most)) status = KKT_UNSUPPORTED;
     if (status == KKT_OK) status = kkt_new_factors(other, &factors);
     if (status == KKT_OK) status = kkt_factorise(factors, &now->matrix, tolerance);
     if (status == KKT_OK && factors->operations < most) {
@@ -199,15 +205,23 @@ EXPORT void ma57ad(int *n, int *ne, const int *irn, const int *jcn, int *lkeep, 
 
 static int factorise(kkt_tolerance tolerance) {
     int status = kkt_factorise(now->factors, &now->matrix, tolerance);
-    const double much = MUCH_DELAYED * now->factors->plan->n;
-    const int many = now->report.analyses > 0 && now->factors->delayed > much;
+    const kkt_plan *p = kept;
+    const kkt_factors *f = now->factors;
+    const int fresh = now->report.analyses > 0;
     now->report.factorisations++;
+    kkt_way way = p->way;
+    if (status == KKT_OK && fresh && p->one_way > 0.0 && f->operations > p->one_way) {
+        way.one_way = 1;
+        return try_way(way, tolerance, status);
+    }
+    const int many = fresh && f->delayed - f->turned > MUCH_DELAYED * p->n;
     const int rescue = status == KKT_DELAYED && !now->rescued;
     const int compare = status == KKT_OK && many && !now->compared;
     if (!rescue && !compare) return status;
     now->compared = 1;
     now->rescued |= rescue;
-    return try_other_direction(tolerance, status);
+    way.reversed = !way.reversed;
+    return try_way(way, tolerance, status);
 }
 
 EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *ifact, int *lifact,
