@@ -394,9 +394,9 @@ def limited(monkeypatch, **limits):
     """The time-structured solver gives up at these limits."""
 
     @contextmanager
-    def session(order, stages):
+    def session(order, stages, threads):
         report = {}
-        open_session(order, stages, **limits)
+        open_session(order, stages, threads, **limits)
         try:
             yield report
         finally:

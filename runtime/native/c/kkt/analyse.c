@@ -12,17 +12,35 @@ static int beyond(const draft *a, int level, int front) {
     return level < 0 || (level >= a->n_inner && front < a->n_inner);
 }
 
+/* Notes an entry of a part and a separator. */
+static int note_joint(draft *a, ptrdiff_t e) {
+    if (a->n_joints == a->room) {
+        const size_t room = 2 * (size_t)a->room + 64;
+        ptrdiff_t *more = realloc(a->joint, room * sizeof *more);
+        if (more == NULL) return KKT_NO_MEMORY;
+        a->joint = more;
+        a->room = (ptrdiff_t)room;
+    }
+    a->joint[a->n_joints++] = e;
+    return KKT_OK;
+}
+
 /* Finds the first front that touches each unknown: from there on it is a row of all fronts before its
  * own. What belongs to the border of a front does not count. */
-static void find_first(draft *a) {
+static int find_first(draft *a) {
     for (int v = 0; v < a->n; v++) a->first[v] = a->level[v];
     for (ptrdiff_t e = 0; e < a->n_entries; e++) {
         int i = a->row[e] - 1, j = a->column[e] - 1;
         if (a->level[i] < a->level[j]) swap_int(&i, &j);
         const int level = a->level[j];
-        if (level < 0 || a->level[i] == level || beyond(a, a->level[i], level)) continue;
-        if (level < a->first[i]) a->first[i] = level;
+        if (level < 0 || a->level[i] == level) continue;
+        if (beyond(a, a->level[i], level)) {
+            if (note_joint(a, e) != KKT_OK) return KKT_NO_MEMORY;
+        } else if (level < a->first[i]) {
+            a->first[i] = level;
+        }
     }
+    return KKT_OK;
 }
 
 /* Fronts that pass rows on to the next one belong to one chain. All have the root as parent so far. */
@@ -51,10 +69,9 @@ static int find_chains(const draft *a, kkt_plan *p) {
  * which then touches the others, too. */
 static int join_separators(draft *a, kkt_plan *p) {
     for (int pass = 0; pass < 2; pass++)
-        for (ptrdiff_t e = 0; e < a->n_entries; e++) {
-            int i = a->row[e] - 1, j = a->column[e] - 1;
+        for (ptrdiff_t k = 0; k < a->n_joints; k++) {
+            int i = a->row[a->joint[k]] - 1, j = a->column[a->joint[k]] - 1;
             if (a->level[i] < a->level[j]) swap_int(&i, &j);
-            if (a->level[j] < 0 || a->level[i] < a->n_inner || a->level[j] >= a->n_inner) continue;
             ptrdiff_t *parent = &p->chains[p->fronts[a->level[j]].chain].parent;
             if (pass == 0 && a->level[i] < *parent) *parent = a->level[i];
             if (pass == 1 && *parent < a->first[i]) a->first[i] = (int)*parent;
@@ -255,8 +272,8 @@ static int lay_out(draft *a) {
     p->order = malloc((size_t)a->n * sizeof *p->order);
     a->first = malloc((size_t)a->n * sizeof *a->first);
     if (!p->fronts || !p->order || !a->first) return KKT_NO_MEMORY;
-    find_first(a);
-    int status = find_chains(a, p);
+    int status = find_first(a);
+    if (status == KKT_OK) status = find_chains(a, p);
     if (status == KKT_OK && a->n_inner < a->n_levels) status = join_separators(a, p);
     if (status != KKT_OK) return status;
     order_pivots(a, p);
@@ -275,6 +292,7 @@ static void drop(draft *a) {
     free(a->first);
     free(a->place);
     free(a->slot);
+    free(a->joint);
     kkt_free_plan(a->plan);
 }
 
@@ -311,7 +329,6 @@ static int cut(draft *whole, const draft given) {
         a.n_inner = cuts.begin[cuts.n];
         a.plan->n_parts = cuts.n;
         for (int k = 0; k <= cuts.n; k++) a.plan->part[k] = cuts.begin[k];
-        a.plan->one_way = cuts.one_way;
         status = lay_out(&a);
     }
     if (status == KKT_OK) {

@@ -17,6 +17,8 @@ typedef struct {
     int *first;              /* front that touches it first, if it is before its own */
     int *place;              /* among the pivots of its front */
     int *slot;               /* see `order_border` */
+    ptrdiff_t *joint;        /* entries of a part and a separator, n_joints */
+    ptrdiff_t n_joints, room;
     int n_levels;
     int n_inner;             /* levels of parts; the others are those of separators */
     int n_border;            /* unknowns of separators and of the border */
@@ -51,7 +53,7 @@ typedef struct {
     int n;                         /* parts */
     int begin[KKT_MOST_PARTS + 1]; /* their first levels, and the end */
     int turned[KKT_MOST_PARTS];    /* the end of the levels, from the part's first, that are turned, or 0 */
-    double one_way;                /* see kkt_plan */
+    int within[KKT_MOST_PARTS];    /* whether they begin within a chain */
 } kkt_cuts;
 
 /* Cuts for up to way.parts threads; returns how many parts are the fastest. */

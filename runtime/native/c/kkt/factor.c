@@ -1,6 +1,6 @@
 /* The factorisation: from front to front along each chain, then the separators and the root. */
+#include <float.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,46 +18,70 @@ typedef struct {
     kkt_factors *factors;
     const kkt_matrix *matrix;
     kkt_tolerance tolerance;
+    double *border; /* of each part, the largest entries of separators and border */
     walk *walks; /* of the parts; the first one goes on with separators and root */
 } work;
 
 /* -- scales ------------------------------------------------------------------------------------- */
 
-/* most := max(most, size), by one of several threads. */
-static void raise_shared(_Atomic double *most, double size) {
-    double now = atomic_load_explicit(most, memory_order_relaxed);
-    while (size > now && !atomic_compare_exchange_weak_explicit(
-                             most, &now, size, memory_order_relaxed, memory_order_relaxed)) {
+static inline void raise(double *most, double size) { *most = size > *most ? size : *most; }
+
+/* The largest entries of rows in the order of elimination, from the entries of one front; `most` of
+ * its first pivot, `border` of separators and border. */
+static void look_through(const kkt_plan *p, const kkt_front *s, const double *values, double *most,
+                         double *border) {
+    const int near = s->n_pivots + s->n_next, far = near + s->n_carried;
+    const ptrdiff_t *carried = p->carried + s->first_carried;
+    const int *numbers = p->border + p->chains[s->chain].first_border;
+    for (ptrdiff_t e = s->first_entry; e < s[1].first_entry; e++) {
+        const double size = fabs(values[p->source[e]]);
+        const int row = p->place[e] & 0xffff;
+        __builtin_prefetch(values + p->source[e + KKT_AHEAD]);
+        raise(most + (p->place[e] >> 16), size);
+        if (row < near) raise(most + row, size);
+        else if (row < far) raise(most + (carried[row - near] - s->first_pivot), size);
+        else raise(border + numbers[row - far], size);
     }
 }
 
-/* The largest entries of rows, from the share of one of several threads. */
+/* Those of a part, which are nobody else's, and what it knows of separators and border; the first one
+ * has theirs, too. */
 static void find_largest(void *of, int k) {
     const work *job = of;
-    const kkt_matrix *a = job->matrix;
-    const ptrdiff_t n = a->n_entries, parts = job->factors->plan->n_parts;
-    double *most = job->factors->scale;
-    for (ptrdiff_t e = n * k / parts; e < n * (k + 1) / parts; e++) {
-        const int i = a->row[e] - 1, j = a->column[e] - 1;
-        const double size = fabs(a->values[e]);
-        if (parts > 1) {
-            raise_shared((_Atomic double *)most + i, size);
-            raise_shared((_Atomic double *)most + j, size);
-        } else {
-            most[i] = size > most[i] ? size : most[i];
-            most[j] = size > most[j] ? size : most[j];
-        }
-    }
+    const kkt_plan *p = job->factors->plan;
+    const double *values = job->matrix->values;
+    const kkt_front *first = p->fronts + p->part[k], *end = p->fronts + p->part[k + 1];
+    const kkt_front *last = p->fronts + p->part[p->n_parts], *all = p->fronts + p->n_fronts;
+    double *most = job->factors->largest, *border = job->border + (ptrdiff_t)k * p->n_border;
+    memset(most + first->first_pivot, 0,
+           (size_t)(end->first_pivot - first->first_pivot) * sizeof *most);
+    for (const kkt_front *s = first; s < end; s++)
+        look_through(p, s, values, most + s->first_pivot, border);
+    for (const kkt_front *s = last; k == 0 && s < all; s++)
+        look_through(p, s, values, border + (s->first_pivot - last->first_pivot), border);
 }
 
 /* Scales 1/sqrt(largest entry of the row), with which no entry is above 1. They decide on pivots only,
  * nothing is scaled: a weight of 1e6 on a measurement must not make all else look like rounding.
  * More rounds (Ruiz 2001) take their time and delay more columns. */
-static void find_scales(work *job) {
+static void set_scales(const work *job, ptrdiff_t first, ptrdiff_t end) {
+    const int *order = job->factors->plan->order;
+    const double *most = job->factors->largest;
     double *scale = job->factors->scale;
-    memset(scale, 0, (size_t)job->matrix->n * sizeof *scale);
-    kkt_team(job->factors->plan->n_parts, find_largest, job);
-    for (int v = 0; v < job->matrix->n; v++) scale[v] = scale[v] > 0.0 ? 1.0 / sqrt(scale[v]) : 1.0;
+    for (ptrdiff_t k = first; k < end; k++)
+        scale[order[k]] = most[k] > 0.0 && most[k] <= DBL_MAX ? 1.0 / sqrt(most[k]) : 1.0;
+}
+
+/* All scales of separators and border; those of parts can then be set. */
+static void find_scales(work *job) {
+    const kkt_plan *p = job->factors->plan;
+    double *most = job->factors->largest + (p->n - p->n_border);
+    kkt_team(p->n_parts, find_largest, job);
+    memcpy(most, job->border, (size_t)p->n_border * sizeof *most);
+    for (int k = 1; k < p->n_parts; k++)
+        for (int b = 0; b < p->n_border; b++)
+            raise(most + b, job->border[(ptrdiff_t)k * p->n_border + b]);
+    set_scales(job, p->n - p->n_border, p->n);
 }
 
 static void take_scales(front *f, const double *scale) {
@@ -156,6 +180,7 @@ static void do_part(void *of, int k) {
     const work *job = of;
     const kkt_plan *p = job->factors->plan;
     walk *w = job->walks + k;
+    set_scales(job, p->fronts[p->part[k]].first_pivot, p->fronts[p->part[k + 1]].first_pivot);
     w->status = kkt_begin_walk(w);
     for (ptrdiff_t f = p->part[k]; f < p->part[k + 1] && w->status == KKT_OK; f++)
         w->status = do_front(w, job, f);
@@ -197,6 +222,17 @@ static ptrdiff_t first_bad(const kkt_plan *p, const double *values) {
     return -1;
 }
 
+/* How the parts ended: as the first that failed, as if one thread had done all, but that values which
+ * are not finite count more than what they, or others, did elsewhere. */
+static int ended(const work *job) {
+    int status = KKT_OK;
+    for (int k = 0; k < job->factors->plan->n_parts; k++) {
+        const int its = job->walks[k].status;
+        if (status == KKT_OK || its == KKT_NOT_FINITE) status = its;
+    }
+    return status;
+}
+
 static int factorise(const work *job, kkt_rest *rests) {
     kkt_factors *factors = job->factors;
     const kkt_plan *p = factors->plan;
@@ -206,8 +242,7 @@ static int factorise(const work *job, kkt_rest *rests) {
                                .values = job->matrix->values, .arena = factors->arenas + k};
     }
     kkt_team(p->n_parts, do_part, (void *)job);
-    int status = KKT_OK; /* as if one thread had done all, which ends where it fails */
-    for (int k = 0; k < p->n_parts && status == KKT_OK; k++) status = job->walks[k].status;
+    int status = ended(job);
     if (status == KKT_OK) {
         do_rest(job);
         status = job->walks->status;
@@ -223,11 +258,13 @@ int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance toler
     work job = {.factors = factors, .matrix = a, .tolerance = tolerance};
     kkt_rest *rests = calloc((size_t)p->n_chains + 1, sizeof *rests);
     job.walks = malloc((size_t)p->n_parts * sizeof *job.walks);
-    int status = rests && job.walks ? KKT_OK : KKT_NO_MEMORY;
+    job.border = calloc((size_t)p->n_parts * (size_t)p->n_border + 1, sizeof *job.border);
+    int status = rests && job.walks && job.border ? KKT_OK : KKT_NO_MEMORY;
     if (status == KKT_OK) find_scales(&job);
     if (status == KKT_OK) status = factorise(&job, rests);
     free(rests);
     free(job.walks);
+    free(job.border);
     factors->bad_entry = status == KKT_NOT_FINITE ? first_bad(p, a->values) : -1;
     factors->ready = status == KKT_OK;
     return status;

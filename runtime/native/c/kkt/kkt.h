@@ -98,7 +98,6 @@ typedef struct {
     uint32_t *place;     /* its column << 16 | row in the front, without delayed rows; row >= column */
     int max_rows;        /* of a front, without delayed rows */
     double operations;   /* of a factorisation without delays */
-    double one_way;      /* of the longest part, if there are turned ones and none were */
     double factor_bytes; /* forecast */
     uint64_t key[2];     /* of the pattern */
     atomic_int owners;   /* who will free it */
@@ -158,7 +157,8 @@ typedef struct {
     kkt_block *blocks;     /* n_fronts */
     int n_arenas;
     kkt_arena *arenas;     /* of the parts of the plan */
-    double *scale;         /* n; see find_scales */
+    double *scale;         /* n; see set_scales in factor.c */
+    double *largest;       /* n: entries of the rows, in the order of elimination */
     ptrdiff_t negative;    /* eigenvalues */
     ptrdiff_t delayed;     /* columns that were delayed, each time counted */
     ptrdiff_t turned;      /* of these, in chains that are turned */

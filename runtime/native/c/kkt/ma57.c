@@ -24,7 +24,8 @@
 /* Pivots that make a matrix singular, so that IPOPT adds to the diagonal: with what is no more than
  * rounding its steps would go anywhere where nothing determines them. */
 #define FAINT 1e-14
-#define MUCH_DELAYED 0.15    /* of all columns: then the other direction is tried */
+#define MUCH_DELAYED 0.15    /* of all columns: then another way is tried */
+#define PATIENCE 8           /* factorisations with parts that are turned in vain */
 #define KEEP_BYTES 2.5e8     /* largest analysis that is kept between sessions */
 
 typedef struct {
@@ -155,11 +156,18 @@ static int analyse(int n, int n_entries, const int *row, const int *column) {
     return status;
 }
 
-/* If a factorisation delays many columns, another way is tried once, the other direction or no part
- * turned, and stays if it takes fewer operations; if it delays too many, if the other does not. */
+/* Whether what another way took is less: operations in the other direction, which takes more of them
+ * the more it delays; delays with no part turned, which operations do not show. */
+static int takes_less(const kkt_factors *other, const kkt_factors *mine, int so_far) {
+    if (so_far != KKT_OK) return 1;
+    if (other->plan->way.one_way != mine->plan->way.one_way) return other->delayed < mine->delayed;
+    return other->operations < mine->operations;
+}
+
+/* If a factorisation delays many columns, another way is tried once, and stays if it takes less; if it
+ * delays too many, if the other does not. */
 static int try_way(kkt_way way, kkt_tolerance tolerance, int so_far) {
     const kkt_plan *p = kept;
-    const double most = so_far == KKT_OK ? now->factors->operations : INFINITY;
     const int *stage = p->n == now->n ? now->stage : NULL;
     kkt_plan *other;
     kkt_factors *factors = NULL;
@@ -167,11 +175,9 @@ static int try_way(kkt_way way, kkt_tolerance tolerance, int so_far) {
     if (kkt_analyse(p->n, p->n_entries, now->matrix.row, now->matrix.column, stage, way,
                     now->limits.max_rows, &other))
         return so_far; /* it was only an attempt */
-    int status = KKT_OK;
-    if (p->n_parts == 1 && !(other->operations < most)) status = KKT_UNSUPPORTED;
-    if (status == KKT_OK) status = kkt_new_factors(other, &factors);
+    int status = kkt_new_factors(other, &factors);
     if (status == KKT_OK) status = kkt_factorise(factors, &now->matrix, tolerance);
-    if (status == KKT_OK && factors->operations < most) {
+    if (status == KKT_OK && takes_less(factors, now->factors, so_far)) {
         status = use_plan(other);
         kkt_free_factors(now->factors);
         now->factors = factors;
@@ -180,6 +186,35 @@ static int try_way(kkt_way way, kkt_tolerance tolerance, int so_far) {
     kkt_free_factors(factors);
     kkt_free_plan(other);
     return so_far;
+}
+
+/* Whether parts that are turned delay so much that no part should be, after as many factorisations as
+ * another analysis costs. */
+static int turned_in_vain(const kkt_factors *f) {
+    const kkt_plan *p = f->plan;
+    return now->report.factorisations == PATIENCE &&
+           (double)f->turned * p->n_parts > MUCH_DELAYED * p->n;
+}
+
+static int factorise(kkt_tolerance tolerance) {
+    int status = kkt_factorise(now->factors, &now->matrix, tolerance);
+    const kkt_plan *p = kept;
+    const kkt_factors *f = now->factors;
+    kkt_way way = p->way;
+    now->report.factorisations++;
+    if (status == KKT_OK && turned_in_vain(f)) {
+        way.one_way = 1;
+        return try_way(way, tolerance, status);
+    }
+    const double much = MUCH_DELAYED * p->n;
+    const int many = now->report.analyses > 0 && (double)(f->delayed - f->turned) > much;
+    const int rescue = status == KKT_DELAYED && !now->rescued;
+    const int compare = status == KKT_OK && many && !now->compared;
+    if (!rescue && !compare) return status;
+    now->compared = 1;
+    now->rescued |= rescue;
+    way.reversed = !way.reversed;
+    return try_way(way, tolerance, status);
 }
 
 /* -- MA57 --------------------------------------------------------------------------------------- */
@@ -201,27 +236,6 @@ EXPORT void ma57ad(int *n, int *ne, const int *irn, const int *jcn, int *lkeep, 
     }
     const int status = analyse(*n, *ne, irn, jcn);
     if (status != KKT_OK) info[0] = failed(status);
-}
-
-static int factorise(kkt_tolerance tolerance) {
-    int status = kkt_factorise(now->factors, &now->matrix, tolerance);
-    const kkt_plan *p = kept;
-    const kkt_factors *f = now->factors;
-    const int fresh = now->report.analyses > 0;
-    now->report.factorisations++;
-    kkt_way way = p->way;
-    if (status == KKT_OK && fresh && p->one_way > 0.0 && f->operations > p->one_way) {
-        way.one_way = 1;
-        return try_way(way, tolerance, status);
-    }
-    const int many = fresh && f->delayed - f->turned > MUCH_DELAYED * p->n;
-    const int rescue = status == KKT_DELAYED && !now->rescued;
-    const int compare = status == KKT_OK && many && !now->compared;
-    if (!rescue && !compare) return status;
-    now->compared = 1;
-    now->rescued |= rescue;
-    way.reversed = !way.reversed;
-    return try_way(way, tolerance, status);
 }
 
 EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *ifact, int *lifact,
