@@ -63,8 +63,8 @@ def test_no_races(tmp_path):
     done = cc(*THREADS, tmp_path / "empty.c", "-o", tmp_path / "empty")
     if done.returncode or subprocess.run([tmp_path / "empty"]).returncode:
         pytest.skip("the compiler has no sanitizer of threads that works here")
-    said = stress(tmp_path, *THREADS, seed=6, systems=6)
-    assert said.startswith("6 systems")
+    said = stress(tmp_path, *THREADS, "-D__clang__", seed=6, systems=4)
+    assert said.startswith("4 systems")
 
 
 @pytest.mark.study
