@@ -47,8 +47,7 @@ class IpoptProblem:
     structures : of Jacobian and Hessian, with `size` and `fill(rows, columns)`, see
         `kinesym.runtime.nlp.sparsity.Structure`, and with `products` if there is a scaling.
     bounds : of z and of the constraints, (low, high). stages : of the variables in time, see
-        `Layout.stages`. scaling : None for IPOPT's own choice. threads : that its linear algebra may
-        take.
+        `Layout.stages`. scaling : None for IPOPT's own choice. threads : for linear algebra.
     """
 
     callbacks: Any

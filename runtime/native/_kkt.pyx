@@ -48,6 +48,7 @@ cdef extern from "kkt/kkt.h" nogil:
         ptrdiff_t pairs
         double operations
         int max_rows
+        double *seconds
         ptrdiff_t bad_entry
         int ready
         double bytes
@@ -376,6 +377,7 @@ cdef class Factorisation:
             "separators": p.n_separators, "plan_rows": p.max_rows, "carried": carried,
             "border": p.fronts[p.n_fronts - 1].n_pivots, "operations": p.operations,
             "longest": f.operations, "turned": f.turned,
+            "seconds": [f.seconds[k] for k in range(p.n_parts + 1)],
             "hinted": bool(p.hinted), "negative": f.negative, "delayed": f.delayed,
             "pairs": f.pairs, "max_rows": f.max_rows, "bad_entry": f.bad_entry, "bytes": f.bytes,
         }

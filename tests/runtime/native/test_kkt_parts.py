@@ -31,8 +31,8 @@ def ways(system, rng, count):
 
 
 class Known:
-    """A system with its inertia, determinant and inverse by LAPACK; `negative` is None if it is close
-    to a singular one."""
+    """A system with its inertia, determinant and inverse by LAPACK; `negative` is None if it is
+    close to a singular one."""
 
     def __init__(self, system):
         self.system, self.negative = system, clear_inertia(system.full)
@@ -42,8 +42,8 @@ class Known:
 
 
 def examine(known, way, rng):
-    """Asserts inertia and determinant; backward errors at once and refined, the largest error of the
-    entries of the inverse, relative to the largest; and what the factorisation says of itself."""
+    """Asserts inertia and determinant; backward errors at once and refined, the largest error of
+    the entries of the inverse, relative to the largest; and what it says of the factorisation."""
     system = known.system
     rows, columns, values = system.entries()
     f = Factorisation(system.n, rows, columns, **way)
@@ -132,7 +132,7 @@ def test_the_same_each_time(way):
 
 
 def test_trials_are_parts_for_free():
-    """As many parts as trials: nothing is cut, and not a bit depends on how many threads there are."""
+    """As many parts as trials: nothing is cut, and not a bit depends on how many threads work."""
     rng = np.random.default_rng(3)
     system = collocation_system(rng, N=12, nx=3, border=4, trials=4, kind="definite")
     rows, columns, values = system.entries()
@@ -149,8 +149,8 @@ def test_trials_are_parts_for_free():
 @pytest.mark.parametrize("dynamics", DYNAMICS)
 @pytest.mark.parametrize("reverse", [False, True])
 def test_bad_directions(dynamics, reverse):
-    """Where a part is turned, or all run, against the dynamics, columns wait for a pivot, to the end
-    of a part and beyond; nothing is lost."""
+    """Where a part is turned, or all run, against the dynamics, columns wait for a pivot, to the
+    end of a part and beyond; nothing is lost."""
     rng = np.random.default_rng(4)
     for kind in ("diagonal", "definite"):
         c = {"N": 24, "nx": 2, "nu": 1, "border": 2, "kind": kind, "dynamics": dynamics, "h": 0.3}

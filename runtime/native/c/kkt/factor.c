@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "team.h"
 #include "walk.h"
@@ -21,6 +22,13 @@ typedef struct {
     double *border; /* of each part, the largest entries of separators and border */
     walk *walks; /* of the parts; the first one goes on with separators and root */
 } work;
+
+/* Of this thread, on whatever processor; others do not count. */
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 /* -- scales ------------------------------------------------------------------------------------- */
 
@@ -53,12 +61,14 @@ static void find_largest(void *of, int k) {
     const kkt_front *first = p->fronts + p->part[k], *end = p->fronts + p->part[k + 1];
     const kkt_front *last = p->fronts + p->part[p->n_parts], *all = p->fronts + p->n_fronts;
     double *most = job->factors->largest, *border = job->border + (ptrdiff_t)k * p->n_border;
+    const double begin = seconds();
     memset(most + first->first_pivot, 0,
            (size_t)(end->first_pivot - first->first_pivot) * sizeof *most);
     for (const kkt_front *s = first; s < end; s++)
         look_through(p, s, values, most + s->first_pivot, border);
     for (const kkt_front *s = last; k == 0 && s < all; s++)
         look_through(p, s, values, border + (s->first_pivot - last->first_pivot), border);
+    job->factors->seconds[k] = seconds() - begin;
 }
 
 /* Scales 1/sqrt(largest entry of the row), with which no entry is above 1. They decide on pivots only,
@@ -180,11 +190,13 @@ static void do_part(void *of, int k) {
     const work *job = of;
     const kkt_plan *p = job->factors->plan;
     walk *w = job->walks + k;
+    const double begin = seconds();
     set_scales(job, p->fronts[p->part[k]].first_pivot, p->fronts[p->part[k + 1]].first_pivot);
     w->status = kkt_begin_walk(w);
     for (ptrdiff_t f = p->part[k]; f < p->part[k + 1] && w->status == KKT_OK; f++)
         w->status = do_front(w, job, f);
     if (k > 0) kkt_end_walk(w);
+    job->factors->seconds[k] += seconds() - begin;
 }
 
 /* Separators and root, in the buffers of the first part. */
@@ -255,6 +267,7 @@ static int factorise(const work *job, kkt_rest *rests) {
 
 int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance tolerance) {
     const kkt_plan *p = factors->plan;
+    const double begin = seconds();
     work job = {.factors = factors, .matrix = a, .tolerance = tolerance};
     kkt_rest *rests = calloc((size_t)p->n_chains + 1, sizeof *rests);
     job.walks = malloc((size_t)p->n_parts * sizeof *job.walks);
@@ -265,6 +278,7 @@ int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance toler
     free(rests);
     free(job.walks);
     free(job.border);
+    factors->seconds[p->n_parts] = seconds() - begin - factors->seconds[0];
     factors->bad_entry = status == KKT_NOT_FINITE ? first_bad(p, a->values) : -1;
     factors->ready = status == KKT_OK;
     return status;

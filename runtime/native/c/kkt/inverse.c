@@ -92,7 +92,6 @@ static int plan_entries(const kkt_factors *factors, ptrdiff_t count, const int *
 typedef struct {
     const kkt_factors *factors;
     const kkt_dense *dense;
-    double *const *last;   /* Z of separators and root, by their number from the first one */
     double *here, *before; /* Z of fronts, columns padded(n_rows) apart */
     int *place;            /* n: of unknowns, the row in the front that was last looked at */
     const kkt_block *next; /* the front that has what this one leaves, */
@@ -224,19 +223,20 @@ typedef struct {
     const kkt_factors *factors;
     const agenda *agenda;
     const request *to;
-    double **last; /* see walk */
+    double **last; /* Z of separators and root, by their number from the first one */
     int *status;   /* of each part */
 } work;
 
 static void do_part(void *of, int part) {
     const work *job = of;
     const kkt_plan *p = job->factors->plan;
-    walk w = {.factors = job->factors, .dense = kkt_dense_routines(), .last = job->last};
+    walk w = {.factors = job->factors, .dense = kkt_dense_routines()};
     job->status[part] = begin(&w);
     for (ptrdiff_t k = p->part[part + 1]; k-- > p->part[part] && job->status[part] == KKT_OK;) {
         if (!job->agenda->wanted[k]) continue;
         const ptrdiff_t next = follower(p, k), inner = p->part[p->n_parts];
-        do_front(&w, job->agenda, k, job->to, next < inner ? w.before : w.last[next - inner], w.here);
+        do_front(&w, job->agenda, k, job->to, next < inner ? w.before : job->last[next - inner],
+                 w.here);
         double *swap = w.before;
         w.before = w.here;
         w.here = swap;

@@ -165,6 +165,7 @@ typedef struct {
     ptrdiff_t pairs;       /* pivots of order 2 */
     double operations;     /* of the longest part, and of what follows */
     int max_rows;          /* of a front */
+    double *seconds;       /* of processors, for each part; and for what one thread does alone */
     ptrdiff_t bad_entry;   /* the first one that is not finite, or -1 */
     int ready;             /* whether the last factorisation succeeded */
     double bytes;          /* of the factors */
