@@ -41,8 +41,8 @@ class Matrix(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Seconds: of the longest part and what is done alone; by the clock; of a solution with one side,
-    by the clock; of the analysis. delayed : columns."""
+    """Seconds: of the longest part and what is done alone; by the clock; of one solution, by the
+    clock; of the analysis. delayed : columns."""
 
     case: str
     threads: int
@@ -124,7 +124,7 @@ def rows_of(name: str, threads: Sequence[int]) -> list[Row]:
             middle = time.perf_counter()
             x = f.solve(b)
             end = time.perf_counter()
-            *parts, alone = f.about["seconds"]
+            *parts, alone = f.seconds
             found.append((max(parts), alone, middle - start, end - middle))
             assert f.residual(m.values, x, b)[1] < 1e-9
     assert len({f.about["negative"] for f, _, _ in made.values()}) == 1

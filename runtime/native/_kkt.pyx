@@ -368,6 +368,12 @@ cdef class Factorisation:
         return left, error
 
     @property
+    def seconds(self):
+        """Of a processor, in the last factorisation: of each part, and of what one thread does alone,
+        as a list."""
+        return [self._factors.seconds[k] for k in range(self._plan.n_parts + 1)]
+
+    @property
     def about(self):
         """The analysis and the last factorisation, as a dictionary."""
         p, f = self._plan, self._factors
@@ -377,7 +383,6 @@ cdef class Factorisation:
             "separators": p.n_separators, "plan_rows": p.max_rows, "carried": carried,
             "border": p.fronts[p.n_fronts - 1].n_pivots, "operations": p.operations,
             "longest": f.operations, "turned": f.turned,
-            "seconds": [f.seconds[k] for k in range(p.n_parts + 1)],
             "hinted": bool(p.hinted), "negative": f.negative, "delayed": f.delayed,
             "pairs": f.pairs, "max_rows": f.max_rows, "bad_entry": f.bad_entry, "bytes": f.bytes,
         }
