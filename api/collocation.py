@@ -85,7 +85,8 @@ class Collocation(Solvable):
         intensity. `solve` then finds the parameters, sigma_Td and each `std` that is not given by
         the likelihood of the measurements with all trajectories counted in (marginal likelihood),
         and the best trajectories with these; see `log_likelihood`.
-    threads : for the evaluation; default: OMP_NUM_THREADS or the number of processors.
+    threads : for evaluation and linear algebra, as far as they save time; rounding of the latter
+        depends on them. Default: OMP_NUM_THREADS or the number of processors.
     sensors : channels by name, expressions of states, inputs and parameters, {"imu": g * theta +
         b}; symbols in them that the model does not have become parameters. See `sensor`.
     homotopy : "data" declares a homotopy that begins with trajectories tied to what was measured:

@@ -137,6 +137,7 @@ class Fitted(Viewed):
             self.variable_bounds,
             self.constraint_bounds,
             self.layout.stages(),
+            threads=nlp.threads,
         )
 
     def _asked_again(self, solution: Solution, about: Uncertainty | str) -> Solution:

@@ -47,7 +47,7 @@ class IpoptProblem:
     structures : of Jacobian and Hessian, with `size` and `fill(rows, columns)`, see
         `kinesym.runtime.nlp.sparsity.Structure`, and with `products` if there is a scaling.
     bounds : of z and of the constraints, (low, high). stages : of the variables in time, see
-        `Layout.stages`. scaling : None for IPOPT's own choice.
+        `Layout.stages`. scaling : None for IPOPT's own choice. threads : for linear algebra.
     """
 
     callbacks: Any
@@ -56,6 +56,7 @@ class IpoptProblem:
     constraint_bounds: Bounds
     stages: NDArray[np.int32]
     scaling: Scaling | None = None
+    threads: int = 1
 
     @property
     def sizes(self) -> tuple[int, int]:

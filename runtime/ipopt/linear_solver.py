@@ -86,11 +86,12 @@ def obstacle() -> str:
 
 
 @contextmanager
-def session(order: int, stages: NDArray[np.int32]) -> Iterator[Report]:
-    """The time-structured solver, on this thread, for KKT systems of an order whose first unknowns
-    have these stages. The report is filled at the end, see `kkt_report` in `kkt/session.h`."""
+def session(order: int, stages: NDArray[np.int32], threads: int = 1) -> Iterator[Report]:
+    """The time-structured solver, on this thread and `threads` - 1 others, for KKT systems of an
+    order whose first unknowns have these stages. The report is filled at the end, see `kkt_report`
+    in `kkt/session.h`."""
     report: Report = {}
-    open_session(order, stages)
+    open_session(order, stages, threads)
     try:
         yield report
     finally:

@@ -58,7 +58,7 @@ def solve(
         found = _run(problem, start, chosen, watch, solver)
         return replace(found, linear_solver=f"{solver} ({reason})" if reason else solver)
     blas = blas_of(load_ipopt().path)  # the time-structured solver calls none
-    with blas.one_thread(), session(*kkt_stages(problem)) as kkt:
+    with blas.one_thread(), session(*kkt_stages(problem), problem.threads) as kkt:
         found = _run(problem, start, chosen, watch, solver)
     ended = Factors(kkt["status"])
     if found.status.code >= 0 or ended is Factors.OK:  # what IPOPT calls a failure is below zero
@@ -76,9 +76,10 @@ def _about(kkt: Report) -> str:
         return f"{TIME_STRUCTURED} (no step was needed)"
     direction = "forwards" if kkt["reversed"] else "backwards"
     analysed = "analysed" if kkt["analyses"] else "analysis kept"
+    threads = f"{kkt['n_parts']} threads, " if kkt["n_parts"] > 1 else ""
     return (
         f"{TIME_STRUCTURED} ({kkt['n_fronts'] - 1} stages {direction} in time, fronts of at most "
-        f"{kkt['max_rows']} rows, {kkt['bytes'] / 1e6:.0f} MB, {analysed})"
+        f"{kkt['max_rows']} rows, {kkt['bytes'] / 1e6:.0f} MB, {threads}{analysed})"
     )
 
 

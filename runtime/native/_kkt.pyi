@@ -14,6 +14,7 @@ MAX_BACKWARD_ERROR: float
 def open_session(
     n: int,
     stages: Sequence[int] | NDArray[np.int32],
+    threads: int = 1,
     max_rows: int = ...,
     backward_error: float = ...,
 ) -> None: ...
@@ -33,6 +34,9 @@ class Factorisation:
         stages: ArrayLike | None = None,
         reverse: bool = False,
         max_rows: int = ...,
+        threads: int = 1,
+        parts: int = 0,
+        one_way: bool = False,
         workspace: Workspace | None = None,
     ) -> None: ...
     def factorise(
@@ -46,5 +50,7 @@ class Factorisation:
     def residual(
         self, values: ArrayLike, x: ArrayLike, b: ArrayLike
     ) -> tuple[NDArray[np.float64], float]: ...
+    @property
+    def seconds(self) -> list[float]: ...
     @property
     def about(self) -> dict[str, Any]: ...

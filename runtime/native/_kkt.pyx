@@ -22,6 +22,12 @@ cdef extern from "kkt/kkt.h" nogil:
         int n_pivots
         int n_carried
 
+    ctypedef struct kkt_way:
+        int reversed
+        int threads
+        int one_way
+        int parts
+
     ctypedef struct kkt_plan:
         int n
         ptrdiff_t n_entries
@@ -31,14 +37,18 @@ cdef extern from "kkt/kkt.h" nogil:
         double operations
         double factor_bytes
         int hinted
-        int reversed
+        int n_parts
+        int n_separators
         uint64_t key[2]
 
     ctypedef struct kkt_factors:
         ptrdiff_t negative
         ptrdiff_t delayed
+        ptrdiff_t turned
         ptrdiff_t pairs
+        double operations
         int max_rows
+        double *seconds
         ptrdiff_t bad_entry
         int ready
         double bytes
@@ -49,7 +59,7 @@ cdef extern from "kkt/kkt.h" nogil:
         double least
         double faint
 
-    int kkt_analyse(int, ptrdiff_t, const int *, const int *, const int *, int, int,
+    int kkt_analyse(int, ptrdiff_t, const int *, const int *, const int *, kkt_way, int,
                     kkt_plan **)
     void kkt_free_plan(kkt_plan *)
     void kkt_pattern_key(int, ptrdiff_t, const int *, const int *, const int *, uint64_t *)
@@ -81,6 +91,7 @@ cdef extern from "kkt/session.h" nogil:
         int bad_column
         int hinted
         int reversed
+        int n_parts
         int max_rows
         ptrdiff_t n_fronts
         double delayed
@@ -91,7 +102,7 @@ cdef extern from "kkt/session.h" nogil:
         int max_rows
         double backward_error
 
-    int kkt_open(int, int, const int *, kkt_limits)
+    int kkt_open(int, int, const int *, int, kkt_limits)
     void kkt_close(kkt_report *)
     kkt_factors *kkt_take_factors(kkt_plan **)
     void kkt_forget()
@@ -114,16 +125,19 @@ BORDER, UNKNOWN = KKT_BORDER, KKT_UNKNOWN
 MAX_ROWS, MAX_BACKWARD_ERROR = 2000, 1e-8
 
 
-def open_session(int n, stages, int max_rows=MAX_ROWS, double backward_error=MAX_BACKWARD_ERROR):
+def open_session(int n, stages, int threads=1, int max_rows=MAX_ROWS,
+                 double backward_error=MAX_BACKWARD_ERROR):
     """Prepare a solve by IPOPT on this thread.
 
     n : order of the KKT systems. stages : int32, stages of the first unknowns, see `Factorisation`.
-    max_rows, backward_error : beyond these the solver gives up.
+    threads : that factorisations take at most. max_rows, backward_error : beyond these the solver
+        gives up.
     """
     cdef kkt_limits limits
     limits.max_rows, limits.backward_error = max_rows, backward_error
     cdef const int[::1] given = np.ascontiguousarray(stages, dtype=np.int32)
-    if kkt_open(n, given.shape[0], &given[0] if given.shape[0] > 0 else NULL, limits) != KKT_OK:
+    if kkt_open(n, given.shape[0], &given[0] if given.shape[0] > 0 else NULL, threads,
+                limits) != KKT_OK:
         raise MemoryError
 
 
@@ -205,8 +219,10 @@ cdef class Factorisation:
     stages : (n,), the stage of each unknown, or BORDER, or UNKNOWN (found from its neighbours);
         None finds all from the pattern.
     reverse : eliminate from the first stage to the last instead of backwards.
-    max_rows : of a front. workspace : taken over if it is of this pattern, in the same order: then
-        nothing is analysed, and the direction is as it was; else freed.
+    max_rows : of a front. threads : that work at most, where they save time; rounding depends on how
+        many. parts : so many, whether or not that saves time. one_way : no part is eliminated
+        against the direction of the others. workspace : taken over if it is of this pattern, in the same order: then
+        nothing is analysed, and direction and threads are as they were; else freed.
 
     Raises `ValueError` if the pattern has no narrow stages.
     """
@@ -217,7 +233,9 @@ cdef class Factorisation:
     cdef bint _analysed
 
     def __cinit__(self, int n, rows, columns, stages=None, bint reverse=False,
-                  int max_rows=MAX_ROWS, Workspace workspace=None):
+                  int max_rows=MAX_ROWS, int threads=1, int parts=0, bint one_way=False,
+                  Workspace workspace=None):
+        cdef kkt_way way
         cdef const int[::1] given = None
         cdef const int *hint = NULL
         self._rows, self._columns = _places(n, rows, columns)
@@ -234,8 +252,9 @@ cdef class Factorisation:
         if workspace is not None:
             workspace.clear()
         self._analysed = True
+        way.reversed, way.threads, way.one_way, way.parts = reverse, threads, one_way, parts
         status = kkt_analyse(n, self._rows.shape[0], &self._rows[0], &self._columns[0], hint,
-                             reverse, min(max_rows, 65535), &self._plan)
+                             way, min(max_rows, 65535), &self._plan)
         if status == KKT_OK:
             status = kkt_new_factors(self._plan, &self._factors)
         if status == KKT_UNSUPPORTED:
@@ -349,14 +368,21 @@ cdef class Factorisation:
         return left, error
 
     @property
+    def seconds(self):
+        """Of a processor, in the last factorisation: of each part, and of what one thread does alone,
+        as a list."""
+        return [self._factors.seconds[k] for k in range(self._plan.n_parts + 1)]
+
+    @property
     def about(self):
         """The analysis and the last factorisation, as a dictionary."""
         p, f = self._plan, self._factors
         carried = max(p.fronts[k].n_carried for k in range(p.n_fronts))
         return {
-            "analysed": bool(self._analysed), "fronts": p.n_fronts, "plan_rows": p.max_rows,
-            "carried": carried, "border": p.fronts[p.n_fronts - 1].n_pivots,
-            "operations": p.operations,
+            "analysed": bool(self._analysed), "fronts": p.n_fronts, "parts": p.n_parts,
+            "separators": p.n_separators, "plan_rows": p.max_rows, "carried": carried,
+            "border": p.fronts[p.n_fronts - 1].n_pivots, "operations": p.operations,
+            "longest": f.operations, "turned": f.turned,
             "hinted": bool(p.hinted), "negative": f.negative, "delayed": f.delayed,
             "pairs": f.pairs, "max_rows": f.max_rows, "bad_entry": f.bad_entry, "bytes": f.bytes,
         }

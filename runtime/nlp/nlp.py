@@ -67,7 +67,8 @@ class NLP:
     process; lags : the rows of delayed inputs, which have no kernels.
 
     `jacobian_structure` and `hessian_structure` give rows and columns of the values of the two
-    matrices, `callbacks` the callbacks for compiled callers, `library` is the opened library.
+    matrices, `callbacks` the callbacks for compiled callers, `library` is the opened library,
+    `threads` how many threads may be used.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class NLP:
         self.library, self._kernels = built.library, built.manifest.kernels
         self.about = built.manifest.of(CollocationManifest)
         self._data, self.lags = data, lags
-        self._asked, self._threads = threads, checks.threads(threads)
+        self._asked, self.threads = threads, checks.threads(threads)
         self.n_variables, self.n_constraints = n, m = layout.n_variables, layout.n_constraints
         self._sizes = (n, m, 1)
         self._no_multipliers, self._one = np.zeros(m), np.ones(1)
@@ -375,7 +376,7 @@ class NLP:
                 continue
             arguments = [self._argument(trial, family, a) for a in about.arguments]
             work = n * (about.operations + len(about.outputs))
-            threads = max(1, min(self._threads, work // _PER_THREAD))
+            threads = max(1, min(self.threads, work // _PER_THREAD))
             made = Call(self.library, name, n, arguments, self._sizes, place, size, threads)
             calls[trial, family] = made
         return Calls(calls, places, zero, size, Plan([*calls.values()], zero, size))

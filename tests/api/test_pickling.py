@@ -247,4 +247,4 @@ def test_each_process_has_its_own_number_of_threads(things, name, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     landed = pickle.loads(data)
     nlp = landed.nlp if name == "fit" else landed._trials.nlp
-    assert nlp._threads == 1
+    assert nlp.threads == 1

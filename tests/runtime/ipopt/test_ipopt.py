@@ -387,6 +387,64 @@ def test_text_without_factorisation():
     assert "-1 stages" not in solution.linear_solver
 
 
+# -- threads of one solve ---------------------------------------------------------------------
+
+
+def damped_tracking(threads, nodes=1500):
+    """A pendulum in honey that is to follow a course, with bounds that it meets."""
+    equations = [x.diff(t) - v, v.diff(t) + k * sp.sin(x) + 30 * v - u]
+    return ks.Collocation(
+        ks.Model("honey", [x, v], [u], [k], equations, values={k: 9.81}),
+        ks.Experiment(0.05 * np.arange(nodes)),
+        objective=ks.Integral((x - sp.sin(3 * t)) ** 2 + 0.01 * u**2),
+        unknown_inputs={u: (-15, 15)},
+        boundary=[ks.at_start(x), ks.at_start(v)],
+        threads=threads,
+    )
+
+
+def long_records(threads):
+    """Two, of which one is cut."""
+    trials = [record(start, nodes) for start, nodes in ((1.0, 2001), (-0.5, 801))]
+    return ks.Collocation(pendulum, trials, unknown={k: (0.1, 100.0)}, threads=threads)
+
+
+@pytest.mark.parametrize("problem", [damped_tracking, long_records])
+def test_threads_change_rounding_only(problem):
+    """The same iterates with one, two and three threads, to rounding; the same bits again."""
+    guess = {k: 9.0} if problem is long_records else None
+    one, two, again, three = (problem(n).solve(guess, linear_solver=OWN) for n in (1, 2, 2, 3))
+    assert "threads" not in one.linear_solver and "2 threads" in two.linear_solver
+    np.testing.assert_array_equal(again.free_vector, two.free_vector)
+    for other in (two, three):
+        assert other.success and other.iterations == one.iterations
+        assert other.objective == pytest.approx(one.objective, rel=1e-10)
+        size = np.abs(one.free_vector).max()
+        np.testing.assert_allclose(other.free_vector, one.free_vector, atol=1e-6 * size)
+
+
+def test_parts_that_are_turned_in_vain(monkeypatch):
+    """Against the dynamics, half of the stages delay columns: after eight factorisations none is
+    eliminated that way, and so it is in the next solve."""
+    reports = []
+
+    @contextmanager
+    def watched(*arguments):
+        with linear_solver.session(*arguments) as report:
+            yield report
+        reports.append(report)
+
+    monkeypatch.setattr("kinesym.runtime.ipopt.solve.session", watched)
+    forget()
+    problem = damped_tracking(2, nodes=4000)
+    for _ in range(2):
+        assert problem.solve(linear_solver=OWN, guess={x: 2.0, v: 3.0, u: -9.0}).success
+    first, second = reports
+    assert first["factorisations"] > 8 and (first["analyses"], second["analyses"]) == (2, 0)
+    assert first["n_parts"] == second["n_parts"] == 2
+    assert second["delayed"] < 10 < 300 < first["delayed"]
+
+
 # -- giving up --------------------------------------------------------------------------------
 
 
@@ -394,9 +452,9 @@ def limited(monkeypatch, **limits):
     """The time-structured solver gives up at these limits."""
 
     @contextmanager
-    def session(order, stages):
+    def session(order, stages, threads):
         report = {}
-        open_session(order, stages, **limits)
+        open_session(order, stages, threads, **limits)
         try:
             yield report
         finally:

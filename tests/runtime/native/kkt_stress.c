@@ -272,8 +272,8 @@ static int factorise(sparse *a, const kkt_plan *plan) {
 static int analyse(sparse *a, const int *stage, int reversed) {
     kkt_plan *plan;
     const int rows = chance(10) ? below(30) : MAX_ROWS;
-    const int status =
-        kkt_analyse(a->n, a->n_entries, a->row, a->column, stage, reversed, rows, &plan);
+    const kkt_way way = {.reversed = reversed, .one_way = chance(30), .parts = below(6)};
+    const int status = kkt_analyse(a->n, a->n_entries, a->row, a->column, stage, way, rows, &plan);
     if (status == KKT_UNSUPPORTED && plan == NULL && rows < MAX_ROWS) return 0;
     if (status != KKT_OK) return wrong("analysis", status);
     const int failed = factorise(a, plan);
@@ -281,7 +281,7 @@ static int analyse(sparse *a, const int *stage, int reversed) {
     return failed;
 }
 
-/* With stages given and found, sometimes with wrong ones, in both directions. */
+/* With stages given and found, sometimes with wrong ones, in both directions, in up to five parts. */
 static int examine(sparse *a) {
     int *random = must(malloc((size_t)a->n * sizeof *random)), failed = 0;
     for (int v = 0; v < a->n; v++) random[v] = below(20) - 2;

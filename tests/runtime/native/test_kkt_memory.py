@@ -12,8 +12,9 @@ HERE = Path(__file__).parent
 C = HERE.parents[2] / "runtime" / "native" / "c"
 KKT = C / "kkt"
 SOURCES = [*sorted(set(KKT.glob("*.c")) - {KKT / "ma57.c"}), HERE / "kkt_stress.c"]
-FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Wno-psabi", f"-I{KKT}"]
+FLAGS = ["-std=gnu11", "-g", "-O1", "-Wall", "-Wextra", "-Wno-psabi", "-pthread", f"-I{KKT}"]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+THREADS = ["-fsanitize=thread"]
 
 
 def cc(*arguments):
@@ -54,6 +55,16 @@ def test_no_reports(tmp_path, more):
     """50 systems: no byte is read or written outside of arrays or leaked, and all is solved."""
     said = stress(tmp_path, *SANITIZE, *more, seed=1 + len(more), systems=50)
     assert said.startswith("50 systems")
+
+
+def test_no_races(tmp_path):
+    """Parts that are eliminated side by side share nothing that one of them writes."""
+    (tmp_path / "empty.c").write_text("int main(void) { return 0; }\n")
+    done = cc(*THREADS, tmp_path / "empty.c", "-o", tmp_path / "empty")
+    if done.returncode or subprocess.run([tmp_path / "empty"]).returncode:
+        pytest.skip("the compiler has no sanitizer of threads that works here")
+    said = stress(tmp_path, *THREADS, "-D__clang__", seed=6, systems=4)
+    assert said.startswith("4 systems")
 
 
 @pytest.mark.study

@@ -2,179 +2,87 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kkt.h"
-
-/* What is known while fronts are laid out; arrays over unknowns have length n. */
-typedef struct {
-    int n;
-    ptrdiff_t n_entries;
-    const int *row, *column; /* from 1 */
-    const int *stage;        /* as given or found */
-    int reversed;
-    int max_rows;            /* of a front */
-    int reach;               /* levels over which unknowns are coupled without going to the border */
-    unsigned longer;         /* lengths of couplings beyond that: bits of `log2_up` */
-    int *level;              /* number of the front, or KKT_BORDER, or KKT_UNKNOWN */
-    int *first;              /* front that touches it first, if it is before its own */
-    int *place;              /* among the pivots of its front */
-    int *slot;               /* see `order_border` */
-    int n_levels;
-    int n_border;
-    kkt_plan *plan;
-} draft;
-
-static void swap_int(int *a, int *b) {
-    int c = *a;
-    *a = *b;
-    *b = c;
-}
-
-/* The least b with 2^b >= x. */
-static int log2_up(int x) {
-    int b = 0;
-    while (b < 30 && 1 << b < x) b++;
-    return b;
-}
-
-/* -- levels ------------------------------------------------------------------------------------- */
-
-/* The levels that an unknown touches. */
-typedef struct {
-    int low, high;
-} span;
-
-/* Orders an entry's unknowns i, j so that i has no level; returns whether j has one. */
-static int open_entry(const draft *a, ptrdiff_t e, int *i, int *j) {
-    *i = a->row[e] - 1, *j = a->column[e] - 1;
-    if (a->level[*i] != KKT_UNKNOWN) swap_int(i, j);
-    return a->level[*i] == KKT_UNKNOWN && a->level[*j] >= 0;
-}
-
-/* Rows that couple far stages, as the equations of a system with delays do, belong to that end of
- * their span where they touch more unknowns, for these are to be eliminated with them: `excess` says
- * how many more at the low end. As many: where the time is later. */
-static int place_far(const draft *a, const span *spans, int *placed) {
-    int *excess = calloc((size_t)a->n, sizeof *excess), i, j;
-    if (excess == NULL) return KKT_NO_MEMORY;
-    for (ptrdiff_t e = 0; e < a->n_entries; e++)
-        if (open_entry(a, e, &i, &j)) {
-            const int k = a->level[j], high = spans[i].high;
-            excess[i] += (k <= spans[i].low + 1) - (k >= high - 1);
-            if (placed[i] > k && k >= high - 1) placed[i] = k; /* the first one at the high end */
-        }
-    for (int v = 0; v < a->n; v++)
-        if (placed[v] >= 0 && (excess[v] > 0 || (excess[v] == 0 && !a->reversed)))
-            placed[v] = spans[v].low;
-    free(excess);
-    return KKT_OK;
-}
-
-/* One round of `place_unknown`; returns a status. */
-static int place_touching(draft *a, span *spans, int *placed, int *closed) {
-    int far = 0, i, j;
-    for (int v = 0; v < a->n; v++) spans[v] = (span){INT32_MAX, -1};
-    for (ptrdiff_t e = 0; e < a->n_entries; e++)
-        if (open_entry(a, e, &i, &j)) {
-            if (a->level[j] < spans[i].low) spans[i].low = a->level[j];
-            if (a->level[j] > spans[i].high) spans[i].high = a->level[j];
-        }
-    for (int v = 0; v < a->n; v++) {
-        const int length = spans[v].high - spans[v].low;
-        placed[v] = KKT_UNKNOWN;
-        if (a->level[v] != KKT_UNKNOWN || spans[v].high < 0) continue;
-        (*closed)++;
-        if (length > a->reach) a->longer |= 1u << log2_up(length);
-        far += length > 1 && length <= a->reach;
-        placed[v] = length <= 1 ? spans[v].low : length <= a->reach ? INT32_MAX : KKT_BORDER;
-    }
-    return far > 0 ? place_far(a, spans, placed) : KKT_OK;
-}
-
-/* The unknowns without a stage (multipliers, slacks) go to the first level that they touch; those
- * that touch levels further apart than `reach` go to the border. Three rounds: a slack touches only
- * its multiplier, which has a level after the first. */
-static int place_unknown(draft *a) {
-    span *spans = malloc((size_t)a->n * sizeof *spans);
-    int *placed = malloc((size_t)a->n * sizeof *placed);
-    int status = spans && placed ? KKT_OK : KKT_NO_MEMORY;
-    for (int round = 0, closed = 1; round < 3 && closed > 0 && status == KKT_OK; round++) {
-        int open = 0;
-        closed = 0;
-        for (int v = 0; v < a->n; v++) open += a->level[v] == KKT_UNKNOWN;
-        if (open == 0) break;
-        status = place_touching(a, spans, placed, &closed);
-        for (int v = 0; v < a->n; v++)
-            if (a->level[v] == KKT_UNKNOWN) a->level[v] = placed[v];
-    }
-    for (int v = 0; v < a->n; v++)
-        if (a->level[v] == KKT_UNKNOWN) a->level[v] = KKT_BORDER;
-    free(spans);
-    free(placed);
-    return status;
-}
-
-/* Entries between stages that are further apart than `reach`: the one that is eliminated later goes
- * to the border. */
-static void cut_long_entries(draft *a) {
-    for (ptrdiff_t e = 0; e < a->n_entries; e++) {
-        int i = a->row[e] - 1, j = a->column[e] - 1;
-        if (a->level[i] < a->level[j]) swap_int(&i, &j);
-        if (a->level[j] < 0 || a->level[i] - a->level[j] <= a->reach) continue;
-        a->longer |= 1u << log2_up(a->level[i] - a->level[j]);
-        a->level[i] = KKT_BORDER;
-    }
-}
-
-/* Numbers the levels that are used 0, 1, ... */
-static int compress_levels(draft *a) {
-    int top = -1;
-    for (int v = 0; v < a->n; v++)
-        if (a->level[v] > top) top = a->level[v];
-    int *number = calloc((size_t)top + 2, sizeof *number);
-    if (number == NULL) return KKT_NO_MEMORY;
-    for (int v = 0; v < a->n; v++)
-        if (a->level[v] >= 0) number[a->level[v]] = 1;
-    a->n_levels = 0;
-    for (int k = 0; k <= top; k++)
-        if (number[k]) number[k] = ++a->n_levels;
-    for (int v = 0; v < a->n; v++)
-        if (a->level[v] >= 0) a->level[v] = number[a->level[v]] - 1;
-    free(number);
-    return KKT_OK;
-}
-
-static int top_stage(const draft *a) {
-    int top = 0;
-    for (int v = 0; v < a->n; v++)
-        if (a->stage[v] > top) top = a->stage[v];
-    return top;
-}
-
-static int settle_levels(draft *a) {
-    const int top = top_stage(a);
-    for (int v = 0; v < a->n; v++)
-        a->level[v] = a->stage[v] < 0 || a->reversed ? a->stage[v] : top - a->stage[v];
-    int status = place_unknown(a);
-    if (status == KKT_OK) {
-        cut_long_entries(a);
-        status = compress_levels(a);
-    }
-    return status;
-}
+#include "draft.h"
 
 /* -- fronts ------------------------------------------------------------------------------------- */
 
+/* Whether unknowns of this level belong to the border of a front: to the root, or to separators, if
+ * the front is not one of these. */
+static int beyond(const draft *a, int level, int front) {
+    return level < 0 || (level >= a->n_inner && front < a->n_inner);
+}
+
+/* Notes an entry of a part and a separator. */
+static int note_joint(draft *a, ptrdiff_t e) {
+    if (a->n_joints == a->room) {
+        const size_t room = 2 * (size_t)a->room + 64;
+        ptrdiff_t *more = realloc(a->joint, room * sizeof *more);
+        if (more == NULL) return KKT_NO_MEMORY;
+        a->joint = more;
+        a->room = (ptrdiff_t)room;
+    }
+    a->joint[a->n_joints++] = e;
+    return KKT_OK;
+}
+
 /* Finds the first front that touches each unknown: from there on it is a row of all fronts before its
- * own. */
-static void find_first(draft *a) {
+ * own. What belongs to the border of a front does not count. */
+static int find_first(draft *a) {
     for (int v = 0; v < a->n; v++) a->first[v] = a->level[v];
     for (ptrdiff_t e = 0; e < a->n_entries; e++) {
         int i = a->row[e] - 1, j = a->column[e] - 1;
         if (a->level[i] < a->level[j]) swap_int(&i, &j);
         const int level = a->level[j];
         if (level < 0 || a->level[i] == level) continue;
-        if (level < a->first[i]) a->first[i] = level;
+        if (beyond(a, a->level[i], level)) {
+            if (note_joint(a, e) != KKT_OK) return KKT_NO_MEMORY;
+        } else if (level < a->first[i]) {
+            a->first[i] = level;
+        }
     }
+    return KKT_OK;
+}
+
+/* Fronts that pass rows on to the next one belong to one chain. All have the root as parent so far. */
+static int find_chains(const draft *a, kkt_plan *p) {
+    int *passed = calloc((size_t)a->n_levels + 1, sizeof *passed), rows = 0, chain = -1;
+    if (passed == NULL) return KKT_NO_MEMORY;
+    for (int v = 0; v < a->n; v++) /* changes from front to front */
+        if (a->level[v] >= 0) {
+            passed[a->first[v]]++;
+            passed[a->level[v]]--;
+        }
+    free(p->chains);
+    p->chains = calloc((size_t)a->n_levels + 1, sizeof *p->chains);
+    for (int f = 0; f < a->n_levels && p->chains != NULL; f++) {
+        if (rows == 0) p->chains[++chain] = (kkt_chain){.first = f, .parent = a->n_levels};
+        rows += passed[f];
+        p->fronts[f].chain = chain;
+    }
+    p->n_chains = p->fronts[a->n_levels].chain = chain + 1;
+    if (p->chains != NULL) p->chains[chain + 1].first = a->n_levels;
+    free(passed);
+    return p->chains != NULL ? KKT_OK : KKT_NO_MEMORY;
+}
+
+/* What the last front of a chain leaves goes to the first of the separators that the chain touches,
+ * which then touches the others, too. */
+static int join_separators(draft *a, kkt_plan *p) {
+    for (int pass = 0; pass < 2; pass++)
+        for (ptrdiff_t k = 0; k < a->n_joints; k++) {
+            int i = a->row[a->joint[k]] - 1, j = a->column[a->joint[k]] - 1;
+            if (a->level[i] < a->level[j]) swap_int(&i, &j);
+            ptrdiff_t *parent = &p->chains[p->fronts[a->level[j]].chain].parent;
+            if (pass == 0 && a->level[i] < *parent) *parent = a->level[i];
+            if (pass == 1 && *parent < a->first[i]) a->first[i] = (int)*parent;
+        }
+    const kkt_chain *known = p->chains;
+    p->chains = NULL;
+    const int status = find_chains(a, p);
+    for (int c = 0; status == KKT_OK && known[c].first < a->n_inner; c++)
+        p->chains[c].parent = known[c].parent;
+    free((void *)known);
+    return status;
 }
 
 /* Sizes of fronts, the order of elimination, and the place of each unknown in its front: what earlier
@@ -203,18 +111,34 @@ static void order_pivots(draft *a, kkt_plan *p) {
             a->place[v] = f->n_pivots++;
             p->order[f->first_pivot + a->place[v]] = v;
         }
-    a->n_border = root->n_pivots;
+    p->n_separators = (int)(root->first_pivot - p->fronts[a->n_inner].first_pivot);
+    p->n_border = a->n_border = p->n_separators + root->n_pivots;
 }
 
-/* Fronts that pass rows on to the next one belong to one chain. */
-static void find_chains(const draft *a, kkt_plan *p) {
-    int chain = -1;
-    for (int f = 0; f < a->n_levels; f++) {
-        if (f == 0 || p->fronts[f - 1].n_next + p->fronts[f - 1].n_carried == 0) chain++;
-        p->fronts[f].chain = chain;
+/* The number of an unknown among those of separators and root. */
+static ptrdiff_t border_number(const draft *a, int v) {
+    const kkt_front *f = a->plan->fronts;
+    const int level = a->level[v] < 0 ? a->n_levels : a->level[v];
+    return f[level].first_pivot - f[a->n_inner].first_pivot + a->place[v];
+}
+
+static void meet(const draft *a, int chain, int v, ptrdiff_t front) {
+    int *first = a->slot + (ptrdiff_t)chain * a->n_border + border_number(a, v);
+    if (front < *first) *first = (int)front;
+}
+
+/* slot[chain * n_border + b] becomes the front of the chain that meets b first, or INT32_MAX. */
+static void meet_border(const draft *a, const kkt_plan *p) {
+    for (ptrdiff_t k = 0; k < (ptrdiff_t)a->n_border * p->n_chains; k++) a->slot[k] = INT32_MAX;
+    for (ptrdiff_t e = 0; e < a->n_entries; e++) {
+        int i = a->row[e] - 1, j = a->column[e] - 1; /* j is eliminated first */
+        if (a->level[j] < 0 || (a->level[i] >= 0 && a->level[i] < a->level[j])) swap_int(&i, &j);
+        if (a->level[j] < 0 || !beyond(a, a->level[i], a->level[j])) continue;
+        const kkt_front *f = p->fronts + a->level[j];
+        const ptrdiff_t parent = p->chains[f->chain].parent;
+        meet(a, f->chain, i, a->level[j]);
+        if (parent < a->n_levels && a->level[i] < 0) meet(a, p->fronts[parent].chain, i, parent);
     }
-    p->n_chains = chain + 1;
-    p->fronts[a->n_levels].chain = chain + 1;
 }
 
 /* The border of each chain in the order in which its fronts meet it, so that the border of a front is
@@ -222,14 +146,7 @@ static void find_chains(const draft *a, kkt_plan *p) {
 static int order_border(const draft *a, kkt_plan *p) {
     int *slot = a->slot;
     const ptrdiff_t nb = a->n_border, size = nb * p->n_chains;
-    for (ptrdiff_t k = 0; k < size; k++) slot[k] = INT32_MAX;
-    for (ptrdiff_t e = 0; e < a->n_entries; e++) {
-        int i = a->row[e] - 1, j = a->column[e] - 1;
-        if (a->level[i] < 0) swap_int(&i, &j);
-        if (a->level[i] < 0 || a->level[j] >= 0) continue;
-        int *first = slot + p->fronts[a->level[i]].chain * nb + a->place[j];
-        if (a->level[i] < *first) *first = a->level[i];
-    }
+    meet_border(a, p);
     /* counting sort of the border by the front that meets it first */
     int *count = calloc((size_t)a->n_levels + 1, sizeof *count);
     if (count == NULL) return KKT_NO_MEMORY;
@@ -237,8 +154,9 @@ static int order_border(const draft *a, kkt_plan *p) {
         if (slot[k] != INT32_MAX) count[slot[k]]++;
     ptrdiff_t begin = 0;
     for (int f = 0, in_chain = 0; f < a->n_levels; f++) {
-        if (f == 0 || p->fronts[f].chain != p->fronts[f - 1].chain) {
-            p->border_start[p->fronts[f].chain] = begin;
+        kkt_chain *chain = p->chains + p->fronts[f].chain;
+        if (f == chain->first) {
+            chain->first_border = begin;
             in_chain = 0;
         }
         const int met = count[f];
@@ -247,19 +165,15 @@ static int order_border(const draft *a, kkt_plan *p) {
         begin += met;
         p->fronts[f].n_border = in_chain;
     }
-    p->border_start[p->n_chains] = begin;
+    p->chains[p->n_chains].first_border = begin;
     p->border = malloc((size_t)(begin > 0 ? begin : 1) * sizeof *p->border);
-    if (p->border == NULL) {
-        free(count);
-        return KKT_NO_MEMORY;
-    }
-    for (ptrdiff_t k = 0; k < size; k++)
+    for (ptrdiff_t k = 0; k < size && p->border != NULL; k++)
         if (slot[k] != INT32_MAX) {
             slot[k] = count[slot[k]]++;
-            p->border[p->border_start[k / nb] + slot[k]] = (int)(k % nb);
+            p->border[p->chains[k / nb].first_border + slot[k]] = (int)(k % nb);
         }
     free(count);
-    return KKT_OK;
+    return p->border != NULL ? KKT_OK : KKT_NO_MEMORY;
 }
 
 /* The unknowns that each front carries on to fronts beyond the next one. */
@@ -275,18 +189,19 @@ static int list_carried(const draft *a, kkt_plan *p) {
     for (ptrdiff_t k = 0; k < p->fronts[a->n_levels].first_pivot; k++) {
         const int v = p->order[k];
         for (kkt_front *f = p->fronts + a->first[v]; f + 1 < p->fronts + a->level[v]; f++)
-            p->carried[f->first_carried + f->n_carried++] = v;
+            p->carried[f->first_carried + f->n_carried++] = k;
     }
     return KKT_OK;
 }
 
 /* Which of the unknowns that a front carries v is. */
 static int carried_place(const draft *a, const kkt_front *f, int v) {
-    const int *list = a->plan->carried + f->first_carried;
+    const ptrdiff_t *list = a->plan->carried + f->first_carried;
+    const ptrdiff_t wanted = a->plan->fronts[a->level[v]].first_pivot + a->place[v];
     int low = 0, high = f->n_carried - 1;
     while (low < high) {
-        const int middle = (low + high) / 2, w = list[middle];
-        if (a->level[w] < a->level[v] || (a->level[w] == a->level[v] && a->place[w] < a->place[v]))
+        const int middle = (low + high) / 2;
+        if (list[middle] < wanted)
             low = middle + 1;
         else
             high = middle;
@@ -304,9 +219,9 @@ static kkt_front *locate(const draft *a, ptrdiff_t e, int *row, int *column) {
     *row = a->place[i];
     if (a->level[i] == a->level[j]) {
         if (*row < *column) swap_int(row, column);
-    } else if (a->level[i] < 0) {
+    } else if (beyond(a, a->level[i], a->level[j])) {
         *row = f->n_pivots + f->n_next + f->n_carried +
-               a->slot[(ptrdiff_t)f->chain * a->n_border + a->place[i]];
+               a->slot[(ptrdiff_t)f->chain * a->n_border + border_number(a, i)];
     } else if (a->level[i] == a->level[j] + 1) {
         *row = f->n_pivots + a->place[i];
     } else {
@@ -357,14 +272,14 @@ static int lay_out(draft *a) {
     p->order = malloc((size_t)a->n * sizeof *p->order);
     a->first = malloc((size_t)a->n * sizeof *a->first);
     if (!p->fronts || !p->order || !a->first) return KKT_NO_MEMORY;
-    find_first(a);
+    int status = find_first(a);
+    if (status == KKT_OK) status = find_chains(a, p);
+    if (status == KKT_OK && a->n_inner < a->n_levels) status = join_separators(a, p);
+    if (status != KKT_OK) return status;
     order_pivots(a, p);
-    find_chains(a, p);
     const size_t slots = (size_t)a->n_border * (size_t)p->n_chains;
     a->slot = malloc((slots > 0 ? slots : 1) * sizeof *a->slot);
-    p->border_start = calloc((size_t)p->n_chains + 1, sizeof *p->border_start);
-    if (!a->slot || !p->border_start) return KKT_NO_MEMORY;
-    const int status = order_border(a, p);
+    status = a->slot != NULL ? order_border(a, p) : KKT_NO_MEMORY;
     return status == KKT_OK ? measure(p, a->max_rows) : status;
 }
 
@@ -377,19 +292,54 @@ static void drop(draft *a) {
     free(a->first);
     free(a->place);
     free(a->slot);
+    free(a->joint);
     kkt_free_plan(a->plan);
 }
 
-/* A plan without entries, whose fronts carry unknowns as far as the draft's reach. */
-static int sketch(draft *a) {
+/* An empty plan. */
+static int begin(draft *a) {
     a->plan = calloc(1, sizeof *a->plan);
     a->level = malloc((size_t)a->n * sizeof *a->level);
     a->place = malloc((size_t)a->n * sizeof *a->place);
     if (!a->plan || !a->level || !a->place) return KKT_NO_MEMORY;
     a->plan->owners = 1;
-    a->plan->reversed = a->reversed;
-    const int status = settle_levels(a);
+    a->plan->way = a->way;
+    a->plan->n_parts = 1;
+    return KKT_OK;
+}
+
+/* A plan without entries, whose fronts carry unknowns as far as the draft's reach. */
+static int sketch(draft *a) {
+    int status = begin(a);
+    if (status == KKT_OK) status = kkt_settle_levels(a);
+    if (status == KKT_OK) a->plan->part[1] = a->n_levels;
     return status == KKT_OK ? lay_out(a) : status;
+}
+
+/* Replaces a plan by one whose chains are cut into parts, if that is worth it. */
+static int cut(draft *whole, const draft given) {
+    kkt_cuts cuts;
+    if (kkt_choose_cuts(whole->plan, given.way, &cuts) == 1) return KKT_OK;
+    draft a = given;
+    a.reach = whole->reach;
+    int status = begin(&a);
+    if (status == KKT_OK) status = kkt_cut_levels(&a, whole, &cuts);
+    if (status == KKT_OK) status = kkt_compress_levels(&a, cuts.n + 1, cuts.begin);
+    if (status == KKT_OK) {
+        a.n_inner = cuts.begin[cuts.n];
+        a.plan->n_parts = cuts.n;
+        for (int k = 0; k <= cuts.n; k++) a.plan->part[k] = cuts.begin[k];
+        status = lay_out(&a);
+    }
+    if (status == KKT_OK) {
+        for (int k = 0; k < cuts.n; k++)
+            if (cuts.turned[k]) a.plan->chains[a.plan->fronts[cuts.begin[k]].chain].turned = 1;
+        const draft swap = *whole;
+        *whole = a;
+        a = swap;
+    }
+    drop(&a);
+    return status == KKT_UNSUPPORTED ? KKT_OK : status;
 }
 
 /* The plan with the fewest operations. What couples stages further apart than half of all costs about
@@ -398,7 +348,7 @@ static int plan_with(const draft given, kkt_plan **plan) {
     draft best = given;
     best.reach = 1;
     int status = sketch(&best);
-    const int top = top_stage(&given);
+    const int top = kkt_top_stage(&given);
     const unsigned longer = best.longer;
     for (int b = 1; b < 30 && 1 << b < top && status != KKT_NO_MEMORY; b++) {
         if (!(longer >> b & 1)) continue;
@@ -414,6 +364,7 @@ static int plan_with(const draft given, kkt_plan **plan) {
         }
         drop(&other);
     }
+    if (status == KKT_OK) status = cut(&best, given);
     if (status == KKT_OK) status = list_carried(&best, best.plan);
     if (status == KKT_OK) status = place_entries(&best);
     if (status == KKT_OK) {
@@ -432,9 +383,9 @@ static int plausible(int n, const int *stage) {
 }
 
 int kkt_analyse(int n, ptrdiff_t n_entries, const int *row, const int *column, const int *stage,
-                int reversed, int max_rows, kkt_plan **plan) {
+                kkt_way way, int max_rows, kkt_plan **plan) {
     draft a = {.n = n, .n_entries = n_entries, .row = row, .column = column, .stage = stage,
-               .reversed = reversed, .max_rows = max_rows};
+               .way = way, .max_rows = max_rows};
     *plan = NULL;
     if (n < 1) return KKT_UNSUPPORTED;
     int status = KKT_UNSUPPORTED;
@@ -462,7 +413,7 @@ void kkt_free_plan(kkt_plan *p) {
     free(p->fronts);
     free(p->order);
     free(p->carried);
-    free(p->border_start);
+    free(p->chains);
     free(p->border);
     free(p->source);
     free(p->place);

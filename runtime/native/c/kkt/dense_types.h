@@ -12,7 +12,7 @@ typedef struct {
     double *noise;  /* of the columns, full: the size of what was subtracted from them */
     double *growth; /* of the pivots, full: the largest entry of their columns of L, scaled */
     int *seen;      /* of the columns, full: pivots that they account for */
-    double *scale;  /* of the rows, ld: see find_scales in factor.c */
+    double *scale;  /* of the rows, ld: see set_scales in factor.c */
     int *rows;      /* unknowns, n_rows */
     int capacity;   /* rows for which there is room */
     int n_rows, ld, full;

@@ -1,8 +1,9 @@
 /* The determinant, and chosen entries of the inverse, from the factors.
  *
  * The entries of Z = A^-1 at the rows of a front follow from those at the rows that it leaves, which
- * all lie in the next front of its chain, or in the root: from the root on, backwards along each
- * chain, in linear time; of no more than three fronts they are held at once (Takahashi, Fagan, Chen
+ * all lie in the next front of its chain, or in the parent of the chain: from the root on, backwards
+ * along each chain, in linear time; they are held of the root and separators, and of no more than two
+ * other fronts of each part (Takahashi, Fagan, Chen
  * 1973, Formation of a sparse bus impedance matrix and its application to short circuit study; Erisman,
  * Tinney 1975, On computing certain elements of the inverse of a sparse matrix, Communications of the
  * ACM 18).
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "dense_types.h"
+#include "team.h"
 
 double kkt_log_determinant(const kkt_factors *factors) {
     if (!factors->ready) return NAN;
@@ -71,7 +73,7 @@ static int plan_entries(const kkt_factors *factors, ptrdiff_t count, const int *
             start[(i < j ? i : j) + 1]++;
         }
         for (ptrdiff_t k = 0; k < p->n_fronts; k++) {
-            const int follows = k > 0 && p->fronts[k].chain == p->fronts[k - 1].chain;
+            const int follows = k > p->chains[p->fronts[k].chain].first;
             a->wanted[k] = start[k + 1] > 0 || (follows && a->wanted[k - 1]);
             start[k + 1] += start[k];
         }
@@ -86,20 +88,17 @@ static int plan_entries(const kkt_factors *factors, ptrdiff_t count, const int *
 
 /* -- the walk ----------------------------------------------------------------------------------- */
 
+/* One part of the fronts. */
 typedef struct {
     const kkt_factors *factors;
     const kkt_dense *dense;
-    double *here, *before, *root; /* Z of fronts, columns padded(n_rows) apart */
-    int *place;                   /* n: of unknowns, the row in the front that was last looked at */
-    const kkt_block *next;        /* the front that has what this one leaves, */
-    const double *given;          /* its Z, */
-    int *from;                    /* and its rows of what this one leaves */
-    double *side;                 /* a column */
+    double *here, *before; /* Z of fronts, columns padded(n_rows) apart */
+    int *place;            /* n: of unknowns, the row in the front that was last looked at */
+    const kkt_block *next; /* the front that has what this one leaves, */
+    const double *given;   /* its Z, */
+    int *from;             /* and its rows of what this one leaves */
+    double *side;          /* a column */
 } walk;
-
-static const kkt_block *root_of(const walk *w) {
-    return w->factors->blocks + w->factors->plan->n_fronts - 1;
-}
 
 static double *new_front(int rows) {
     const size_t size = (size_t)padded(rows + 1) * (size_t)(rows + 1) * sizeof(double);
@@ -112,18 +111,15 @@ static int begin(walk *w) {
     const int rows = w->factors->max_rows;
     w->here = new_front(rows);
     w->before = new_front(rows);
-    w->root = new_front(root_of(w)->n_rows);
     w->place = calloc((size_t)w->factors->plan->n, sizeof *w->place);
     w->from = malloc((size_t)(rows + 1) * sizeof *w->from);
     w->side = aligned_alloc(64, (size_t)padded(rows + 1) * sizeof *w->side);
-    const int made = w->here && w->before && w->root && w->place && w->from && w->side;
-    return made ? KKT_OK : KKT_NO_MEMORY;
+    return w->here && w->before && w->place && w->from && w->side ? KKT_OK : KKT_NO_MEMORY;
 }
 
 static void end(walk *w) {
     free(w->here);
     free(w->before);
-    free(w->root);
     free(w->place);
     free(w->from);
     free(w->side);
@@ -205,36 +201,96 @@ static void deliver_across(walk *w, const kkt_block *b, const agenda *a, ptrdiff
     }
 }
 
-static void do_front(walk *w, const agenda *a, ptrdiff_t k, const request *to) {
-    const kkt_front *s = w->factors->plan->fronts + k;
+/* The front that has what one leaves: the next one, or the parent of its chain. */
+static ptrdiff_t follower(const kkt_plan *p, ptrdiff_t k) {
+    const kkt_front *s = p->fronts + k;
+    return s[1].chain == s->chain ? k + 1 : p->chains[s->chain].parent;
+}
+
+/* Z of a front into `z`, from that of the one that has what it leaves. */
+static void do_front(walk *w, const agenda *a, ptrdiff_t k, const request *to, const double *given,
+                     double *z) {
     const kkt_block *b = w->factors->blocks + k;
-    const int ends = s[1].chain != s->chain;
-    w->next = ends ? root_of(w) : b + 1;
-    w->given = ends ? w->root : w->before;
-    hand_back(w, b, w->here);
-    w->dense->inverse(b, w->here);
-    if (deliver(w, b, w->here, a, k, to)) deliver_across(w, b, a, k, to);
-    double *swap = w->before;
-    w->before = w->here;
-    w->here = swap;
+    w->next = w->factors->blocks + follower(w->factors->plan, k);
+    w->given = given;
+    hand_back(w, b, z);
+    w->dense->inverse(b, z);
+    if (deliver(w, b, z, a, k, to)) deliver_across(w, b, a, k, to);
+}
+
+/* What all parts of a call share. */
+typedef struct {
+    const kkt_factors *factors;
+    const agenda *agenda;
+    const request *to;
+    double **last; /* Z of separators and root, by their number from the first one */
+    int *status;   /* of each part */
+} work;
+
+static void do_part(void *of, int part) {
+    const work *job = of;
+    const kkt_plan *p = job->factors->plan;
+    walk w = {.factors = job->factors, .dense = kkt_dense_routines()};
+    job->status[part] = begin(&w);
+    for (ptrdiff_t k = p->part[part + 1]; k-- > p->part[part] && job->status[part] == KKT_OK;) {
+        if (!job->agenda->wanted[k]) continue;
+        const ptrdiff_t next = follower(p, k), inner = p->part[p->n_parts];
+        do_front(&w, job->agenda, k, job->to, next < inner ? w.before : job->last[next - inner],
+                 w.here);
+        double *swap = w.before;
+        w.before = w.here;
+        w.here = swap;
+    }
+    end(&w);
+}
+
+/* Root and separators, which are kept. */
+static int do_last(const work *job) {
+    const kkt_plan *p = job->factors->plan;
+    const ptrdiff_t inner = p->part[p->n_parts], root = p->n_fronts - 1;
+    walk w = {.factors = job->factors, .dense = kkt_dense_routines()};
+    int status = begin(&w);
+    for (ptrdiff_t k = root; k >= inner && status == KKT_OK; k--) {
+        double *z = job->last[k - inner] = new_front(job->factors->blocks[k].n_rows);
+        if (z == NULL) {
+            status = KKT_NO_MEMORY;
+        } else if (k < root) {
+            do_front(&w, job->agenda, k, job->to, job->last[follower(p, k) - inner], z);
+        } else {
+            w.dense->inverse(job->factors->blocks + k, z);
+            deliver(&w, job->factors->blocks + k, z, job->agenda, k, job->to);
+        }
+    }
+    end(&w);
+    return status;
+}
+
+static int do_all(const work *job) {
+    const kkt_plan *p = job->factors->plan;
+    int status = do_last(job);
+    if (status == KKT_OK) {
+        kkt_team(p->n_parts, do_part, (void *)job);
+        for (int k = 0; k < p->n_parts && status == KKT_OK; k++) status = job->status[k];
+    }
+    return status;
 }
 
 int kkt_inverse_entries(const kkt_factors *factors, ptrdiff_t count, const int *row,
                         const int *column, double *values) {
     if (!factors->ready) return KKT_SINGULAR;
-    walk w = {.factors = factors, .dense = kkt_dense_routines()};
+    const kkt_plan *p = factors->plan;
+    const ptrdiff_t n_last = p->n_fronts - p->part[p->n_parts];
     const request to = {row, column, values};
     agenda a = {0};
-    int status = begin(&w);
+    work job = {.factors = factors, .agenda = &a, .to = &to};
+    job.last = calloc((size_t)n_last, sizeof *job.last);
+    job.status = calloc((size_t)p->n_parts, sizeof *job.status);
+    int status = job.last && job.status ? KKT_OK : KKT_NO_MEMORY;
     if (status == KKT_OK) status = plan_entries(factors, count, row, column, &a);
-    if (status == KKT_OK) {
-        const ptrdiff_t last = factors->plan->n_fronts - 1;
-        w.dense->inverse(root_of(&w), w.root);
-        deliver(&w, root_of(&w), w.root, &a, last, &to);
-        for (ptrdiff_t k = last - 1; k >= 0; k--)
-            if (a.wanted[k]) do_front(&w, &a, k, &to);
-    }
-    end(&w);
+    if (status == KKT_OK) status = do_all(&job);
+    for (ptrdiff_t k = 0; job.last != NULL && k < n_last; k++) free(job.last[k]);
+    free(job.last);
+    free(job.status);
     drop(&a);
     return status;
 }

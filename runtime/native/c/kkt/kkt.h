@@ -14,9 +14,18 @@
  * pivot is delayed to the next front. Eliminating in a fixed order instead would multiply transition
  * matrices, which blows up in one direction for stable dynamics and in the other for unstable ones.
  *
- * Files: stages.c finds the stages of a pattern, analyse.c lays out fronts, dense.h factorises one
- * front, factor.c and solve.c walk along the chain, inverse.c back again for entries of the inverse,
- * ma57.c offers it all to IPOPT.
+ * Several chains, as of several trials, do not know each other: threads take them side by side. A
+ * long chain is cut into parts for that, each a chain of its own: where two parts meet, the unknowns
+ * that couple them are a separator, which is a border to both. The fronts of the separators, a chain
+ * again, and of the border, the root, come last (nested dissection; George 1973, SIAM Journal on
+ * Numerical Analysis 10). A part between two separators carries the one where it begins along all of
+ * its fronts; one at the end of a chain need not if it is turned, eliminated from the end of the
+ * chain towards its only separator.
+ *
+ * Files: stages.c finds the stages of a pattern, analyse.c lays out fronts, parts.c cuts chains,
+ * dense.h factorises one front, assemble.c fills one, factor.c and solve.c walk along the chains,
+ * inverse.c back again for entries of the inverse, team.c starts threads, ma57.c offers it all to
+ * IPOPT.
  */
 #ifndef KKT_H
 #define KKT_H
@@ -53,16 +62,38 @@ typedef struct {
     ptrdiff_t first_entry; /* in `source` and `place` */
 } kkt_front;
 
+/* Fronts that follow each other, each of which hands on what it leaves to the next. */
+typedef struct {
+    ptrdiff_t first;        /* front */
+    ptrdiff_t parent;       /* the front that gets what the last one leaves */
+    ptrdiff_t first_border; /* in `border` */
+    int turned;             /* whether it is eliminated against the direction of the others */
+} kkt_chain;
+
+/* How to eliminate. */
+typedef struct {
+    int reversed; /* from the first stage to the last, instead of backwards */
+    int threads;  /* at most, where they save time */
+    int one_way;  /* all parts of a chain in that direction, instead of the last one turned */
+    int parts;    /* so many if there are as many fronts, whether or not they save time; 0: by time */
+} kkt_way;
+
+#define KKT_MOST_PARTS 256
+
 typedef struct {
     int n;
     ptrdiff_t n_entries;
     ptrdiff_t n_fronts;  /* the last one is the root: the border of all */
     kkt_front *fronts;   /* n_fronts + 1: the last one only marks ends */
     int *order;          /* unknowns in the order of elimination, n */
-    int *carried;        /* unknowns that fronts carry, each front's in the order of elimination */
+    ptrdiff_t *carried;  /* places in `order` that fronts carry, each front's in ascending order */
     int n_chains;
-    ptrdiff_t *border_start; /* n_chains + 1, in border */
-    int *border;         /* per chain: numbers within the root's pivots */
+    kkt_chain *chains;   /* n_chains + 1: the last one only marks ends */
+    int n_parts;
+    ptrdiff_t part[KKT_MOST_PARTS + 1]; /* its first front; those of separators and root are of none */
+    int n_border;        /* unknowns of separators and root */
+    int n_separators;    /* of these, the first ones */
+    int *border;         /* per chain: numbers among them */
     int32_t *source;     /* entry of the matrix, grouped by front, and KKT_AHEAD zeros */
     uint32_t *place;     /* its column << 16 | row in the front, without delayed rows; row >= column */
     int max_rows;        /* of a front, without delayed rows */
@@ -71,7 +102,7 @@ typedef struct {
     uint64_t key[2];     /* of the pattern */
     atomic_int owners;   /* who will free it */
     int hinted;          /* whether the stages were given */
-    int reversed;        /* whether elimination runs from the first stage to the last */
+    kkt_way way;         /* as asked for */
 } kkt_plan;
 
 /* Operations to eliminate q pivots from a front of m rows. */
@@ -85,7 +116,7 @@ static inline double kkt_operations(double q, double m) {
  * border, whichever costs less; if fronts become too large, stages are found from the pattern.
  * Fronts of more than max_rows rows are not supported. Returns a status. */
 int kkt_analyse(int n, ptrdiff_t n_entries, const int *row, const int *column, const int *stage,
-                int reversed, int max_rows, kkt_plan **plan);
+                kkt_way way, int max_rows, kkt_plan **plan);
 /* A plan does not change and can have several owners, each of which frees it once. */
 kkt_plan *kkt_share_plan(kkt_plan *plan);
 void kkt_free_plan(kkt_plan *plan);
@@ -115,16 +146,26 @@ typedef struct {
 
 typedef struct kkt_chunk kkt_chunk;
 
+/* Memory of the blocks of one part. */
+typedef struct {
+    kkt_chunk *first, *now;
+    size_t least; /* bytes of a chunk */
+} kkt_arena;
+
 typedef struct {
     const kkt_plan *plan;
     kkt_block *blocks;     /* n_fronts */
-    kkt_chunk *chunks;     /* memory of the blocks */
-    double *scale;         /* n; see find_scales */
+    int n_arenas;
+    kkt_arena *arenas;     /* of the parts of the plan */
+    double *scale;         /* n; see set_scales in factor.c */
+    double *largest;       /* n: entries of the rows, in the order of elimination */
     ptrdiff_t negative;    /* eigenvalues */
     ptrdiff_t delayed;     /* columns that were delayed, each time counted */
+    ptrdiff_t turned;      /* of these, in chains that are turned */
     ptrdiff_t pairs;       /* pivots of order 2 */
-    double operations;
+    double operations;     /* of the longest part, and of what follows */
     int max_rows;          /* of a front */
+    double *seconds;       /* of processors, for each part; and for what one thread does alone */
     ptrdiff_t bad_entry;   /* the first one that is not finite, or -1 */
     int ready;             /* whether the last factorisation succeeded */
     double bytes;          /* of the factors */
@@ -145,7 +186,8 @@ typedef struct {
                       that is rounding does */
 } kkt_tolerance;
 
-/* The pattern must be that of the plan. */
+/* The pattern must be that of the plan. As many threads are used as the plan has parts; what they find
+ * depends on the plan only. */
 int kkt_factorise(kkt_factors *factors, const kkt_matrix *a, kkt_tolerance tolerance);
 
 /* x := A^-1 x for n_rhs vectors, ld apart. Returns KKT_SINGULAR without a factorisation. */

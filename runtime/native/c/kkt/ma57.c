@@ -24,7 +24,8 @@
 /* Pivots that make a matrix singular, so that IPOPT adds to the diagonal: with what is no more than
  * rounding its steps would go anywhere where nothing determines them. */
 #define FAINT 1e-14
-#define MUCH_DELAYED 0.15    /* of all columns: then the other direction is tried */
+#define MUCH_DELAYED 0.15    /* of all columns: then another way is tried */
+#define PATIENCE 8           /* factorisations with parts that are turned in vain */
 #define KEEP_BYTES 2.5e8     /* largest analysis that is kept between sessions */
 
 typedef struct {
@@ -37,6 +38,7 @@ typedef struct {
     double delayed; /* sum over factorisations */
     int compared;   /* whether the other direction was tried: to save time, ... */
     int rescued;    /* ... or as this one did not work */
+    int threads;
 } session;
 
 static _Thread_local session *now;
@@ -73,13 +75,14 @@ void kkt_forget(void) { keep(NULL); }
 
 /* -- sessions ----------------------------------------------------------------------------------- */
 
-int kkt_open(int n, int n_stage, const int *stage, kkt_limits limits) {
+int kkt_open(int n, int n_stage, const int *stage, int threads, kkt_limits limits) {
     kkt_report ignored;
     kkt_close(&ignored);
     now = calloc(1, sizeof *now);
     if (now == NULL) return KKT_NO_MEMORY;
     now->n = n;
     now->limits = limits;
+    now->threads = threads;
     now->report.bad_row = now->report.bad_column = -1;
     if (n_stage > 0 && n_stage <= n) {
         now->stage = malloc((size_t)n * sizeof *now->stage);
@@ -92,7 +95,7 @@ int kkt_open(int n, int n_stage, const int *stage, kkt_limits limits) {
 
 static double plan_bytes(const kkt_plan *p) {
     const double carried = (double)p->fronts[p->n_fronts - 1].first_carried;
-    return 8.0 * (double)p->n_entries + 4.0 * (p->n + carried) +
+    return 8.0 * ((double)p->n_entries + carried) + 4.0 * p->n +
            (double)sizeof(kkt_front) * (double)p->n_fronts;
 }
 
@@ -129,7 +132,8 @@ static int use_plan(kkt_plan *plan) {
     keep(plan);
     kkt_report *r = &now->report;
     r->hinted = plan->hinted;
-    r->reversed = plan->reversed;
+    r->reversed = plan->way.reversed;
+    r->n_parts = plan->n_parts;
     r->n_fronts = plan->n_fronts;
     return kkt_new_factors(plan, &now->factors);
 }
@@ -139,10 +143,12 @@ static int analyse(int n, int n_entries, const int *row, const int *column) {
     uint64_t key[2];
     kkt_pattern_key(n, n_entries, row, column, stage, key);
     now->matrix = (kkt_matrix){.n = n, .n_entries = n_entries, .row = row, .column = column};
-    if (kept != NULL && kept->key[0] == key[0] && kept->key[1] == key[1])
+    const int same = kept != NULL && kept->key[0] == key[0] && kept->key[1] == key[1];
+    if (same && kept->way.threads == now->threads)
         return kept->max_rows > now->limits.max_rows ? KKT_UNSUPPORTED : use_plan(kept);
     kkt_plan *plan;
-    int status = kkt_analyse(n, n_entries, row, column, stage, 0, now->limits.max_rows, &plan);
+    const kkt_way way = {.threads = now->threads};
+    int status = kkt_analyse(n, n_entries, row, column, stage, way, now->limits.max_rows, &plan);
     if (status == KKT_OK) {
         now->report.analyses++;
         status = use_plan(plan);
@@ -150,22 +156,28 @@ static int analyse(int n, int n_entries, const int *row, const int *column) {
     return status;
 }
 
-/* If a factorisation delays many columns, the other direction is tried once and stays if it takes
- * fewer operations; if it delays too many, if the other does not. */
-static int try_other_direction(kkt_tolerance tolerance, int so_far) {
+/* Whether what another way took is less: operations in the other direction, which takes more of them
+ * the more it delays; delays with no part turned, which operations do not show. */
+static int takes_less(const kkt_factors *other, const kkt_factors *mine, int so_far) {
+    if (so_far != KKT_OK) return 1;
+    if (other->plan->way.one_way != mine->plan->way.one_way) return other->delayed < mine->delayed;
+    return other->operations < mine->operations;
+}
+
+/* If a factorisation delays many columns, another way is tried once, and stays if it takes less; if it
+ * delays too many, if the other does not. */
+static int try_way(kkt_way way, kkt_tolerance tolerance, int so_far) {
     const kkt_plan *p = kept;
-    const double most = so_far == KKT_OK ? now->factors->operations : INFINITY;
     const int *stage = p->n == now->n ? now->stage : NULL;
     kkt_plan *other;
     kkt_factors *factors = NULL;
     now->report.analyses++;
-    if (kkt_analyse(p->n, p->n_entries, now->matrix.row, now->matrix.column, stage, !p->reversed,
+    if (kkt_analyse(p->n, p->n_entries, now->matrix.row, now->matrix.column, stage, way,
                     now->limits.max_rows, &other))
         return so_far; /* it was only an attempt */
-    int status = other->operations < most ? KKT_OK : KKT_UNSUPPORTED;
-    if (status == KKT_OK) status = kkt_new_factors(other, &factors);
+    int status = kkt_new_factors(other, &factors);
     if (status == KKT_OK) status = kkt_factorise(factors, &now->matrix, tolerance);
-    if (status == KKT_OK && factors->operations < most) {
+    if (status == KKT_OK && takes_less(factors, now->factors, so_far)) {
         status = use_plan(other);
         kkt_free_factors(now->factors);
         now->factors = factors;
@@ -174,6 +186,35 @@ static int try_other_direction(kkt_tolerance tolerance, int so_far) {
     kkt_free_factors(factors);
     kkt_free_plan(other);
     return so_far;
+}
+
+/* Whether parts that are turned delay so much that no part should be, after as many factorisations as
+ * another analysis costs. */
+static int turned_in_vain(const kkt_factors *f) {
+    const kkt_plan *p = f->plan;
+    return now->report.factorisations == PATIENCE &&
+           (double)f->turned * p->n_parts > MUCH_DELAYED * p->n;
+}
+
+static int factorise(kkt_tolerance tolerance) {
+    int status = kkt_factorise(now->factors, &now->matrix, tolerance);
+    const kkt_plan *p = kept;
+    const kkt_factors *f = now->factors;
+    kkt_way way = p->way;
+    now->report.factorisations++;
+    if (status == KKT_OK && turned_in_vain(f)) {
+        way.one_way = 1;
+        return try_way(way, tolerance, status);
+    }
+    const double much = MUCH_DELAYED * p->n;
+    const int many = now->report.analyses > 0 && (double)(f->delayed - f->turned) > much;
+    const int rescue = status == KKT_DELAYED && !now->rescued;
+    const int compare = status == KKT_OK && many && !now->compared;
+    if (!rescue && !compare) return status;
+    now->compared = 1;
+    now->rescued |= rescue;
+    way.reversed = !way.reversed;
+    return try_way(way, tolerance, status);
 }
 
 /* -- MA57 --------------------------------------------------------------------------------------- */
@@ -195,19 +236,6 @@ EXPORT void ma57ad(int *n, int *ne, const int *irn, const int *jcn, int *lkeep, 
     }
     const int status = analyse(*n, *ne, irn, jcn);
     if (status != KKT_OK) info[0] = failed(status);
-}
-
-static int factorise(kkt_tolerance tolerance) {
-    int status = kkt_factorise(now->factors, &now->matrix, tolerance);
-    const double much = MUCH_DELAYED * now->factors->plan->n;
-    const int many = now->report.analyses > 0 && now->factors->delayed > much;
-    now->report.factorisations++;
-    const int rescue = status == KKT_DELAYED && !now->rescued;
-    const int compare = status == KKT_OK && many && !now->compared;
-    if (!rescue && !compare) return status;
-    now->compared = 1;
-    now->rescued |= rescue;
-    return try_other_direction(tolerance, status);
 }
 
 EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *ifact, int *lifact,

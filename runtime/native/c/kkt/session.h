@@ -9,6 +9,7 @@ typedef struct {
     int status;         /* the first one that is neither KKT_OK nor KKT_SINGULAR */
     int bad_row, bad_column; /* from 0: a value that is not finite; -1 if there is none */
     int hinted, reversed;
+    int n_parts;        /* threads that the factorisation takes */
     int max_rows;       /* of a front */
     ptrdiff_t n_fronts;
     double delayed;     /* columns, mean over the factorisations */
@@ -23,8 +24,9 @@ typedef struct {
 } kkt_limits;
 
 /* Opens a session on this thread; closes one that is open. `stage` holds the stages of the first
- * n_stage unknowns of a system of n; it is ignored if the system turns out to have another size. */
-int kkt_open(int n, int n_stage, const int *stage, kkt_limits limits);
+ * n_stage unknowns of a system of n; it is ignored if the system turns out to have another size.
+ * threads : at most so many are used. */
+int kkt_open(int n, int n_stage, const int *stage, int threads, kkt_limits limits);
 
 /* Hands over the factors of the session, with a share in their plan, to be freed by the caller; NULL if
  * there are none. The session can only be closed afterwards. */

@@ -1,12 +1,43 @@
 /* Solving with the factors, and how well that went. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "dense_types.h"
+#include "team.h"
+
+/* Sides that are solved for, by several threads. What a chain adds to its border is summed apart and
+ * added when all have done their part, in the order of chains: not even rounding depends on threads.
+ * The first chain starts from what is there. */
+typedef struct {
+    const kkt_factors *factors;
+    const kkt_dense *dense;
+    ptrdiff_t first; /* block; before it the sides are zero at the pivots */
+    int n_sides;
+    double *x;
+    ptrdiff_t ld;
+    double *border; /* of all chains, for each side */
+    double *room;   /* of each thread, for the rows of a block */
+} work;
+
+static size_t room_of(const work *job) { return (size_t)padded(job->factors->max_rows + 1); }
+
+/* The border of a chain for a side. */
+static double *border_of(const work *job, ptrdiff_t chain, int side) {
+    const kkt_plan *p = job->factors->plan;
+    return job->border + side * p->chains[p->n_chains].first_border + p->chains[chain].first_border;
+}
+
+static ptrdiff_t border_rows(const kkt_plan *p, ptrdiff_t chain) {
+    return p->chains[chain + 1].first_border - p->chains[chain].first_border;
+}
+
+/* The unknowns of the border of a chain, by their numbers. */
+static const int *unknowns_of_border(const kkt_plan *p) { return p->order + (p->n - p->n_border); }
 
 /* Gathers the rows of a block; the padding stays zero. */
-static void gather(const kkt_block *b, const double *x, double *y) {
-    for (int k = 0; k < b->n_rows; k++) y[k] = x[b->rows[k]];
+static void gather(const kkt_block *b, int n, const double *x, double *y) {
+    for (int k = 0; k < n; k++) y[k] = x[b->rows[k]];
     for (int k = b->n_rows; k < padded(b->n_rows); k++) y[k] = 0.0;
 }
 
@@ -17,31 +48,93 @@ static int touches(const kkt_block *b, const double *x) {
     return 0;
 }
 
+/* One block, whose last rows are those of a border of its own, or of the sides if that is NULL. */
+static void forward(const work *job, const kkt_block *b, int n_border, double *x, double *border,
+                    double *y) {
+    if (!touches(b, x)) return;
+    const int n = b->n_rows - (border != NULL ? n_border : 0);
+    gather(b, n, x, y);
+    if (n < b->n_rows) memcpy(y + n, border, (size_t)n_border * sizeof *y);
+    job->dense->forward(b, y);
+    for (int r = 0; r < n; r++) x[b->rows[r]] = y[r];
+    if (n < b->n_rows) memcpy(border, y + n, (size_t)n_border * sizeof *y);
+}
+
+/* Blocks from first on to the one before `end`, all sides of a block together: the factors are read
+ * from memory once. */
+static void forward_chains(const work *job, ptrdiff_t first, ptrdiff_t end, int apart, double *y) {
+    const kkt_plan *p = job->factors->plan;
+    for (ptrdiff_t k = first > job->first ? first : job->first; k < end; k++)
+        for (int side = 0; side < job->n_sides; side++)
+            forward(job, job->factors->blocks + k, p->fronts[k].n_border, job->x + side * job->ld,
+                    apart ? border_of(job, p->fronts[k].chain, side) : NULL, y);
+}
+
+static void backward_chains(const work *job, ptrdiff_t first, ptrdiff_t end, double *y) {
+    if (first < job->first) first = job->first;
+    for (ptrdiff_t k = end - 1; k >= first; k--) {
+        const kkt_block *b = job->factors->blocks + k;
+        for (int side = 0; side < job->n_sides; side++) {
+            double *x = job->x + side * job->ld;
+            gather(b, b->n_rows, x, y);
+            job->dense->backward(b, y);
+            for (int r = 0; r < b->n_pivots; r++) x[b->rows[r]] = y[r];
+        }
+    }
+}
+
+static void forward_part(void *of, int k) {
+    const work *job = of;
+    const ptrdiff_t *part = job->factors->plan->part;
+    forward_chains(job, part[k], part[k + 1], 1, job->room + (size_t)k * room_of(job));
+}
+
+static void backward_part(void *of, int k) {
+    const work *job = of;
+    const ptrdiff_t *part = job->factors->plan->part;
+    backward_chains(job, part[k], part[k + 1], job->room + (size_t)k * room_of(job));
+}
+
+/* Puts the border of the first chain from the sides where it is summed, or adds all to the sides. */
+static void move_borders(const work *job, int back) {
+    const kkt_plan *p = job->factors->plan;
+    const int *unknowns = unknowns_of_border(p);
+    const ptrdiff_t inner = p->part[p->n_parts] > 0 ? p->fronts[p->part[p->n_parts] - 1].chain + 1 : 0;
+    for (int side = 0; side < job->n_sides; side++) {
+        double *x = job->x + side * job->ld;
+        for (ptrdiff_t c = 0; c < (back ? inner : inner > 0); c++) {
+            double *sum = border_of(job, c, side);
+            const int *border = p->border + p->chains[c].first_border;
+            for (ptrdiff_t k = 0; k < border_rows(p, c); k++) {
+                double *mine = x + unknowns[border[k]];
+                if (!back) sum[k] = *mine;
+                else *mine = c == 0 ? sum[k] : *mine + sum[k];
+            }
+        }
+    }
+}
+
 /* x := A^-1 x at the pivots of the blocks from `first` on; x must be zero at those before. */
 static int solve_from(const kkt_factors *factors, ptrdiff_t first, int n_rhs, double *x,
                       ptrdiff_t ld) {
-    const kkt_dense *dense = kkt_dense_routines();
-    const ptrdiff_t n = factors->plan->n_fronts;
-    const size_t bytes = (size_t)padded(factors->max_rows + 1) * sizeof(double);
-    double *y = aligned_alloc(64, bytes);
-    if (y == NULL) return KKT_NO_MEMORY;
-    /* all sides of a block together: the factors are read from memory once */
-    double *end = x + n_rhs * ld;
-    for (const kkt_block *b = factors->blocks + first; b < factors->blocks + n; b++)
-        for (double *side = x; side < end; side += ld) {
-            if (!touches(b, side)) continue;
-            gather(b, side, y);
-            dense->forward(b, y);
-            for (int r = 0; r < b->n_rows; r++) side[b->rows[r]] = y[r];
-        }
-    for (const kkt_block *b = factors->blocks + n - 1; b >= factors->blocks + first; b--)
-        for (double *side = x; side < end; side += ld) {
-            gather(b, side, y);
-            dense->backward(b, y);
-            for (int r = 0; r < b->n_pivots; r++) side[b->rows[r]] = y[r];
-        }
-    free(y);
-    return KKT_OK;
+    const kkt_plan *p = factors->plan;
+    const ptrdiff_t inner = p->part[p->n_parts];
+    const int threads = first < inner ? p->n_parts : 1;
+    work job = {factors, kkt_dense_routines(), first, n_rhs, x, ld, NULL, NULL};
+    job.room = aligned_alloc(64, room_of(&job) * (size_t)threads * sizeof(double));
+    job.border = calloc((size_t)(n_rhs * p->chains[p->n_chains].first_border) + 1, sizeof(double));
+    const int made = job.room != NULL && job.border != NULL;
+    if (made) {
+        move_borders(&job, 0);
+        if (first < inner) kkt_team(threads, forward_part, &job);
+        move_borders(&job, 1);
+        forward_chains(&job, inner, p->n_fronts, 0, job.room);
+        backward_chains(&job, inner, p->n_fronts, job.room);
+        if (first < inner) kkt_team(threads, backward_part, &job);
+    }
+    free(job.room);
+    free(job.border);
+    return made ? KKT_OK : KKT_NO_MEMORY;
 }
 
 int kkt_solve(kkt_factors *factors, int n_rhs, double *x, ptrdiff_t ld) {

@@ -1,0 +1,62 @@
+/* What factor.c and its parts share: a factorisation on its way along some chains. */
+#ifndef KKT_WALK_H
+#define KKT_WALK_H
+#include "dense_types.h"
+
+/* -- memory.c */
+
+/* Room for one block, in whole cache lines; NULL if there is none. */
+void *kkt_take(kkt_arena *arena, size_t bytes);
+/* All that was taken may be taken again. */
+void kkt_take_again(kkt_arena *arena);
+double kkt_arena_bytes(const kkt_arena *arena);
+
+/* -- assemble.c */
+
+/* Neighbouring rows of one front that are neighbours in the next one too. */
+typedef struct {
+    int begin, end; /* after the pivots of the front */
+    int shift;      /* to their place in the next one */
+} run;
+
+/* What the last front of a chain leaves: rows are [delayed | border of the chain]. */
+typedef struct {
+    int n_rows, n_delayed;
+    double *values; /* the lower triangle, columns n_rows apart */
+    double *noise;  /* of the columns, see `front`; 0 of the border that is no separator */
+    int *rows;      /* unknowns, of delayed ones */
+} kkt_rest;
+
+/* One part, front by front; or the separators and the root. */
+typedef struct {
+    const kkt_plan *plan;
+    const kkt_dense *dense;
+    const double *values;
+    kkt_rest *rests;    /* of all chains: each part leaves its own */
+    int *where;         /* rows of separators and border in a front of separators, n_border; or NULL */
+    front here, before; /* two buffers that take turns */
+    run *runs;          /* of what one front leaves to the next */
+    int wide;           /* whether borders are widened, see widen_border */
+    double check;       /* 0, or NaN after a value that is not finite */
+    kkt_arena *arena;
+    ptrdiff_t negative, delayed, turned, pairs; /* as in kkt_factors */
+    double operations;
+    int max_rows, status;
+} walk;
+
+static inline double *column_of(const front *f, int c) { return f->values + (ptrdiff_t)c * f->ld; }
+
+/* Columns that a front hands on: those without a good pivot. */
+static inline int delayed(const front *f) { return f->full - f->n_pivots; }
+
+int kkt_begin_walk(walk *w);
+void kkt_end_walk(walk *w);
+
+/* Fills the next front of a walk from what fronts before it left, and from the matrix. Returns
+ * KKT_NO_MEMORY, or KKT_NOT_FINITE. */
+int kkt_assemble(walk *w, ptrdiff_t number);
+
+/* Keeps what the last front of a chain leaves. Returns a status. */
+int kkt_leave(walk *w, ptrdiff_t number);
+
+#endif
