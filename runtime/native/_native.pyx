@@ -2,6 +2,7 @@
 """Opens generated model libraries and calls their kernels without the interpreter lock."""
 
 from libc.stddef cimport ptrdiff_t
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport intptr_t
@@ -427,10 +428,12 @@ cdef class Plan:
     cdef const ks_step **_steps
     cdef list _calls
     cdef tuple _sizes
+    cdef unsigned int _reads  # bits: which of the arrays given at each call kernels read
     cdef const ptrdiff_t[::1] _zero
 
     def __cinit__(self, calls, zero, ptrdiff_t n_out):
         cdef Call call
+        cdef int j
         self._calls, self._sizes = list(calls), ()
         self._zero = np.ascontiguousarray(zero, dtype=np.intp)
         self._steps = <const ks_step **>calloc(max(len(self._calls), 1), sizeof(ks_step *))
@@ -440,6 +443,9 @@ cdef class Plan:
             if call._n_out != n_out or i > 0 and call.sizes != self._sizes:
                 raise ValueError("the calls of a plan must share their arrays")
             self._sizes, self._steps[i] = call.sizes, &call._step
+            for j in range(call._step.kernel.n_args):
+                if call._step.base[j] >= 0:
+                    self._reads |= 1 << call._step.base[j]
         self._plan.n_steps, self._plan.steps = len(self._calls), self._steps
         self._plan.n_zero, self._plan.n_out = self._zero.shape[0], n_out
         self._plan.alone = &_forked
@@ -471,29 +477,49 @@ cdef class Plan:
         """The plan (`ks_plan *`) for other compiled parts; valid as long as this object."""
         return PyCapsule_New(&self._plan, b"kinesym.plan", NULL)
 
-    def __call__(self, tuple arrays, double[::1] out):
-        """Evaluate into `out`; `arrays` are those given at each call, in order.
+    def __call__(self, tuple arrays, out):
+        """Evaluate into `out`; `arrays` are those given at each call, in order, float64 and
+        contiguous; None for one that no kernel of the plan reads.
 
         Raises `ValueError` if a length does not fit.
         """
-        cdef const double[::1] data
         cdef const double *pointers[8]
-        cdef int status
-        if len(arrays) > 8 or self._calls and len(arrays) != len(self._sizes):
-            raise ValueError(f"{len(self._sizes)} arrays are needed, got {len(arrays)}")
-        if out.shape[0] != self._plan.n_out:
-            raise ValueError(f"expected an array of length {self._plan.n_out}, got {out.shape[0]}")
-        for k, (array, size) in enumerate(zip(arrays, self._sizes)):
-            if len(array) != size:
-                raise ValueError(f"expected an array of length {size}, got {len(array)}")
-            data = array
-            pointers[k] = &data[0] if data.shape[0] > 0 else NULL
-        if out.shape[0] == 0:
-            return
-        with nogil:
-            status = ks_run_plan(&self._plan, pointers, &out[0])
+        cdef Py_buffer views[9]
+        cdef Py_ssize_t k, count = len(arrays)
+        cdef int status = 0, taken = 0
+        if count > 8 or self._calls and count != len(self._sizes):
+            raise ValueError(f"{len(self._sizes)} arrays are needed, got {count}")
+        try:
+            _take(out, &views[0], self._plan.n_out, PyBUF_WRITABLE)
+            taken = 1
+            for k in range(count if self._calls else 0):
+                pointers[k] = NULL
+                if arrays[k] is None and not self._reads >> k & 1:
+                    continue
+                _take(arrays[k], &views[taken], self._sizes[k], 0)
+                pointers[k] = <const double *>views[taken].buf
+                taken += 1
+            if self._plan.n_out > 0:
+                with nogil:
+                    status = ks_run_plan(&self._plan, pointers, <double *>views[0].buf)
+        finally:
+            for k in range(taken):
+                PyBuffer_Release(&views[k])
         if status != 0:
             raise MemoryError
+
+
+cdef int _take(array, Py_buffer *view, Py_ssize_t size, int flags) except -1:
+    """The memory of a contiguous float64 array of this length: a view of Cython takes as long as
+    some hundred points."""
+    PyObject_GetBuffer(array, view, PyBUF_ND | PyBUF_FORMAT | flags)
+    if view.ndim == 1 and view.shape[0] == size and strcmp(view.format, b"d") == 0:
+        return 0
+    shape, kind = [view.shape[k] for k in range(view.ndim)], view.format.decode()
+    PyBuffer_Release(view)
+    if kind != "d":
+        raise ValueError(f"expected an array of float64, got one of format {kind!r}")
+    raise ValueError(f"expected an array of length {size}, got one of shape {shape}")
 
 
 cdef double *_data(array, tuple shape, str name, bint written=False) except? NULL:

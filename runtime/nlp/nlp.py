@@ -85,7 +85,6 @@ class NLP:
         self._asked, self._threads = threads, checks.threads(threads)
         self.n_variables, self.n_constraints = n, m = layout.n_variables, layout.n_constraints
         self._sizes = (n, m, 1)
-        self._no_multipliers, self._one = np.zeros(m), np.ones(1)
         self._jacobian_of_kernels, jacobian = self._assembled("jacobian", self._jacobian_runs)
         self._hessian_of_kernels, hessian = self._assembled("hessian", self._hessian_runs)
         self._callbacks = {
@@ -188,11 +187,11 @@ class NLP:
         size: int,
         z: Array,
         out: Array | None = None,
-        more: tuple[Array, Array] | None = None,
+        more: tuple[Array | None, Array | None] = (None, None),
     ) -> Array:
         """What a plan writes; more : multipliers and the factor of the cost."""
         out = np.empty(size) if out is None else out
-        plan((z, *(more or (self._no_multipliers, self._one))), out)
+        plan((z, *more), out)
         return out
 
     # -- residuals, of a library with their kernels -------------------------------------------

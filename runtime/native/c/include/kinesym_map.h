@@ -363,6 +363,7 @@ int ks_map(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double *out, cons
     c.line = malloc((size_t)k->n_out * sizeof *c.line);
     if (c.line == NULL) return 1;
     ks_make_lines(&c);
+    if (c.direct) c.blocks = 1; /* a tile is filled for the last points only */
 
     /* whole cache lines: vectors stay aligned */
     const size_t uniform = ks_round_up(k->n_uniform, 8);
@@ -380,10 +381,14 @@ int ks_map(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double *out, cons
     memset(c.partial, 0, partials * sizeof(double));
     if (k->n_uniform > 0) k->uniform(arg, c.u, workspace);
 
+    if (threads == 1) { /* a team of one would cost as much as a thousand points */
+        ks_thread(&c, 0, 1, workspace);
+    } else {
 #ifdef _OPENMP
-#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+#pragma omp parallel for schedule(static) num_threads(threads)
 #endif
-    for (int t = 0; t < threads; t++) ks_thread(&c, t, threads, workspace + (size_t)t * work);
+        for (int t = 0; t < threads; t++) ks_thread(&c, t, threads, workspace + (size_t)t * work);
+    }
     ks_combine(&c, n_chunks, threads);
     free(c.u);
     free(c.line);
