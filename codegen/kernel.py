@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kinesym.codegen.graph import LEAVES, Graph
 
 #: Version of the binary interface in `runtime/native/c/include/kinesym.h`.
-ABI = 8
+ABI = 9
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,10 @@ cdef extern from "kinesym.h" nogil:
     ctypedef struct ks_place:
         ptrdiff_t base
 
-    ctypedef int ks_map_fn(const ks_kernel *, ptrdiff_t, const ks_arg *, double *,
-                           const ks_place *, int) noexcept nogil
+    ctypedef struct ks_task:
+        pass
+
+    ctypedef int ks_map_fn(const ks_task *, ptrdiff_t, double *, int) noexcept nogil
     enum: KS_SET
     enum: KS_ADD
     enum: KS_LATE
@@ -171,7 +173,6 @@ cdef extern from "kinesym_plan.h" nogil:
         const ks_kernel *kernel
         ks_map_fn *map
         ptrdiff_t n
-        int threads
         const ks_arg *arg
         const int *base
         const ptrdiff_t *start
@@ -180,9 +181,11 @@ cdef extern from "kinesym_plan.h" nogil:
     ctypedef struct ks_plan:
         ptrdiff_t n_steps
         const ks_step **steps
+        ptrdiff_t n_args
         ptrdiff_t n_zero
         const ptrdiff_t *zero
         ptrdiff_t n_out
+        int threads
         const int *alone
 
     int ks_run_plan(const ks_plan *, const double **, double *)
@@ -338,7 +341,6 @@ cdef class Call:
     sizes : lengths of the arrays given at each call.
     place : of each output, dtype `PLACE`.
     n_out : length of the array that outputs go to.
-    threads : number of threads.
 
     Raises `ValueError` if a place lies outside its array.
     """
@@ -353,12 +355,12 @@ cdef class Call:
     cdef const ptrdiff_t[::1] _place
 
     def __cinit__(self, Library library, str kernel, ptrdiff_t n, list arguments, tuple sizes,
-                  place, ptrdiff_t n_out, int threads=1):
+                  place, ptrdiff_t n_out):
         cdef ks_step *s = &self._step
-        s.kernel, s.map, s.n, s.threads = library.find(kernel), library._table.map, n, threads
+        s.kernel, s.map, s.n = library.find(kernel), library._table.map, n
         self._n_out, self.sizes, self._keep = n_out, sizes, [library]
-        if n < 0 or threads < 1:
-            raise ValueError(f"{kernel} needs points and threads, got {n} and {threads}")
+        if n < 0:
+            raise ValueError(f"{kernel} needs points, got {n}")
         if len(arguments) != s.kernel.n_args:
             raise ValueError(f"{kernel} takes {s.kernel.n_args} arguments, got {len(arguments)}")
         self._arg = <ks_arg *>calloc(max(s.kernel.n_args, 1), sizeof(ks_arg))
@@ -416,12 +418,12 @@ def _check_places(kernel, place, count, n, n_out):
 
 
 cdef class Plan:
-    """Kernel calls that fill one array, one after the other.
+    """Kernel calls that fill one array, one after the other, as far as their order counts.
 
     Parameters
     ----------
-    calls : bound to the same arrays and the same output. zero : outputs that no call sets.
-    n_out : length of the output.
+    calls : of one library, bound to the same arrays and the same output. zero : outputs that no call
+        sets. n_out : length of the output. threads : their number.
     """
 
     cdef ks_plan _plan
@@ -431,9 +433,11 @@ cdef class Plan:
     cdef unsigned int _reads  # bits: which of the arrays given at each call kernels read
     cdef const ptrdiff_t[::1] _zero
 
-    def __cinit__(self, calls, zero, ptrdiff_t n_out):
+    def __cinit__(self, calls, zero, ptrdiff_t n_out, int threads=1):
         cdef Call call
         cdef int j
+        if threads < 1:
+            raise ValueError(f"a plan needs threads, got {threads}")
         self._calls, self._sizes = list(calls), ()
         self._zero = np.ascontiguousarray(zero, dtype=np.intp)
         self._steps = <const ks_step **>calloc(max(len(self._calls), 1), sizeof(ks_step *))
@@ -442,13 +446,16 @@ cdef class Plan:
         for i, call in enumerate(self._calls):
             if call._n_out != n_out or i > 0 and call.sizes != self._sizes:
                 raise ValueError("the calls of a plan must share their arrays")
+            if i > 0 and call._step.map != self._steps[0].map:
+                raise ValueError("the calls of a plan must be of one library")
             self._sizes, self._steps[i] = call.sizes, &call._step
+            self._plan.n_args += call._step.kernel.n_args
             for j in range(call._step.kernel.n_args):
                 if call._step.base[j] >= 0:
                     self._reads |= 1 << call._step.base[j]
         self._plan.n_steps, self._plan.steps = len(self._calls), self._steps
         self._plan.n_zero, self._plan.n_out = self._zero.shape[0], n_out
-        self._plan.alone = &_forked
+        self._plan.alone, self._plan.threads = &_forked, threads
         if self._zero.shape[0] > 0:
             if min(self._zero) < 0 or max(self._zero) >= n_out:
                 raise ValueError("an output to be zeroed lies outside its array")
@@ -469,8 +476,8 @@ cdef class Plan:
 
     @property
     def threads(self):
-        """The greatest number of threads that a call uses."""
-        return max([(<Call>call)._step.threads for call in self._calls], default=1)
+        """Their number."""
+        return self._plan.threads
 
     @property
     def capsule(self):

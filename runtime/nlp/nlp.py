@@ -362,10 +362,11 @@ class NLP:
         """The kernel calls of one callback; `places` are those of the outputs per trial and
         family, `zero` the outputs that no call sets. other : has calls of the same kernels, which
         are taken where their numbers are the same."""
-        calls = dict[tuple[int, str], Call]()
+        calls, work = dict[tuple[int, str], Call](), 0
         for (trial, family), place in places.items():
             name, n = f"{family}_{what}", self.layout.points(trial, family)
             about = self._kernels[name]
+            work += n * (about.operations + len(about.outputs))
             if other is not None and all(
                 self._data[trial].get((family, a)) is other._data[trial].get((family, a))
                 for a in about.arguments
@@ -373,11 +374,10 @@ class NLP:
                 calls[trial, family] = other._callbacks[what].calls[trial, family]
                 continue
             arguments = [self._argument(trial, family, a) for a in about.arguments]
-            work = n * (about.operations + len(about.outputs))
-            threads = max(1, min(self._threads, work // _PER_THREAD))
-            made = Call(self.library, name, n, arguments, self._sizes, place, size, threads)
+            made = Call(self.library, name, n, arguments, self._sizes, place, size)
             calls[trial, family] = made
-        return Calls(calls, places, zero, size, Plan([*calls.values()], zero, size))
+        threads = max(1, min(self._threads, work // _PER_THREAD))
+        return Calls(calls, places, zero, size, Plan([*calls.values()], zero, size, threads))
 
     def _assembled(
         self, what: str, runs: Callable[[int, str], list[Run]]
