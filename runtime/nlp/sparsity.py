@@ -8,7 +8,7 @@ neighbouring intervals to the node between them, share their entries.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -54,6 +54,37 @@ class Run:
         return self.count if self.row_step or self.column_step else 1
 
 
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """What values are multiplied with: nothing is stored per value of a matrix.
+
+    numbers : one for each run, block after block. shapes : how many runs a block has, and how many
+    values each of its runs, packed as in `Structure`.
+    """
+
+    numbers: Array
+    shapes: tuple[tuple[int, int], ...]
+    lanes: int = 1
+
+    @staticmethod
+    def of(vector: Array) -> Factors:
+        """One for each value."""
+        return Factors(vector, ((len(vector), 1),))
+
+    def multiply(self, values: Array) -> None:
+        """Multiply values, in place."""
+        first = begin = 0
+        for runs, count in self.shapes:
+            numbers = self.numbers[first : first + runs, None]
+            rest = count % self.lanes
+            whole, end = begin + runs * (count - rest), begin + runs * count
+            for part, width in ((values[begin:whole], self.lanes), (values[whole:end], rest)):
+                if len(part):
+                    blocks = part.reshape(-1, runs, width)
+                    blocks *= numbers
+            first, begin = first + runs, end
+
+
 @dataclass(frozen=True)
 class Structure:
     """Rows and columns of all values of a matrix, as arithmetic: nothing is stored per entry.
@@ -83,16 +114,12 @@ class Structure:
         """Rows and columns."""
         return arrays(self)
 
-    def products(self, of_rows: Array, of_columns: Array) -> Array:
-        """Of each value, a number of its row times one of its column, (size,). Each is the same at
-        all rows and at all columns of a run."""
-        found, begin = np.empty(self.size), 0
-        for block in self.blocks:
-            end = begin + len(block) * block[0].count
-            made = [(of_rows[r.row] * of_columns[r.column], 0) for r in block]
-            _fill(found[begin:end], made, self.lanes)
-            begin = end
-        return found
+    def products(self, of_rows: Array, of_columns: Array) -> Factors:
+        """Of each value, a number of its row times one of its column. Each is the same at all rows
+        and at all columns of a run."""
+        made = [of_rows[r.row] * of_columns[r.column] for block in self.blocks for r in block]
+        shapes = [(len(block), block[0].count) for block in self.blocks]
+        return Factors(np.array(made, dtype=float), tuple(shapes), self.lanes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +145,12 @@ class Extended:
         """Rows and columns."""
         return arrays(self)
 
-    def products(self, of_rows: Array, of_columns: Array) -> Array:
+    def products(self, of_rows: Array, of_columns: Array) -> Factors:
         """See `Structure.products`."""
         more = of_rows[self.rows] * of_columns[self.columns]
-        return np.concatenate([self.plain.products(of_rows, of_columns), more])
+        plain = self.plain.products(of_rows, of_columns)
+        shapes = (*plain.shapes, (len(more), 1))
+        return replace(plain, numbers=np.concatenate([plain.numbers, more]), shapes=shapes)
 
 
 def arrays(structure: Any) -> tuple[Index, Index]:
