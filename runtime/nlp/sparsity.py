@@ -7,7 +7,7 @@ neighbouring intervals to the node between them, share their entries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,8 @@ from kinesym.runtime.nlp.places import Places, places
 
 #: IPOPT counts in 32 bits.
 Index = NDArray[np.int32]
+#: Numbers of some values, their rows and their columns.
+Entries = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,44 @@ class Structure:
         """Rows and columns."""
         return arrays(self)
 
+    def in_rows(self, wanted: NDArray[np.bool_]) -> Entries:
+        """Numbers, rows and columns of the values in some rows, in the order of the values."""
+
+        def points(run: Run) -> NDArray[np.intp]:
+            if run.row_step:
+                return np.flatnonzero(wanted[run.row : run.row + run.count])
+            return np.arange(run.count if wanted[run.row] else 0)
+
+        return self._some(points)
+
+    def on_diagonal(self) -> Entries:
+        """The same of those whose row is their column."""
+
+        def points(run: Run) -> NDArray[np.intp]:
+            off, step = run.row - run.column, run.column_step - run.row_step
+            if step == 0:
+                return np.arange(0 if off else run.count)
+            return np.arange(off // step, off // step + (0 <= off // step < run.count))
+
+        return self._some(points)
+
+    def _some(self, points: Callable[[Run], NDArray[np.intp]]) -> Entries:
+        """The same at some points of each run."""
+        found, begin = [], 0
+        for block in self.blocks:
+            count = block[0].count
+            whole = count // self.lanes * self.lanes
+            for slot, run in enumerate(block):
+                i = points(run)
+                first = np.where(i < whole, i // self.lanes * self.lanes, whole)
+                width = np.where(i < whole, self.lanes, count - whole)
+                number = begin + first * len(block) + slot * width + i - first
+                found.append((number, run.row + i * run.row_step, run.column + i * run.column_step))
+            begin += len(block) * count
+        numbers, rows, columns = (np.concatenate(each) for each in zip(*found, strict=True))
+        order = np.argsort(numbers)
+        return numbers[order], rows[order], columns[order]
+
     def products(self, of_rows: Array, of_columns: Array) -> Factors:
         """Of each value, a number of its row times one of its column. Each is the same at all rows
         and at all columns of a run."""
@@ -144,6 +184,20 @@ class Extended:
     def arrays(self) -> tuple[Index, Index]:
         """Rows and columns."""
         return arrays(self)
+
+    def in_rows(self, wanted: NDArray[np.bool_]) -> Entries:
+        """See `Structure.in_rows`."""
+        return self._with_own(self.plain.in_rows(wanted), wanted[self.rows])
+
+    def on_diagonal(self) -> Entries:
+        """See `Structure.on_diagonal`."""
+        return self._with_own(self.plain.on_diagonal(), self.rows == self.columns)
+
+    def _with_own(self, plain: Entries, mine: NDArray[np.bool_]) -> Entries:
+        own = np.flatnonzero(mine)
+        more = self.plain.size + own, self.rows[own], self.columns[own]
+        numbers, rows, columns = map(np.concatenate, zip(plain, more, strict=True))
+        return numbers, rows, columns
 
     def products(self, of_rows: Array, of_columns: Array) -> Factors:
         """See `Structure.products`."""
