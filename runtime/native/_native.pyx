@@ -7,7 +7,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport intptr_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport strcmp
+from libc.string cimport memcmp, strcmp
 from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
 
 import os
@@ -17,6 +17,8 @@ import numpy as np
 
 cdef extern from "kinesym.h" nogil:
     enum: KINESYM_ABI
+
+    enum: KS_SAME
 
     ctypedef struct ks_arg:
         const double *data
@@ -176,6 +178,7 @@ cdef extern from "kinesym_plan.h" nogil:
         const ks_arg *arg
         const int *base
         const ptrdiff_t *start
+        const unsigned char *same
         const ks_place *place
 
     ctypedef struct ks_plan:
@@ -340,7 +343,8 @@ cdef class Call:
         an array that is given at each call.
     sizes : lengths of the arrays given at each call.
     place : of each output, dtype `PLACE`.
-    n_out : length of the array that outputs go to.
+    n_out : length of the array that outputs go to. settled : whether the numbers in the arrays stay:
+    then what is the same at all points is read once.
 
     Raises `ValueError` if a place lies outside its array.
     """
@@ -350,12 +354,13 @@ cdef class Call:
     cdef ks_arg *_arg
     cdef int *_base
     cdef ptrdiff_t *_start
+    cdef unsigned char *_same
     cdef readonly tuple sizes
     cdef list _keep
     cdef const ptrdiff_t[::1] _place
 
     def __cinit__(self, Library library, str kernel, ptrdiff_t n, list arguments, tuple sizes,
-                  place, ptrdiff_t n_out):
+                  place, ptrdiff_t n_out, bint settled=False):
         cdef ks_step *s = &self._step
         s.kernel, s.map, s.n = library.find(kernel), library._table.map, n
         self._n_out, self.sizes, self._keep = n_out, sizes, [library]
@@ -366,17 +371,18 @@ cdef class Call:
         self._arg = <ks_arg *>calloc(max(s.kernel.n_args, 1), sizeof(ks_arg))
         self._base = <int *>calloc(max(s.kernel.n_args, 1), sizeof(int))
         self._start = <ptrdiff_t *>calloc(max(s.kernel.n_args, 1), sizeof(ptrdiff_t))
-        if self._arg == NULL or self._base == NULL or self._start == NULL:
+        self._same = <unsigned char *>calloc(max(s.kernel.n_args, 1), 1)
+        if not (self._arg and self._base and self._start and self._same):
             raise MemoryError
-        s.arg, s.base, s.start = self._arg, self._base, self._start
+        s.arg, s.base, s.start, s.same = self._arg, self._base, self._start, self._same
         for j, (source, start, ld) in enumerate(arguments):
-            self._bind(kernel, j, source, start, ld)
+            self._bind(kernel, j, source, start, ld, settled)
         _check_places(kernel, place, s.kernel.n_out, n, n_out)
         self._place = np.ascontiguousarray(place).view(np.intp)
         if s.kernel.n_out > 0:
             s.place = <const ks_place *>&self._place[0]
 
-    def _bind(self, str kernel, int j, source, ptrdiff_t start, ptrdiff_t ld):
+    def _bind(self, str kernel, int j, source, ptrdiff_t start, ptrdiff_t ld, bint settled):
         cdef const double[::1] data
         count = self._step.kernel.count[j]
         self._base[j], self._start[j], self._arg[j].ld = -1, start, ld
@@ -393,11 +399,27 @@ cdef class Call:
         width = self._step.n if self._step.kernel.varying[j] else 1
         if count > 0 and (start < 0 or ld < 0 or start + (count - 1) * ld + width > size):
             raise ValueError(f"argument {j} of {kernel} lies outside its array")
+        if settled and self._base[j] < 0 and _is_same(&self._arg[j], count, width):
+            found = [data[start + k * ld] for k in range(count)]
+            # not KS_SAME apart: all of them would lie in one set of a cache
+            data = np.repeat(found, KS_SAME + 8)
+            self._keep.append(data)
+            self._arg[j].data, self._arg[j].ld, self._same[j] = &data[0], KS_SAME + 8, 1
 
     def __dealloc__(self):
         free(self._arg)
         free(self._base)
         free(self._start)
+        free(self._same)
+
+
+cdef bint _is_same(const ks_arg *a, ptrdiff_t count, ptrdiff_t n):
+    """Whether all of many points have the same scalars, to the bit."""
+    cdef ptrdiff_t k
+    for k in range(count):
+        if memcmp(a.data + k * a.ld, a.data + k * a.ld + 1, (n - 1) * sizeof(double)) != 0:
+            return False
+    return count > 0 and n > KS_SAME
 
 
 def _check_places(kernel, place, count, n, n_out):

@@ -149,7 +149,9 @@ class NLP:
 
     def gradient(self, z: Array, out: Array | None = None) -> Array:
         """Gradient of the objective, (n_variables,)."""
-        return self._called(self.plans.gradient, self.n_variables, z, out)
+        out = np.empty(self.n_variables) if out is None else out
+        self.plans.gradient((z, None, None), out)
+        return out
 
     def constraints(self, z: Array, out: Array | None = None) -> Array:
         """The constraints, (n_constraints,)."""
@@ -374,7 +376,7 @@ class NLP:
                 calls[trial, family] = other._callbacks[what].calls[trial, family]
                 continue
             arguments = [self._argument(trial, family, a) for a in about.arguments]
-            made = Call(self.library, name, n, arguments, self._sizes, place, size)
+            made = Call(self.library, name, n, arguments, self._sizes, place, size, settled=True)
             calls[trial, family] = made
         threads = max(1, min(self._threads, work // _PER_THREAD))
         return Calls(calls, places, zero, size, Plan([*calls.values()], zero, size, threads))

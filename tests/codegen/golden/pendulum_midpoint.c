@@ -40,9 +40,8 @@ static void interval_constraints_uniform(const ks_arg *a, double *u, void *scrat
 static void interval_constraints_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
         double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
     V *w = scratch;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
-        interval_constraints_0(a, i, u, out, ld, w);
-    }
+    for (ptrdiff_t b = 0; b < n_blocks; b++)
+        interval_constraints_0(a, b * KS_LANES, u, out + b * step, ld, w);
 }
 
 static const int interval_constraints_count[] = {2, 2, 1, 1, 1};
@@ -112,9 +111,8 @@ static void interval_jacobian_uniform(const ks_arg *a, double *u, void *scratch)
 static void interval_jacobian_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
         double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
     V *w = scratch;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
-        interval_jacobian_0(a, i, u, out, ld, w);
-    }
+    for (ptrdiff_t b = 0; b < n_blocks; b++)
+        interval_jacobian_0(a, b * KS_LANES, u, out + b * step, ld, w);
 }
 
 static const int interval_jacobian_count[] = {2, 2, 1, 1, 1};
@@ -181,9 +179,8 @@ static void interval_hessian_uniform(const ks_arg *a, double *u, void *scratch) 
 static void interval_hessian_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
         double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
     V *w = scratch;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
-        interval_hessian_0(a, i, u, out, ld, w);
-    }
+    for (ptrdiff_t b = 0; b < n_blocks; b++)
+        interval_hessian_0(a, b * KS_LANES, u, out + b * step, ld, w);
 }
 
 static const int interval_hessian_count[] = {2, 2, 1, 1, 1, 1, 2};
@@ -240,9 +237,8 @@ static void node_cost_uniform(const ks_arg *a, double *u, void *scratch) {
 static void node_cost_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
         double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
     V *w = scratch;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
-        node_cost_0(a, i, u, out, ld, w);
-    }
+    for (ptrdiff_t b = 0; b < n_blocks; b++)
+        node_cost_0(a, b * KS_LANES, u, out + b * step, ld, w);
 }
 
 static const int node_cost_count[] = {2, 1, 1, 1, 1, 1};
@@ -298,9 +294,8 @@ static void node_gradient_uniform(const ks_arg *a, double *u, void *scratch) {
 static void node_gradient_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
         double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
     V *w = scratch;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
-        node_gradient_0(a, i, u, out, ld, w);
-    }
+    for (ptrdiff_t b = 0; b < n_blocks; b++)
+        node_gradient_0(a, b * KS_LANES, u, out + b * step, ld, w);
 }
 
 static const int node_gradient_count[] = {2, 1, 1, 1, 1, 1};
@@ -356,9 +351,8 @@ static void node_hessian_uniform(const ks_arg *a, double *u, void *scratch) {
 static void node_hessian_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,
         double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {
     V *w = scratch;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
-        node_hessian_0(a, i, u, out, ld, w);
-    }
+    for (ptrdiff_t b = 0; b < n_blocks; b++)
+        node_hessian_0(a, b * KS_LANES, u, out + b * step, ld, w);
 }
 
 static const int node_hessian_count[] = {2, 1, 1, 1, 1, 1, 1};

@@ -52,11 +52,16 @@ typedef struct ks_kernel {
                   ptrdiff_t ld, ptrdiff_t step, void *scratch);
 } ks_kernel;
 
-/* A kernel and the points that it is mapped over; `place` has n_out entries. */
+#define KS_SAME 512
+
+/* A kernel and the points that it is mapped over; `place` has n_out entries. same[a]: whether argument
+ * a, though it is varying, has the same values at all points, of which there are KS_SAME only, to be
+ * read from a near cache. */
 typedef struct {
     const ks_kernel *kernel;
     ptrdiff_t n;
     const ks_arg *arg;
+    const unsigned char *same;
     const ks_place *place;
 } ks_task;
 

@@ -30,6 +30,7 @@ typedef struct ks_call ks_call;
 struct ks_call {
     const ks_kernel *k;
     const ks_arg *arg;
+    const unsigned char *same;
     double *out;
     const ks_place *place;
     ks_call *along;     /* goes along with this one, or NULL */
@@ -80,7 +81,7 @@ static int ks_arg_total(const ks_kernel *k) {
 static void ks_arguments(const ks_call *c, ptrdiff_t i, ptrdiff_t m, ks_arg *a, double *pad) {
     for (int j = 0; j < c->k->n_args; j++) {
         a[j] = c->arg[j];
-        if (!c->k->varying[j]) continue;
+        if (!c->k->varying[j] || c->same[j]) continue;
         if (m >= KS_LANES) {
             a[j].data += i;
             continue;

@@ -17,7 +17,7 @@
 
 #define KS_MAX_CHUNKS 64
 #define KS_MIN_CHUNK 64 /* points, a multiple of any number of lanes */
-#define KS_TILE_BLOCKS 64
+#define KS_TILE_BLOCKS (KS_SAME / KS_LANES < 64 ? KS_SAME / KS_LANES : 64)
 #define KS_TILE_DOUBLES 2048 /* in a tile, unless one block has more: half a first-level cache */
 
 /* -- chunks ----------------------------------------------------------------------------------- */
@@ -60,9 +60,12 @@ static void ks_add_along(const ks_call *c, ptrdiff_t blocks, double *tile, const
 
 static void ks_direct(const ks_call *c, ptrdiff_t begin, ptrdiff_t end, ks_work *w) {
     ks_arg a[c->k->n_args > 0 ? c->k->n_args : 1];
-    ks_arguments(c, begin, KS_LANES, a, w->pad);
-    c->k->block((end - begin) / KS_LANES, a, c->u, ks_to(c, c->line, begin / KS_LANES), c->ld,
-                c->line->step, w->scratch);
+    for (ptrdiff_t i = begin; i < end; i += KS_SAME) {
+        const ptrdiff_t n = end - i < KS_SAME ? end - i : KS_SAME;
+        ks_arguments(c, i, KS_LANES, a, w->pad);
+        c->k->block(n / KS_LANES, a, c->u, ks_to(c, c->line, i / KS_LANES), c->ld, c->line->step,
+                    w->scratch);
+    }
 }
 
 /* Block b, whose lanes are all points: what is in the tile goes to its place. */
@@ -268,8 +271,8 @@ static void ks_prepare(const ks_task *task, ptrdiff_t count, double *out, ks_cal
     for (ptrdiff_t k = 0; k < count; k++, task++) {
         if (task->kernel->n_out == 0 || task->n < 1) continue;
         ks_call *c = all->call + all->n_calls++;
-        *c = (ks_call){.k = task->kernel, .arg = task->arg, .out = out, .place = task->place,
-                       .onto = onto, .n = task->n, .line = line};
+        *c = (ks_call){.k = task->kernel, .arg = task->arg, .same = task->same, .out = out,
+                       .place = task->place, .onto = onto, .n = task->n, .line = line};
         line += c->k->n_out;
         for (int j = 0; j < c->k->n_out; j++) *onto++ = -1;
         ks_split(c);
@@ -284,7 +287,9 @@ static void ks_prepare(const ks_task *task, ptrdiff_t count, double *out, ks_cal
     }
     for (ks_call *c = all->call; c < all->call + all->n_calls; c++) {
         ks_make_lines(c);
-        if (c->direct) c->blocks = 1; /* a tile is filled for the last points only */
+        if (!c->direct) continue;
+        c->blocks = 1; /* a tile is filled for the last points only */
+        c->chunk = (ptrdiff_t)ks_round_up(c->chunk, KS_SAME);
     }
     for (ks_call *c = all->call; c < all->call + all->n_calls; c++)
         if (c->along != NULL && c->along->n_fast < c->n_fast) c->n_fast = c->along->n_fast;

@@ -16,6 +16,7 @@ typedef struct {
     const ks_arg *arg;      /* n_args of them; data is NULL where `base` says so */
     const int *base;        /* -1: bound; else the position of an array that is given at each call */
     const ptrdiff_t *start; /* where the argument begins in that array */
+    const unsigned char *same;
     const ks_place *place;
 } ks_step;
 
@@ -40,7 +41,7 @@ static inline int ks_run_plan(const ks_plan *p, const double *const *arrays, dou
     ks_arg *arg = (ks_arg *)(task + p->n_steps);
     for (ptrdiff_t i = 0; i < p->n_steps; i++) {
         const ks_step *s = p->steps[i];
-        task[i] = (ks_task){s->kernel, s->n, arg, s->place};
+        task[i] = (ks_task){s->kernel, s->n, arg, s->same, s->place};
         for (int a = 0; a < s->kernel->n_args; a++, arg++) {
             *arg = s->arg[a];
             if (s->base[a] >= 0) arg->data = arrays[s->base[a]] + s->start[a];
