@@ -145,12 +145,12 @@ def _kernel_body(kernel: Kernel, plan: Schedule) -> str:
             for n in range(len(plan.varying))
         )
     loop = "    for (ptrdiff_t b = 0; b < n_blocks; b++)"
-    calls = [
+    steps = [
         f"        {kernel.name}_{n}(a, b * KS_LANES, u, out + b * step, ld, w);\n"
         for n in range(len(plan.varying))
     ]
-    whole = f"{loop} {{\n{''.join(calls)}    }}\n"
-    loops = "".join(f"{loop}\n{call}" for call in calls) if plan.apart else whole
+    whole = f"{loop} {{\n{''.join(steps)}    }}\n"
+    loops = "".join(f"{loop}\n{step}" for step in steps) if plan.apart else whole
     parts.append(
         f"static void {kernel.name}_block(ptrdiff_t n_blocks, const ks_arg *a, const double *u,\n"
         f"        double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch) {{\n"
