@@ -105,7 +105,7 @@ class _Writer:
         hoisted: bool,
     ) -> None:
         self.kernel, self.graph, self.hoisted = kernel, kernel.graph, hoisted
-        (self.piece,) = pieces or (Piece((), {}, {}, ()),)
+        self.piece = _whole(pieces)
         self.slots = {} if hoisted else plan.slots
         self.shared, self.constants = len(plan.slots), constants
         self.uses = use_counts(self.graph, self.piece)
@@ -215,6 +215,12 @@ class _Writer:
         begin, count = (int(self.graph.value[a]) for a in args[1:3])
         begin += len(argument.symbols)
         self._put(op, node, at, begin, self._register(args[3]), count)
+
+
+def _whole(pieces: Sequence[Piece]) -> Piece:
+    """Pieces as one: what one hands to another is in a register."""
+    nodes = dict.fromkeys(node for piece in pieces for node in piece.nodes)
+    return Piece(tuple(nodes), {}, {}, tuple(s for piece in pieces for s in piece.stores))
 
 
 def _fused(

@@ -66,13 +66,13 @@ def _groups(kernels: list[Kernel]) -> list[list[Kernel]]:
 
 
 def _kernel_files(kernel: Kernel) -> dict[str, str]:
-    """Translation units of one kernel: one if it is a single piece."""
+    """Translation units of one kernel: one if its pieces are loops of their own."""
     plan = schedule(kernel)
     files, inline = {}, []
     for number, piece in enumerate(plan.varying):
         name = f"{kernel.name}_{number}"
         text = _piece_function(kernel, plan, piece, name, hoisted=False)
-        if len(plan.varying) == 1:
+        if plan.apart:
             inline.append("static inline " + text)
         else:
             count = f"{number + 1} of {len(plan.varying)}"
@@ -123,21 +123,22 @@ def _kernel_body(kernel: Kernel, plan: Schedule) -> str:
         f"        void *scratch) {{\n"
         f"    V *w = scratch;\n{calls}    (void)k, (void)a, (void)u, (void)w;\n}}\n"
     )
-    if len(plan.varying) > 1:
+    if not plan.apart:
         parts.extend(
             _signature(f"{kernel.name}_{n}", hoisted=False) + ";\n"
             for n in range(len(plan.varying))
         )
-    calls = "".join(
-        f"        {kernel.name}_{n}(a, i, u, out, ld, w);\n" for n in range(len(plan.varying))
-    )
+    loop = "    for (ptrdiff_t b = 0; b < n_blocks; b++)"
+    steps = [
+        f"        {kernel.name}_{n}(a, b * KS_LANES, u, out + b * step, ld, w);\n"
+        for n in range(len(plan.varying))
+    ]
+    whole = f"{loop} {{\n{''.join(steps)}    }}\n"
+    loops = "".join(f"{loop}\n{step}" for step in steps) if plan.apart else whole
     parts.append(
         f"static void {kernel.name}_block(const ks_kernel *k, ptrdiff_t n_blocks,\n"
         "        const ks_arg *a, const double *u, double *out, ptrdiff_t ld, ptrdiff_t step,\n"
-        "        void *scratch) {\n"
-        f"    V *w = scratch;\n    (void)k;\n"
-        f"    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {{\n"
-        f"{calls}    }}\n}}\n"
+        f"        void *scratch) {{\n    V *w = scratch;\n    (void)k;\n{loops}}}\n"
     )
     parts.append(_entry(kernel, plan))
     return "\n".join(parts)

@@ -22,6 +22,10 @@ from kinesym.codegen.kernel import Kernel
 #: long in two pieces as in one.
 PIECE = 1000
 
+#: Operations per output up to which memory is what takes time, and the outputs of a piece then: a
+#: compiler keeps the addresses of few rows in registers.
+THIN, ROWS = 4, 4
+
 _CHEAP = frozenset(("add", "sub", "mul", "neg"))
 
 
@@ -46,6 +50,12 @@ class Schedule:
     slots: dict[int, int]
     varying: tuple[Piece, ...]
     n_scratch: int
+
+    @property
+    def apart(self) -> bool:
+        """Whether the pieces for each point have nothing to do with each other, and are short."""
+        short = sum(len(piece.nodes) for piece in self.varying) <= PIECE
+        return len(self.varying) < 2 or (short and not any(p.reads for p in self.varying))
 
 
 def schedule(kernel: Kernel, piece: int = PIECE) -> Schedule:
@@ -123,15 +133,28 @@ def _chunks(
     graph: Graph, stores: list[tuple[int, int]], given: frozenset[int], limit: int
 ) -> list[tuple[list[int], list[tuple[int, int]]]]:
     """Nodes in depth-first order with the stores that follow them, in chunks of `limit` nodes."""
-    done = set(given)
+    done, most = set(given), _most_stores(graph, stores, given)
     chunks: list[tuple[list[int], list[tuple[int, int]]]] = [([], [])]
     for k, output in stores:
+        if len(chunks[-1][1]) >= most:
+            chunks.append(([], []))
         for node in _depth_first(graph, output, done):
             if len(chunks[-1][0]) >= limit:
                 chunks.append(([], []))
             chunks[-1][0].append(node)
         chunks[-1][1].append((k, output))
     return chunks
+
+
+def _most_stores(graph: Graph, stores: list[tuple[int, int]], given: frozenset[int]) -> int:
+    """How many stores a piece has at most: few where each takes few operations of its own."""
+    done = set(given)
+    total = sum(1 for _, output in stores for _ in _depth_first(graph, output, done))
+    if total <= THIN * len(stores):
+        own = sum(1 for _, output in stores for _ in _depth_first(graph, output, set(given)))
+        if own == total:
+            return ROWS
+    return max(len(stores), 1)
 
 
 def _is_leaf(graph: Graph, node: int) -> bool:

@@ -129,9 +129,8 @@ def _terms(problem: Discretised, z: Array) -> _Terms:
     """See `_Terms`; without those that are left of what cancels."""
     layout = problem.layout
     taken, equations = _points(layout, problem.n_constraints)
-    rows, columns = problem.nlp.jacobian_structure.arrays()
-    entries = np.flatnonzero((taken >= 0)[rows])
-    rows, columns, values = rows[entries], columns[entries], problem.nlp.jacobian(z)[entries]
+    entries, rows, columns = problem.nlp.jacobian_structure.in_rows(taken >= 0)
+    values = problem.nlp.jacobian(z)[entries]
     own, ramp = _courses(layout)
     shape = (problem.n_constraints, own.max(initial=-1) + 1)
     answers = [
@@ -183,15 +182,14 @@ def _objective_factor(problem: Discretised, z: Array, size: Array) -> float:
     """By which the objective is multiplied; 1 without one."""
     if problem.symbolic.aimless:
         return 1.0
-    rows, columns = problem.nlp.hessian_structure.arrays()
-    on = np.flatnonzero(rows == columns)
+    on, rows, _ = problem.nlp.hessian_structure.on_diagonal()
     slope = problem.nlp.gradient(z) * size
-    bend = problem.nlp.hessian(z, np.zeros(problem.n_constraints), 1.0)[on] * size[rows[on]] ** 2
+    bend = problem.nlp.hessian(z, np.zeros(problem.n_constraints), 1.0)[on] * size[rows] ** 2
     most = _MISFIT
     if not problem.symbolic.objective.least_squares:
         own, _ = _courses(problem.layout)
         slope = np.asarray(np.bincount(own, slope), dtype=float)
-        bend = np.asarray(np.bincount(own[rows[on]], bend), dtype=float)
+        bend = np.asarray(np.bincount(own[rows], bend), dtype=float)
         most = _CHANGE * sum(problem.layout.nodes)
     change = max(np.abs(slope).max(initial=0.0), np.abs(bend).max(initial=0.0))
     return float(inverse(np.array(change / most)))

@@ -21,7 +21,7 @@ from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.ipopt.library import IpoptMissing, load_cyipopt, load_ipopt
 from kinesym.runtime.ipopt.scaling import Bounds, Multipliers, Scaling
 from kinesym.runtime.native import NO_FILE, Plan, Problem, Workspace, overheard
-from kinesym.runtime.nlp.sparsity import arrays
+from kinesym.runtime.nlp.sparsity import Factors, arrays
 from kinesym.runtime.status import Solve
 
 #: Ways to IPOPT: its C interface directly, or through the package cyipopt.
@@ -70,7 +70,7 @@ class IpoptProblem:
         return self.scaling.bounds(*given) if self.scaling else given
 
     @cached_property
-    def factors(self) -> dict[str, Array]:
+    def factors(self) -> dict[str, Factors]:
         """What values of callbacks are multiplied with for IPOPT, by name; of the gradient and of
         constraints also what variables and multipliers come from IPOPT with. The objective has an
         option of IPOPT."""
@@ -79,8 +79,8 @@ class IpoptProblem:
         sizes, rows = self.scaling.sizes, self.scaling.constraints
         jacobian, hessian = self.structures
         return {
-            "gradient": sizes,
-            "constraints": rows,
+            "gradient": Factors.of(sizes),
+            "constraints": Factors.of(rows),
             "jacobian": jacobian.products(rows, sizes),
             "hessian": hessian.products(sizes, sizes),
         }
@@ -179,11 +179,11 @@ class _Callbacks:
         multipliers = self._no_multipliers if multipliers is None else multipliers
         start = time.perf_counter()
         if self._factors:
-            z = z * self._factors["gradient"]
-            multipliers = multipliers * self._factors["constraints"]
+            z = z * self._factors["gradient"].numbers
+            multipliers = multipliers * self._factors["constraints"].numbers
         evaluate(callback, z, multipliers, factor, out)
         if name in self._factors:
-            out *= self._factors[name]
+            self._factors[name].multiply(out)
         self.seconds += time.perf_counter() - start
         return out
 

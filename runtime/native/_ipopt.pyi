@@ -27,7 +27,7 @@ class Problem:
         bounds: tuple[_Array, _Array],
         constraint_bounds: tuple[_Array, _Array],
         report: Callable[..., bool],
-        factors: Mapping[str, _Array],
+        factors: Mapping[str, Any],
     ) -> None: ...
     @property
     def seconds(self) -> float: ...

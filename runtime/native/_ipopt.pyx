@@ -174,12 +174,37 @@ cdef bint _set_all(Ipopt ipopt, void *problem, options):
     return True
 
 
+# What values are multiplied with: `n_blocks` blocks of `runs` numbers, each for `counts` values that are
+# packed as in kinesym.h.
+cdef struct Factors:
+    const double *numbers  # NULL: nothing is multiplied
+    ptrdiff_t n_blocks
+    const ptrdiff_t *shapes  # of each block: runs, counts
+    ptrdiff_t lanes
+
+
+cdef void _multiply(const Factors *f, double *out) noexcept nogil:
+    cdef const double *numbers = f.numbers
+    cdef ptrdiff_t b, i, k, l, runs, count, width
+    for b in range(f.n_blocks):
+        runs, count = f.shapes[2 * b], f.shapes[2 * b + 1]
+        i = 0
+        while i < count:
+            width = min(f.lanes, count - i)
+            for k in range(runs):
+                for l in range(width):
+                    out[l] *= numbers[k]
+                out += width
+            i += width
+        numbers += runs
+
+
 # A callback: a plan, or if that is NULL a function of Python, by its name among the plans.
 cdef struct Callback:
     const ks_plan *plan
     const char *name
     int size
-    const double *factors  # what its values are multiplied with; NULL: nothing
+    Factors factors
 
 
 # What IPOPT hands back to the callbacks as `user_data`.
@@ -210,18 +235,17 @@ cdef int _evaluate(Calls *calls, Callback *callback, const double *z, const doub
     cdef ptrdiff_t i
     if calls.z != NULL:
         for i in range(calls.gradient.size):
-            calls.z[i] = z[i] * calls.gradient.factors[i]
+            calls.z[i] = z[i] * calls.gradient.factors.numbers[i]
         for i in range(calls.constraints.size):
-            calls.multipliers[i] = multipliers[i] * calls.constraints.factors[i]
+            calls.multipliers[i] = multipliers[i] * calls.constraints.factors.numbers[i]
         z, multipliers = calls.z, calls.multipliers
     if callback.plan != NULL:
         arrays[0], arrays[1], arrays[2] = z, multipliers, &factor
         status = ks_run_plan(callback.plan, arrays, out)
     else:
         status = _call(calls.problem, callback, z, multipliers, factor, out)
-    if callback.factors != NULL:
-        for i in range(callback.size):
-            out[i] *= callback.factors[i]
+    if callback.factors.numbers != NULL:
+        _multiply(&callback.factors, out)
     calls.seconds += _now() - start
     return status == 0
 
@@ -311,9 +335,9 @@ cdef class Problem:
     structures : with methods `fill(rows, columns)` and sizes, of Jacobian and Hessian.
     bounds, constraint_bounds : (lower, upper), float64.
     report : called after each iteration with IPOPT's eleven numbers; False stops.
-    factors : arrays by name of callback, all but the cost, that their values are multiplied with, the
-        z that IPOPT has with that of the gradient, its multipliers with that of the constraints; or
-        none.
+    factors : by name of callback, all but the cost, what their values are multiplied with, see
+        `kinesym.runtime.nlp.sparsity.Factors`; the z that IPOPT has with that of the gradient, its
+        multipliers with that of the constraints; or none.
     """
 
     cdef Ipopt _ipopt
@@ -321,6 +345,7 @@ cdef class Problem:
     cdef void *_handle
     cdef Calls _calls
     cdef object _plans, _structures, _report, _error, _factors
+    cdef list _shapes  # of factors
     cdef double[::1] _given
     cdef const double[::1] _no_multipliers
     cdef int _n, _m
@@ -332,7 +357,7 @@ cdef class Problem:
         c_low, c_high = constraint_bounds
         jacobian, hessian = structures
         self._ipopt, self._plans, self._structures, self._report = ipopt, plans, structures, report
-        self._free, self._factors = ipopt._free, factors
+        self._free, self._factors, self._shapes = ipopt._free, factors, []
         self._n, self._m = low.shape[0], c_low.shape[0]
         if not 0 < self._n == high.shape[0] or c_high.shape[0] != self._m:
             raise ValueError("bounds must be pairs of arrays of equal length, and not empty")
@@ -360,14 +385,10 @@ cdef class Problem:
 
     cdef Callback _callback(self, const char *name, int size) except *:
         cdef Callback made
-        cdef const double[::1] factors
-        made.plan, made.name, made.size, made.factors = NULL, name, size, NULL
-        if name.decode() in self._factors:
-            factors = self._factors[name.decode()]
-            if factors.shape[0] != size:
-                raise ValueError(f"{size} values of {name.decode()}, got {factors.shape[0]} factors")
-            if size > 0:
-                made.factors = &factors[0]
+        made.plan, made.name, made.size = NULL, name, size
+        made.factors.numbers = NULL
+        if name.decode() in self._factors and size > 0:
+            made.factors = self._taken(name.decode(), self._factors[name.decode()], size)
         given = getattr(self._plans, name.decode())
         if not hasattr(given, "capsule"):
             return made
@@ -378,6 +399,18 @@ cdef class Problem:
         if given.sizes not in ((), (self._n, self._m, 1)):
             raise ValueError(f"the plan of {name.decode()} reads arrays of lengths {given.sizes}, "
                              f"expected {(self._n, self._m, 1)}")
+        return made
+
+    cdef Factors _taken(self, str name, given, int size) except *:
+        cdef Factors made
+        cdef const double[::1] numbers = given.numbers
+        cdef const ptrdiff_t[:, ::1] shapes = np.array(given.shapes, dtype=np.intp).reshape(-1, 2)
+        runs, counts = np.asarray(shapes).T
+        if runs.sum() != numbers.shape[0] or runs @ counts != size or given.lanes < 1:
+            raise ValueError(f"factors of {runs @ counts} values of {name}, expected {size}")
+        self._shapes.append(shapes)
+        made.numbers, made.n_blocks, made.lanes = &numbers[0], shapes.shape[0], given.lanes
+        made.shapes = &shapes[0, 0]
         return made
 
     cdef _evaluate(self, Callback *callback, const double *z, const double *multipliers,

@@ -50,7 +50,7 @@ class Call:
         sizes: tuple[int, ...],
         place: NDArray[np.void],
         n_out: int,
-        threads: int = 1,
+        settled: bool = False,
     ) -> None: ...
 
 class Plan:
@@ -58,12 +58,16 @@ class Plan:
     sizes: tuple[int, ...]
     threads: int
     def __init__(
-        self, calls: Sequence[Call], zero: Sequence[int] | NDArray[np.integer[Any]], n_out: int
+        self,
+        calls: Sequence[Call],
+        zero: Sequence[int] | NDArray[np.integer[Any]],
+        n_out: int,
+        threads: int = 1,
     ) -> None: ...
     @property
     def capsule(self) -> object: ...
     def __call__(
-        self, arrays: tuple[NDArray[np.float64], ...], out: NDArray[np.float64]
+        self, arrays: tuple[NDArray[np.float64] | None, ...], out: NDArray[np.float64]
     ) -> None: ...
 
 _Array = NDArray[np.float64]

@@ -2,11 +2,12 @@
 """Opens generated model libraries and calls their kernels without the interpreter lock."""
 
 from libc.stddef cimport ptrdiff_t
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport intptr_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport strcmp
+from libc.string cimport memcmp, strcmp
 from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
 
 import os
@@ -16,6 +17,8 @@ import numpy as np
 
 cdef extern from "kinesym.h" nogil:
     enum: KINESYM_ABI
+
+    enum: KS_SAME
 
     ctypedef struct ks_arg:
         const double *data
@@ -37,8 +40,10 @@ cdef extern from "kinesym.h" nogil:
     ctypedef struct ks_place:
         ptrdiff_t base
 
-    ctypedef int ks_map_fn(const ks_kernel *, ptrdiff_t, const ks_arg *, double *,
-                           const ks_place *, int) noexcept nogil
+    ctypedef struct ks_task:
+        pass
+
+    ctypedef int ks_map_fn(const ks_task *, ptrdiff_t, double *, int) noexcept nogil
     enum: KS_SET
     enum: KS_ADD
     enum: KS_LATE
@@ -206,18 +211,20 @@ cdef extern from "kinesym_plan.h" nogil:
         const ks_kernel **kernel
         ks_map_fn *map
         ptrdiff_t n
-        int threads
         const ks_arg *arg
         const int *base
         const ptrdiff_t *start
+        const unsigned char *same
         const ks_place *place
 
     ctypedef struct ks_plan:
         ptrdiff_t n_steps
         const ks_step **steps
+        ptrdiff_t n_args
         ptrdiff_t n_zero
         const ptrdiff_t *zero
         ptrdiff_t n_out
+        int threads
         const int *alone
 
     int ks_run_plan(const ks_plan *, const double **, double *)
@@ -493,8 +500,8 @@ cdef class Call:
         an array that is given at each call.
     sizes : lengths of the arrays given at each call.
     place : of each output, dtype `PLACE`.
-    n_out : length of the array that outputs go to.
-    threads : number of threads.
+    n_out : length of the array that outputs go to. settled : whether the numbers in the arrays stay:
+    then what is the same at all points is read once.
 
     Raises `ValueError` if a place lies outside its array.
     """
@@ -504,34 +511,36 @@ cdef class Call:
     cdef ks_arg *_arg
     cdef int *_base
     cdef ptrdiff_t *_start
+    cdef unsigned char *_same
     cdef readonly tuple sizes
     cdef list _keep
     cdef const ptrdiff_t[::1] _place
 
     def __cinit__(self, Library library, str kernel, ptrdiff_t n, list arguments, tuple sizes,
-                  place, ptrdiff_t n_out, int threads=1):
+                  place, ptrdiff_t n_out, bint settled=False):
         cdef ks_step *s = &self._step
         cdef const ks_kernel *k = library.find(kernel)
-        s.kernel, s.map, s.n, s.threads = library.place(kernel), library._table.map, n, threads
+        s.kernel, s.map, s.n = library.place(kernel), library._table.map, n
         self._n_out, self.sizes, self._keep = n_out, sizes, [library]
-        if n < 0 or threads < 1:
-            raise ValueError(f"{kernel} needs points and threads, got {n} and {threads}")
+        if n < 0:
+            raise ValueError(f"{kernel} needs points, got {n}")
         if len(arguments) != k.n_args:
             raise ValueError(f"{kernel} takes {k.n_args} arguments, got {len(arguments)}")
         self._arg = <ks_arg *>calloc(max(k.n_args, 1), sizeof(ks_arg))
         self._base = <int *>calloc(max(k.n_args, 1), sizeof(int))
         self._start = <ptrdiff_t *>calloc(max(k.n_args, 1), sizeof(ptrdiff_t))
-        if self._arg == NULL or self._base == NULL or self._start == NULL:
+        self._same = <unsigned char *>calloc(max(k.n_args, 1), 1)
+        if not (self._arg and self._base and self._start and self._same):
             raise MemoryError
-        s.arg, s.base, s.start = self._arg, self._base, self._start
+        s.arg, s.base, s.start, s.same = self._arg, self._base, self._start, self._same
         for j, (source, start, ld) in enumerate(arguments):
-            self._bind(kernel, j, source, start, ld)
+            self._bind(kernel, j, source, start, ld, settled)
         _check_places(kernel, place, k.n_out, n, n_out)
         self._place = np.ascontiguousarray(place).view(np.intp)
         if k.n_out > 0:
             s.place = <const ks_place *>&self._place[0]
 
-    def _bind(self, str kernel, int j, source, ptrdiff_t start, ptrdiff_t ld):
+    def _bind(self, str kernel, int j, source, ptrdiff_t start, ptrdiff_t ld, bint settled):
         cdef const double[::1] data
         count = self._step.kernel[0].count[j]
         self._base[j], self._start[j], self._arg[j].ld = -1, start, ld
@@ -548,11 +557,27 @@ cdef class Call:
         width = self._step.n if self._step.kernel[0].varying[j] else 1
         if count > 0 and (start < 0 or ld < 0 or start + (count - 1) * ld + width > size):
             raise ValueError(f"argument {j} of {kernel} lies outside its array")
+        if settled and self._base[j] < 0 and _is_same(&self._arg[j], count, width):
+            found = [data[start + k * ld] for k in range(count)]
+            # not KS_SAME apart: all of them would lie in one set of a cache
+            data = np.repeat(found, KS_SAME + 8)
+            self._keep.append(data)
+            self._arg[j].data, self._arg[j].ld, self._same[j] = &data[0], KS_SAME + 8, 1
 
     def __dealloc__(self):
         free(self._arg)
         free(self._base)
         free(self._start)
+        free(self._same)
+
+
+cdef bint _is_same(const ks_arg *a, ptrdiff_t count, ptrdiff_t n):
+    """Whether all of many points have the same scalars, to the bit."""
+    cdef ptrdiff_t k
+    for k in range(count):
+        if memcmp(a.data + k * a.ld, a.data + k * a.ld + 1, (n - 1) * sizeof(double)) != 0:
+            return False
+    return count > 0 and n > KS_SAME
 
 
 def _check_places(kernel, place, count, n, n_out):
@@ -573,22 +598,26 @@ def _check_places(kernel, place, count, n, n_out):
 
 
 cdef class Plan:
-    """Kernel calls that fill one array, one after the other.
+    """Kernel calls that fill one array, one after the other, as far as their order counts.
 
     Parameters
     ----------
-    calls : bound to the same arrays and the same output. zero : outputs that no call sets.
-    n_out : length of the output.
+    calls : of one library, bound to the same arrays and the same output. zero : outputs that no call
+        sets. n_out : length of the output. threads : their number.
     """
 
     cdef ks_plan _plan
     cdef const ks_step **_steps
     cdef list _calls
     cdef tuple _sizes
+    cdef unsigned int _reads  # bits: which of the arrays given at each call kernels read
     cdef const ptrdiff_t[::1] _zero
 
-    def __cinit__(self, calls, zero, ptrdiff_t n_out):
+    def __cinit__(self, calls, zero, ptrdiff_t n_out, int threads=1):
         cdef Call call
+        cdef int j
+        if threads < 1:
+            raise ValueError(f"a plan needs threads, got {threads}")
         self._calls, self._sizes = list(calls), ()
         self._zero = np.ascontiguousarray(zero, dtype=np.intp)
         self._steps = <const ks_step **>calloc(max(len(self._calls), 1), sizeof(ks_step *))
@@ -597,10 +626,16 @@ cdef class Plan:
         for i, call in enumerate(self._calls):
             if call._n_out != n_out or i > 0 and call.sizes != self._sizes:
                 raise ValueError("the calls of a plan must share their arrays")
+            if i > 0 and call._step.map != self._steps[0].map:
+                raise ValueError("the calls of a plan must be of one library")
             self._sizes, self._steps[i] = call.sizes, &call._step
+            self._plan.n_args += call._step.kernel[0].n_args
+            for j in range(call._step.kernel[0].n_args):
+                if call._step.base[j] >= 0:
+                    self._reads |= 1 << call._step.base[j]
         self._plan.n_steps, self._plan.steps = len(self._calls), self._steps
         self._plan.n_zero, self._plan.n_out = self._zero.shape[0], n_out
-        self._plan.alone = &_forked
+        self._plan.alone, self._plan.threads = &_forked, threads
         if self._zero.shape[0] > 0:
             if min(self._zero) < 0 or max(self._zero) >= n_out:
                 raise ValueError("an output to be zeroed lies outside its array")
@@ -621,37 +656,57 @@ cdef class Plan:
 
     @property
     def threads(self):
-        """The greatest number of threads that a call uses."""
-        return max([(<Call>call)._step.threads for call in self._calls], default=1)
+        """Their number."""
+        return self._plan.threads
 
     @property
     def capsule(self):
         """The plan (`ks_plan *`) for other compiled parts; valid as long as this object."""
         return PyCapsule_New(&self._plan, b"kinesym.plan", NULL)
 
-    def __call__(self, tuple arrays, double[::1] out):
-        """Evaluate into `out`; `arrays` are those given at each call, in order.
+    def __call__(self, tuple arrays, out):
+        """Evaluate into `out`; `arrays` are those given at each call, in order, float64 and
+        contiguous; None for one that no kernel of the plan reads.
 
         Raises `ValueError` if a length does not fit.
         """
-        cdef const double[::1] data
         cdef const double *pointers[8]
-        cdef int status
-        if len(arrays) > 8 or self._calls and len(arrays) != len(self._sizes):
-            raise ValueError(f"{len(self._sizes)} arrays are needed, got {len(arrays)}")
-        if out.shape[0] != self._plan.n_out:
-            raise ValueError(f"expected an array of length {self._plan.n_out}, got {out.shape[0]}")
-        for k, (array, size) in enumerate(zip(arrays, self._sizes)):
-            if len(array) != size:
-                raise ValueError(f"expected an array of length {size}, got {len(array)}")
-            data = array
-            pointers[k] = &data[0] if data.shape[0] > 0 else NULL
-        if out.shape[0] == 0:
-            return
-        with nogil:
-            status = ks_run_plan(&self._plan, pointers, &out[0])
+        cdef Py_buffer views[9]
+        cdef Py_ssize_t k, count = len(arrays)
+        cdef int status = 0, taken = 0
+        if count > 8 or self._calls and count != len(self._sizes):
+            raise ValueError(f"{len(self._sizes)} arrays are needed, got {count}")
+        try:
+            _take(out, &views[0], self._plan.n_out, PyBUF_WRITABLE)
+            taken = 1
+            for k in range(count if self._calls else 0):
+                pointers[k] = NULL
+                if arrays[k] is None and not self._reads >> k & 1:
+                    continue
+                _take(arrays[k], &views[taken], self._sizes[k], 0)
+                pointers[k] = <const double *>views[taken].buf
+                taken += 1
+            if self._plan.n_out > 0:
+                with nogil:
+                    status = ks_run_plan(&self._plan, pointers, <double *>views[0].buf)
+        finally:
+            for k in range(taken):
+                PyBuffer_Release(&views[k])
         if status != 0:
             raise MemoryError
+
+
+cdef int _take(array, Py_buffer *view, Py_ssize_t size, int flags) except -1:
+    """The memory of a contiguous float64 array of this length: a view of Cython takes as long as
+    some hundred points."""
+    PyObject_GetBuffer(array, view, PyBUF_ND | PyBUF_FORMAT | flags)
+    if view.ndim == 1 and view.shape[0] == size and strcmp(view.format, b"d") == 0:
+        return 0
+    shape, kind = [view.shape[k] for k in range(view.ndim)], view.format.decode()
+    PyBuffer_Release(view)
+    if kind != "d":
+        raise ValueError(f"expected an array of float64, got one of format {kind!r}")
+    raise ValueError(f"expected an array of length {size}, got one of shape {shape}")
 
 
 cdef double *_data(array, tuple shape, str name, bint written=False) except? NULL:

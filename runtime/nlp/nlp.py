@@ -86,7 +86,6 @@ class NLP:
         self._asked, self.threads = threads, checks.threads(threads)
         self.n_variables, self.n_constraints = n, m = layout.n_variables, layout.n_constraints
         self._sizes = (n, m, 1)
-        self._no_multipliers, self._one = np.zeros(m), np.ones(1)
         self._jacobian_of_kernels, jacobian = self._assembled("jacobian", self._jacobian_runs)
         self._hessian_of_kernels, hessian = self._assembled("hessian", self._hessian_runs)
         self._callbacks = {
@@ -151,7 +150,9 @@ class NLP:
 
     def gradient(self, z: Array, out: Array | None = None) -> Array:
         """Gradient of the objective, (n_variables,)."""
-        return self._called(self.plans.gradient, self.n_variables, z, out)
+        out = np.empty(self.n_variables) if out is None else out
+        self.plans.gradient((z, None, None), out)
+        return out
 
     def constraints(self, z: Array, out: Array | None = None) -> Array:
         """The constraints, (n_constraints,)."""
@@ -189,11 +190,11 @@ class NLP:
         size: int,
         z: Array,
         out: Array | None = None,
-        more: tuple[Array, Array] | None = None,
+        more: tuple[Array | None, Array | None] = (None, None),
     ) -> Array:
         """What a plan writes; more : multipliers and the factor of the cost."""
         out = np.empty(size) if out is None else out
-        plan((z, *(more or (self._no_multipliers, self._one))), out)
+        plan((z, *more), out)
         return out
 
     # -- residuals, of a library with their kernels -------------------------------------------
@@ -364,10 +365,11 @@ class NLP:
         """The kernel calls of one callback; `places` are those of the outputs per trial and
         family, `zero` the outputs that no call sets. other : has calls of the same kernels, which
         are taken where their numbers are the same."""
-        calls = dict[tuple[int, str], Call]()
+        calls, work = dict[tuple[int, str], Call](), 0
         for (trial, family), place in places.items():
             name, n = f"{family}_{what}", self.layout.points(trial, family)
             about = self._kernels[name]
+            work += n * (about.operations + len(about.outputs))
             if other is not None and all(
                 self._data[trial].get((family, a)) is other._data[trial].get((family, a))
                 for a in about.arguments
@@ -375,11 +377,10 @@ class NLP:
                 calls[trial, family] = other._callbacks[what].calls[trial, family]
                 continue
             arguments = [self._argument(trial, family, a) for a in about.arguments]
-            work = n * (about.operations + len(about.outputs))
-            threads = max(1, min(self.threads, work // _PER_THREAD))
-            made = Call(self.library, name, n, arguments, self._sizes, place, size, threads)
+            made = Call(self.library, name, n, arguments, self._sizes, place, size, settled=True)
             calls[trial, family] = made
-        return Calls(calls, places, zero, size, Plan([*calls.values()], zero, size))
+        threads = max(1, min(self.threads, work // _PER_THREAD))
+        return Calls(calls, places, zero, size, Plan([*calls.values()], zero, size, threads))
 
     def _assembled(
         self, what: str, runs: Callable[[int, str], list[Run]]

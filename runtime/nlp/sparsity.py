@@ -7,8 +7,8 @@ neighbouring intervals to the node between them, share their entries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,8 @@ from kinesym.runtime.nlp.places import Places, places
 
 #: IPOPT counts in 32 bits.
 Index = NDArray[np.int32]
+#: Numbers of some values, their rows and their columns.
+Entries = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,37 @@ class Run:
         return self.count if self.row_step or self.column_step else 1
 
 
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """What values are multiplied with: nothing is stored per value of a matrix.
+
+    numbers : one for each run, block after block. shapes : how many runs a block has, and how many
+    values each of its runs, packed as in `Structure`.
+    """
+
+    numbers: Array
+    shapes: tuple[tuple[int, int], ...]
+    lanes: int = 1
+
+    @staticmethod
+    def of(vector: Array) -> Factors:
+        """One for each value."""
+        return Factors(vector, ((len(vector), 1),))
+
+    def multiply(self, values: Array) -> None:
+        """Multiply values, in place."""
+        first = begin = 0
+        for runs, count in self.shapes:
+            numbers = self.numbers[first : first + runs, None]
+            rest = count % self.lanes
+            whole, end = begin + runs * (count - rest), begin + runs * count
+            for part, width in ((values[begin:whole], self.lanes), (values[whole:end], rest)):
+                if len(part):
+                    blocks = part.reshape(-1, runs, width)
+                    blocks *= numbers
+            first, begin = first + runs, end
+
+
 @dataclass(frozen=True)
 class Structure:
     """Rows and columns of all values of a matrix, as arithmetic: nothing is stored per entry.
@@ -83,16 +116,50 @@ class Structure:
         """Rows and columns."""
         return arrays(self)
 
-    def products(self, of_rows: Array, of_columns: Array) -> Array:
-        """Of each value, a number of its row times one of its column, (size,). Each is the same at
-        all rows and at all columns of a run."""
-        found, begin = np.empty(self.size), 0
+    def in_rows(self, wanted: NDArray[np.bool_]) -> Entries:
+        """Numbers, rows and columns of the values in some rows, in the order of the values."""
+
+        def points(run: Run) -> NDArray[np.intp]:
+            if run.row_step:
+                return np.flatnonzero(wanted[run.row : run.row + run.count])
+            return np.arange(run.count if wanted[run.row] else 0)
+
+        return self._some(points)
+
+    def on_diagonal(self) -> Entries:
+        """The same of those whose row is their column."""
+
+        def points(run: Run) -> NDArray[np.intp]:
+            off, step = run.row - run.column, run.column_step - run.row_step
+            if step == 0:
+                return np.arange(0 if off else run.count)
+            return np.arange(off // step, off // step + (0 <= off // step < run.count))
+
+        return self._some(points)
+
+    def _some(self, points: Callable[[Run], NDArray[np.intp]]) -> Entries:
+        """The same at some points of each run."""
+        found, begin = [], 0
         for block in self.blocks:
-            end = begin + len(block) * block[0].count
-            made = [(of_rows[r.row] * of_columns[r.column], 0) for r in block]
-            _fill(found[begin:end], made, self.lanes)
-            begin = end
-        return found
+            count = block[0].count
+            whole = count // self.lanes * self.lanes
+            for slot, run in enumerate(block):
+                i = points(run)
+                first = np.where(i < whole, i // self.lanes * self.lanes, whole)
+                width = np.where(i < whole, self.lanes, count - whole)
+                number = begin + first * len(block) + slot * width + i - first
+                found.append((number, run.row + i * run.row_step, run.column + i * run.column_step))
+            begin += len(block) * count
+        numbers, rows, columns = (np.concatenate(each) for each in zip(*found, strict=True))
+        order = np.argsort(numbers)
+        return numbers[order], rows[order], columns[order]
+
+    def products(self, of_rows: Array, of_columns: Array) -> Factors:
+        """Of each value, a number of its row times one of its column. Each is the same at all rows
+        and at all columns of a run."""
+        made = [of_rows[r.row] * of_columns[r.column] for block in self.blocks for r in block]
+        shapes = [(len(block), block[0].count) for block in self.blocks]
+        return Factors(np.array(made, dtype=float), tuple(shapes), self.lanes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +185,26 @@ class Extended:
         """Rows and columns."""
         return arrays(self)
 
-    def products(self, of_rows: Array, of_columns: Array) -> Array:
+    def in_rows(self, wanted: NDArray[np.bool_]) -> Entries:
+        """See `Structure.in_rows`."""
+        return self._with_own(self.plain.in_rows(wanted), wanted[self.rows])
+
+    def on_diagonal(self) -> Entries:
+        """See `Structure.on_diagonal`."""
+        return self._with_own(self.plain.on_diagonal(), self.rows == self.columns)
+
+    def _with_own(self, plain: Entries, mine: NDArray[np.bool_]) -> Entries:
+        own = np.flatnonzero(mine)
+        more = self.plain.size + own, self.rows[own], self.columns[own]
+        numbers, rows, columns = map(np.concatenate, zip(plain, more, strict=True))
+        return numbers, rows, columns
+
+    def products(self, of_rows: Array, of_columns: Array) -> Factors:
         """See `Structure.products`."""
         more = of_rows[self.rows] * of_columns[self.columns]
-        return np.concatenate([self.plain.products(of_rows, of_columns), more])
+        plain = self.plain.products(of_rows, of_columns)
+        shapes = (*plain.shapes, (len(more), 1))
+        return replace(plain, numbers=np.concatenate([plain.numbers, more]), shapes=shapes)
 
 
 def arrays(structure: Any) -> tuple[Index, Index]:

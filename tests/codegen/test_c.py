@@ -55,8 +55,8 @@ def run(library, kernel, arrays, n, threads=1):
         arguments.append((values.ravel(), 0, n if argument.varying else 1))
     count = len(kernel.outputs)
     out = np.full((count, n), np.nan)
-    call = Call(library, kernel.name, n, arguments, (), rows(count, n), out.size, threads)
-    Plan([call], [], out.size)((), out.reshape(-1))
+    call = Call(library, kernel.name, n, arguments, (), rows(count, n), out.size)
+    Plan([call], [], out.size, threads)((), out.reshape(-1))
     return out
 
 

@@ -63,7 +63,7 @@ def compiled(kernel: Kernel, lanes: int, arrays: dict[str, np.ndarray], n: int) 
         for a in kernel.arguments
     ]
     out = np.full((len(kernel.outputs), n), np.nan)
-    call = Call(library, kernel.name, n, arguments, (), rows(*out.shape), out.size, 1)
+    call = Call(library, kernel.name, n, arguments, (), rows(*out.shape), out.size)
     Plan([call], [], out.size)((), out.reshape(-1))
     return out
 

@@ -43,9 +43,8 @@ static void interval_constraints_block(const ks_kernel *k, ptrdiff_t n_blocks,
         void *scratch) {
     V *w = scratch;
     (void)k;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
-        interval_constraints_0(a, i, u, out, ld, w);
-    }
+    for (ptrdiff_t b = 0; b < n_blocks; b++)
+        interval_constraints_0(a, b * KS_LANES, u, out + b * step, ld, w);
 }
 
 static const int interval_constraints_count[] = {2, 2, 1, 1, 1};
@@ -118,9 +117,8 @@ static void interval_jacobian_block(const ks_kernel *k, ptrdiff_t n_blocks,
         void *scratch) {
     V *w = scratch;
     (void)k;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
-        interval_jacobian_0(a, i, u, out, ld, w);
-    }
+    for (ptrdiff_t b = 0; b < n_blocks; b++)
+        interval_jacobian_0(a, b * KS_LANES, u, out + b * step, ld, w);
 }
 
 static const int interval_jacobian_count[] = {2, 2, 1, 1, 1};
@@ -190,9 +188,8 @@ static void interval_hessian_block(const ks_kernel *k, ptrdiff_t n_blocks,
         void *scratch) {
     V *w = scratch;
     (void)k;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
-        interval_hessian_0(a, i, u, out, ld, w);
-    }
+    for (ptrdiff_t b = 0; b < n_blocks; b++)
+        interval_hessian_0(a, b * KS_LANES, u, out + b * step, ld, w);
 }
 
 static const int interval_hessian_count[] = {2, 2, 1, 1, 1, 1, 2};
@@ -252,9 +249,8 @@ static void node_cost_block(const ks_kernel *k, ptrdiff_t n_blocks,
         void *scratch) {
     V *w = scratch;
     (void)k;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
-        node_cost_0(a, i, u, out, ld, w);
-    }
+    for (ptrdiff_t b = 0; b < n_blocks; b++)
+        node_cost_0(a, b * KS_LANES, u, out + b * step, ld, w);
 }
 
 static const int node_cost_count[] = {2, 1, 1, 1, 1, 1};
@@ -313,9 +309,8 @@ static void node_gradient_block(const ks_kernel *k, ptrdiff_t n_blocks,
         void *scratch) {
     V *w = scratch;
     (void)k;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
-        node_gradient_0(a, i, u, out, ld, w);
-    }
+    for (ptrdiff_t b = 0; b < n_blocks; b++)
+        node_gradient_0(a, b * KS_LANES, u, out + b * step, ld, w);
 }
 
 static const int node_gradient_count[] = {2, 1, 1, 1, 1, 1};
@@ -374,9 +369,8 @@ static void node_hessian_block(const ks_kernel *k, ptrdiff_t n_blocks,
         void *scratch) {
     V *w = scratch;
     (void)k;
-    for (ptrdiff_t i = 0; i < n_blocks * KS_LANES; i += KS_LANES, out += step) {
-        node_hessian_0(a, i, u, out, ld, w);
-    }
+    for (ptrdiff_t b = 0; b < n_blocks; b++)
+        node_hessian_0(a, b * KS_LANES, u, out + b * step, ld, w);
 }
 
 static const int node_hessian_count[] = {2, 1, 1, 1, 1, 1, 1};

@@ -437,10 +437,26 @@ def test_arguments_of_kernels():
         "arguments": [(0, 0, 4), (1, 0, 4), (2, 0, 1), (3, 0, 4)],
         "sizes": (8, 4, 1, 4),
     }
-    Plan([Call(**fields)], [], 8)(tuple(np.zeros(n) for n in fields["sizes"]), np.zeros(8))
+    plan = Plan([Call(**fields)], [], 8)
+    given = [np.zeros(n) for n in fields["sizes"]]
+    plan(tuple(given), np.zeros(8))
+    for wrong in (
+        given[:3],
+        [*given[:3], np.zeros(5)],
+        [*given[:3], np.zeros(4, np.float32)],
+        [*given[:3], np.zeros(8)[::2]],
+        [*given[:3], np.zeros((4, 1))],
+    ):
+        with pytest.raises(ValueError):
+            plan(tuple(wrong), np.zeros(8))
+    with pytest.raises(TypeError):
+        plan((*given[:3], None), np.zeros(8))
+    with pytest.raises(ValueError):
+        plan(tuple(given), np.zeros(7))
+    for threads in (0, -3):
+        with pytest.raises(ValueError):
+            Plan([Call(**fields)], [], 8, threads)
     for changes in (
-        {"threads": 0},
-        {"threads": -3},
         {"n": -1},
         {"sizes": (7, 4, 1, 4)},
         {"n_out": 7},

@@ -19,6 +19,7 @@ from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp import nlp as nlp_module
 from kinesym.runtime.nlp.collocation import make_layout, trial_data
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.sparsity import Extended
 
 LANES = [1, 4, 8]
 SCHEMES = [
@@ -305,6 +306,35 @@ def test_threads_do_not_change_a_bit(monkeypatch, lanes, free, scheme):
         for first, other in zip(answers[0], others, strict=True):
             assert (first == other).all()
     assert_agrees(problem.program, nlp)
+
+
+def test_some_entries_of_a_structure():
+    """Those in some rows and on the diagonal, without the places of all; and factors of all."""
+    problem, trial = rich_problem("gauss-4", (), True)
+    nlp = compiled(problem, [trial(N, N) for N in (21, 2, 9)], 4)
+    rng = np.random.default_rng(0)
+    for plain, height in (
+        (nlp.jacobian_structure, nlp.n_constraints),
+        (nlp.hessian_structure, nlp.n_variables),
+    ):
+        own = rng.integers(0, height, (2, 5))
+        for structure in (plain, Extended(plain, *own), Extended(plain, *own[:, :0])):
+            rows, columns = structure.arrays()
+            wanted = rng.random(height) < 0.3
+            for found, here in (
+                (structure.in_rows(wanted), wanted[rows]),
+                (structure.on_diagonal(), rows == columns),
+            ):
+                expected = np.flatnonzero(here)
+                for one, other in zip(
+                    found, (expected, rows[expected], columns[expected]), strict=True
+                ):
+                    np.testing.assert_array_equal(one, other)
+        for structure in (Extended(plain, *own), Extended(plain, *own[:, :0])):
+            of_rows, of_columns = np.full(height, 3.0), np.full(nlp.n_variables, 5.0)
+            values = np.ones(structure.size)
+            structure.products(of_rows, of_columns).multiply(values)
+            assert (values == 15.0).all()
 
 
 @pytest.mark.parametrize("scheme", ["gauss-2", "radau-3"])

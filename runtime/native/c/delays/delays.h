@@ -188,7 +188,8 @@ static int ks_late_put(const ks_delays *d, ptrdiff_t begin, ptrdiff_t end) {
                            {r->tables, 0}};
     for (ptrdiff_t k = 0; k < r->n; k++)
         place[k] = (ks_place){k * points, 1, 0, points, 0, -1, -1, KS_SET};
-    int failed = past->rows > 0 && d->map(r->rhs, points, arg, out, place, 1);
+    const unsigned char same[5] = {0};
+    int failed = past->rows > 0 && d->map(&(ks_task){r->rhs, points, arg, same, place}, 1, out, 1);
     const ptrdiff_t width = past->rows * members;
     for (ptrdiff_t i = 0; i <= count && !failed; i++)
         for (ptrdiff_t row = 0; row < past->rows; row++)

@@ -53,10 +53,22 @@ typedef struct ks_kernel {
                   const double *u, double *out, ptrdiff_t ld, ptrdiff_t step, void *scratch);
 } ks_kernel;
 
-/* Maps kernel `k` over n >= 1 points; `place` has n_out entries. threads >= 1. The result does not
- * depend on the number of threads. Returns 0, or 1 if memory ran out. */
-typedef int ks_map_fn(const ks_kernel *k, ptrdiff_t n, const ks_arg *arg, double *out,
-                      const ks_place *place, int threads);
+#define KS_SAME 512
+
+/* A kernel and the points that it is mapped over; `place` has n_out entries. same[a]: whether argument
+ * a, though it is varying, has the same values at all points, of which there are KS_SAME only, to be
+ * read from a near cache. */
+typedef struct {
+    const ks_kernel *kernel;
+    ptrdiff_t n;
+    const ks_arg *arg;
+    const unsigned char *same;
+    const ks_place *place;
+} ks_task;
+
+/* Does tasks, whose order counts where several write the same value. threads >= 1. The result does
+ * not depend on the number of threads. Returns 0, or 1 if memory ran out. */
+typedef int ks_map_fn(const ks_task *task, ptrdiff_t count, double *out, int threads);
 
 /* -- time stepping, see kinesym_step.h -------------------------------------------------------- */
 
