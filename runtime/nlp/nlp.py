@@ -67,7 +67,8 @@ class NLP:
     process; lags : the rows of delayed inputs, which have no kernels.
 
     `jacobian_structure` and `hessian_structure` give rows and columns of the values of the two
-    matrices, `callbacks` the callbacks for compiled callers, `library` is the opened library.
+    matrices, `callbacks` the callbacks for compiled callers, `library` is the opened library,
+    `threads` how many threads may be used.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class NLP:
         self.library, self._kernels = built.library, built.manifest.kernels
         self.about = built.manifest.of(CollocationManifest)
         self._data, self.lags = data, lags
-        self._asked, self._threads = threads, checks.threads(threads)
+        self._asked, self.threads = threads, checks.threads(threads)
         self.n_variables, self.n_constraints = n, m = layout.n_variables, layout.n_constraints
         self._sizes = (n, m, 1)
         self._jacobian_of_kernels, jacobian = self._assembled("jacobian", self._jacobian_runs)
@@ -378,7 +379,7 @@ class NLP:
             arguments = [self._argument(trial, family, a) for a in about.arguments]
             made = Call(self.library, name, n, arguments, self._sizes, place, size, settled=True)
             calls[trial, family] = made
-        threads = max(1, min(self._threads, work // _PER_THREAD))
+        threads = max(1, min(self.threads, work // _PER_THREAD))
         return Calls(calls, places, zero, size, Plan([*calls.values()], zero, size, threads))
 
     def _assembled(
