@@ -18,9 +18,10 @@
  * long chain is cut into parts for that, each a chain of its own: where two parts meet, the unknowns
  * that couple them are a separator, which is a border to both. The fronts of the separators, a chain
  * again, and of the border, the root, come last (nested dissection; George 1973, SIAM Journal on
- * Numerical Analysis 10). A part between two separators carries the one where it begins along all of
- * its fronts; one at the end of a chain need not if it is turned, eliminated from the end of the
- * chain towards its only separator.
+ * Numerical Analysis 10). A part between two separators carries the one where it begins, with the
+ * multipliers that would else have no partner, along all of its fronts; one at the end of a chain need
+ * not if it is turned, eliminated from the end of the chain towards its only separator, in which
+ * direction columns may have to wait.
  *
  * Files: stages.c finds the stages of a pattern, analyse.c lays out fronts, parts.c cuts chains,
  * dense.h factorises one front, assemble.c fills one, factor.c and solve.c walk along the chains,
@@ -78,6 +79,7 @@ typedef struct {
     int parts;    /* so many if there are as many fronts, whether or not they save time; 0: by time */
 } kkt_way;
 
+/* More threads than save time: each part costs a front of its separator, on one thread. */
 #define KKT_MOST_PARTS 256
 
 typedef struct {
