@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from kinesym.codegen.graph import UNARY, Graph
 from kinesym.codegen.kernel import Kernel, Program
-from kinesym.codegen.schedule import Piece, Schedule, schedule, sines_and_cosines, use_counts
+from kinesym.codegen.schedule import (
+    Piece,
+    Schedule,
+    joined,
+    schedule,
+    sines_and_cosines,
+    use_counts,
+)
 
 #: What the fields of an instruction are after its name: (r)ead and (w)ritten registers, (s)hared
 #: values, (n)umbers. Instructions with a shared operand end or begin with s.
@@ -105,7 +112,7 @@ class _Writer:
         hoisted: bool,
     ) -> None:
         self.kernel, self.graph, self.hoisted = kernel, kernel.graph, hoisted
-        self.piece = _whole(pieces)
+        self.piece = joined(pieces)
         self.slots = {} if hoisted else plan.slots
         self.shared, self.constants = len(plan.slots), constants
         self.uses = use_counts(self.graph, self.piece)
@@ -215,12 +222,6 @@ class _Writer:
         begin, count = (int(self.graph.value[a]) for a in args[1:3])
         begin += len(argument.symbols)
         self._put(op, node, at, begin, self._register(args[3]), count)
-
-
-def _whole(pieces: Sequence[Piece]) -> Piece:
-    """Pieces as one: what one hands to another is in a register."""
-    nodes = dict.fromkeys(node for piece in pieces for node in piece.nodes)
-    return Piece(tuple(nodes), {}, {}, tuple(s for piece in pieces for s in piece.stores))
 
 
 def _fused(

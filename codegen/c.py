@@ -10,7 +10,15 @@ import re
 from typing import Any
 
 from kinesym.codegen.kernel import Kernel, Program, Source
-from kinesym.codegen.schedule import PIECE, Piece, Schedule, schedule, sines_and_cosines, use_counts
+from kinesym.codegen.schedule import (
+    PIECE,
+    Piece,
+    Schedule,
+    joined,
+    schedule,
+    sines_and_cosines,
+    use_counts,
+)
 
 _LONGEST = 90  # characters of an expression that is written inside its only user
 _SUM, _PRODUCT, _ATOM = 1, 2, 3  # precedence
@@ -257,7 +265,7 @@ def _sweep(program: Program) -> str:
 
 def _rhs_text(rhs: Kernel) -> str:
     plan = schedule(rhs)
-    function = _piece_function(rhs, plan, plan.varying[0], "rhs_0", hoisted=False)
+    function = _piece_function(rhs, plan, joined(plan.varying), "rhs_0", hoisted=False)
     return f"{_include(rhs)}\nstatic inline {function}"
 
 

@@ -264,3 +264,9 @@ def use_counts(graph: Graph, piece: Piece) -> Counter[int]:
     uses = Counter(a for node in piece.nodes for a in graph.args[node])
     uses.update(node for _, node in piece.stores)
     return uses
+
+
+def joined(pieces: Sequence[Piece]) -> Piece:
+    """Pieces as one, in which nothing is handed on through scratch."""
+    nodes = dict.fromkeys(node for piece in pieces for node in piece.nodes)
+    return Piece(tuple(nodes), {}, {}, tuple(s for piece in pieces for s in piece.stores))

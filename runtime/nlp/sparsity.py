@@ -139,7 +139,8 @@ class Structure:
 
     def _some(self, points: Callable[[Run], NDArray[np.intp]]) -> Entries:
         """The same at some points of each run."""
-        found, begin = [], 0
+        none = np.zeros(0, dtype=np.intp)
+        found, begin = [(none, none, none)], 0
         for block in self.blocks:
             count = block[0].count
             whole = count // self.lanes * self.lanes

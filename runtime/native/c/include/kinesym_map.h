@@ -336,7 +336,7 @@ int ks_map(const ks_task *task, ptrdiff_t count, double *out, int threads) {
     ptrdiff_t n_out = 0;
     for (ptrdiff_t k = 0; k < count; k++) n_out += task[k].kernel->n_out;
     const size_t calls = (size_t)count * (sizeof(ks_call) + 2 * sizeof(ks_call *));
-    ks_calls all = {.call = malloc(calls + (size_t)n_out * (sizeof(ks_line) + sizeof(int)) + 1)};
+    ks_calls all = {.call = calloc(1, calls + (size_t)n_out * (sizeof(ks_line) + sizeof(int)) + 1)};
     if (all.call == NULL) return 1;
     all.lead = (const ks_call **)(all.call + count);
     all.wait = all.lead + count;
