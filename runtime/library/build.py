@@ -178,8 +178,7 @@ def build(
     cache or nothing can be stored. Warns if the cache cannot be written.
     """
     library, seconds = _opened(files, _options(lanes, more_flags, narrow))
-    library.source = {"files": files, "lanes": lanes, "more_flags": more_flags, "narrow": narrow}
-    return library, seconds
+    return _from(library, files, lanes, more_flags, narrow), seconds
 
 
 def find(
@@ -188,18 +187,26 @@ def find(
     more_flags: tuple[str, ...] = (),
     narrow: bool = False,
 ) -> Compiled | None:
-    """What `build` would return if that is kept already; no compiler is started."""
+    """What `build` would return if that is kept already; no compiler is started. Raises `CacheError`
+    if others may write to the cache."""
+    cache.check(cache.cache_folder())
     options = _options(lanes, more_flags, narrow)
     for compiler in _able():
         if library := kept(_Recipe(files, compiler, (*compiler.flags, *options)).key):
-            library.source = {
-                "files": files,
-                "lanes": lanes,
-                "more_flags": more_flags,
-                "narrow": narrow,
-            }
-            return library
+            return _from(library, files, lanes, more_flags, narrow)
     return None
+
+
+def _from(
+    library: Compiled,
+    files: Mapping[str, str],
+    lanes: int | None,
+    more_flags: tuple[str, ...],
+    narrow: bool,
+) -> Compiled:
+    """A library that knows what it was built from."""
+    library.source = {"files": files, "lanes": lanes, "more_flags": more_flags, "narrow": narrow}
+    return library
 
 
 def _options(lanes: int | None, more_flags: tuple[str, ...], narrow: bool) -> list[str]:
