@@ -187,8 +187,8 @@ def find(
     more_flags: tuple[str, ...] = (),
     narrow: bool = False,
 ) -> Compiled | None:
-    """What `build` would return if that is kept already; no compiler is started. Raises `CacheError`
-    if others may write to the cache."""
+    """What `build` would return if that is kept already; no compiler is started. Raises
+    `CacheError` if others may write to the cache."""
     cache.check(cache.cache_folder())
     options = _options(lanes, more_flags, narrow)
     for compiler in _able():
