@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 TOP = Path(__file__).parents[2]
-PAGES = {path.stem: path for path in (TOP / "README.md", *sorted(TOP.glob("docs/*.md")))}
+DOCS = TOP / "docs"
+
+
+def name_of(path):
+    """`how-to/models` of docs/how-to/models.md, `README` of that."""
+    return path.relative_to(DOCS if path.is_relative_to(DOCS) else TOP).with_suffix("").as_posix()
+
+
+PAGES = {name_of(path): path for path in (TOP / "README.md", *sorted(DOCS.rglob("*.md")))}
 
 
 def closely(number, expected, within):
