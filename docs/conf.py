@@ -14,8 +14,8 @@ version = release = installed("kinesym")
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
     "sphinx_copybutton",
+    "docstrings",
     "formulas",
     "gallery_pages",
 ]
@@ -42,7 +42,6 @@ autodoc_typehints = "none"  # signatures have them
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
-napoleon_google_docstring = False
 copybutton_exclude = ".linenos, .gp, .go"
 
 nitpicky = True
