@@ -50,6 +50,7 @@ html_theme = "furo"
 html_title = "kinesym"
 html_static_path = ["_static"]
 html_css_files = ["kinesym.css"]
+html_js_files = ["kinesym.js"]
 html_copy_source = False
 html_show_sphinx = False
 html_math_renderer = "mathml"

@@ -209,8 +209,9 @@ def link_examples(app: Sphinx, docname: str, content: list[str]) -> None:
         )
     if docname == "docs/gallery/index":
         cards = "\n".join(app.gallery_cards)  # type: ignore[attr-defined]
+        entries = "\n".join(f"{name} <pages/{name}>" for name in sorted(names))
         text += f'\n\n## All examples\n\n<ul class="cards">\n{cards}\n</ul>\n'
-        text += "\n```{toctree}\n:hidden:\n:glob:\n\npages/*\n```\n"
+        text += f"\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
     content[0] = text
 
 
