@@ -49,6 +49,7 @@ nitpicky = True
 html_theme = "furo"
 html_title = "kinesym"
 html_static_path = ["_static"]
+html_extra_path = ["_extra"]
 html_css_files = ["kinesym.css"]
 html_js_files = ["kinesym.js"]
 html_copy_source = False

@@ -1,7 +1,7 @@
 """A page for each example: its picture, what it is about, how long it took, its code.
 
-Pages are written into `docs/gallery/pages/`. An example runs as `kinesym run NAME` does, in a process
-of its own, and again only when its file has changed. Peers' figures are those of the tables in
+Pages are written into `docs/gallery/pages/`. An example runs as `kinesym run NAME` does, in a
+process of its own, and again only when its file has changed. Peers' figures are those of the tables in
 `docs/gallery/index.md`. Where pages name an example, or its file, there is then a link.
 """
 
@@ -128,7 +128,7 @@ def rows() -> dict[tuple[str, str], list[str]]:
 
 def facts(name: str, told: dict[tuple[str, str], list[str]]) -> Iterator[str]:
     """A table of ours beside opty's, where there is one."""
-    yield "| | kinesym | opty 1.5.0 |\n|---|--:|--:|"
+    yield "| measured | kinesym | opty 1.5.0 |\n|---|--:|--:|"
     for what, heading, *columns in FACTS:
         cells = told.get((heading, name), ["–"] * 9)
         ours, theirs = (cells[k] for k in columns)
@@ -191,10 +191,12 @@ def write_pages(app: Sphinx) -> None:
 
 
 def link_examples(app: Sphinx, docname: str, content: list[str]) -> None:
-    """Called for each page that is read: names and files of examples become links to their pages."""
+    """Called for each page that is read: examples become links to their pages."""
     names = {path.stem for path in modules()}
     text = re.sub(
-        r"\]\((?:\.\./)*examples/(?:gallery/)?(\w+)\.py\)", r"](/docs/gallery/pages/\1.md)", content[0]
+        r"\]\((?:\.\./)*examples/(?:gallery/)?(\w+)\.py\)",
+        r"](/docs/gallery/pages/\1.md)",
+        content[0],
     )
     if docname in ("docs/index", "docs/gallery/index"):
         text = "\n".join(
