@@ -11,7 +11,7 @@ from functools import cache
 from sphinx.application import Sphinx
 
 PACKAGES = ("kinesym", "kinesym.multibody", "kinesym.hybrid", "kinesym.gait", "kinesym.models")
-_ARGUMENT = re.compile(r"(?:^|(?<=[.)])\s|\n)((?:\*{0,2}\w+)(?:, \*{0,2}\w+)*) : ")
+_ARGUMENT = re.compile(r"(?:^|(?<=[.);])\s|\n)((?:\*{0,2}\w+)(?:, \*{0,2}\w+)*) : ")
 
 
 @cache

@@ -1,7 +1,7 @@
 """A page for each example: its picture, what it is about, how long it took, its code.
 
 Pages are written into `docs/gallery/pages/`. An example runs as `kinesym run NAME` does, in a
-process of its own, and again only when its file has changed. Peers' figures are those of the tables in
+process of its own, and again only when its file has changed. Peers' figures are those of tables in
 `docs/gallery/index.md`. Where pages name an example, or its file, there is then a link.
 """
 
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -31,10 +32,13 @@ LIMIT = 300.0
 #: Examples that take long: with so many nodes they show the same in less time.
 NODES = {
     "gait": 200,
+    "gait_tracking": 30,
     "posture_study": 300,
     "quiet_standing": 1500,
     "quiet_standing_subjects": 300,
-    "standing_noise": 1500,
+    "ship": 500,
+    "ship_validation": 500,
+    "standing_noise": 600,
 }
 #: Rows of facts: what, under which heading of the index, and the columns of ours and of the peer.
 FACTS = (
@@ -180,10 +184,11 @@ def card(example: Example) -> str:
 def write_pages(app: Sphinx) -> None:
     """Called before anything is read."""
     PAGES.mkdir(exist_ok=True)
-    told, made = rows(), []
-    for path in status_iterator(modules(), "examples ", "brown", len(modules()), app.verbosity):
-        example = run(path)
-        made.append(example)
+    told, made, paths = rows(), [], modules()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = pool.map(run, paths)
+        made += status_iterator(runs, "examples ", "brown", len(paths), app.verbosity)
+    for example in made:
         target, text = PAGES / f"{example.name}.md", page(example, told)
         if not target.exists() or target.read_text() != text:
             target.write_text(text)
@@ -217,8 +222,17 @@ def link_examples(app: Sphinx, docname: str, content: list[str]) -> None:
     content[0] = text
 
 
+def put_cards(app: Sphinx, error: Exception | None) -> None:
+    """Called at the end: small pictures, of which Sphinx knows nothing."""
+    if error is None and app.builder.format == "html":
+        for path in PAGES.glob("*_small.png"):
+            target = Path(app.outdir) / "docs" / "gallery" / "pages" / path.name
+            target.write_bytes(path.read_bytes())
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("builder-inited", write_pages)
     app.connect("source-read", link_examples)
+    app.connect("build-finished", put_cards)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
