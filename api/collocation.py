@@ -91,9 +91,9 @@ class Collocation(Solvable):
         b}; symbols in them that the model does not have become parameters. See `sensor`.
     homotopy : "data" declares a homotopy that begins with trajectories tied to what was measured:
         the model is an observer of the record, which lets go gradually (Vyasarayani et al. 2011,
-        Multibody System Dynamics 26:411; see docs/how-to/starts.md). `solve(ladder=True)` leads it, also
-        where a fit has converged that leaves more than noise, and returns the better one. The
-        problem itself, and a solve without the ladder, are the same without it.
+        Multibody System Dynamics 26:411; see docs/how-to/starts.md). `solve(ladder=True)` leads
+        it, also where a fit has converged that leaves more than noise, and returns the better one.
+        The problem itself, and a solve without the ladder, are the same without it.
 
     Raises `ValueError` for whatever does not fit, before anything is derived or compiled, and
     `MemoryError` if the matrices would not fit into memory.
