@@ -174,8 +174,8 @@ def page(example: Example, told: dict[tuple[str, str], list[str]]) -> str:
     parts += [f"![{example.title}]({name})" for name in shown[:1]]
     parts += [*example.words[1:]]
     parts += [
-        f"`{command(example.name)}` took {example.seconds:.1f} CPU seconds, imports apart, on the machine "
-        "that built this page, with pictures and what had to be compiled."
+        f"`{command(example.name)}` took {example.seconds:.1f} CPU seconds, imports apart, on the "
+        "machine that built this page, with pictures and what had to be compiled."
     ]
     if ("", example.name) in told:
         compared = "\n".join(facts(example.name, told))
