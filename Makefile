@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PARTS := symbolic codegen runtime gait models examples
 
-.PHONY: setup demo test test-all lint tree bench clean
+.PHONY: setup demo test test-all lint tree bench docs clean
 
 setup: .venv/.kinesym
 
@@ -41,6 +41,13 @@ bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/kinesym bench
 
+.venv/.docs: .venv/.kinesym
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+docs: .venv/.docs
+	$(BIN)/sphinx-build -q -W --keep-going -c docs -d build/docs/doctrees . build/docs/html
+
 clean:
-	rm -rf .venv build dist results bench_report *.egg-info runtime/native/*.so
+	rm -rf .venv build dist results bench_report docs/gallery/pages *.egg-info runtime/native/*.so
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

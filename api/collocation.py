@@ -91,9 +91,9 @@ class Collocation(Solvable):
         b}; symbols in them that the model does not have become parameters. See `sensor`.
     homotopy : "data" declares a homotopy that begins with trajectories tied to what was measured:
         the model is an observer of the record, which lets go gradually (Vyasarayani et al. 2011,
-        Multibody System Dynamics 26:411; see docs/starts.md). `solve(ladder=True)` leads it, also
-        where a fit has converged that leaves more than noise, and returns the better one. The
-        problem itself, and a solve without the ladder, are the same without it.
+        Multibody System Dynamics 26:411; see docs/how-to/starts.md). `solve(ladder=True)` leads
+        it, also where a fit has converged that leaves more than noise, and returns the better one.
+        The problem itself, and a solve without the ladder, are the same without it.
 
     Raises `ValueError` for whatever does not fit, before anything is derived or compiled, and
     `MemoryError` if the matrices would not fit into memory.
@@ -124,7 +124,7 @@ class Collocation(Solvable):
             (see `refined`). It ends with the best solution when that no longer falls, or before a
             grid of more than `max_nodes` in all trials; a note says why, and where it resists.
         max_iterations, tolerance : IPOPT's `max_iter` (3000) and `tol` (1e-8, of the problem as
-            it is scaled: the same in all units; see docs/convergence.md).
+            it is scaled: the same in all units; see docs/how-to/convergence.md).
         hessian : "exact"; "gauss-newton", of measurements linearised, constraints as if linear;
             "limited-memory". options : further options of IPOPT, by name.
         progress : show a line per iteration; None only on a terminal. log : print IPOPT's own log.

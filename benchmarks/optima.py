@@ -94,6 +94,35 @@ def pendulum(nodes: int = 501, duration: Any = None, objective: Any = None) -> P
     return Published(posed, "none", guess=guess)
 
 
+def cart_pole(nodes: int = 101) -> Published:
+    """A pole that hangs from a cart swings up in 2 s, with least effort (Kelly 2017, SIAM Review
+    59, section 5 and appendix E.1: 1 kg and 0.3 kg, 0.5 m, 1 m to go, at most 20 N); the guess is
+    his, straight lines."""
+    q, angle, v, rate, u = ks.dynamicsymbols("q angle v rate u")
+    m1, m2, length, g = 1.0, 0.3, 0.5, 9.81
+    s, c = sp.sin(angle), sp.cos(angle)
+    rates = {
+        q: v,
+        angle: rate,
+        v: (length * m2 * s * rate**2 + u + m2 * g * c * s) / (m1 + m2 * s**2),
+        rate: -(length * m2 * c * s * rate**2 + u * c + (m1 + m2) * g * s)
+        / (length * (m1 + m2 * s**2)),
+    }
+    start, end = dict.fromkeys(rates, 0), {q: 1, angle: sp.pi, v: 0, rate: 0}
+    posed = partial(
+        ks.Collocation,
+        published.explicit("cart_pole", rates, [u]),
+        ks.Experiment(np.linspace(0.0, 2.0, nodes)),
+        scheme="trapezoid",
+        objective=ks.Integral(u**2),
+        unknown_inputs={u: (-20, 20)},
+        bounds={q: (-2, 2)},
+        boundary=published.ends(start, end),
+    )
+    line = np.linspace(0.0, 1.0, nodes)
+    return Published(posed, "none", guess={q: line, angle: np.pi * line})
+
+
 PENDULA = ("swing_up", "swing_up_fixed", "swing_up_fastest")
 PROBLEMS: Mapping[str, Callable[..., Published]] = {
     **published.PROBLEMS,
@@ -101,6 +130,7 @@ PROBLEMS: Mapping[str, Callable[..., Published]] = {
     "swing_up_fastest": partial(
         pendulum, duration=(1.0, 250.0), objective=lambda _: ks.Terminal(ks.t)
     ),
+    "cart_pole": cart_pole,
 }
 
 

@@ -1,8 +1,10 @@
 """How soon is a first solve there, and what do interpreted kernels cost, against CasADi's?
 
-First solves: identifications of `solves.py` by processes of their own, in which nothing is cached
-and nothing of the problem was computed before; *warm*, after another, small problem, which loads
-the packages, from the model in memory to the parameters; *whole*, from the start of Python on.
+First solves: identifications of `solves.py` and optimal control of `optima.py` by processes of
+their own, in which nothing is cached and nothing of the problem was computed before; *warm*, after
+another, small problem, which loads the packages, from the model in memory to the solution; *whole*,
+from the start of Python on. Peers get optimal control from our expressions, which takes no time of
+theirs.
 
 Kernels: callbacks of `callbacks.py`, compiled and interpreted, and by CasADi's virtual machine for
 SX functions, which maps them over the intervals; one thread.
@@ -25,6 +27,7 @@ from typing import Any
 
 import callbacks
 import numpy as np
+import optima
 import solves
 from report import in_process, machine, number, parsed, ratio, save, table, write
 
@@ -33,6 +36,8 @@ from kinesym.runtime.library.build import CACHE_VARIABLE
 from kinesym.runtime.library.tiers import COMPILED, INTERPRETED, TIER_VARIABLE
 
 #: First solves: name, contender of `solves.py`, and the tier that is forced.
+#: In `optima.py` CasADi's and opty's have other names, and none is by hand.
+IN_OPTIMA = {"kinesym": "kinesym", "casadi+qamd": "casadi+qamd", "opty+scaling": "opty"}
 FIRST = {
     "kinesym": ("kinesym", ""),
     "kinesym, compiled": ("kinesym", COMPILED),
@@ -40,7 +45,14 @@ FIRST = {
     "CasADi by hand": ("casadi+qamd+blocks", ""),
     "opty": ("opty+scaling", ""),
 }
-PROBLEMS = ("n_link_1:200", "standing:600", "standing:6000", "n_link_2:1000", "n_link_5:1000")
+PROBLEMS = (
+    "n_link_1:200",
+    "cart_pole:101",
+    "standing:600",
+    "standing:6000",
+    "n_link_2:1000",
+    "n_link_5:1000",
+)
 LIMIT = 120.0  # s for a process
 
 
@@ -55,9 +67,11 @@ def warm(contender: str, problem: str, folder: str) -> None:
 
 
 def one(contender: str, problem: str, data: str, is_warm: bool) -> dict[str, Any]:
-    """Seconds from the model in memory to the parameters, and these."""
+    """Seconds from the model in memory to the solution, and parameters or objective."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ[CACHE_VARIABLE] = folder
+        if problem in optima.PROBLEMS:
+            return optimum(contender, problem, int(data), folder, is_warm)
         case = solves.make_case(problem, dict(np.load(data)))
         if is_warm:
             warm(contender, problem, folder)
@@ -65,14 +79,29 @@ def one(contender: str, problem: str, data: str, is_warm: bool) -> dict[str, Any
         _, solve = solves.CONTENDERS[contender](case, 1, folder)
         found = solve()
         took = time.perf_counter() - begin
-    return {"seconds": took, "parameters": found.parameters, "failure": found.failure}
+    return {"seconds": took, "found": found.parameters, "failure": found.failure}
+
+
+def optimum(contender: str, problem: str, nodes: int, folder: str, is_warm: bool) -> dict[str, Any]:
+    """`one`, of optimal control."""
+    if contender not in IN_OPTIMA:
+        return {"seconds": np.nan, "found": [np.nan], "failure": "not written by hand"}
+    if is_warm:
+        warm(contender, problem, folder)
+    begin = time.perf_counter()
+    _, build, solve = optima.CONTENDERS[IN_OPTIMA[contender]](problem, nodes, folder)
+    found = solve()
+    took = time.perf_counter() - begin if contender == "kinesym" else build + found.wall
+    return {"seconds": took, "found": [found.objective], "failure": found.failure}
 
 
 def first(problem: str, repeats: int, folder: str) -> dict[str, tuple[float, float]]:
     """Seconds of all contenders, warm and whole: the least of so many processes."""
     name, nodes = problem.split(":")
-    data, times, known = f"{folder}/{problem}.npz", {}, None
-    np.savez(data, **solves.make_numbers(name, int(nodes)))
+    data, times, known = nodes, {}, None
+    if name not in optima.PROBLEMS:
+        data = f"{folder}/{problem}.npz"
+        np.savez(data, **solves.make_numbers(name, int(nodes)))
     for title, (contender, tier) in FIRST.items():
         found: list[list[float]] = [[], []]
         for _ in range(repeats):
@@ -86,9 +115,9 @@ def first(problem: str, repeats: int, folder: str) -> dict[str, tuple[float, flo
                 if failure or said["failure"]:
                     print(f"{problem}: {title}: {failure or said['failure']}")
                     continue
-                known = known or said["parameters"]
-                if not np.allclose(known, said["parameters"], rtol=1e-5):
-                    print(f"{problem}: {title} found other parameters")
+                known = known or said["found"]
+                if not np.allclose(known, said["found"], rtol=1e-5):
+                    print(f"{problem}: {title} found another solution")
                 seconds.append(said["seconds"] if kind == "warm" else took)
         times[title] = (min(found[0], default=np.nan), min(found[1], default=np.nan))
     return times

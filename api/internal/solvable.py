@@ -20,6 +20,7 @@ from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.internal.why import why
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration, Solved, Start
+from kinesym.runtime.ipopt.memory import heap
 from kinesym.runtime.ipopt.scaling import Bounds, pushed
 from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
 from kinesym.runtime.library.tiers import interpreted, look
@@ -102,6 +103,17 @@ class Solvable(Integrated):
     ) -> Solution:
         """The solution from the free vector of a guess, with standard deviations that are not known
         and the error of its grid."""
+        with heap().kept(self.n_variables + self.n_constraints):
+            return self._found(z, guess, chosen, progress)
+
+    def _found(
+        self,
+        z: Array,
+        guess: Any,
+        chosen: SolverOptions,
+        progress: bool | None,
+    ) -> Solution:
+        """`_fitted`, wherever its memory is."""
         multipliers, known = self._multipliers(guess), dict[str, float]()
         if self._integrated:
             return self._of_largest_likelihood(z, guess, chosen, progress)

@@ -2,7 +2,7 @@
 
 Each module has `problem(nodes)`, a `Collocation`, and `solve(nodes)`. Nodes and discretisation are
 those of the peer, mostly backward Euler, so that costs can be compared digit for digit; with
-`scheme="radau-5"` there are more digits of the motion itself. See docs/gallery.md.
+`scheme="radau-5"` there are more digits of the motion itself. See docs/gallery/index.md.
 """
 
 from __future__ import annotations

@@ -47,6 +47,9 @@ _OPTIONAL = ("-march=native", "-fopenmp", "-lmvec")
 #: products and sums are not fused: small kernels take up to 1.4 times as long.)
 _FASTEST = ("map.c", "fixed_")
 
+#: Seconds after which a compiler is taken to hang: with a question of ours, with one file.
+_ANSWER_SECONDS, _COMPILE_SECONDS = 30.0, 1200.0
+
 
 class CompilerError(RuntimeError):
     """There is no C compiler, or it failed; the message carries its own words."""
@@ -142,17 +145,28 @@ def _supported(command: tuple[str, ...]) -> list[str]:
     return options if _works(command, options) else [o for o in options if _works(command, [o])]
 
 
-def _run(command: list[str], folder: str | None = None) -> tuple[str, str | None]:
-    """What a command writes, and, if it fails, its complaint."""
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-        encoding="utf-8",
-        errors="replace",
-    )
+def _run(
+    command: list[str], folder: str | None = None, most: float | None = None
+) -> tuple[str, str | None]:
+    """What a command writes, and, if it fails, its complaint. Raises `CompilerError` if it takes
+    longer than `most` seconds, those of a question unless they are given."""
+    most = _ANSWER_SECONDS if most is None else most
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+            encoding="utf-8",
+            errors="replace",
+            timeout=most,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CompilerError(
+            f"{shlex.join(command)} did not end within {most:g} s; "
+            "mend that, or name another one in the environment variable CC"
+        ) from error
     return done.stdout, None if done.returncode == 0 else done.stderr.strip()
 
 
@@ -399,7 +413,8 @@ def _object(recipe: _Recipe, name: str, objects: Path | None, work: str) -> str:
 def _output(recipe: _Recipe, options: list[str], work: str, name: str) -> bytes:
     """What the compiler makes: the file named after the option -o."""
     command = " ".join(recipe.compiler.command)
-    complaint = _run([*recipe.compiler.command, *recipe.flags, *options], work)[1]
+    whole = [*recipe.compiler.command, *recipe.flags, *options]
+    complaint = _run(whole, work, _COMPILE_SECONDS)[1]
     if complaint is not None:
         raise CompilerError(f"{command} failed on {name}:\n{complaint}")
     made = Path(work) / options[options.index("-o") + 1]

@@ -17,7 +17,7 @@ from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.signals.experiment import Experiment
 
 #: Numbers in the matrices of the intervals that are compared at once.
-_AT_ONCE = 4_000_000
+_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)

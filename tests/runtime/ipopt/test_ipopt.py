@@ -423,9 +423,9 @@ def test_threads_change_rounding_only(problem):
         np.testing.assert_allclose(other.free_vector, one.free_vector, atol=1e-6 * size)
 
 
-def test_parts_that_are_turned_in_vain(monkeypatch):
-    """Against the dynamics, half of the stages delay columns: after eight factorisations none is
-    eliminated that way, and so it is in the next solve."""
+@pytest.fixture
+def reports(monkeypatch):
+    """Of the sessions of a test, with no analysis kept before."""
     reports = []
 
     @contextmanager
@@ -436,6 +436,32 @@ def test_parts_that_are_turned_in_vain(monkeypatch):
 
     monkeypatch.setattr("kinesym.runtime.ipopt.solve.session", watched)
     forget()
+    return reports
+
+
+@pytest.mark.parametrize(("nodes", "analyses"), [(1000, 2), (5000, 1)])
+def test_a_stretch_tells_the_direction_of_long_problems(reports, nodes, analyses):
+    """Of what grows, columns are delayed backwards in time. A short problem is analysed and
+    factorised in both directions; of a long one a stretch is, with stages, slacks and a border."""
+    grows = [x.diff(t) - v, v.diff(t) + k * sp.sin(x) - 30 * v]
+    time = np.linspace(0.0, nodes / 20.0, nodes)
+    problem = ks.Collocation(
+        ks.Model("grows", [x, v], [], [k], grows),
+        ks.Experiment(time, measurements={x: np.sin(0.1 * time)}),
+        unknown={k: (0.1, 100.0)},
+        path=[(x + 0.1 * v, -9.0, 9.0)],
+        scheme="midpoint",
+        threads=1,
+    )
+    problem.solve({k: 9.0}, linear_solver=OWN, max_iterations=3)
+    (report,) = reports
+    assert (report["analyses"], report["reversed"]) == (analyses, 1)
+    assert report["delayed"] < 0.01 * nodes
+
+
+def test_parts_that_are_turned_in_vain(reports):
+    """Against the dynamics, half of the stages delay columns: after eight factorisations none is
+    eliminated that way, and so it is in the next solve."""
     problem = damped_tracking(2, nodes=4000)
     for _ in range(2):
         assert problem.solve(linear_solver=OWN, guess={x: 2.0, v: 3.0, u: -9.0}).success

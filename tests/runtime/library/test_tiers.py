@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.runtime.library import tiers
+from kinesym.runtime.library import build, tiers
 from kinesym.runtime.library.build import CompilerError
 from kinesym.runtime.native import Compiled, Interpreted
 
@@ -123,6 +123,18 @@ def test_a_broken_compiler(tmp_path, monkeypatch):
     monkeypatch.setenv("KINESYM_TIER", "compiled")
     with pytest.raises(CompilerError, match="this compiler is broken"):
         fit(spring(6))
+
+
+def test_a_compiler_that_hangs(tmp_path, monkeypatch):
+    """It is given up, and the work goes on."""
+    path = tmp_path / "sleepy"
+    path.write_text("#!/bin/sh\nexec sleep 1000\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("CC", str(path))
+    monkeypatch.setattr(build, "_ANSWER_SECONDS", 0.05)
+    with pytest.warns(UserWarning, match=r"sleepy --version did not end within 0.05 s; mend that"):
+        run = ks.simulate(spring(10), np.linspace(0, 1, 11), {x: 1, v: 0})
+    assert abs(run["x"][-1] - np.cos(2.0)) < 0.1
 
 
 def test_an_unknown_tier(monkeypatch):

@@ -24,9 +24,9 @@
  * direction columns may have to wait.
  *
  * Files: stages.c finds the stages of a pattern, analyse.c lays out fronts, parts.c cuts chains,
- * dense.h factorises one front, assemble.c fills one, factor.c and solve.c walk along the chains,
- * inverse.c back again for entries of the inverse, team.c starts threads, ma57.c offers it all to
- * IPOPT.
+ * stretch.c tries both directions on a piece, dense.h factorises one front, assemble.c fills one,
+ * factor.c and solve.c walk along the chains, inverse.c back again for entries of the inverse, team.c
+ * starts threads, ma57.c offers it all to IPOPT.
  */
 #ifndef KKT_H
 #define KKT_H

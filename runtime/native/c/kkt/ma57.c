@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "session.h"
+#include "stretch.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -138,7 +139,8 @@ static int use_plan(kkt_plan *plan) {
     return kkt_new_factors(plan, &now->factors);
 }
 
-static int analyse(int n, int n_entries, const int *row, const int *column) {
+/* Takes the plan that is kept, if it is one of this pattern, else none until there are values. */
+static int look_at(int n, int n_entries, const int *row, const int *column) {
     const int *stage = n == now->n ? now->stage : NULL;
     uint64_t key[2];
     kkt_pattern_key(n, n_entries, row, column, stage, key);
@@ -146,14 +148,22 @@ static int analyse(int n, int n_entries, const int *row, const int *column) {
     const int same = kept != NULL && kept->key[0] == key[0] && kept->key[1] == key[1];
     if (same && kept->way.threads == now->threads)
         return kept->max_rows > now->limits.max_rows ? KKT_UNSUPPORTED : use_plan(kept);
+    kkt_free_factors(now->factors);
+    now->factors = NULL;
+    return KKT_OK;
+}
+
+/* In which direction is tried on a stretch, where that costs little. */
+static int analyse(kkt_tolerance tolerance) {
+    const kkt_matrix *a = &now->matrix;
+    const int *stage = a->n == now->n ? now->stage : NULL, most = now->limits.max_rows;
+    const int tried = stage == NULL ? -1 : kkt_try_stretch(a, stage, most, tolerance, MUCH_DELAYED);
+    const kkt_way way = {.threads = now->threads, .reversed = tried > 0};
     kkt_plan *plan;
-    const kkt_way way = {.threads = now->threads};
-    int status = kkt_analyse(n, n_entries, row, column, stage, way, now->limits.max_rows, &plan);
-    if (status == KKT_OK) {
-        now->report.analyses++;
-        status = use_plan(plan);
-    }
-    return status;
+    now->compared = tried >= 0;
+    now->report.analyses++;
+    const int status = kkt_analyse(a->n, a->n_entries, a->row, a->column, stage, way, most, &plan);
+    return status == KKT_OK ? use_plan(plan) : status;
 }
 
 /* Whether what another way took is less: operations in the other direction, which takes more of them
@@ -197,7 +207,9 @@ static int turned_in_vain(const kkt_factors *f) {
 }
 
 static int factorise(kkt_tolerance tolerance) {
-    int status = kkt_factorise(now->factors, &now->matrix, tolerance);
+    int status = now->factors == NULL ? analyse(tolerance) : KKT_OK;
+    if (status != KKT_OK) return status;
+    status = kkt_factorise(now->factors, &now->matrix, tolerance);
     const kkt_plan *p = kept;
     const kkt_factors *f = now->factors;
     kkt_way way = p->way;
@@ -234,7 +246,7 @@ EXPORT void ma57ad(int *n, int *ne, const int *irn, const int *jcn, int *lkeep, 
         info[0] = FATAL;
         return;
     }
-    const int status = analyse(*n, *ne, irn, jcn);
+    const int status = look_at(*n, *ne, irn, jcn);
     if (status != KKT_OK) info[0] = failed(status);
 }
 
@@ -244,7 +256,7 @@ EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *if
     (void)n, (void)ne, (void)fact, (void)lfact, (void)ifact, (void)lifact, (void)lkeep;
     (void)keep, (void)iwork, (void)icntl, (void)rinfo;
     info[0] = 0;
-    if (now == NULL || now->factors == NULL || now->report.status != KKT_OK) {
+    if (now == NULL || now->report.status != KKT_OK) {
         info[0] = FATAL;
         return;
     }
@@ -254,6 +266,10 @@ EXPORT void ma57bd(int *n, int *ne, double *a, double *fact, int *lfact, int *if
     const int status = factorise(tolerance);
     const kkt_factors *f = now->factors;
     kkt_report *r = &now->report;
+    if (f == NULL) {
+        info[0] = failed(status);
+        return;
+    }
     now->delayed += (double)f->delayed;
     if (f->max_rows > r->max_rows) r->max_rows = f->max_rows;
     if (f->bytes > r->bytes) r->bytes = f->bytes;
