@@ -6,6 +6,7 @@ This file is also the program of that process. It imports nothing of kinesym and
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -38,10 +39,13 @@ def content(path: str | Path) -> dict[str, Any]:
     and arrays `force_k`, `moment_k`, `cop_k`, `free_k` (3, F) and `corners_k` (3, 4). `said` and
     `frames` are the numbers of frames of its header and of those that are there.
 
-    Raises `FileNotFoundError`, and `ValueError` for what cannot be read as C3D.
+    Raises `FileNotFoundError`, `ImportError` without ezc3d, and `ValueError` for what cannot be
+    read as C3D.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
+    if importlib.util.find_spec("ezc3d") is None:  # there is no wheel for AArch64 with Linux
+        raise ImportError("C3D files are read by ezc3d: pip install ezc3d")
     size = Path(path).stat().st_size
     limits = {"memory": MEMORY + PER_BYTE * size, "seconds": SECONDS + SECONDS_PER_BYTE * size}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,7 @@
 """Readers: small files of every format, errors by line and column, and the data of the examples."""
 
 import gzip
+import sys
 import warnings
 from importlib import resources
 
@@ -507,7 +508,7 @@ def test_c3d_with_other_axes_and_without_plates(tmp_path):
     np.testing.assert_allclose(markers["Head"][2, 0], 1.7, rtol=1e-6)
 
 
-def test_errors_of_c3d(tmp_path):
+def test_errors_of_c3d(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"walk.c3d, plate 1: force plate seems to give the load"):
         read_c3d(c3d(tmp_path / "walk.c3d", sign=-1.0))
     with pytest.raises(ValueError, match="look like millimetres"):
@@ -517,6 +518,9 @@ def test_errors_of_c3d(tmp_path):
         read_c3d(c3d(tmp_path / "walk.c3d", kind=5))
     with pytest.raises(ValueError, match=r"text.c3d cannot be read as C3D"):
         read_c3d(written(tmp_path, "text.c3d", TRC))
+    monkeypatch.setitem(sys.modules, "ezc3d", None)
+    with pytest.raises(ImportError, match="pip install ezc3d"):
+        read_c3d(tmp_path / "walk.c3d")
 
 
 #: Bytes of the first parameters of a file which the library does not survive, or not in a second.
