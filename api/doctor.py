@@ -57,7 +57,7 @@ def _ipopt() -> Iterator[tuple[str, bool, str]]:
     try:
         ipopt = load_ipopt()
     except IpoptMissing as error:
-        yield "Ipopt", False, str(error)
+        yield "Ipopt", False, f"{error}; simulation and shooting work without it"
         return
     yield "Ipopt", True, f"{'.'.join(map(str, ipopt.version))}, {ipopt.path}"
     solvers, reason = available(), obstacle()
