@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_choice, count, listed, mapping, positive, shown
+from kinesym.notebook import html_table
 from kinesym.symbolic.declared import Declared, check_atoms, check_signal
 from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import exchanged
@@ -376,11 +376,7 @@ class Model(Declared):
     def _repr_html_(self) -> str:
         """A table for a notebook."""
         rows = [*self._parts(), *(("0 =", _shortened(e)) for e in self.equations)]
-        cells = "".join(
-            f'<tr><th>{escape(label)}</th><td style="text-align: left">{escape(words)}</td></tr>'
-            for label, words in rows
-        )
-        return f"<div>{escape(self._sizes)}</div><table>{cells}</table>"
+        return html_table(self._sizes, rows)
 
     @property
     def _sizes(self) -> str:

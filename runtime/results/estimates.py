@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from kinesym.notebook import html_table
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import Named
-from kinesym.runtime.summary import html_table, in_errors
+from kinesym.runtime.summary import in_errors
 
 if TYPE_CHECKING:
     import pandas as pd

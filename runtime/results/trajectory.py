@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from kinesym.checks import suggest
+from kinesym.notebook import html_table
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.animate import animate
 from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS
@@ -21,7 +22,7 @@ from kinesym.runtime.results.plot import panels, subplots
 from kinesym.runtime.results.saved import UNSAVED, R, Saved, read_dataset
 from kinesym.runtime.results.step_error import Finer, StepError, error_of_run
 from kinesym.runtime.signals.experiment import key_name
-from kinesym.runtime.summary import html_table, listed
+from kinesym.runtime.summary import listed
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kinesym.checks import between, check_choice, count, listed_of, shown
+from kinesym.notebook import html_table
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap
@@ -40,7 +41,7 @@ from kinesym.runtime.results.report import Findings
 from kinesym.runtime.results.saved import UNSAVED, Saved
 from kinesym.runtime.results.series import MET, series_of
 from kinesym.runtime.results.trajectory import ByName, Named, Trajectory
-from kinesym.runtime.summary import html_table, listed
+from kinesym.runtime.summary import listed
 
 #: Standard errors of combinations are lost in rounding beyond so many times their values.
 _LOST = 1e4
