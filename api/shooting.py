@@ -297,7 +297,8 @@ class Shooting(Displayed):
         parameters of different magnitude stall gradient methods.
         max_iterations : default 500; simulations with derivatives for "least-squares".
         tolerance : of the gradient in scaled unknowns, relative to the objective at the guess.
-        options : further options of the optimiser. progress : None shows it only on a terminal.
+        options : further options of the optimiser. progress : None shows it only on a terminal or
+            in a notebook.
         ladder : unless the fit from the guess leaves nothing but noise, solve again from where
             easier problems lead, and return the best: the homotopies of the model, or else one that
             ties the simulation to what was measured and lets go gradually, as `homotopy="data"` of

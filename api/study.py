@@ -210,7 +210,7 @@ class Study(Displayed):
         raised an error or whose worker died. timeout : of a task [s]; solves end after their
         iteration. threads : that a task may take. keep : whether results are kept, or only their
         numbers. failed : whether tasks that raised an error in an earlier run are tried again.
-        progress : None shows a bar only on a terminal.
+        progress : None shows a bar only on a terminal or in a notebook.
 
         Each result is kept when it is there: Ctrl-C returns the table as it is, and what is killed
         loses the tasks that ran. Raises `ValueError` if another process runs this study, or a

@@ -7,6 +7,7 @@ from inspect import isclass
 import numpy as np
 import pytest
 import sympy as sp
+from jupyter_client.manager import start_new_kernel
 
 import kinesym as ks
 from kinesym.multibody import Body, Revolute, Tree
@@ -121,3 +122,39 @@ def test_columns_are_a_table_and_sentences_are_lines(shown):
     html = shown["Why"]._repr_html_()
     assert html == "<div>stopped</div><pre> 1. a &lt; b\n 2. c</pre>"
     assert html_table("<", [["a", "&"]]).count("<td") == 1
+
+
+LONG = """
+import numpy as np, kinesym as ks
+time = np.linspace(0, 100, 100_001)
+trial = ks.Experiment(time, measurements={"theta": np.sin(time)})
+problem = ks.Collocation(ks.models.pendulum(), trial, unknown={"p": (0.1, 50.0)})
+while True:
+    solution = problem.solve({"p": 9.0}, tolerance=1e-15, max_iterations=10**6)
+    if solution.status == "interrupted":
+        break
+solution
+"""
+
+
+def test_the_stop_button_returns_the_iterate():
+    """SIGINT to a kernel while a line of iterations is shown; the cell ends as any other."""
+    manager, client = start_new_kernel(kernel_name="python3")
+    try:
+        cell, pressed, shown = client.execute(LONG), False, {}
+        while shown.get("execution_state") != "idle":
+            message = client.get_iopub_msg(timeout=60)
+            if message["parent_header"].get("msg_id") != cell:
+                continue
+            shown = message["content"]
+            assert message["msg_type"] != "error", shown
+            if "iteration" in shown.get("text", "") and not pressed:
+                manager.interrupt_kernel()
+                pressed = True
+            if message["msg_type"] == "execute_result":
+                assert "interrupted: this is" in shown["data"]["text/html"]
+                assert "p = " in shown["data"]["text/plain"]
+        assert pressed
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
