@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from kinesym.notebook import html_table
+from kinesym.notebook import Displayed, html_table
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import Named
@@ -85,7 +85,7 @@ def quantile(level: float, freedom: float) -> float:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Displayed):
     """An estimate: value, standard error, interval, and a remark.
 
     NaN is what is not known. shift : by the error of the grid, what has to be added.
@@ -102,6 +102,11 @@ class Estimate:
     def interval(self) -> tuple[float, float]:
         """(low, high)."""
         return self.low, self.high
+
+    def __str__(self) -> str:
+        value, error, interval, remark = self.cells()
+        sure = f"{value} +- {error}" if error else value
+        return "  ".join(filter(None, (sure, f"({interval})" * bool(interval and error), remark)))
 
     def cells(self) -> tuple[str, str, str, str]:
         """Value, standard error, interval and remark, as text; empty for what is not known."""

@@ -336,10 +336,7 @@ class Trials(ByName, Saved):
 
     def _estimates(self) -> list[tuple[str, str]]:
         """Names, and values with standard errors and intervals, of what was identified."""
-        return [
-            (name, "  ".join(filter(None, _told(*row.cells()))))
-            for name, row in self.parameters.table.items()
-        ]
+        return [(name, str(row)) for name, row in self.parameters.table.items()]
 
     def _rows(self) -> list[tuple[str, str]]:
         """What more there is to say."""
@@ -397,12 +394,6 @@ def _range(shares: Sequence[float]) -> str:
     """The smallest and the largest of one per trial."""
     ends = (f"{np.nanmin(shares):.2f}", f"{np.nanmax(shares):.2f}")
     return " ... ".join(dict.fromkeys(ends))
-
-
-def _told(value: str, error: str, interval: str, remark: str) -> tuple[str, ...]:
-    """An estimate in a line."""
-    sure = f"{value} +- {error}" if error else value
-    return sure, f"({interval})" if interval and error else "", remark
 
 
 def better(one: Trials, other: Trials | None) -> bool:

@@ -7,18 +7,11 @@ import pytest
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorial"
-#: What their pages show.
+#: What their pages show, and how many pictures.
 SHOWN = {
-    "pendulum": ["model pendulum", "converged", "the residuals are as they should be"],
-    "quiet_standing": ["BDS00001", "the likelihood is largest", "KD"],
+    "pendulum": (3, ["model pendulum", "converged", "the residuals are as they should be"]),
+    "quiet_standing": (1, ["BDS00001", "the likelihood is largest", "KD"]),
 }
-
-
-def shown_in(book):
-    """What the cells show, as text; fails on warnings."""
-    outputs = [output for cell in book.cells for output in cell.get("outputs", [])]
-    assert not any("Warning" in output.get("text", "") for output in outputs)  # beside progress
-    return "\n".join(data for output in outputs for data in output.get("data", {}).values())
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -28,8 +21,13 @@ def test_notebook(name, tmp_path):
     NotebookClient(
         book, timeout=120, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     ).execute()
-    text = shown_in(book)
-    assert all(words in text for words in SHOWN[name])
+    outputs = [output for cell in book.cells for output in cell.get("outputs", [])]
+    assert not any("Warning" in output.get("text", "") for output in outputs)
+    pages = [output.data for output in outputs if "data" in output]
+    pictures, words = SHOWN[name]
+    assert sum("image/png" in page for page in pages) == pictures
+    text = "\n".join(page.get("text/html", page["text/plain"]) for page in pages)
+    assert [each for each in words if each not in text] == []
 
 
 def test_every_notebook_is_tested():
