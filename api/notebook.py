@@ -1,9 +1,9 @@
-"""Results and problems as the value of a notebook's cell."""
+"""How results and problems are shown: as the value of a notebook's cell, with units."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 
@@ -34,6 +34,12 @@ def html_table(title: str, rows: Iterable[Sequence[str]], head: Sequence[str] = 
     lines = "".join(f"<tr>{cells}</tr>" for cells in body if cells)
     table = f"<table>{lines}</table>" if lines else ""
     return f"<div>{escape(title)}</div>{table}"
+
+
+def with_unit(name: str, units: Mapping[str, str]) -> str:
+    """A name, `b` or that of one owner, `b[s01]`, with its unit if that is known."""
+    unit = units.get(name) or units.get(name.split("[")[0])
+    return f"{name} [{unit}]" if unit else name
 
 
 def _unwrapped(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kinesym.checks import between, check_choice, count, listed_of, shown
-from kinesym.notebook import html_table
+from kinesym.notebook import html_table, with_unit
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap
@@ -80,6 +80,7 @@ class Trials(ByName, Saved):
 
     def __post_init__(self) -> None:
         table = estimates_of(self.parameters, self._about, shifts=self._shifts())
+        table = table.with_units(self._units)
         object.__setattr__(self, "parameters", table)
         object.__setattr__(self, "known", Named(self.known))
 
@@ -125,6 +126,10 @@ class Trials(ByName, Saved):
     def _about(self) -> Uncertainty | None:
         return self.uncertainty[0] if self.uncertainty else None
 
+    @property
+    def _units(self) -> Mapping[str, str]:
+        return self.trials[0].units if self.trials else {}
+
     def _shifts(self) -> Mapping[str, float]:
         """Shifts of the parameters by the error of the grid, where it is known."""
         return {}
@@ -151,13 +156,15 @@ class Trials(ByName, Saved):
         check_choice(method, METHODS, "method")
         about, values = self._known_errors(), dict(self.parameters)
         if method == "sandwich":
-            return by_sandwich(values, about, self._asked(), level)
-        if method == "profile":
+            found = by_sandwich(values, about, self._asked(), level)
+        elif method == "profile":
             self._check_noise()
-            return by_profile(values, about, self._asked(), level)
-        if method == "bootstrap":
-            return by_bootstrap(values, about, self.bootstrap(records, seed, executor), level)
-        return estimates_of(values, about, level, self._shifts())
+            found = by_profile(values, about, self._asked(), level)
+        elif method == "bootstrap":
+            found = by_bootstrap(values, about, self.bootstrap(records, seed, executor), level)
+        else:
+            found = estimates_of(values, about, level, self._shifts())
+        return found.with_units(self._units)
 
     def interval(
         self, expression: Any, level: float = 0.95, trial: int = 0, method: str = "delta"
@@ -267,10 +274,11 @@ class Trials(ByName, Saved):
         drawn = listed_of(profiles, Profile, "profiles")
         rows = [*self._rows(), ("objective", f"{self.objective:.8g}"), ("seconds", self._seconds)]
         measured = [[*run.measurements, *run.timed] for run in self.trials]
+        plain = Estimates(dict(self.parameters)).with_units(self._units)
         findings = Findings(
             title=self._title,
             ending="" if self.success else f"It has not converged: {self.message}",
-            estimates=self.intervals(level) if self.success else Estimates(dict(self.parameters)),
+            estimates=self.intervals(level) if self.success else plain,
             about=self._known_errors() if self.success else nothing_known(),
             notes=self.notes,
             checks=self.diagnostics() if self.success else Diagnostics([], []),
@@ -336,7 +344,8 @@ class Trials(ByName, Saved):
 
     def _estimates(self) -> list[tuple[str, str]]:
         """Names, and values with standard errors and intervals, of what was identified."""
-        return [(name, str(row)) for name, row in self.parameters.table.items()]
+        table = self.parameters.table.items()
+        return [(with_unit(name, self.parameters.units), str(row)) for name, row in table]
 
     def _rows(self) -> list[tuple[str, str]]:
         """What more there is to say."""
