@@ -124,6 +124,18 @@ class Model(Declared):
             check_text(unit, f"model {self.name}: the unit of {name}")
         object.__setattr__(self, "units", Units(given))
 
+    def check_units(self) -> list[str]:
+        """Sentences on equations, intermediates and outputs whose units do not agree, in dimension
+        or in size, as mm and m; what has no unit in `units` agrees with all, as do numbers with a
+        decimal point. Radians are 1.
+
+        Needs the package pint, `pip install kinesym[units]`. Raises `ImportError` without it and
+        `ValueError` for a unit that it does not know.
+        """
+        from kinesym.symbolic.units import differences  # on request only
+
+        return list(differences(self))
+
     @classmethod
     def from_kane(
         cls,

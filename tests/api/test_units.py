@@ -1,6 +1,7 @@
 """Units of a model: plots, tables and reports show them; nothing else knows of them."""
 
 import pickle
+import sys
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
@@ -117,3 +118,46 @@ def test_kane():
     kane = me.KanesMethod(frame, [q], [w], [q.diff() - w])
     kane.kanes_equations([me.Particle("P", point, m)], [(point, -k * q * frame.x)])
     assert ks.Model.from_kane(kane, units={q: "m"}).units == {"q": "m"}
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({}, []),
+        ({"equations": [x.diff(ks.t) - v, v.diff(ks.t) + k * x / m - u]}, ["equation 1 adds or"]),
+        ({"units": {**UNITS, m: "kg", x: "mm"}}, ["equation 0 adds or compares"]),
+        ({"outputs": {"power": u * x}}, ["output power is in "]),
+        ({"outputs": {"power": u * v * sp.sin(x)}}, ["output power takes sin of x"]),
+        ({"outputs": {"power": u * v * 2**x}}, ["output power has in an exponent x"]),
+        ({"outputs": {"power": sp.sqrt(u**2 * v**2) + 0.5 * x}}, []),
+        ({"outputs": {"power": sp.Max(u, v) * x}}, ["output power adds or compares"]),
+        ({"outputs": {"power": sp.atan2(x, k) * x}}, ["output power adds or compares"]),
+        ({"units": {x: "m"}}, []),
+    ],
+)
+def test_units_of_equations(changes, words):
+    pytest.importorskip("pint")
+    found = spring(**{"units": {**UNITS, m: "kg"}, **changes}).check_units()
+    assert len(found) in (len(words), len(words) + ("mm" in str(changes)))
+    assert all(word in sentence for word, sentence in zip(words, found, strict=False))
+
+
+def test_units_of_angles_and_intermediates():
+    """Radians are 1; an intermediate has the unit of what it stands for."""
+    pytest.importorskip("pint")
+    w, s = ks.dynamicsymbols("w"), sp.Symbol("s")
+    units = {x: "rad", v: "rad/s", k: "1/s^2"}
+    about = ("pendulum", [x, v], [], [k], [x.diff(ks.t) - v, v.diff(ks.t) + s])
+    good = ks.Model(*about, intermediates=[(s, k * sp.sin(x))], units=units)
+    assert good.check_units() == [] and w not in good.symbols
+    bad = ks.Model(*about, intermediates=[(s, k * sp.sin(x) * v)], units=units)
+    [words] = bad.check_units()
+    assert words.startswith("equation 1 adds or compares")
+    with pytest.raises(ValueError, match="the unit of x, 'radish', is none that pint knows"):
+        ks.Model(*about, intermediates=[(s, k * x)], units={x: "radish"}).check_units()
+
+
+def test_without_pint(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pint", None)
+    with pytest.raises(ImportError, match="check_units needs the package pint"):
+        spring().check_units()
