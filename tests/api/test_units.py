@@ -125,7 +125,7 @@ def test_kane():
     [
         ({}, []),
         ({"equations": [x.diff(ks.t) - v, v.diff(ks.t) + k * x / m - u]}, ["equation 1 adds or"]),
-        ({"units": {**UNITS, m: "kg", x: "mm"}}, ["equation 0 adds or compares"]),
+        ({"units": {**UNITS, m: "kg", x: "mm"}}, ["equation 0 adds", "equation 1 adds"]),
         ({"outputs": {"power": u * x}}, ["output power is in "]),
         ({"outputs": {"power": u * v * sp.sin(x)}}, ["output power takes sin of x"]),
         ({"outputs": {"power": u * v * 2**x}}, ["output power has in an exponent x"]),
@@ -138,8 +138,7 @@ def test_kane():
 def test_units_of_equations(changes, words):
     pytest.importorskip("pint")
     found = spring(**{"units": {**UNITS, m: "kg"}, **changes}).check_units()
-    assert len(found) in (len(words), len(words) + ("mm" in str(changes)))
-    assert all(word in sentence for word, sentence in zip(words, found, strict=False))
+    assert all(word in sentence for word, sentence in zip(words, found, strict=True))
 
 
 def test_units_of_angles_and_intermediates():
