@@ -79,7 +79,7 @@ class Hybrid(Displayed):
         groups = ("modes", "events", "contacts", "muscles")
         counts = {group: len(getattr(self, group)) for group in groups}
         words = ", ".join(f"{count} {group}" for group, count in counts.items() if count)
-        return f"<hybrid {repr(self.model)[1:-1]}; {words or 'no events'}>"
+        return f"<Hybrid of {repr(self.model)[1:-1]}; {words or 'no events'}>"
 
     def _add_muscles(self) -> None:
         """Their states, modes and events, if they have not been added before."""
