@@ -13,7 +13,7 @@ setup: .venv/.kinesym
 	environments; install its venv package (Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python tools/build_cyipopt.py
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint,pinocchio]'
 	@touch $@
 
 demo: setup

@@ -3,9 +3,13 @@
 import platform
 import sys
 from glob import glob
+from sysconfig import get_platform
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+
+if sys.platform == "win32":
+    sys.exit("kinesym runs on Linux and macOS; on Windows install it in WSL")
 
 NATIVE = "runtime/native"
 
@@ -40,7 +44,7 @@ machine = extension(
 if sys.platform == "linux":
     machine.extra_compile_args.append("-fopenmp")
     machine.extra_link_args.append("-fopenmp")
-if sys.platform == "linux" and platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc":
+if get_platform() == "linux-x86_64" and platform.libc_ver()[0] == "glibc":
     machine.libraries.append("mvec")
 
 modules = [machine, extension("_ipopt"), kkt, hybrid, systems]

@@ -59,7 +59,7 @@ def _ipopt() -> Iterator[tuple[str, bool, str]]:
     except IpoptMissing as error:
         yield "Ipopt", False, str(error)
         return
-    yield "Ipopt", True, f"{'.'.join(map(str, ipopt.version)) or 'older than 3.14'}, {ipopt.path}"
+    yield "Ipopt", True, f"{'.'.join(map(str, ipopt.version))}, {ipopt.path}"
     solvers, reason = available(), obstacle()
     words = ", ".join(solvers) or "none works; install an IPOPT with MUMPS"
     words += f"; not time-structured: {reason}" if reason else ""

@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Integral
@@ -217,11 +218,11 @@ def check_driver(driver: str) -> str:
         return driver
     try:
         load_ipopt()
-    except IpoptMissing:
-        if driver == "direct":
-            raise
-        load_cyipopt()
-        return "cyipopt"
+    except IpoptMissing as missing:
+        with suppress(IpoptMissing):
+            if driver == "auto" and load_cyipopt():
+                return "cyipopt"
+        raise missing
     return "direct"
 
 

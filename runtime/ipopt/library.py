@@ -12,9 +12,9 @@ from types import ModuleType
 
 from kinesym.runtime.native import Ipopt
 
-_REMEDY = (
-    "install casadi, whose wheel contains IPOPT, or build cyipopt with tools/build_cyipopt.py of "
-    "the sources, or install it from conda-forge"
+_IPOPT_REMEDY = "install casadi, whose wheel contains IPOPT (pip install casadi)"
+_CYIPOPT_REMEDY = (
+    "build it with tools/build_cyipopt.py of the sources, or install it from conda-forge"
 )
 
 
@@ -27,7 +27,10 @@ def load_cyipopt() -> ModuleType:
     try:
         import cyipopt
     except ImportError as error:
-        raise IpoptMissing(f"cyipopt cannot be imported ({error}); {_REMEDY}") from error
+        raise IpoptMissing(f"cyipopt cannot be imported ({error}); {_CYIPOPT_REMEDY}") from error
+    if cyipopt.IPOPT_VERSION < (3, 14):
+        old = ".".join(map(str, cyipopt.IPOPT_VERSION))
+        raise IpoptMissing(f"cyipopt uses IPOPT {old}, expected 3.14 or newer; {_CYIPOPT_REMEDY}")
     return cyipopt
 
 
@@ -41,7 +44,7 @@ def load_ipopt() -> Ipopt:
         except OSError as error:
             reasons.append(str(error))
     why = f" ({'; '.join(reasons)})" if reasons else ""
-    raise IpoptMissing(f"IPOPT is missing{why}; {_REMEDY}")
+    raise IpoptMissing(f"IPOPT 3.14 or newer is missing{why}; {_IPOPT_REMEDY}")
 
 
 def warn_if_missing() -> None:

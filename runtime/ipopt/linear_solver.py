@@ -76,8 +76,6 @@ def obstacle() -> str:
         ipopt = load_ipopt()
     except IpoptMissing:
         return "no IPOPT library with a C interface is found"
-    if not ipopt.loads_solvers:
-        return "IPOPT before 3.14 loads no linear solver from a library"
     with session(6, np.zeros(0, np.int32)) as report:
         solved = trial(ipopt, options_of(TIME_STRUCTURED))
     if report["factorisations"] == 0:

@@ -10,7 +10,6 @@ _Array = NDArray[np.float64]
 class Ipopt:
     path: str
     version: tuple[int, ...]
-    loads_solvers: bool
     def __init__(self, path: str | Path) -> None: ...
 
 NO_FILE: dict[str, str]

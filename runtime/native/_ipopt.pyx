@@ -2,8 +2,8 @@
 """IPOPT's C interface, found at run time; kernels write straight into IPOPT's own arrays.
 
 The functions are looked up by name in a library that is given by its path or already loaded, so that
-nothing is linked. `Bool` is a C99 bool since IPOPT 3.14 and was an int before: results of either
-kind are read through their lowest byte, and those of ours are 0 or 1 in a whole int.
+nothing is linked. `Bool` is a C99 bool: results are read through their lowest byte, and those of ours
+are 0 or 1 in a whole int.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
@@ -55,8 +55,8 @@ NO_FILE = {"option_file_name": ""}
 cdef class Ipopt:
     """The functions of an IPOPT library.
 
-    path : the library, or one that is linked to it. Raises `OSError` if it cannot be opened or has no
-    C interface of IPOPT.
+    path : the library, or one that is linked to it. Raises `OSError` if it cannot be opened, has no
+    C interface of IPOPT or one before 3.14, whose linear solvers cannot come from a library.
     """
 
     cdef create_fn *_create
@@ -67,8 +67,7 @@ cdef class Ipopt:
     cdef set_intermediate_fn *_set_intermediate
     cdef solve_fn *_solve
     cdef readonly str path
-    cdef readonly tuple version  # empty before 3.14.17
-    cdef readonly bint loads_solvers  # whether linear solvers can come from a library, since 3.14
+    cdef readonly tuple version  # (3, 14) before 3.14.17, which does not tell
 
     def __cinit__(self, path):
         cdef int major = 0, minor = 0, release = 0
@@ -90,8 +89,9 @@ cdef class Ipopt:
             version(&major, &minor, &release)
             self.version = (major, minor, release)
         else:
-            self.version = ()
-        self.loads_solvers = dlsym(handle, b"GetIpoptCurrentIterate") != NULL  # came with them
+            self.version = (3, 14)
+        if dlsym(handle, b"GetIpoptCurrentIterate") == NULL:  # came with 3.14
+            raise OSError(f"{self.path} is IPOPT before 3.14")
 
     cdef void *_find(self, void *handle, bytes name) except NULL:
         cdef void *found = dlsym(handle, name)

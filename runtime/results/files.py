@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import struct
@@ -80,10 +81,23 @@ def _target(path: object) -> Path:
 def save_result(data: xr.DataTree, path: str | Path) -> None:
     """Write a netCDF file with a seal; raises as `replacing`. It is made in memory, as HDF5 may
     take the process with it where a disk is full."""
-    content = data.to_netcdf(engine="h5netcdf")
+    content = _in_memory(data)
     with replacing(path) as beside, beside.open("wb") as file:
         file.write(content)
         file.write(SEAL + b"%08x\n" % zlib.crc32(content))
+
+
+def _in_memory(data: xr.DataTree) -> bytes:
+    """What `data.to_netcdf()` gives, which xarray for Python 3.10 does not have."""
+    import h5netcdf  # here: slow to import
+    from xarray.backends import H5NetCDFStore
+
+    memory = io.BytesIO()
+    with h5netcdf.File(memory, "w") as file:
+        for node in data.subtree:
+            group = file if node.path == "/" else file.create_group(node.path)
+            node.to_dataset(inherit=False).dump_to_store(H5NetCDFStore(group))
+    return memory.getvalue()
 
 
 @contextmanager

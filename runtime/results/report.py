@@ -28,7 +28,7 @@ from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.summary import listed
 
 #: Packages whose versions decide about numbers.
-_PACKAGES = ("kinesym", "numpy", "scipy", "sympy", "cyipopt")
+_PACKAGES = ("kinesym", "numpy", "scipy", "sympy", "casadi", "cyipopt")
 #: An estimate with a larger relative error than this is not well known.
 _VAGUE = 0.5
 #: Estimates more correlated than this are told apart badly.

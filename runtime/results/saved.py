@@ -138,7 +138,7 @@ def _form(hint: Any) -> tuple[str, Any]:
         return "results", kinds
     if isinstance(entry, type) and is_dataclass(entry):
         return ("results", (entry,)) if issubclass(entry, Saved) else ("table", entry)
-    if isinstance(hint, type):
+    if isinstance(hint, type) and get_origin(hint) is None:  # Python 3.10 takes list[int] for one
         return "json" if issubclass(hint, dict) else "value", hint
     return "json", (lambda rows: tuple(map(tuple, rows))) if get_origin(entry) is Sequence else None
 

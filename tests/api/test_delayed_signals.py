@@ -629,6 +629,7 @@ def test_standard_errors_are_those_of_the_linearised_response(fitted, records):
 
 def test_other_ways_to_the_same(fitted, tmp_path):
     problem, found = fitted
+    pytest.importorskip("cyipopt")
     values = found.parameters
     for more in ({"hessian": "gauss-newton"}, {"linear_solver": "mumps"}, {"driver": "cyipopt"}):
         other = problem.solve(guess={k: 1.0, tau: 0.1}, **more)

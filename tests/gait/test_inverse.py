@@ -1,7 +1,6 @@
 """Inverse dynamics against Newton and Euler segment by segment, Pinocchio, and energy."""
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +10,8 @@ import kinesym as ks
 from kinesym.gait import Body, NaturalBody, Samples, Wrench, segments_of_body
 from kinesym.gait.inverse import flexion_angle
 from kinesym.runtime.results.trajectory import Trajectory
+
+pin = pytest.importorskip("pinocchio")
 
 ROWS = segments_of_body(80.0, 1.8)
 NAMES = [row.name for row in ROWS]

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 import kinesym as ks
@@ -20,6 +19,8 @@ from kinesym.models.planar_body import (
     planar_segments,
 )
 from kinesym.models.whole_body import segments_of_body
+
+pin = pytest.importorskip("pinocchio")
 
 
 def residual(model, values, rates):

@@ -8,7 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from scipy.spatial.transform import Rotation
 
@@ -27,6 +26,8 @@ from kinesym.models.whole_body import (
     whole_body,
     write_segments,
 )
+
+pin = pytest.importorskip("pinocchio")
 
 DATA = Path(__file__).parents[1] / "data"
 AXES = "xyz"

@@ -1,6 +1,5 @@
 """Drivers and linear solvers inside IPOPT, on small problems of each kind."""
 
-import importlib.util
 import os
 import re
 import signal
@@ -164,6 +163,7 @@ def no_kept_analysis():
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_drivers_give_the_same_iterates(name, linear):
     """Objective and infeasibility of every iteration; the callbacks are the same code."""
+    pytest.importorskip("cyipopt")
     one, two = (solve(name, linear_solver=linear, driver=driver) for driver in DRIVERS)
     assert one.status == two.status == PROBLEMS[name][2]
     np.testing.assert_allclose(numbers(one), numbers(two), rtol=1e-10, atol=1e-13)
@@ -199,14 +199,14 @@ def test_restoration_at_once():
 
 
 @pytest.mark.parametrize("linear", [OWN, MUMPS])
+@pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("name", ["identification", "path conditions", "bounded"])
-def test_limited_memory(name, linear):
+def test_limited_memory(name, driver, linear):
     """The Hessian is a diagonal and vectors: systems with many right-hand sides."""
     exact = solve(name, linear_solver=linear)
-    for driver in DRIVERS:
-        solution = solve(name, linear_solver=linear, hessian="limited-memory", driver=driver)
-        assert solution.success and solution.linear_solver.startswith(linear)
-        assert solution.objective == pytest.approx(exact.objective, rel=1e-6)
+    solution = solve(name, linear_solver=linear, hessian="limited-memory", driver=driver)
+    assert solution.success and solution.linear_solver.startswith(linear)
+    assert solution.objective == pytest.approx(exact.objective, rel=1e-6)
 
 
 def test_fixed_variables():
@@ -779,13 +779,9 @@ def without_cyipopt(monkeypatch):
 
 
 def test_without_cyipopt(without_cyipopt):
-    """The library in the casadi wheel does as well; without that either, the remedy is named."""
+    """The library in the casadi wheel does as well."""
     with pytest.raises(ImportError, match="cyipopt cannot be imported"):
         solve("bounded", driver="cyipopt")
-    if importlib.util.find_spec("casadi") is None:
-        with pytest.raises(ImportError, match="install casadi"):
-            solve("bounded")
-        return
     assert "casadi" in ipopt_library.load_ipopt().path
     solution = solve("bounded")
     exact = 12.0 / (1.0 - 30.0**-2)  # the best of 30 constant accelerations
@@ -801,10 +797,31 @@ def test_obstacle_is_told(monkeypatch):
         solve("bounded", linear_solver=OWN)
 
 
-def test_old_ipopt(monkeypatch):
-    """Before 3.14 it has no option for a library of linear solvers, and fewer of the latter."""
-    monkeypatch.setattr(linear_solver, "load_ipopt", lambda: SimpleNamespace(loads_solvers=False))
-    assert "before 3.14" in linear_solver.obstacle.__wrapped__()
+OLD = """
+#define NAME(name) void name(void) {}
+NAME(CreateIpoptProblem) NAME(FreeIpoptProblem) NAME(AddIpoptStrOption) NAME(AddIpoptNumOption)
+NAME(AddIpoptIntOption) NAME(SetIntermediateCallback) NAME(IpoptSolve)
+"""
+
+
+def test_old_ipopt(monkeypatch, tmp_path):
+    """Before 3.14 no linear solver comes from a library: it is passed over, or refused."""
+    (tmp_path / "old.c").write_text(OLD)
+    old, new = str(tmp_path / "libipopt.so"), ipopt_library.load_ipopt().path
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", old, tmp_path / "old.c"], check=True)
+    for candidates in ([old, new], [old]):
+        monkeypatch.setattr(ipopt_library, "_candidates", lambda given=candidates: iter(given))
+        if new in candidates:
+            assert ipopt_library.load_ipopt.__wrapped__().path == new
+        else:
+            with pytest.raises(ImportError, match=f"{old} is IPOPT before 3.14.*install casadi"):
+                ipopt_library.load_ipopt.__wrapped__()
+    monkeypatch.setitem(sys.modules, "cyipopt", SimpleNamespace(IPOPT_VERSION=(3, 12, 12)))
+    with pytest.raises(ImportError, match=r"uses IPOPT 3\.12\.12, expected 3\.14 or newer"):
+        ipopt_library.load_cyipopt()
+
+
+def test_trial_of_what_is_not_there():
     library = ipopt_library.load_ipopt()
     assert not trial(library, {"linear_solver": "no such solver"})
     assert not trial(library, {"no such option": 1})

@@ -8,7 +8,6 @@ that Pinocchio tells the wrench in it. Quaternions and turned vectors come from 
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pinocchio as pin
 import pytest
 import sympy as sp
 from hypothesis import example, given, settings
@@ -33,6 +32,8 @@ from kinesym.multibody import (
     Tree,
     Universal,
 )
+
+pin = pytest.importorskip("pinocchio")
 
 AXES = "xyz"
 #: What is given as the acceleration of a base, and letters of the inputs.
