@@ -127,7 +127,8 @@ class Collocation(Solvable):
             it is scaled: the same in all units; see docs/how-to/convergence.md).
         hessian : "exact"; "gauss-newton", of measurements linearised, constraints as if linear;
             "limited-memory". options : further options of IPOPT, by name.
-        progress : show a line per iteration; None only on a terminal. log : print IPOPT's own log.
+        progress : show the latest iteration; None only on a terminal or in a notebook. log : print
+            IPOPT's own log.
         linear_solver : "time-structured", ours for systems that are banded in time; "mumps" or
             another one of IPOPT's; "auto": ours, and MUMPS where it does not work or gives up;
             `solution.linear_solver` says which and why.

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from kinesym import checks
 from kinesym.checks import check_kind
 from kinesym.internal.pipeline import compile
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.nlp.collocation import filled
@@ -54,7 +55,7 @@ class ContinuousGradient:
     conjugates: Mapping[str, Array]
 
 
-class ContinuousAdjoint:
+class ContinuousAdjoint(Displayed):
     """The continuous adjoint of a model and an objective, derived and compiled once for many runs.
 
     Parameters
@@ -92,6 +93,9 @@ class ContinuousAdjoint:
         _check_held(self._held, [*model.input_names, *self._adjoint.signals])
         self._functions = compile(self._adjoint.model)
         self._forward = model
+
+    def __repr__(self) -> str:
+        return f"<continuous adjoint of {repr(self._forward)[1:-1]}>"
 
     @property
     def model(self) -> Model:

@@ -39,6 +39,7 @@ from kinesym.internal.shooting_starts import (
 )
 from kinesym.internal.starts import checked_search, ranges_of, rows_of
 from kinesym.internal.steps import methods_of
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.nlp.owned import check_positive
@@ -54,6 +55,7 @@ from kinesym.runtime.stepping.estimate_shifts import FinerTrials
 from kinesym.runtime.stepping.minimise import OPTIMIZERS
 from kinesym.runtime.stepping.shooting import Chosen, Identification, Rung
 from kinesym.runtime.stepping.simulated import Simulated
+from kinesym.runtime.summary import listed
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
@@ -67,7 +69,7 @@ _NO_END = "from {}: a simulation does not reach its end"
 MODES = ("adjoint", "forward", "continuous-adjoint")
 
 
-class Shooting:
+class Shooting(Displayed):
     """An objective as a function of few unknowns: trajectories follow by simulation.
 
     Parameters
@@ -162,6 +164,13 @@ class Shooting:
             made = smooth_program(given)
             self._make, self.symbolic, self.timings = made.trials, made.problem, dict(made.timings)
         self._trials: Simulated = self._make(given)
+
+    def __repr__(self) -> str:
+        count, names = len(self.trials), self._given.unknowns.parameters
+        return (
+            f"<shooting of {self.model.name}: {count} trial{'s' * (count > 1)}, unknown "
+            f"{listed(names) or 'no parameters'}, {len(self.names)} variables>"
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is bound to memory."""
@@ -288,7 +297,8 @@ class Shooting:
         parameters of different magnitude stall gradient methods.
         max_iterations : default 500; simulations with derivatives for "least-squares".
         tolerance : of the gradient in scaled unknowns, relative to the objective at the guess.
-        options : further options of the optimiser. progress : None shows it only on a terminal.
+        options : further options of the optimiser. progress : None shows it only on a terminal or
+            in a notebook.
         ladder : unless the fit from the guess leaves nothing but noise, solve again from where
             easier problems lead, and return the best: the homotopies of the model, or else one that
             ties the simulation to what was measured and lets go gradually, as `homotopy="data"` of

@@ -72,7 +72,7 @@ def simulate(
         interval. rtol, atol : relative and absolute tolerance of the adaptive methods, one number
         each for all states.
     threads : for ensembles; default: OMP_NUM_THREADS or the number of processors.
-    progress : show a bar; None only on a terminal.
+    progress : show a bar; None only on a terminal or in a notebook.
     history : what states and inputs with a delay were before time[0], each a number or a `Signal`
         that goes back as far as the delay. What is not given was as it is at time[0]; an input that
         is a `Signal` from before is its own history.

@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 from kinesym import checks
 from kinesym.collocation import Collocation
 from kinesym.internal.content import counts_as, digest, title_of
+from kinesym.notebook import Displayed
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.progress import task_bar
 from kinesym.runtime.results.files import replacing
@@ -69,7 +70,7 @@ class _Added(NamedTuple):
 _CONSTANT = (Model, Hybrid, Experiment, Signal, Collocation, Shooting, Functions)
 
 
-class Study:
+class Study(Displayed):
     """Tasks, calls of functions, whose results are kept in a folder.
 
     folder : made if it is not there. A study that was interrupted goes on where it was: the same
@@ -209,7 +210,7 @@ class Study:
         raised an error or whose worker died. timeout : of a task [s]; solves end after their
         iteration. threads : that a task may take. keep : whether results are kept, or only their
         numbers. failed : whether tasks that raised an error in an earlier run are tried again.
-        progress : None shows a bar only on a terminal.
+        progress : None shows a bar only on a terminal or in a notebook.
 
         Each result is kept when it is there: Ctrl-C returns the table as it is, and what is killed
         loses the tasks that ran. Raises `ValueError` if another process runs this study, or a

@@ -30,6 +30,7 @@ from kinesym.models.whole_body import (
     segments_of_body,
     whole_body,
 )
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import time_grid
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.manifest import Built
@@ -52,7 +53,7 @@ def read_segments(table: File, points: File) -> tuple[Segment, ...]:
 
 
 @dataclass(frozen=True)
-class Body:
+class Body(Displayed):
     """A person in segments, with compiled inverse and forward dynamics.
 
     segments : the table, see `segments_of_body`. mass : measured body mass [kg]; warns if the

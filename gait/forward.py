@@ -13,8 +13,10 @@ from kinesym.checks import finite, flag, listed, positive, suggest
 from kinesym.gait.angles import pose
 from kinesym.gait.inverse import coordinate_names, stick_figure
 from kinesym.gait.kinematics import Samples
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.summary import samples
 from kinesym.symbolic.multibody.segments import Segment
 
 
@@ -75,8 +77,8 @@ class PD:
             )
 
 
-@dataclass(frozen=True, eq=False)
-class Tracking:
+@dataclass(frozen=True, repr=False, eq=False)
+class Tracking(Displayed):
     """A simulated walk and its reference.
 
     segments : of the body. reference : what was measured, at the nodes that were reached.
@@ -94,6 +96,11 @@ class Tracking:
     method: str
     step: float
     message: str = ""
+
+    def __repr__(self) -> str:
+        ended = f"; {self.message}" if self.message else ""
+        off = f"coordinates off by {float(np.abs(self.error).max()):.3g} at most"
+        return f"<walk of {len(self.segments)} segments: {samples(self.time)}, {off}{ended}>"
 
     @property
     def time(self) -> Array:

@@ -20,6 +20,7 @@ from kinesym.gait.angles import angular_velocity, pose, turning
 from kinesym.gait.kinematics import Samples
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.wrench import Wrench
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
@@ -78,7 +79,7 @@ class Skeleton:
 
 
 @dataclass(frozen=True, eq=False)
-class InverseDynamics:
+class InverseDynamics(Displayed):
     """Forces and torques that a motion needs.
 
     kinematics : the motion. total : the external wrench without gravity. force : (S, 3, N) [N],
@@ -185,7 +186,7 @@ class InverseDynamics:
 
 
 @dataclass(frozen=True, eq=False)
-class JointLoads:
+class JointLoads(Displayed):
     """Reaction wrenches of the joints.
 
     force, torque : (S, 3, N) [N, N m], of the proximal neighbour on each segment, at its joint.

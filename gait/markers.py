@@ -17,6 +17,7 @@ from scipy.ndimage import find_objects, label
 
 from kinesym import checks
 from kinesym.checks import check_text, finite, suggest
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array, time_grid
 from kinesym.runtime.results.plot import subplots
 
@@ -41,7 +42,7 @@ class Gap:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Markers:
+class Markers(Displayed):
     """Positions of markers over time.
 
     time : (N,) uniform instants [s]; the rounding of a file is taken out of them.

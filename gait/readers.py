@@ -31,6 +31,7 @@ from kinesym.gait.tables import (
     text_of,
 )
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trajectory import ByName
 
@@ -54,7 +55,7 @@ _FORCE = re.compile(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table(ByName):
+class Table(Displayed, ByName):
     """Columns over time (N,) [s], each (N,), in the units of the file.
 
     degrees : whether the file says that angles are in degrees; `radians` takes that out.

@@ -18,6 +18,7 @@ from kinesym.gait.markers import Markers
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import Landmarks, Relations, Trial, landmarks, names_in
 from kinesym.gait.smoothing import SSA, noise_of
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples
@@ -36,7 +37,7 @@ REVERSED = np.radians(120.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Reconstruction:
+class Reconstruction(Displayed):
     """A measured motion as rigid segments, and how it was found.
 
     segments : with measured points. markers, smoothed : before and after the first

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from kinesym.checks import check_choice, check_kind, finite, mapping, positive, shown, suggest
 from kinesym.gait.events import Contact, Phase, in_order, phases
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, same_grid
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples
@@ -197,7 +198,7 @@ class LeastCorrection:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sharing:
+class Sharing(Displayed):
     """A total wrench shared between the feet.
 
     total : the sum. wrenches : by foot, on the grid of the total; zero while it is in the air.

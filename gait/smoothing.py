@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import ArrayLike
 
 from kinesym.checks import count, finite, positive
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
 
@@ -24,7 +25,7 @@ HALF_CYCLE = 0.6
 
 
 @dataclass(frozen=True, eq=False)
-class Scree:
+class Scree(Displayed):
     """How the variance of a series spreads over its components; print it for a table.
 
     values : (L,) eigenvalues, the largest first. rank : how many would be kept.

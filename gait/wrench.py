@@ -16,16 +16,18 @@ from scipy.interpolate import interp1d
 
 from kinesym.checks import check_kind, finite
 from kinesym.gait.support import center_of_pressure
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.low_pass import low_pass
+from kinesym.runtime.summary import samples
 
 #: Vertical force below which a plate counts as unloaded [N]; usual in gait analysis.
 THRESHOLD = 20.0
 
 
-@dataclass(frozen=True, eq=False)
-class Wrench:
+@dataclass(frozen=True, repr=False, eq=False)
+class Wrench(Displayed):
     """A force and moment on a foot over time: world axes, the moment about the origin of the world.
 
     time : (N,) increasing instants [s]. force : (3, N) [N]. moment : (3, N), about the origin
@@ -44,6 +46,9 @@ class Wrench:
         object.__setattr__(self, "time", grid)
         for name in ("force", "moment"):
             object.__setattr__(self, name, vectors(name, getattr(self, name), grid))
+
+    def __repr__(self) -> str:
+        return f"<wrench: {samples(self.time)}>"
 
     # -- where it comes from --------------------------------------------------------------------
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_choice, count, listed, mapping, positive, shown
+from kinesym.checks import check_choice, check_text, count, listed, mapping, positive, shown
+from kinesym.notebook import html_table, with_unit
 from kinesym.symbolic.declared import Declared, check_atoms, check_signal
 from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import exchanged
@@ -36,6 +36,10 @@ class Explicit:
     intermediates: tuple[tuple[sp.Symbol, sp.Expr], ...]
     rates: tuple[sp.Expr, ...]
     solves: tuple[object, ...] = ()
+
+
+class Units(dict[str, str]):
+    """Units by name, those of a model."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -68,6 +72,9 @@ class Model(Declared):
         hold twice, see `reduced_index`.
     labels : names of equations, by their number: those of loops, after which `reduced_index` names
         what is left of them.
+    units : of states, inputs, parameters and outputs, by symbol or name, as text, {theta: "rad"}:
+        plots, tables and reports show them, numbers are not converted. A model that is made of this
+        one keeps those of the names that it has.
 
     Raises `ValueError` if the parts do not fit together, naming the symbol and the remedy.
     """
@@ -76,10 +83,12 @@ class Model(Declared):
     invariants: tuple[str, ...] = ()
     vanishing: tuple[str, ...] = ()
     labels: Mapping[int, str] = field(default_factory=dict)
+    units: Mapping[Any, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._put_values()
+        self._put_units()
         self._put_explicit()
         kept = tuple(name for name in self.invariants if name in self.outputs)
         object.__setattr__(self, "invariants", kept)
@@ -104,6 +113,29 @@ class Model(Declared):
         object.__setattr__(self, "positive", tuple(name for name in names if name in chosen))
         check_values(self, values)
 
+    def _put_units(self) -> None:
+        """Units by name; those of a model of which this one was made, where it has the name."""
+        names = [*self.state_names, *self.given_names, *self.parameter_names, *self.outputs]
+        if isinstance(self.units, Units):
+            given = {name: unit for name, unit in self.units.items() if name in names}
+        else:
+            given = by_name(self.units, names, f"units of model {self.name}")
+        for name, unit in given.items():
+            check_text(unit, f"model {self.name}: the unit of {name}")
+        object.__setattr__(self, "units", Units(given))
+
+    def check_units(self) -> list[str]:
+        """Sentences on equations, intermediates and outputs whose units do not agree, in dimension
+        or in size, as mm and m; what has no unit in `units` agrees with all, as do numbers with a
+        decimal point. Radians are 1.
+
+        Needs the package pint, `pip install kinesym[units]`. Raises `ImportError` without it and
+        `ValueError` for a unit that it does not know.
+        """
+        from kinesym.symbolic.units import differences  # on request only
+
+        return list(differences(self))
+
     @classmethod
     def from_kane(
         cls,
@@ -114,6 +146,7 @@ class Model(Declared):
         name: str = "kane",
         values: Mapping[Any, float] | None = None,
         frame: Any = None,
+        units: Mapping[Any, str] | None = None,
     ) -> Model:
         """The model of a `KanesMethod` of `sympy.physics.mechanics` after `kanes_equations`, of a
         `LagrangesMethod` after `form_lagranges_equations`, or of a `System` after `form_eoms`.
@@ -142,7 +175,8 @@ class Model(Declared):
             used = {real_expression(e, f"model {name}: an equation or output") for e in used}
             free = set().union(*(e.free_symbols for e in used)) - {t}
             parameters = sorted(free, key=name_of)
-        return cls(name, states, inputs, parameters, equations, outputs or {}, (), values or {})
+        parts = (name, states, inputs, parameters, equations, outputs or {}, (), values or {})
+        return cls(*parts, units={} if units is None else units)
 
     @cached_property
     def tables(self) -> Tables:
@@ -376,11 +410,7 @@ class Model(Declared):
     def _repr_html_(self) -> str:
         """A table for a notebook."""
         rows = [*self._parts(), *(("0 =", _shortened(e)) for e in self.equations)]
-        cells = "".join(
-            f'<tr><th>{escape(label)}</th><td style="text-align: left">{escape(words)}</td></tr>'
-            for label, words in rows
-        )
-        return f"<div>{escape(self._sizes)}</div><table>{cells}</table>"
+        return html_table(self._sizes, rows)
 
     @property
     def _sizes(self) -> str:
@@ -391,15 +421,18 @@ class Model(Declared):
 
     def _parts(self) -> list[tuple[str, str]]:
         """Names of states, inputs, delays, parameters and outputs, by the kind."""
-        known = ", ".join(_with_value(p, self.values) for p in self.parameter_names)
+        known = ", ".join(_with_value(p, self.values, self.units) for p in self.parameter_names)
         late = ", ".join(delay.name for delay in self.delays)
         return [
-            ("states", ", ".join(self.state_names)),
-            ("inputs", ", ".join(self.given_names) or "-"),
+            ("states", self._listed(self.state_names)),
+            ("inputs", self._listed(self.given_names) or "-"),
             *([("delays", late)] if late else []),
             ("parameters", known),
-            ("outputs", ", ".join(self.outputs) or "-"),
+            ("outputs", self._listed(self.outputs) or "-"),
         ]
+
+    def _listed(self, names: Iterable[str]) -> str:
+        return ", ".join(with_unit(name, self.units) for name in names)
 
 
 #: Functions with kinks or jumps, at which derivatives are one-sided.
@@ -438,8 +471,10 @@ def check_values(model: Model, values: Mapping[str, Any]) -> None:
                 raise ValueError(f"model {model.name}: {sentence} ({found})")
 
 
-def _with_value(name: str, values: Mapping[Any, float]) -> str:
-    return f"{name} = {values[name]:g}" if name in values else name
+def _with_value(name: str, values: Mapping[Any, float], units: Mapping[Any, str]) -> str:
+    if name not in values:
+        return with_unit(name, units)
+    return f"{name} = {values[name]:g} {units.get(name, '')}".rstrip()
 
 
 def _shortened(expression: sp.Expr, limit: int = 160) -> str:

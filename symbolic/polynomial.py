@@ -13,6 +13,7 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from kinesym.checks import count, shown
+from kinesym.notebook import Displayed
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.table import finite_numbers
 
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class PolynomialFit:
+class PolynomialFit(Displayed):
     """A polynomial that fits data best in the sense of least squares; wherever an expression is
     wanted, it is its `expression`.
 

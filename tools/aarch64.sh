@@ -16,10 +16,7 @@ CROSS=aarch64-linux-gnu-gcc
 fetch_python() {
     local apt=$FOLDER/apt package
     mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$ROOT"
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=arm64]" \
-        "http://deb.debian.org/debian bookworm main" >"$apt/sources.list"
-    local options=(-q -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
-        -o Dir::State="$apt" -o Dir::State::status=/dev/null -o Dir::Cache="$apt"
+    local options=(-q -o Dir::State="$apt" -o Dir::State::status=/dev/null -o Dir::Cache="$apt"
         -o APT::Sandbox::User=root -o APT::Architecture=arm64 -o APT::Architectures=arm64)
     apt-get "${options[@]}" update
     (cd "$apt" && apt-get "${options[@]}" download libc6 libgcc-s1 libstdc++6 libgomp1 zlib1g \

@@ -91,6 +91,7 @@ def delayed_sensitivities(model: Model, given: SimulationArguments) -> DelayedSe
         parameters=dict(zip(about.parameters, map(float, values[0]), strict=True)),
         model=model.name,
         drawing=model.drawing,
+        units=model.units,
     )
     return DelayedSensitivities(run, nodes.tolist(), trial.changes)
 

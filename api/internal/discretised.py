@@ -48,6 +48,7 @@ from kinesym.internal.sensor_delays import delayed
 from kinesym.internal.sensors import with_sensors
 from kinesym.internal.smooth_phases import smooth_phases
 from kinesym.internal.straight import fixed_values, straight_lines
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.library.manifest import Built, CollocationManifest
@@ -76,7 +77,7 @@ from kinesym.symbolic.schemes import scheme_named
 _Same = TypeVar("_Same", bound="Discretised")
 
 
-class Discretised:
+class Discretised(Displayed):
     """The nonlinear program of trials on their grids: minimise the cost of a free vector z within
     bounds, subject to constraints. What it is made from: see `Collocation`."""
 

@@ -206,6 +206,7 @@ def _trajectory(hybrid: Hybrid, found: RawTrajectory) -> Trajectory:
         model.name,
         message=explain(found),
         drawing=model.drawing,
+        units=model.units,
         event_log=EventLog(
             tuple(found.happened),
             found.final,
@@ -242,5 +243,6 @@ def _ensemble(
         model=first.model,
         failures=failures,
         drawing=first.drawing,
+        units=first.units,
         event_logs=[run.event_log for run in runs if run.event_log],
     )

@@ -241,6 +241,7 @@ def _trajectory(done: _Done) -> Trajectory:
         model=about.model,
         message=message,
         drawing=done.model.drawing,
+        units=done.model.units,
     )
 
 
@@ -273,6 +274,7 @@ def _ensemble(done: _Done) -> Ensemble:
         model=about.model,
         failures=tuple(failures),
         drawing=done.model.drawing,
+        units=done.model.units,
     )
 
 

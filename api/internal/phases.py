@@ -15,6 +15,7 @@ from kinesym.internal.conditions import Condition, conditions
 from kinesym.internal.controls import Step, check_pieces, instants_of
 from kinesym.internal.moments import Moment
 from kinesym.internal.problem import checked_trials
+from kinesym.notebook import Displayed
 from kinesym.runtime.nlp.bounds import ALWAYS, Limits, Steps
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.derivation import all_atoms
@@ -67,8 +68,8 @@ class Phase:
         Experiment(nodes=2, duration=self.duration)
 
 
-@dataclass(frozen=True)
-class Phases:
+@dataclass(frozen=True, repr=False)
+class Phases(Displayed):
     """One motion in several phases: trial k of a problem is phase k.
 
     sequence : `Experiment`s for a `Model`, or a list of models, one for each phase; `Phase`s for a
@@ -102,6 +103,9 @@ class Phases:
     drift: float = 1e-4
     maps: Sequence[Mapping[Any, Any]] | None = None
     joints: Sequence[Sequence[Any]] = ()
+
+    def __repr__(self) -> str:
+        return f"<motion in {len(self.sequence)} phases>"
 
     def __post_init__(self) -> None:
         steps = tuple(self.sequence) if isinstance(self.sequence, (list, tuple)) else (None,)

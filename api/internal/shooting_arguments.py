@@ -139,7 +139,7 @@ class ShootingArguments:
     def system(self) -> System:
         """Names and known values for results."""
         model = self.model
-        return System(model.name, model.parameter_names, self.known, model.drawing)
+        return System(model.name, model.parameter_names, self.known, model.drawing, model.units)
 
 
 def shooting_arguments(

@@ -16,10 +16,11 @@ from kinesym import checks
 from kinesym.codegen.tangents import tangent_program
 from kinesym.internal.pipeline import realise
 from kinesym.internal.shooting_arguments import ShootingArguments
-from kinesym.internal.starts import Search, correlated, searched, size_of, told
+from kinesym.internal.starts import Search, correlated, searched, size_of
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import Built
+from kinesym.runtime.progress import task_bar
 from kinesym.runtime.results.fit import Step, typical_sizes
 from kinesym.runtime.results.multistart import Found
 from kinesym.runtime.results.trajectory import Trajectory
@@ -129,15 +130,14 @@ def side_by_side(
     """What the starts find that have ended, by their numbers; points (S, n). Groups of starts take
     turns on the threads: those of an executor, or own ones, as processes would start more slowly
     than all are solved."""
-    ended = list[int]()
+    ended = list[str]()
 
     def solved(numbers: NDArray[np.intp]) -> dict[int, Found]:
         group = _Group(given, points[numbers], chosen.squares(stop))
 
         def tell(rows: Sequence[int], now: Iterates) -> None:
-            for k in rows:
-                ended.append(k)
-                told(search, len(ended), now.status[k])
+            ended.extend(now.status[k] for k in rows)
+            report(len(rows), sum(status != Solve.CONVERGED for status in ended))
 
         try:
             now = minimised(group.problem, group.first, search.limit, tell)
@@ -149,7 +149,8 @@ def side_by_side(
     own = not isinstance(search.executor, ThreadPoolExecutor)
     pool = ThreadPoolExecutor(checks.threads(given.threads)) if own else search.executor
     parts = np.split(np.arange(len(points)), range(chosen.members, len(points), chosen.members))
-    with interruptible() as stop:
+    shown = task_bar(len(points), search.progress, "starts")
+    with interruptible() as stop, shown as report:
         try:
             every = [future.result() for future in [pool.submit(solved, rows) for rows in parts]]
         finally:

@@ -226,6 +226,7 @@ def _one_model(models: Sequence[Model], several_objectives: bool) -> _Whole:
         vanishing=tuple(dict.fromkeys(x for model in models for x in model.vanishing)),
         drawing=list(dict.fromkeys(tuple(line) for model in models for line in model.drawing)),
         values={p: v for model in reversed(models) for p, v in model.values.items()},
+        units={name: unit for model in reversed(models) for name, unit in model.units.items()},
         positive=list(dict.fromkeys(p for model in models for p in model.positive)),
         limits={
             name: _select(phase, _parts("limits", name, models, programs, sp.S.One))

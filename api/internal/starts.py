@@ -17,7 +17,7 @@ import numpy as np
 from kinesym import checks
 from kinesym.internal.fitted import Fitted
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.progress import say
+from kinesym.runtime.progress import task_bar
 from kinesym.runtime.results.multistart import Found
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.status import Solve
@@ -169,12 +169,13 @@ def searched(
     shared = isinstance(pool, ThreadPoolExecutor)
     task = solve if shared else partial(_landed, pickle.dumps(solve))
     try:
-        for point in points:
-            waiting.append(pool.submit(task, point))
-            while len(waiting) > _WAITING:
-                _taken(waiting, found, search)
-        while waiting:
-            _taken(waiting, found, search)
+        with task_bar(search.starts, search.progress, "starts") as report:
+            for point in points:
+                waiting.append(pool.submit(task, point))
+                while len(waiting) > _WAITING:
+                    _take(waiting, found, report)
+            while waiting:
+                _take(waiting, found, report)
     except KeyboardInterrupt:
         done = takewhile(lambda future: future.done() and not future.cancelled(), waiting)
         found += [future.result() for future in done]
@@ -186,11 +187,13 @@ def searched(
     return dict(enumerate(found))
 
 
-def _taken(waiting: deque[Future[Found]], found: list[Found], search: Search) -> None:
+def _take(
+    waiting: deque[Future[Found]], found: list[Found], report: Callable[[int, int], object]
+) -> None:
     """Wait for the first of those that are waiting; it stays there if Ctrl-C comes meanwhile."""
     found.append(waiting[0].result())
     waiting.popleft()
-    told(search, len(found), found[-1].status)
+    report(1, sum(one.solution is None for one in found))
 
 
 @lru_cache(maxsize=2)
@@ -202,11 +205,6 @@ def _opened(pickled: bytes) -> Callable[[Array], Found]:
 def _landed(pickled: bytes, point: Array) -> Found:
     """A solve in another process."""
     return _opened(pickled)(point)
-
-
-def told(search: Search, ended: int, status: str) -> None:
-    """A line for a start that has ended."""
-    say(search.progress, f"start {ended} of {search.starts}: {status}")
 
 
 def collocated(problem: Fitted, solver: Callable[[Any, Array, Any], Solution], z: Array) -> Found:

@@ -56,6 +56,7 @@ def found_trajectory(
         measurements={n: y for n, y in trial.measurements.items() if n not in problem.slots},
         std={name: s for name, s in trial.std.items() if name not in problem.slots},
         drawing=model.drawing,
+        units=model.units,
         samples=compared(nlp, trial, number, z),
     )
 

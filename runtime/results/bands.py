@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.notebook import html_table
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.results.estimates import quantile
 from kinesym.runtime.results.plot import chosen, chosen_trial, panels
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import ByName, OverTime, SampleTable, Trajectory
 from kinesym.runtime.signals.experiment import key_name
-from kinesym.runtime.summary import html_table
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

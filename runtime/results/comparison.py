@@ -10,13 +10,13 @@ import numpy as np
 from scipy.special import chdtrc
 
 from kinesym.checks import check_choice, mapping
+from kinesym.notebook import Displayed, html_table
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.likelihood import MARGINAL, POSTERIOR, Likelihood
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
-from kinesym.runtime.summary import html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ class Compared(Likelihood):
 
 
 @dataclass(frozen=True)
-class LikelihoodRatio:
+class LikelihoodRatio(Displayed):
     """A test of a model that is contained in a larger one.
 
     statistic : twice the difference of log L. freedom : of so many unknowns. probability : of one

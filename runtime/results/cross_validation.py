@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kinesym.notebook import html_table
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
-from kinesym.runtime.summary import html_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
+from kinesym.notebook import html_table
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.series import MET, Series, series_of
@@ -22,7 +23,7 @@ from kinesym.runtime.statistics.residuals import (
     outliers,
     usual_lags,
 )
-from kinesym.runtime.summary import html_table, listed
+from kinesym.runtime.summary import listed
 
 if TYPE_CHECKING:
     import pandas as pd

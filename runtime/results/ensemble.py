@@ -47,6 +47,7 @@ class Ensemble(Series):
     failures: Sequence[Failure] = ()
     drawing: Drawing = ()
     event_logs: Sequence[EventLog] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
     again: Callable[[], Finer] | None = field(default=None, metadata=UNSAVED)
 
     @property
@@ -90,6 +91,7 @@ class Ensemble(Series):
             model=self.model,
             message=failed.message if failed else "",
             drawing=self.drawing,
+            units=self.units,
             event_log=log,
         )
 
@@ -106,7 +108,7 @@ class Ensemble(Series):
         Members that ended early are shown, but count only if all did."""
         whole = sorted(set(range(len(self))) - {failure.member for failure in self.failures})
         members = np.unique(np.linspace(0, len(self) - 1, min(shown, len(self))).astype(int))
-        figure, axes = panels(self.keys(), repr(self)[1:-1] if title is None else title)
+        figure, axes = panels(self.keys(), repr(self)[1:-1] if title is None else title, self.units)
         for axis, (name, values) in zip(axes, self.items(), strict=True):
             colour = self._colour(name)
             kept = values[whole] if len(whole) else np.where(np.isfinite(values), values, np.nan)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from kinesym.notebook import Displayed, html_table, with_unit
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import Named
-from kinesym.runtime.summary import html_table, in_errors
+from kinesym.runtime.summary import in_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +85,7 @@ def quantile(level: float, freedom: float) -> float:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Displayed):
     """An estimate: value, standard error, interval, and a remark.
 
     NaN is what is not known. shift : by the error of the grid, what has to be added.
@@ -102,6 +103,11 @@ class Estimate:
         """(low, high)."""
         return self.low, self.high
 
+    def __str__(self) -> str:
+        value, error, interval, remark = self.cells()
+        sure = f"{value} +- {error}" if error else value
+        return "  ".join(filter(None, (sure, f"({interval})" * bool(interval and error), remark)))
+
     def cells(self) -> tuple[str, str, str, str]:
         """Value, standard error, interval and remark, as text; empty for what is not known."""
         sure = np.isfinite(self.standard_error) and self.standard_error > 0.0
@@ -116,7 +122,7 @@ class Estimates(Named):
     """Estimates by name or symbol: `estimates["k"]` is a number; and a table of what is known about
     them: `estimates.table["k"]` has standard error and interval.
 
-    level, method : of the intervals.
+    level, method : of the intervals. units : by name, as far as they are known.
     """
 
     #: Names of the columns of `rows`.
@@ -128,11 +134,16 @@ class Estimates(Named):
         table: Mapping[str, Estimate] | None = None,
         level: float = 0.95,
         method: str = "t",
+        units: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(values)
         known = {} if table is None else table
         self.table = {name: known.get(name, Estimate(value)) for name, value in self.items()}
-        self.level, self.method = level, method
+        self.level, self.method, self.units = level, method, units or {}
+
+    def with_units(self, units: Mapping[str, str]) -> Estimates:
+        """The same, shown with these units, by name."""
+        return Estimates(dict(self), self.table, self.level, self.method, units)
 
     def standard_errors(self) -> dict[str, float]:
         """By name; 0 for what a bound holds, NaN for what is not known."""
@@ -164,7 +175,8 @@ class Estimates(Named):
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
         """Name, value, standard error, interval and remark of each, as text."""
-        return [(name, *row.cells()) for name, row in self.table.items()]
+        table = self.table.items()
+        return [(with_unit(name, self.units), *row.cells()) for name, row in table]
 
     def lines(self) -> list[str]:
         """The rows with a line of names, in columns; empty columns are left out."""

@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 from scipy.special import gammaln
 
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.noise import groups_of
@@ -21,7 +22,7 @@ LARGEST, MARGINAL, POSTERIOR = "likelihood", "marginal likelihood", "posterior d
 
 
 @dataclass(frozen=True)
-class Likelihood:
+class Likelihood(Displayed):
     """The likelihood of the samples of a fit at its estimates.
 
     kind : "likelihood", which the estimates make largest; "marginal likelihood", the same with

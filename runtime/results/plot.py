@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from kinesym.notebook import with_unit
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import listed
 
@@ -49,7 +50,9 @@ def chosen_trial(trial: Any, count: int) -> int:
     return int(trial)
 
 
-def panels(names: Sequence[str], title: str) -> tuple[Any, list[Any]]:
+def panels(
+    names: Sequence[str], title: str, units: Mapping[str, str] | None = None
+) -> tuple[Any, list[Any]]:
     """A figure with one panel over time per name, and their axes; raises `ValueError` for too
     many."""
     count = len(names)
@@ -69,7 +72,7 @@ def panels(names: Sequence[str], title: str) -> tuple[Any, list[Any]]:
     )
     used, empty = axes.T.flat[:count], axes.T.flat[count:]
     for axis, name in zip(used, names, strict=True):
-        axis.set_ylabel(name)
+        axis.set_ylabel(with_unit(name, units or {}))
         axis.grid(alpha=0.3)
     for axis in empty:
         axis.set_axis_off()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
 
+from kinesym.notebook import Displayed
 from kinesym.runtime.results.event_log import EventLog, EventTable
 from kinesym.runtime.results.files import WRITER, save_result, saved_result
 
@@ -40,7 +41,7 @@ class _Column(NamedTuple):
     values: Any
 
 
-class Saved:
+class Saved(Displayed):
     """A frozen dataclass that can be saved. The types of its fields say how:
 
     an array `Annotated[Array, "time"]` over named dimensions, or a mapping from names to such; a

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from kinesym.checks import suggest
+from kinesym.notebook import html_table, with_unit
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.animate import animate
 from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS
@@ -21,7 +22,7 @@ from kinesym.runtime.results.plot import panels, subplots
 from kinesym.runtime.results.saved import UNSAVED, R, Saved, read_dataset
 from kinesym.runtime.results.step_error import Finer, StepError, error_of_run
 from kinesym.runtime.signals.experiment import key_name
-from kinesym.runtime.summary import html_table, listed
+from kinesym.runtime.summary import listed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -99,6 +100,7 @@ class Series(ByName, Saved):
     states: Mapping[str, Array]
     inputs: Mapping[str, Array]
     outputs: Mapping[str, Array]
+    units: Mapping[str, str]
     again: Callable[[], Finer] | None
 
     def __getitem__(self, key: object) -> Array:
@@ -138,7 +140,14 @@ class Series(ByName, Saved):
             for name, values in getattr(self, kind).items():
                 known = values[~np.isnan(values)]
                 low, high = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
-                rows.append((name, kind.removesuffix("s"), f"{low:.6g}", f"{high:.6g}"))
+                rows.append(
+                    (
+                        with_unit(name, self.units),
+                        kind.removesuffix("s"),
+                        f"{low:.6g}",
+                        f"{high:.6g}",
+                    )
+                )
         return html_table(repr(self)[1:-1], rows, ("name", "kind", "smallest", "largest"))
 
 
@@ -178,6 +187,7 @@ class Trajectory(Series):
     again: Callable[[], Finer] | None = field(default=None, metadata=UNSAVED)
     samples: SampleTable = field(default_factory=dict)
     before: PastTable = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", Named(self.parameters))
@@ -343,7 +353,7 @@ class Trajectory(Series):
         line at each impact, release, slide and event; dashed what was found before the start.
         Raises `ValueError` for too many."""
         rows = dict(self) if names is None else {key_name(name): self[name] for name in names}
-        figure, axes = panels(list(rows), self.model if title is None else title)
+        figure, axes = panels(list(rows), self.model if title is None else title, self.units)
         for axis, (name, values) in zip(axes, rows.items(), strict=True):
             samples = self.samples_of(name)
             if samples is not None:

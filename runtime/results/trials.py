@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kinesym.checks import between, check_choice, count, listed_of, shown
+from kinesym.notebook import html_table, with_unit
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap
@@ -40,7 +41,7 @@ from kinesym.runtime.results.report import Findings
 from kinesym.runtime.results.saved import UNSAVED, Saved
 from kinesym.runtime.results.series import MET, series_of
 from kinesym.runtime.results.trajectory import ByName, Named, Trajectory
-from kinesym.runtime.summary import html_table, listed
+from kinesym.runtime.summary import listed
 
 #: Standard errors of combinations are lost in rounding beyond so many times their values.
 _LOST = 1e4
@@ -79,6 +80,7 @@ class Trials(ByName, Saved):
 
     def __post_init__(self) -> None:
         table = estimates_of(self.parameters, self._about, shifts=self._shifts())
+        table = table.with_units(self._units)
         object.__setattr__(self, "parameters", table)
         object.__setattr__(self, "known", Named(self.known))
 
@@ -124,6 +126,10 @@ class Trials(ByName, Saved):
     def _about(self) -> Uncertainty | None:
         return self.uncertainty[0] if self.uncertainty else None
 
+    @property
+    def _units(self) -> Mapping[str, str]:
+        return self.trials[0].units if self.trials else {}
+
     def _shifts(self) -> Mapping[str, float]:
         """Shifts of the parameters by the error of the grid, where it is known."""
         return {}
@@ -150,13 +156,15 @@ class Trials(ByName, Saved):
         check_choice(method, METHODS, "method")
         about, values = self._known_errors(), dict(self.parameters)
         if method == "sandwich":
-            return by_sandwich(values, about, self._asked(), level)
-        if method == "profile":
+            found = by_sandwich(values, about, self._asked(), level)
+        elif method == "profile":
             self._check_noise()
-            return by_profile(values, about, self._asked(), level)
-        if method == "bootstrap":
-            return by_bootstrap(values, about, self.bootstrap(records, seed, executor), level)
-        return estimates_of(values, about, level, self._shifts())
+            found = by_profile(values, about, self._asked(), level)
+        elif method == "bootstrap":
+            found = by_bootstrap(values, about, self.bootstrap(records, seed, executor), level)
+        else:
+            found = estimates_of(values, about, level, self._shifts())
+        return found.with_units(self._units)
 
     def interval(
         self, expression: Any, level: float = 0.95, trial: int = 0, method: str = "delta"
@@ -266,10 +274,11 @@ class Trials(ByName, Saved):
         drawn = listed_of(profiles, Profile, "profiles")
         rows = [*self._rows(), ("objective", f"{self.objective:.8g}"), ("seconds", self._seconds)]
         measured = [[*run.measurements, *run.timed] for run in self.trials]
+        plain = Estimates(dict(self.parameters)).with_units(self._units)
         findings = Findings(
             title=self._title,
             ending="" if self.success else f"It has not converged: {self.message}",
-            estimates=self.intervals(level) if self.success else Estimates(dict(self.parameters)),
+            estimates=self.intervals(level) if self.success else plain,
             about=self._known_errors() if self.success else nothing_known(),
             notes=self.notes,
             checks=self.diagnostics() if self.success else Diagnostics([], []),
@@ -335,10 +344,8 @@ class Trials(ByName, Saved):
 
     def _estimates(self) -> list[tuple[str, str]]:
         """Names, and values with standard errors and intervals, of what was identified."""
-        return [
-            (name, "  ".join(filter(None, _told(*row.cells()))))
-            for name, row in self.parameters.table.items()
-        ]
+        table = self.parameters.table.items()
+        return [(with_unit(name, self.parameters.units), str(row)) for name, row in table]
 
     def _rows(self) -> list[tuple[str, str]]:
         """What more there is to say."""
@@ -396,12 +403,6 @@ def _range(shares: Sequence[float]) -> str:
     """The smallest and the largest of one per trial."""
     ends = (f"{np.nanmin(shares):.2f}", f"{np.nanmax(shares):.2f}")
     return " ... ".join(dict.fromkeys(ends))
-
-
-def _told(value: str, error: str, interval: str, remark: str) -> tuple[str, ...]:
-    """An estimate in a line."""
-    sure = f"{value} +- {error}" if error else value
-    return sure, f"({interval})" if interval and error else "", remark
 
 
 def better(one: Trials, other: Trials | None) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import chosen_trial, subplots
 
@@ -31,7 +32,7 @@ class Course(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Violations:
+class Violations(Displayed):
     """How much the equations, conditions and bounds of a problem are violated, in their own units.
 
     courses : one for each condition of each trial.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 
 #: So many causes are printed, in lines of this width.
@@ -15,7 +16,7 @@ _SHOWN, _WIDTH = 12, 100
 
 
 @dataclass(frozen=True, repr=False)
-class Why:
+class Why(Displayed):
     """What keeps a problem from being solved, in sentences.
 
     head : how the solve ended. causes : the likeliest first. nearest : the free vector (n,) with

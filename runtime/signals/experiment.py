@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinesym.checks import check_identifier, check_text, count, mapping
+from kinesym.notebook import html_table
 from kinesym.runtime.arrays import (
     LONGEST,
     SHORTEST,
@@ -28,7 +29,7 @@ from kinesym.runtime.signals.corridor import Corridor, corridors
 from kinesym.runtime.signals.history import history_of
 from kinesym.runtime.signals.signal import Signal, signal_of, size_words
 from kinesym.runtime.signals.timed import TimedSamples, with_times
-from kinesym.runtime.summary import html_table, listed
+from kinesym.runtime.summary import listed
 
 #: More are no grid of a problem that can be solved; beyond, the grid alone would fill the memory.
 MOST_NODES = 10**8

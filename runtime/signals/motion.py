@@ -22,10 +22,12 @@ from scipy.interpolate import CubicSpline, make_interp_spline
 from scipy.signal import sosfiltfilt
 
 from kinesym.checks import check_choice, flag, listed, positive, shown
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, check_finite, check_span, real_array, time_grid
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.low_pass import passes
 from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.summary import samples
 
 SEQUENCES = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
 #: Letters of the inputs, see above.
@@ -36,8 +38,8 @@ ACCELERATIONS = {"kinematic": "a", "derivative": "dv", "imu": "imu"}
 _VECTORS = (*"angles rates angular_accelerations accelerations velocities place".split(),)
 
 
-@dataclass(frozen=True, eq=False)
-class Motion:
+@dataclass(frozen=True, repr=False, eq=False)
+class Motion(Displayed):
     """The motion of a base with six degrees of freedom, twice differentiable.
 
     coordinates : takes times (n,) [s] to (3, 6, n): values, first and second derivatives of the
@@ -68,6 +70,9 @@ class Motion:
         ):
             got = shown(self.span)
             raise ValueError(f"the span of a motion must be (begin, end) [s], got {got}")
+
+    def __repr__(self) -> str:
+        return f"<motion of a base, t = {self.span[0]:g} ... {self.span[1]:g} s>"
 
     # -- where it comes from --------------------------------------------------------------------
 
@@ -221,8 +226,8 @@ class Motion:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Recording:
+@dataclass(frozen=True, repr=False, eq=False)
+class Recording(Displayed):
     """The motion of a base as it was measured; nothing is derived.
 
     time : (N,) increasing instants [s]. All others are (3, N), vectors in base axes.
@@ -266,6 +271,9 @@ class Recording:
                 object.__setattr__(self, name, _rows(name, getattr(self, name), grid))
         _check_angles(np.asarray(self.angles), grid, stacklevel=4)
         self._compare_rates(grid)
+
+    def __repr__(self) -> str:
+        return f"<recording of a base: {samples(np.asarray(self.time))}>"
 
     def inputs(
         self, base: Any, time: ArrayLike, names: Iterable[Any], interpolate: bool = False

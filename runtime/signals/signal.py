@@ -13,6 +13,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.checks import check_choice, shown
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, check_finite, check_span, increasing, real_array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 
@@ -28,7 +29,7 @@ _MOST_WITHIN = 3
 NO_BEGINS = "the pieces of a cubic signal follow from all of its samples; give ks.Signal.pieces"
 
 
-class Signal:
+class Signal(Displayed):
     """A quantity over time: samples at times of its own, of any rate, and what is between them.
 
     times : (B,), increasing [s]. values : (B,).

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,12 +33,13 @@ class Diverged(ValueError):
 @dataclass(frozen=True)
 class System:
     """A model as results name it: its name, its parameters in order, known values of each trial
-    (also of other parameters), and its drawing."""
+    (also of other parameters), its drawing, and units."""
 
     name: str
     parameters: Sequence[str]
     known: Sequence[Mapping[str, float]]
     drawing: Drawing = ()
+    units: Mapping[str, str] = field(default_factory=dict)
 
 
 class Simulated(ABC):

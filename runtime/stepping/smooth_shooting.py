@@ -248,6 +248,7 @@ class SmoothTrials(Simulated):
             measurements=dict(trial.measurements),
             std={name: row for name, row in trial.std.items() if name in trial.measurements},
             drawing=system.drawing,
+            units=system.units,
             samples=compared(self.nlp, fine, number, z),
         )
 

@@ -148,6 +148,7 @@ def _reversed_model(
             (functions.get(s, s), named.definitions[s].xreplace(functions)) for s in steps
         ],
         values={p: model.values[p.name] for p in parameters if p.name in model.values},
+        units=model.units,
     )
 
 

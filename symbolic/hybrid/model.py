@@ -15,6 +15,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_choice, check_kind, count, listed_of, mapping, positive
+from kinesym.notebook import Displayed
 from kinesym.symbolic.declared import check_atoms
 from kinesym.symbolic.expression import atoms_of, real_number
 from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS, Contact, forces_of, with_friction
@@ -28,8 +29,8 @@ from kinesym.symbolic.table import Tables
 RELEASES = ("force", "height")
 
 
-@dataclass(frozen=True, eq=False)
-class Hybrid:
+@dataclass(frozen=True, repr=False, eq=False)
+class Hybrid(Displayed):
     """A model with modes, events, contacts and muscles.
 
     modes : inputs of the model that events set, with their values at the start. muscles : the model
@@ -73,6 +74,12 @@ class Hybrid:
         self._check_delays()
         self._check_events()
         self._check_heights()
+
+    def __repr__(self) -> str:
+        groups = ("modes", "events", "contacts", "muscles")
+        counts = {group: len(getattr(self, group)) for group in groups}
+        words = ", ".join(f"{count} {group}" for group, count in counts.items() if count)
+        return f"<Hybrid of {repr(self.model)[1:-1]}; {words or 'no events'}>"
 
     def _add_muscles(self) -> None:
         """Their states, modes and events, if they have not been added before."""

@@ -12,6 +12,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_text, listed_of, shown
+from kinesym.notebook import Displayed
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
 from kinesym.symbolic.multibody.bodies import (
@@ -57,8 +58,8 @@ def lock_of(speed: str) -> sp.Symbol:
     return sp.Symbol(f"lock_{speed}")
 
 
-@dataclass(frozen=True, eq=False)
-class Mechanism:
+@dataclass(frozen=True, repr=False, eq=False)
+class Mechanism(Displayed):
     """Bodies, joints, loads, locks, loops and sensors; see `Tree`."""
 
     name: str
@@ -96,6 +97,11 @@ class Mechanism:
                 raise ValueError(f"two joints have a coordinate or speed {name}; rename a body")
         for group in ("locked", "lockable"):
             object.__setattr__(self, group, self._checked_speeds(group))
+
+    def __repr__(self) -> str:
+        loops = f", {len(self.closures)} loops" * bool(self.closures)
+        sizes = f"{len(self.bodies)} bodies, {len(self.speeds)} speeds"
+        return f"<mechanism {self.name}: {sizes}{loops}>"
 
     def _load_rows(self, given: Any) -> tuple[Load, ...]:
         return listed_of(given, Load, f"loads of {self.name}")

@@ -21,7 +21,7 @@ from kinesym.symbolic.multibody.vectors import vector
 from kinesym.symbolic.names import by_name, check_known
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Tree(Mechanism):
     """A tree of rigid bodies on a fixed or moving base.
 

@@ -1,0 +1,34 @@
+"""The notebooks of the tutorial run as they are, in a kernel of their own."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+FOLDER = Path(__file__).parents[2] / "docs" / "tutorial"
+#: What their pages show, and how many pictures.
+SHOWN = {
+    "pendulum": (3, ["model pendulum", "converged", "the residuals are as they should be"]),
+    "quiet_standing": (1, ["BDS00001", "the likelihood is largest", "KD"]),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_notebook(name, tmp_path):
+    book = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+    assert not any(cell.get("outputs") for cell in book.cells)  # are not kept
+    NotebookClient(
+        book, timeout=120, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+    ).execute()
+    outputs = [output for cell in book.cells for output in cell.get("outputs", [])]
+    assert not any("Warning" in output.get("text", "") for output in outputs)
+    pages = [output.data for output in outputs if "data" in output]
+    pictures, words = SHOWN[name]
+    assert sum("image/png" in page for page in pages) == pictures
+    text = "\n".join(page.get("text/html", page["text/plain"]) for page in pages)
+    assert [each for each in words if each not in text] == []
+
+
+def test_every_notebook_is_tested():
+    assert {path.stem for path in FOLDER.glob("*.ipynb")} == {*SHOWN}
