@@ -23,6 +23,7 @@ extensions = [
 root_doc = "docs/index"
 include_patterns = [
     "docs/**",
+    "README.md",
     "benchmarks/README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
