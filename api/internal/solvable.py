@@ -95,11 +95,7 @@ class Solvable(Integrated):
         return problem, solution, last.workspace
 
     def _fitted(
-        self,
-        z: Array,
-        guess: Any,
-        chosen: SolverOptions,
-        progress: bool | None,
+        self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
     ) -> Solution:
         """The solution from the free vector of a guess, with standard deviations that are not known
         and the error of its grid."""
@@ -107,11 +103,7 @@ class Solvable(Integrated):
             return self._found(z, guess, chosen, progress)
 
     def _found(
-        self,
-        z: Array,
-        guess: Any,
-        chosen: SolverOptions,
-        progress: bool | None,
+        self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
     ) -> Solution:
         """`_fitted`, wherever its memory is."""
         multipliers, known = self._multipliers(guess), dict[str, float]()

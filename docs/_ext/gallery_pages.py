@@ -96,6 +96,7 @@ def run(path: Path) -> Example:
     seconds, _, printed = stamp.read_text().partition("\n")
     wrote = re.findall(r"^wrote (.*\.png)$", printed, flags=re.MULTILINE)
     printed = re.sub(r"^wrote .*\n?", "", printed, flags=re.MULTILINE)
+    printed = printed.replace(f"{folder}{os.sep}", "")  # folders of this machine
     return Example(path, printed.rstrip(), float(seconds), tuple(map(Path, wrote)))
 
 

@@ -8,10 +8,11 @@ the evaluation.
 from __future__ import annotations
 
 import ctypes
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from typing import Any
+
+from kinesym.runtime.ipopt.shared import Shared
 
 
 class Blas:
@@ -23,33 +24,25 @@ class Blas:
 
     def __init__(self, path: str) -> None:
         library = ctypes.CDLL(path)
-        self._get = getattr(library, "openblas_get_num_threads", None)
-        self._set = getattr(library, "openblas_set_num_threads", None)
-        self._lock, self._users, self._before = threading.Lock(), 0, 0
+        self._get: Any = getattr(library, "openblas_get_num_threads", None)
+        self._set: Any = getattr(library, "openblas_set_num_threads", None)
+        self._before, self._solves = 0, Shared(self._begin, self._end)
 
     @property
     def threads(self) -> int:
         """Their number; 0 if this is no OpenBLAS."""
         return int(self._get()) if self._get else 0
 
-    @contextmanager
-    def one_thread(self) -> Iterator[None]:
+    def one_thread(self) -> AbstractContextManager[None]:
         """Calls within have one thread."""
-        if self._get is None or self._set is None:
-            yield
-            return
-        with self._lock:
-            if self._users == 0:
-                self._before = self._get()
-                self._set(1)
-            self._users += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._users -= 1
-                if self._users == 0:
-                    self._set(self._before)
+        return nullcontext() if self._get is None or self._set is None else self._solves.used()
+
+    def _begin(self) -> None:
+        self._before = self.threads
+        self._set(1)
+
+    def _end(self) -> None:
+        self._set(self._before)
 
 
 @cache

@@ -8,11 +8,11 @@ of the time.
 from __future__ import annotations
 
 import ctypes
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
+
+from kinesym.runtime.ipopt.shared import Shared
 
 _LARGE = 1_000_000  # variables and constraints
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # of malloc.h
@@ -29,26 +29,20 @@ class Heap:
         library = ctypes.CDLL(None)
         self._set: Any = getattr(library, "mallopt", None)
         self._trim: Any = getattr(library, "malloc_trim", None)
-        self._lock, self._users = threading.Lock(), 0
+        self._solves = Shared(self._begin, self._end)
 
-    @contextmanager
-    def kept(self, order: int) -> Iterator[None]:
+    def kept(self, order: int) -> AbstractContextManager[None]:
         """Blocks that are freed within are used again, if there are so many unknowns that this
         saves time; the last of several solves at once returns them to the system."""
-        if self._set is None or self._trim is None or order < _LARGE:
-            yield
-            return
-        with self._lock:
-            self._users += 1
-            self._choose(_KEEP)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._users -= 1
-                if self._users == 0:
-                    self._choose(_AFTER)
-                    self._trim(0)
+        able = self._set is not None and self._trim is not None
+        return self._solves.used() if able and order >= _LARGE else nullcontext()
+
+    def _begin(self) -> None:
+        self._choose(_KEEP)
+
+    def _end(self) -> None:
+        self._choose(_AFTER)
+        self._trim(0)
 
     def _choose(self, options: dict[int, int]) -> None:
         for option, value in options.items():
