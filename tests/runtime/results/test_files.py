@@ -309,6 +309,17 @@ def test_files_of_an_earlier_version(results, tmp_path):
         type(results["Trajectory"]).load(tmp_path / "old.nc")
 
 
+def test_datasets_from_before_a_field(results):
+    """A field that was added since has its default; one without a default is needed."""
+    run = results["Trajectory"]
+    data = run.to_xarray()
+    del data.attrs["units"]
+    assert digest(type(run).from_xarray(data)) == digest(run)
+    del data.attrs["parameters"]
+    with pytest.raises(ValueError, match="parameters is missing, or of another version"):
+        type(run).from_xarray(data)
+
+
 # -- what results are -----------------------------------------------------------------------------
 
 
