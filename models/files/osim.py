@@ -253,6 +253,7 @@ def padded(values: list[float], count: int, what: str) -> list[float]:
 
 
 def coordinate_row(e: Element) -> CoordinateRow:
+    """A coordinate."""
     limits = numbers(e, "range", (-np.inf, np.inf)) if text(e, "range") else None
     return CoordinateRow(
         e.get("name", ""),
