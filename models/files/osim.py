@@ -37,6 +37,7 @@ from kinesym.models.files.description import (
     Triple,
 )
 from kinesym.models.files.frames import offset, place, turned
+from kinesym.models.files.trees import FileTree, tree_of
 from kinesym.models.files.xml import (
     flag,
     members,
@@ -339,3 +340,25 @@ def scaled(function: Function, scale: float) -> Function:
     if isinstance(function, Constant):
         return Constant(scale * function.value)
     return function if scale == 1.0 else Scaled(function, scale)
+
+
+def read(path: str | Path, locked: Iterable[str] | None = None) -> FileTree:
+    """A model of OpenSim as a tree of bodies; the file may be compressed by gzip.
+
+    Coordinates have the names of the file, `knee_angle_r`; speeds are their rates
+    `knee_angle_r_speed`, generalised forces `knee_angle_r_moment` [N m], or `pelvis_tx_force` [N]
+    of a coordinate that turns nothing, as in files of OpenSim's inverse dynamics. Also of ball and
+    free joints, where OpenSim has angular velocities as speeds. Places of bodies are from their
+    origin in the file, in its axes. A coordinate that a `CoordinateCouplerConstraint` makes a
+    function of others is replaced by that function.
+
+    locked : names of coordinates that stay at their default values; by default those that the file
+    locks. Other constraints and contact geometry than spheres and half-spaces are left out with a
+    warning. The file itself is in `description`, muscles among its `forces`.
+
+    Raises `FileNotFoundError`, and `ValueError` that names the element for what is no model or is
+    not understood, and for bodies that make no tree.
+    """
+    description = parse(path)
+    with naming(path):
+        return tree_of(description, locked)
