@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from kinesym.checks import listed
 from kinesym.models.files.description import (
@@ -25,7 +27,7 @@ from kinesym.models.files.description import (
     Sine,
 )
 from kinesym.models.files.frames import between, turned
-from kinesym.symbolic.multibody.bodies import Body
+from kinesym.symbolic.multibody.bodies import Body, check_moments
 from kinesym.symbolic.multibody.joints import Custom
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import ZERO, Vector, vector
@@ -75,8 +77,6 @@ def tree_of(description: Description, locked: Iterable[str] | None = None) -> Fi
     Raises `ValueError` for joints that make no tree, for couplers in a circle, and what `Body`
     refuses.
     """
-    for part in description.left_out:
-        warnings.warn(f"{description.name}: {part} is left out", stacklevel=3)
     rows = description.coordinates
     if locked is None:
         names = [name for name, row in rows.items() if row.locked]
@@ -86,10 +86,12 @@ def tree_of(description: Description, locked: Iterable[str] | None = None) -> Fi
         check_known(name, rows, f"locked: {name} is no coordinate of {description.name}")
     fixed = {name: rows[name].default for name in names}
     values = coordinate_values(description, fixed)
-    bodies = {row.name: row for row in description.bodies}
-    made = [
-        body_of(bodies[joint.child.body or ""], joint, values) for joint in outwards(description)
-    ]
+    rows_and_faults = [mended(row) for row in description.bodies]
+    bodies = {row.name: row for row, _ in rows_and_faults}
+    made = [body_of(bodies[j.child.body or ""], j, values) for j in outwards(description)]
+    left_out = (f"{part} is left out" for part in description.left_out)
+    for sentence in (*left_out, *(fault for _, fault in rows_and_faults if fault)):
+        warnings.warn(f"{description.name}: {sentence}", stacklevel=3)
     return FileTree(
         description.name,
         made,
@@ -154,7 +156,6 @@ def coordinate_values(description: Description, fixed: Mapping[str, float]) -> d
 
 def body_of(row: BodyRow, joint: JointRow, values: Mapping[str, sp.Expr]) -> Body:
     """A body with its joint, in the axes that both bodies have in the file."""
-    xx, yy, zz, xy, xz, yz = map(number, row.inertia)
     rotations = [
         (exact(turned(joint.parent.turn, motion.direction)), expression_of(motion, values))
         for motion in joint.rotations
@@ -166,9 +167,7 @@ def body_of(row: BodyRow, joint: JointRow, values: Mapping[str, sp.Expr]) -> Bod
     translation = sum(shifts, ZERO)
     rotations = [(axis, angle) for axis, angle in rotations if angle != 0]
     used = {
-        q
-        for e in (*translation, *(angle for _, angle in rotations))
-        for q in e.atoms(sp.core.function.AppliedUndef)
+        q for e in (*translation, *(angle for _, angle in rotations)) for q in e.atoms(AppliedUndef)
     }
     attitude = [exact(line) for line in between(joint.parent.turn, joint.child.turn)]
     order = [q for q in dict.fromkeys(values.values()) if q in used]
@@ -178,11 +177,31 @@ def body_of(row: BodyRow, joint: JointRow, values: Mapping[str, sp.Expr]) -> Bod
         identifier(row.name),
         number(row.mass),
         exact(row.com),
-        [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]],
+        inertia_of(row).tolist(),
         made,
         exact(joint.parent.at),
         parent and identifier(parent),
     )
+
+
+def mended(row: BodyRow) -> tuple[BodyRow, str]:
+    """A body with an inertia that a body can have, as OpenSim mends it, and what was wrong: without
+    mass none, else that of a sphere with the root mean square of the moments."""
+    if row.mass == 0.0 and any(row.inertia):
+        return replace(row, inertia=(0.0,) * 6), f"body {row.name} has no mass; its inertia is 0"
+    try:
+        check_moments(inertia_of(row))
+    except ValueError as error:
+        r = float(np.sqrt(np.mean(np.square(row.inertia[:3]))))
+        said = f"body {row.name}: {error}; as in OpenSim, {r:.3g} is taken for all three"
+        return replace(row, inertia=(r, r, r, 0.0, 0.0, 0.0)), said
+    return row, ""
+
+
+def inertia_of(row: BodyRow) -> sp.Matrix:
+    """The matrix of inertia."""
+    xx, yy, zz, xy, xz, yz = map(number, row.inertia)
+    return sp.Matrix([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
 def expression_of(motion: Motion, values: Mapping[str, sp.Expr]) -> sp.Expr:

@@ -263,18 +263,21 @@ class Mechanism(Displayed):
 
     # -- actuators ------------------------------------------------------------------------------
 
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Names of the inputs of `torque_inputs` by those of the speeds that they drive."""
+        pairs = (zip(link.u, link.inputs, strict=True) for link in reversed(self.links))
+        found = {name_of(u): name for pair in pairs for u, name in pair}
+        return {speed: found[speed] for speed in self.speeds}
+
     def torque_inputs(self, *names: Any) -> dict[str, sp.Expr]:
         """Torques or forces of joints as inputs, by the name of their speed; of all by default.
 
         The input for `shank_wx` is `shank_tx` [N m], for `cart_vx` `cart_fx` [N], for the rate
-        about any axis, `arm_rate`, `arm_torque`.
+        about any axis, `arm_rate`, `arm_torque`, for `knee_speed` of a custom joint `knee_moment`
+        or `knee_force`.
         """
-        inputs = {
-            name_of(u): name
-            for link in self.links
-            for u, name in zip(link.u, link.inputs, strict=True)
-        }
-        return {name: sp.Function(inputs[name])(t) for name in self.speeds_of(*names)}
+        return {name: sp.Function(self.inputs[name])(t) for name in self.speeds_of(*names)}
 
     def joint_pd(self, *names: Any) -> dict[str, sp.Expr]:
         """Torques -Kp q - Kd u of joints, by the name of their speed; of all by default.
