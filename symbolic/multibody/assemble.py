@@ -54,6 +54,18 @@ def explicit(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Explicit | None
     return Explicit(program, tuple(rates))
 
 
+def needs(tree: Mechanism) -> Model:
+    """The generalised forces that a motion needs, as outputs with the names of the inputs that
+    drive the speeds."""
+    steps, needed = tree.recursion.steps, tree.needed()
+    rows = [q.diff(t) - rate for q, rate in coordinate_rates(tree, steps).items()]
+    rows += dynamic_rows(tree, {})
+    forces = {
+        name: needed[speed] for speed, name in tree.inputs.items() if speed not in tree.locked
+    }
+    return settled(tree, steps, rows, Outputs(forces), tree.values)
+
+
 def standing(tree: Mechanism) -> tuple[dict[AppliedUndef, sp.Symbol], dict[sp.Basic, sp.Expr]]:
     """Parameters for coordinates that cannot move; these and zeros for what is locked."""
     constant = {q: sp.Symbol(name_of(q)) for q in rigid_coordinates(tree)}

@@ -12,6 +12,7 @@ import sympy as sp
 from kinesym.checks import check_identifier, shown
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.multibody.joints import (
+    Custom,
     Joint,
     Revolute,
     Spherical,
@@ -133,7 +134,8 @@ def parametrised(body: Body) -> tuple[Body, dict[str, float]]:
     """The body with a symbol for every number but 0, and their values.
 
     `shank_m`; `shank_cx`, ... of the centre of mass; `shank_Ix`, ... or, for a matrix, `shank_Ixx`,
-    `shank_Ixy`, ...; `shank_rx`, ... of the joint; `shank_ex`, ... of the end.
+    `shank_Ixy`, ...; `shank_rx`, ... of the joint; `shank_ex`, ... of the end; `shank_jx`, ... of
+    the center of a custom joint.
     """
     values: dict[str, float] = {}
 
@@ -156,8 +158,12 @@ def parametrised(body: Body) -> tuple[Body, dict[str, float]]:
             for i in range(3)
         ]
     end = None if body.end is None else symbols("e", body.end)
+    joint = body.joint
+    if isinstance(joint, Custom):
+        joint = replace(joint, center=symbols("j", joint.center))
     new = replace(
         body,
+        joint=joint,
         mass=symbol("m", body.mass),
         com=symbols("c", body.com),
         inertia=inertia,

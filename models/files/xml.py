@@ -1,0 +1,86 @@
+"""Numbers, words and flags from XML; sentences that name the place where they are wrong."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from math import isfinite
+from pathlib import Path
+from xml.etree.ElementTree import Element, ParseError, fromstring
+
+from kinesym.checks import shown
+from kinesym.models.files.description import Triple
+
+
+def root_of(path: str | Path) -> Element:
+    """The root of an XML file, which may be compressed by gzip.
+
+    Raises `FileNotFoundError`, and `ValueError` for what is no XML.
+    """
+    data = Path(path).read_bytes()
+    try:
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+        return fromstring(data)
+    except (ParseError, OSError, EOFError) as error:
+        raise ValueError(f"{path} is no XML file: {error}") from error
+
+
+def named(element: Element) -> str:
+    """What messages call an element."""
+    name = element.get("name")
+    return f"{element.tag} {name}" if name else element.tag
+
+
+def text(element: Element, tag: str, default: str = "") -> str:
+    """The text of a child without spaces around it; `default` if there is none."""
+    return (element.findtext(tag) or "").strip() or default
+
+
+def words(element: Element, tag: str) -> tuple[str, ...]:
+    """The words in the text of a child."""
+    return tuple(text(element, tag).split())
+
+
+def numbers(element: Element, tag: str, default: tuple[float, ...] | None = None) -> list[float]:
+    """The numbers in a child; raises `ValueError` if they are none, or missing without default."""
+    found = text(element, tag).replace(",", " ").split()
+    if not found and default is not None:
+        return list(default)
+    try:
+        values = [float(word) for word in found]
+    except ValueError:
+        values = []
+    if not values or not all(map(isfinite, values)):
+        raise ValueError(f"{named(element)}: {tag} must be numbers, got {shown(' '.join(found))}")
+    return values
+
+
+def number(element: Element, tag: str, default: float | None = None) -> float:
+    """The number in a child."""
+    values = numbers(element, tag, None if default is None else (default,))
+    if len(values) != 1:
+        raise ValueError(f"{named(element)}: {tag} is one number, got {len(values)}")
+    return values[0]
+
+
+def triple(element: Element, tag: str, default: Triple | None = (0.0, 0.0, 0.0)) -> Triple:
+    """The three numbers in a child."""
+    values = numbers(element, tag, default)
+    if len(values) != 3:
+        raise ValueError(f"{named(element)}: {tag} has three components, got {len(values)}")
+    return (values[0], values[1], values[2])
+
+
+def flag(element: Element, tag: str, default: bool) -> bool:
+    """Whether the text of a child says true."""
+    said = text(element, tag).lower()
+    if said not in ("", "true", "false", "1", "0"):
+        raise ValueError(f"{named(element)}: {tag} is true or false, got {shown(said)}")
+    return said in ("true", "1") if said else default
+
+
+def members(element: Element | None, tag: str) -> Iterator[Element]:
+    """The objects of a set, such as `BodySet`, of a model."""
+    found = None if element is None else element.find(f"{tag}/objects")
+    yield from () if found is None else found
