@@ -21,7 +21,7 @@ from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.manifest import Built
 from kinesym.symbolic.multibody.assemble import needs
 from kinesym.symbolic.multibody.bodies import Load
-from kinesym.symbolic.multibody.links import Aim, Ball, Functional, Slide
+from kinesym.symbolic.multibody.links import Aim, Ball, turning
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import Vector
 from kinesym.symbolic.names import check_known, name_of, t
@@ -91,7 +91,7 @@ def courses(tree: Tree, motion: Table | Mapping[str, ArrayLike]) -> tuple[Array,
     grid = time_grid(columns["time"] if time is None and "time" in columns else time)
     if len(grid) <= DEGREE:
         raise ValueError(f"a motion needs {DEGREE + 1} samples or more, got {len(grid)}")
-    turning = angles(tree) if degrees else ()
+    turns = turning(tree.links) if degrees else ()
     defaults = getattr(tree, "defaults", {})
     rows = []
     for name in tree.coordinates:
@@ -102,7 +102,7 @@ def courses(tree: Tree, motion: Table | Mapping[str, ArrayLike]) -> tuple[Array,
         row = real_array(columns[name], name)
         if row.shape != grid.shape or not np.isfinite(row).all():
             raise ValueError(f"{name} must be {len(grid)} finite numbers, one for each time")
-        rows.append(np.deg2rad(row) if name in turning else row)
+        rows.append(np.deg2rad(row) if name in turns else row)
     return grid, make_interp_spline(grid, np.transpose(rows), DEGREE)
 
 
@@ -117,18 +117,6 @@ def rates_of(tree: Tree) -> dict[str, str]:
     return {
         name_of(u): name_of(q) for link in tree.links for q, u in zip(link.q, link.u, strict=True)
     }
-
-
-def angles(tree: Tree) -> set[str]:
-    """Names of the coordinates that turn something."""
-    found = set[str]()
-    for link in tree.links:
-        if isinstance(link.primitive, Functional):
-            turns = [angle for _, angle in link.primitive.rotations]
-            found |= {name_of(q) for q in link.q if any(angle.has(q) for angle in turns)}
-        elif not isinstance(link.primitive, Slide):
-            found |= set(map(name_of, link.q))
-    return found
 
 
 @lru_cache(maxsize=8)

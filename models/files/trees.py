@@ -25,6 +25,7 @@ from kinesym.models.files.description import (
     Polynomial,
     Scaled,
     Sine,
+    Triple,
 )
 from kinesym.models.files.frames import between, turned
 from kinesym.symbolic.multibody.bodies import Body, check_moments
@@ -58,6 +59,12 @@ class FileTree(Tree):
         rows = self.description.coordinates.values()
         found = {identifier(row.name): row.range for row in rows}
         return {name: ends for name in self.coordinates if (ends := found[name]) is not None}
+
+    @property
+    def placed(self) -> dict[str, tuple[str, Triple]]:
+        """Bodies of the markers and their places in the axes of these, by name [m]."""
+        rows = self.description.markers
+        return {row.name: (identifier(row.body), row.at) for row in rows if row.body}
 
     @property
     def markers(self) -> dict[str, Vector]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import sympy as sp
@@ -164,3 +165,15 @@ def actuator_name(speed: str) -> str:
     body, _, kind = speed.rpartition("_")
     letters = {"w": "t", "v": "f"}
     return f"{body}_{letters[kind[0]]}{kind[1]}" if kind != "rate" else f"{body}_torque"
+
+
+def turning(links: Iterable[Link]) -> set[str]:
+    """Names of the coordinates that turn something [rad]; others are lengths [m]."""
+    found = set[str]()
+    for link in links:
+        if isinstance(link.primitive, Functional):
+            turns = [angle for _, angle in link.primitive.rotations]
+            found |= {name_of(q) for q in link.q if any(angle.has(q) for angle in turns)}
+        elif not isinstance(link.primitive, Slide):
+            found |= set(map(name_of, link.q))
+    return found

@@ -1,0 +1,284 @@
+"""The least squares of `marker_squares`: steps, minimum, start, and what is known of the unknowns.
+
+Levenberg's method on the Gauss-Newton matrix, which is block diagonal; a smooth course couples the
+blocks of neighbours, and shared parameters border them. Coordinates at bounds that would leave them
+are kept there (projected Newton, Bertsekas 1982, SIAM Journal on Control and Optimization 20).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.gait.marker_squares import Normal, Squares, State
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.interrupts import interruptible
+from kinesym.runtime.native import BORDER, Factorisation
+
+#: Iterations end when no step is larger [rad, m], or when the sum of squares falls by less than a
+#: share.
+STEP, FALL = 1e-8, 1e-12
+ITERATIONS = 200
+#: What holds coordinates that no marker shows, as a share of the mean of what markers do.
+HELD = 1e-9
+#: Instants that are fitted one after the other, to follow the motion, are so far apart [s].
+APART = 0.1
+#: Rows of a front of the linear solver.
+ROWS = 8192
+
+
+class Pattern(NamedTuple):
+    """Places of the lower triangle, and the instant of each unknown."""
+
+    rows: NDArray[np.int32]
+    columns: NDArray[np.int32]
+    stages: NDArray[np.int32]
+
+
+def pattern_of(N: int, n: int, m: int, order: int) -> Pattern:
+    """Of N instants with n unknowns each, coupled to `order` neighbours, and m for all: the lower
+    triangles of blocks, whole blocks below them, rows of what is shared, and its own triangle."""
+    first = np.arange(N)[:, None] * n
+    i, j = np.tril_indices(n)
+    rows, columns = [first + i], [first + j]
+    i, j = np.divmod(np.arange(n * n), n)
+    for k in range(1, order + 1):
+        rows.append(first[k:] + i)
+        columns.append(first[:-k] + j)
+    i, j = np.divmod(np.arange(m * n), n)
+    rows.append(np.broadcast_to(N * n + i, (N, m * n)))
+    columns.append(first + j)
+    i, j = np.tril_indices(m)
+    rows.append(N * n + i)
+    columns.append(N * n + j)
+    stages = np.append(np.repeat(np.arange(N), n), np.full(m, BORDER))
+    whole = (np.concatenate([part.reshape(-1) for part in parts]) for parts in (rows, columns))
+    return Pattern(*(part.astype(np.int32) for part in whole), stages.astype(np.int32))
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """The linear system of a step. kept : coordinates (N, n) that bounds keep."""
+
+    problem: Squares
+    normal: Normal
+    kept: NDArray[np.bool_]
+
+    @cached_property
+    def ridge(self) -> Array:
+        """The mean of the diagonal of each instant, and of all where that shows little (N,)."""
+        mean = np.trace(self.normal.A, axis1=1, axis2=2) / self.normal.A.shape[1]
+        return np.asarray(np.maximum(mean, 1e-3 * float(mean.mean()) + 1e-300))
+
+    def blocks(self, damping: Array) -> Array:
+        """Blocks (N, n, n) with damping (N,) as a share of the ridge, and ones for what is kept."""
+        n = self.kept.shape[1]
+        A = np.where(self.kept[:, :, None] | self.kept[:, None, :], 0.0, self.normal.A)
+        added = ((damping + HELD) * self.ridge)[:, None]
+        A[:, np.arange(n), np.arange(n)] += np.where(self.kept, 1.0, added)
+        return A
+
+    def step(self, damping: Array) -> tuple[Array, Array]:
+        """Of coordinates (n, N), and of what is shared (m,)."""
+        g = np.where(self.kept, 0.0, self.normal.g)
+        if self.problem.separate:
+            return -np.linalg.solve(self.blocks(damping), g[..., None])[..., 0].T, np.zeros(0)
+        x = self.factors(damping).solve(-np.concatenate([g.reshape(-1), self.normal.s]))
+        return x[: g.size].reshape(g.shape).T, x[g.size :]
+
+    def factors(self, damping: Array) -> Factorisation:
+        """The factorised matrix of all unknowns, those that are shared last."""
+        A, free, smoothness = self.blocks(damping), ~self.kept, self.problem.smoothness
+        N, n = free.shape
+        m = len(self.problem.places)
+        off = []
+        if smoothness is not None:
+            M, (middle, *others) = smoothness.information, smoothness.bands(N)
+            A = A + middle[:, None, None] * M * (free[:, :, None] & free[:, None, :])
+            for k, band in enumerate(others, 1):
+                both = free[k:, :, None] & free[:-k, None, :]
+                off.append(band[:, None, None] * M * both)
+        lower, border = np.tril_indices(n), np.tril_indices(m)
+        B = np.where(free[:, None], self.normal.B, 0.0)
+        parts = [A[:, lower[0], lower[1]], *off, B, self.normal.S[border]]
+        rows, columns, stages = pattern_of(N, n, m, len(off))
+        made = Factorisation(N * n + m, rows, columns, stages, max_rows=ROWS)
+        said = made.factorise(np.concatenate([part.reshape(-1) for part in parts]))
+        if said != "ok":
+            raise ValueError(f"the linear system of the markers cannot be solved: {said}")
+        return made
+
+
+def system_at(problem: Squares, state: State) -> System:
+    """The linear system there."""
+    normal = problem.normal(state)
+    x, g = state.q.T, normal.g
+    kept = ((x <= problem.lower) & (g > 0.0)) | ((x >= problem.upper) & (g < 0.0))
+    return System(problem, normal, kept)
+
+
+class Minimum(NamedTuple):
+    """Where the iterations ended, after how many, and whether they converged."""
+
+    state: State
+    iterations: int
+    converged: bool
+
+
+def minimise(problem: Squares, q: Array, shared: Array) -> Minimum:
+    """The least sum from these coordinates (n, N) and parameters (m,); instants that do not know
+    each other are each damped on its own. Ctrl-C ends it with the best so far."""
+    lower, upper = problem.lower[:, None], problem.upper[:, None]
+    state = problem.state(np.clip(q, lower, upper), shared)
+    system, N = system_at(problem, state), q.shape[1]
+    damping, done = np.zeros(N), np.zeros(N, dtype=bool)
+    with interruptible() as stop:
+        for k in range(ITERATIONS):
+            if stop.is_set():
+                return Minimum(state, k, False)
+            dq, ds = system.step(damping)
+            dq[:, done] = 0.0
+            new = problem.state(np.clip(state.q + dq, lower, upper), state.shared + ds)
+            size, fall, cost = np.abs(new.q - state.q).max(axis=0), *changes(problem, state, new)
+            if not problem.separate:
+                size = np.full(N, max(size.max(), *np.abs(ds), 0.0))
+            taken = fall >= -1e-12 * cost - 1e-30
+            done |= (size < STEP) | (taken & (fall <= FALL * cost) & (damping < 1e-3))
+            if taken.all():
+                state = new
+            elif taken.any():
+                state = problem.state(np.where(taken, new.q, state.q), state.shared)
+            if done.all():
+                return Minimum(state, k + 1, True)
+            damping = np.where(taken, 0.3 * damping * (damping > 1e-9), 4.0 * damping + 1e-6)
+            system = system_at(problem, state) if taken.any() else system
+    return Minimum(state, ITERATIONS, False)
+
+
+def changes(problem: Squares, old: State, new: State) -> tuple[Array, Array]:
+    """By how much the cost of each instant falls, and what it was (N,); of all, if they know each
+    other."""
+    fall, cost = old.costs - new.costs, old.costs
+    if problem.separate:
+        return fall, cost
+    N = len(cost)
+    return (
+        np.full(N, fall.sum() + old.extra - new.extra),
+        np.full(N, cost.sum() + old.extra),
+    )
+
+
+# -- start ----------------------------------------------------------------------------------------
+
+
+def start(problem: Squares, guess: Array, turning: NDArray[np.intp], time: Array) -> Array:
+    """Coordinates (n, N) from which all instants can be fitted at once.
+
+    The instant with most markers is fitted from a guess (n,) and from all quarter turns of the
+    coordinates `turning`; others follow it one after the other, and those between on straight
+    lines.
+    """
+    N = len(time)
+    first = int(np.argmax(np.sum(problem.weights > 0.0, axis=0)))
+    q = best_of_turns(problem.at([first]), guess, turning)
+    every = max(1, round(APART / float(np.median(np.diff(time))))) if N > 1 else 1
+    seen = np.sum(problem.weights > 0.0, axis=0) > 0
+    found = {first: q}
+    for way in (range(first + every, N + every, every), range(first - every, -every, -every)):
+        last = q
+        for k in way:
+            at = min(max(k, 0), N - 1)
+            if seen[at] and at not in found:
+                last = minimise(problem.at([at]), last[:, None], problem.prior).state.q[:, 0]
+                found[at] = last
+    at = sorted(found)
+    return np.array([np.interp(time, time[at], row) for row in np.array([found[k] for k in at]).T])
+
+
+def best_of_turns(problem: Squares, guess: Array, turning: NDArray[np.intp]) -> Array:
+    """The coordinates (n,) of one instant from the best of all quarter turns; of equal ones those
+    nearest to the guess."""
+    turns = np.array([*product((0.0, 0.5, 1.0, -0.5), repeat=len(turning))]) * np.pi
+    starts = np.repeat(guess[:, None], len(turns), axis=1)
+    starts[turning] += turns.T
+    many = problem.at(np.zeros(len(turns), dtype=int))
+    state = minimise(many, starts, problem.prior).state
+    q = state.q
+    q[turning] -= 2.0 * np.pi * np.round(q[turning] / (2.0 * np.pi))
+    allowed = np.all((q >= problem.lower[:, None]) & (q <= problem.upper[:, None]), axis=0)
+    costs = np.where(allowed, state.costs, np.inf)
+    if not allowed.any():
+        q, costs = state.q, state.costs
+    near = costs <= costs.min() * (1.0 + 1e-6) + 1e-12
+    distance = np.sum((q - guess[:, None]) ** 2, axis=0)
+    return np.asarray(q[:, np.argmin(np.where(near, distance, np.inf))])
+
+
+# -- what is known of the unknowns ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """noise : standard deviation of a marker of weight 1 in each direction [m]. std : standard
+    errors of coordinates (n, N), 0 where a bound keeps them, NaN where no marker shows them.
+    covariance : of what is shared (m, m). freedom : residuals less what unknowns take of them."""
+
+    noise: float
+    std: Array
+    covariance: Array
+    freedom: float
+
+
+def knowledge(problem: Squares, state: State) -> Known:
+    """Standard errors from the inverse of the Gauss-Newton matrix and the scatter of residuals.
+
+    With a loss, variances are those of its estimate, E psi^2/(E psi')^2 (Huber 1981, Robust
+    Statistics, section 7.6), for residuals whose direction is arbitrary.
+    """
+    system = system_at(problem, state)
+    blocks, covariance = inverse_blocks(system)
+    n, N = state.q.shape
+    taken = float(np.sum(np.where(system.kept[:, :, None], 0.0, blocks) * system.normal.A))
+    if len(covariance):
+        taken += len(covariance) - float(np.sum(np.diag(covariance) / problem.std**2))
+    count = 3 * int(problem.present.sum())
+    freedom = max(count - taken, 1e-9)
+    variance = scatter(problem, state) * count / freedom
+    diagonal = np.diagonal(blocks, axis1=1, axis2=2)
+    held = diagonal * HELD * system.ridge[:, None] > 0.3
+    std = np.sqrt(np.maximum(diagonal * variance, 0.0))
+    std = np.where(system.kept, 0.0, np.where(held, np.nan, std)).T
+    noise = problem.noise * (np.sqrt(variance) if problem.loss is None else 1.0)
+    return Known(float(noise), std, covariance * variance, freedom)
+
+
+def scatter(problem: Squares, state: State) -> float:
+    """The variance of standardised residuals, per component; what counts for the covariance."""
+    squares = problem.weights * np.sum(state.gaps**2, axis=0) / problem.noise**2
+    squares = squares[problem.present]
+    if problem.loss is None:
+        return float(squares.mean() / 3.0)
+    e, trust = np.sqrt(squares / 3.0), state.trust[problem.present]
+    slope = (2.0 * trust + problem.loss.bend(e)) / 3.0
+    # the covariance is of weights: E psi^2/(E psi')^2 times the mean weight
+    return float(np.mean(trust**2 * squares) / 3.0 / slope.mean() ** 2 * trust.mean())
+
+
+def inverse_blocks(system: System) -> tuple[Array, Array]:
+    """Of the inverse of the matrix the blocks of instants (N, n, n) and of what is shared."""
+    N, n = system.kept.shape
+    m, still = len(system.problem.places), np.zeros(N)
+    if system.problem.separate:
+        return np.linalg.inv(system.blocks(still)), np.zeros((0, 0))
+    factors = system.factors(still)
+    i, j = np.tril_indices(n)
+    first = np.arange(N)[:, None] * n
+    entries = factors.inverse_entries((first + i).reshape(-1), (first + j).reshape(-1))
+    blocks = np.zeros((N, n, n))
+    blocks[:, i, j] = blocks[:, j, i] = entries.reshape(N, -1)
+    return blocks, factors.inverse(N * n + np.arange(m)) if m else np.zeros((0, 0))
