@@ -7,7 +7,8 @@ The unknowns are coordinates of every instant, and parameters that all of them s
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,19 +26,30 @@ class Smoothness:
     weight: float
     information: Array
 
+    @property
+    def coefficients(self) -> Array:
+        """Of neighbours in a difference."""
+        return np.asarray(np.diff(np.eye(self.order + 1), self.order, axis=0)[0])
+
     def bands(self, count: int) -> list[Array]:
-        """The diagonals 0 ... order of the matrix of the squares of differences of `count`
+        """The diagonals 0 ... order of the matrix of squares of the differences of `count`
         values."""
-        if count <= self.order:
-            return [np.zeros(count)] * (self.order + 1)
-        D = np.diff(np.eye(self.order + 1), self.order, axis=0)[0]
-        found = []
+        D, found = self.coefficients, []
         for k in range(self.order + 1):
-            band = np.zeros(count - k)
-            for i in range(self.order + 1 - k):
-                band[i : i + count - self.order] += D[i] * D[i + k]
-            found.append(self.weight * band)
+            band = np.zeros(max(count - k, 0))
+            for i in range(self.order + 1 - k) if count > self.order else ():
+                band[i : i + count - self.order] += self.weight * D[i] * D[i + k]
+            found.append(band)
         return found
+
+    def cost(self, q: Array) -> tuple[float, Array]:
+        """Of the courses q (n, N), and half its gradient (n, N)."""
+        differences = np.diff(q, self.order, axis=1)
+        pulled, gradient = self.weight * self.information @ differences, np.zeros_like(q)
+        count = differences.shape[1]
+        for i, coefficient in enumerate(self.coefficients):
+            gradient[:, i : i + count] += coefficient * pulled
+        return float(np.sum(differences * pulled)), gradient
 
 
 def weight_of_cutoff(cutoff: float, rate: float, order: int) -> float:
@@ -90,7 +102,7 @@ class Squares:
     upper: Array
     places: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     prior: Array = field(default_factory=lambda: np.zeros(0))
-    std: Array = field(default_factory=lambda: np.ones(0))
+    std: Array = field(default_factory=lambda: np.zeros(0))
     noise: float = 1.0
     loss: RobustLoss | None = None
     smoothness: Smoothness | None = None
@@ -143,41 +155,74 @@ class Squares:
         costs = squares.sum(axis=0)
         extra = float(np.sum(((shared - self.prior) / self.std) ** 2))
         if self.smoothness is not None:
-            extra += float(np.sum(q * self._roughness(q)))
+            extra += self.smoothness.cost(q)[0]
         return State(q, shared, costs, extra, gaps, trust)
 
-    def _roughness(self, q: Array) -> Array:
-        """The matrix of the smoothness times q, (n, N)."""
-        assert self.smoothness is not None
-        N, total = q.shape[1], np.zeros_like(q)
-        for k, band in enumerate(self.smoothness.bands(N)):
-            total[:, : N - k] += band * q[:, k:]
-            if k:
-                total[:, k:] += band * q[:, : N - k]
-        return np.asarray(self.smoothness.information @ total)
+    def entries(self, state: State) -> tuple[Array, tuple[Group, ...]]:
+        """Derivatives of places (N, k) with respect to coordinates, and then to what is shared,
+        and where they are."""
+        arguments = self.arguments(state.q, state.shared)
+        rows, columns, values = self.functions.entries(*arguments, of="outputs", wrt="states")
+        if not len(self.places):
+            return values.T, groups_of(tuple(rows), tuple(columns))
+        more = self.functions.entries(*arguments, of="outputs", wrt="parameters")
+        place = {int(p): len(state.q) + k for k, p in enumerate(self.places)}
+        kept = [k for k, column in enumerate(more[1]) if column in place]
+        rows = [*rows, *(more[0][k] for k in kept)]
+        columns = [*columns, *(place[more[1][k]] for k in kept)]
+        return np.concatenate([values, more[2][kept]]).T, groups_of(tuple(rows), tuple(columns))
 
     def normal(self, state: State) -> Normal:
         """Matrix and gradient there."""
         T, N = self.weights.shape
         n, m = len(state.q), len(state.shared)
-        arguments = self.arguments(state.q, state.shared)
-        root = np.sqrt(self.weights * state.trust) / self.noise
-        rows = np.repeat(root, 3, axis=0).T  # (N, 3 T)
+        rows = np.repeat(np.sqrt(self.weights * state.trust) / self.noise, 3, axis=0).T  # (N, 3 T)
         r = rows * state.gaps.transpose(2, 1, 0).reshape(N, 3 * T)
-        J = self.functions.jacobian(*arguments, of="outputs", wrt="states")
-        J = J.transpose(2, 1, 0) * rows[:, None]  # (N, n, 3 T)
-        A, g = J @ J.transpose(0, 2, 1), (J @ r[..., None])[..., 0]
-        B, S, s = np.zeros((N, m, n)), np.zeros((m, m)), np.zeros(m)
-        if m:
-            K = self.functions.jacobian(*arguments, of="outputs", wrt="parameters")
-            K = K[:, self.places].transpose(2, 1, 0) * rows[:, None]
-            B = K @ J.transpose(0, 2, 1)
-            flat = K.transpose(1, 0, 2).reshape(m, -1)
-            S = flat @ flat.T + np.diag(self.std**-2.0)
-            s = flat @ r.reshape(-1) + (state.shared - self.prior) / self.std**2
+        values, groups = self.entries(state)
+        whole, slope = np.zeros((N, n + m, n + m)), np.zeros((N, n + m))
+        for group in groups:
+            J = np.zeros((N, len(group.columns), len(group.rows)))
+            J[:, group.column, group.row] = values[:, group.entries]
+            J *= rows[:, None, group.rows]
+            whole[:, group.columns[:, None], group.columns] += J @ J.transpose(0, 2, 1)
+            slope[:, group.columns] += (J @ r[:, group.rows, None])[..., 0]
+        A, B, g = whole[:, :n, :n], whole[:, n:, :n], slope[:, :n]
+        S = whole[:, n:, n:].sum(axis=0) + np.diag(self.std**-2.0)
+        s = slope[:, n:].sum(axis=0) + (state.shared - self.prior) / self.std**2
         if self.smoothness is not None:
-            g = g + self._roughness(state.q).T
+            g = g + self.smoothness.cost(state.q)[1].T
         return Normal(A, g, B, S, s)
+
+
+class Group(NamedTuple):
+    """Rows of the Jacobian with entries in the same columns: numbers of its entries, and their
+    places among these rows and columns."""
+
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    entries: NDArray[np.intp]
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+
+
+@lru_cache(maxsize=8)
+def groups_of(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Group, ...]:
+    """The rows of markers on the same body together: they depend on the same coordinates."""
+    used: dict[int, set[int]] = {}
+    for row, column in zip(rows, columns, strict=True):
+        used.setdefault(row // 3, set()).add(column)
+    together: dict[frozenset[int], list[int]] = {}
+    for marker, mine in used.items():
+        together.setdefault(frozenset(mine), []).append(marker)
+    found, of = [], np.array(rows)
+    for mine, markers in together.items():
+        some = np.array([3 * k + i for k in sorted(markers) for i in range(3)])
+        entries = np.flatnonzero(np.isin(of, some))
+        those = np.array(sorted(mine))
+        row = np.searchsorted(some, of[entries])
+        column = np.searchsorted(those, np.array(columns)[entries])
+        found.append(Group(some, those, entries, row, column))
+    return tuple(found)
 
 
 def trust_of(loss: RobustLoss, e: Array) -> Array:

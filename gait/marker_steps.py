@@ -20,10 +20,13 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import BORDER, Factorisation
 
-#: Iterations end when no step is larger [rad, m], or when the sum of squares falls by less than a
-#: share.
-STEP, FALL = 1e-8, 1e-12
+#: Iterations end when no step is larger [rad, m], or when steps are so many standard errors.
+STEP, EXACT = 1e-10, 1e-4
 ITERATIONS = 200
+#: A share of the sum that is rounding.
+ROUNDED = 1e-12
+#: For a start it is enough to be so near, in standard errors, after so many iterations.
+NEAR, FEW = 0.3, 8
 #: What holds coordinates that no marker shows, as a share of the mean of what markers do.
 HELD = 1e-9
 #: Instants that are fitted one after the other, to follow the motion, are so far apart [s].
@@ -61,11 +64,45 @@ def pattern_of(N: int, n: int, m: int, order: int) -> Pattern:
     return Pattern(*(part.astype(np.int32) for part in whole), stages.astype(np.int32))
 
 
+class Solver:
+    """The solver of the linear systems of a problem with N instants of n coordinates."""
+
+    def __init__(self, problem: Squares, n: int, N: int) -> None:
+        self.problem, m, smoothness = problem, len(problem.places), problem.smoothness
+        self.middle, self.off = np.zeros((N, 1, 1)), list[Array]()
+        if smoothness is not None:
+            M, (middle, *others) = smoothness.information, smoothness.bands(N)
+            self.middle = middle[:, None, None] * M
+            self.off = [band[:, None, None] * M for band in others]
+        self.size, self.separate = N * n + m, problem.separate
+        if not self.separate:
+            rows, columns, stages = pattern_of(N, n, m, len(self.off))
+            self.factors = Factorisation(N * n + m, rows, columns, stages, max_rows=ROWS)
+        self.lower, self.border = np.tril_indices(n), np.tril_indices(m)
+
+    def factorised(self, system: System, damping: Array) -> Factorisation:
+        """The factorised matrix of all unknowns, those that are shared last."""
+        free, off, B = ~system.kept, self.off, system.normal.B
+        A = system.blocks(damping) + self.middle
+        if system.kept.any():
+            A = np.where(free[:, :, None] & free[:, None, :], A, np.eye(free.shape[1]))
+            B = np.where(free[:, None], B, 0.0)
+            off = [
+                np.where(free[k:, :, None] & free[:-k, None, :], block, 0.0)
+                for k, block in enumerate(off, 1)
+            ]
+        parts = [A[:, self.lower[0], self.lower[1]], *off, B, system.normal.S[self.border]]
+        said = self.factors.factorise(np.concatenate([part.reshape(-1) for part in parts]))
+        if said != "ok":
+            raise ValueError(f"the linear system of the markers cannot be solved: {said}")
+        return self.factors
+
+
 @dataclass(frozen=True, eq=False)
 class System:
     """The linear system of a step. kept : coordinates (N, n) that bounds keep."""
 
-    problem: Squares
+    solver: Solver
     normal: Normal
     kept: NDArray[np.bool_]
 
@@ -77,49 +114,32 @@ class System:
 
     def blocks(self, damping: Array) -> Array:
         """Blocks (N, n, n) with damping (N,) as a share of the ridge, and ones for what is kept."""
-        n = self.kept.shape[1]
-        A = np.where(self.kept[:, :, None] | self.kept[:, None, :], 0.0, self.normal.A)
+        n, A = self.kept.shape[1], self.normal.A.copy()
+        if self.kept.any():
+            A[self.kept[:, :, None] | self.kept[:, None, :]] = 0.0
         added = ((damping + HELD) * self.ridge)[:, None]
         A[:, np.arange(n), np.arange(n)] += np.where(self.kept, 1.0, added)
         return A
 
-    def step(self, damping: Array) -> tuple[Array, Array]:
-        """Of coordinates (n, N), and of what is shared (m,)."""
+    def step(self, damping: Array) -> tuple[Array, Array, Array]:
+        """Of coordinates (n, N), and of what is shared (m,); by how much the sum would fall if it
+        were a quadratic, of each instant or of all (N,)."""
         g = np.where(self.kept, 0.0, self.normal.g)
-        if self.problem.separate:
-            return -np.linalg.solve(self.blocks(damping), g[..., None])[..., 0].T, np.zeros(0)
-        x = self.factors(damping).solve(-np.concatenate([g.reshape(-1), self.normal.s]))
-        return x[: g.size].reshape(g.shape).T, x[g.size :]
-
-    def factors(self, damping: Array) -> Factorisation:
-        """The factorised matrix of all unknowns, those that are shared last."""
-        A, free, smoothness = self.blocks(damping), ~self.kept, self.problem.smoothness
-        N, n = free.shape
-        m = len(self.problem.places)
-        off = []
-        if smoothness is not None:
-            M, (middle, *others) = smoothness.information, smoothness.bands(N)
-            A = A + middle[:, None, None] * M * (free[:, :, None] & free[:, None, :])
-            for k, band in enumerate(others, 1):
-                both = free[k:, :, None] & free[:-k, None, :]
-                off.append(band[:, None, None] * M * both)
-        lower, border = np.tril_indices(n), np.tril_indices(m)
-        B = np.where(free[:, None], self.normal.B, 0.0)
-        parts = [A[:, lower[0], lower[1]], *off, B, self.normal.S[border]]
-        rows, columns, stages = pattern_of(N, n, m, len(off))
-        made = Factorisation(N * n + m, rows, columns, stages, max_rows=ROWS)
-        said = made.factorise(np.concatenate([part.reshape(-1) for part in parts]))
-        if said != "ok":
-            raise ValueError(f"the linear system of the markers cannot be solved: {said}")
-        return made
+        if self.solver.separate:
+            dq = -np.linalg.solve(self.blocks(damping), g[..., None])[..., 0]
+            return dq.T, np.zeros(0), -np.sum(dq * g, axis=1)
+        b = -np.concatenate([g.reshape(-1), self.normal.s])
+        x = self.solver.factorised(self, damping).solve(b)
+        dq, ds = x[: g.size].reshape(g.shape).T, x[g.size :]
+        return dq, ds, np.full(len(g), float(b @ x))
 
 
-def system_at(problem: Squares, state: State) -> System:
+def system_at(solver: Solver, state: State) -> System:
     """The linear system there."""
-    normal = problem.normal(state)
+    problem, normal = solver.problem, solver.problem.normal(state)
     x, g = state.q.T, normal.g
     kept = ((x <= problem.lower) & (g > 0.0)) | ((x >= problem.upper) & (g < 0.0))
-    return System(problem, normal, kept)
+    return System(solver, normal, kept)
 
 
 class Minimum(NamedTuple):
@@ -130,47 +150,56 @@ class Minimum(NamedTuple):
     converged: bool
 
 
-def minimise(problem: Squares, q: Array, shared: Array) -> Minimum:
+def minimise(
+    problem: Squares,
+    q: Array,
+    shared: Array,
+    exact: float = EXACT,
+    iterations: int = ITERATIONS,
+) -> Minimum:
     """The least sum from these coordinates (n, N) and parameters (m,); instants that do not know
-    each other are each damped on its own. Ctrl-C ends it with the best so far."""
+    each other are each damped on its own. Ctrl-C ends it with the best so far.
+
+    exact : it ends when the root mean square of steps is this many standard errors.
+    """
     lower, upper = problem.lower[:, None], problem.upper[:, None]
     state = problem.state(np.clip(q, lower, upper), shared)
-    system, N = system_at(problem, state), q.shape[1]
+    n, N = q.shape
+    system = system_at(Solver(problem, n, N), state)
     damping, done = np.zeros(N), np.zeros(N, dtype=bool)
+    share = exact**2 * (n * N + len(shared)) / total(problem, 3.0 * problem.present.sum(axis=0))
+    if problem.separate:
+        share = share / N
     with interruptible() as stop:
-        for k in range(ITERATIONS):
+        for k in range(iterations):
             if stop.is_set():
                 return Minimum(state, k, False)
-            dq, ds = system.step(damping)
+            dq, ds, promised = system.step(damping)
             dq[:, done] = 0.0
             new = problem.state(np.clip(state.q + dq, lower, upper), state.shared + ds)
-            size, fall, cost = np.abs(new.q - state.q).max(axis=0), *changes(problem, state, new)
+            size, cost = np.abs(new.q - state.q).max(axis=0), total(problem, state.costs, state)
+            fall = cost - total(problem, new.costs, new)
             if not problem.separate:
                 size = np.full(N, max(size.max(), *np.abs(ds), 0.0))
-            taken = fall >= -1e-12 * cost - 1e-30
-            done |= (size < STEP) | (taken & (fall <= FALL * cost) & (damping < 1e-3))
+            taken = fall >= -ROUNDED * cost
             if taken.all():
                 state = new
             elif taken.any():
                 state = problem.state(np.where(taken, new.q, state.q), state.shared)
+            done |= (size < STEP) | (taken & (damping < 1e-3) & (promised <= share * cost))
             if done.all():
                 return Minimum(state, k + 1, True)
             damping = np.where(taken, 0.3 * damping * (damping > 1e-9), 4.0 * damping + 1e-6)
-            system = system_at(problem, state) if taken.any() else system
-    return Minimum(state, ITERATIONS, False)
+            system = system_at(system.solver, state) if taken.any() else system
+    return Minimum(state, iterations, False)
 
 
-def changes(problem: Squares, old: State, new: State) -> tuple[Array, Array]:
-    """By how much the cost of each instant falls, and what it was (N,); of all, if they know each
+def total(problem: Squares, each: Array, state: State | None = None) -> Array:
+    """Sums of each instant (N,), or of all and of what a state costs besides, if instants know each
     other."""
-    fall, cost = old.costs - new.costs, old.costs
     if problem.separate:
-        return fall, cost
-    N = len(cost)
-    return (
-        np.full(N, fall.sum() + old.extra - new.extra),
-        np.full(N, cost.sum() + old.extra),
-    )
+        return each
+    return np.full(len(each), each.sum() + (state.extra if state else 0.0))
 
 
 # -- start ----------------------------------------------------------------------------------------
@@ -194,7 +223,8 @@ def start(problem: Squares, guess: Array, turning: NDArray[np.intp], time: Array
         for k in way:
             at = min(max(k, 0), N - 1)
             if seen[at] and at not in found:
-                last = minimise(problem.at([at]), last[:, None], problem.prior).state.q[:, 0]
+                one = problem.at([at])
+                last = minimise(one, last[:, None], one.prior, NEAR).state.q[:, 0]
                 found[at] = last
     at = sorted(found)
     return np.array([np.interp(time, time[at], row) for row in np.array([found[k] for k in at]).T])
@@ -207,8 +237,11 @@ def best_of_turns(problem: Squares, guess: Array, turning: NDArray[np.intp]) -> 
     starts = np.repeat(guess[:, None], len(turns), axis=1)
     starts[turning] += turns.T
     many = problem.at(np.zeros(len(turns), dtype=int))
-    state = minimise(many, starts, problem.prior).state
-    q = state.q
+    first = minimise(many, starts, many.prior, NEAR, FEW).state
+    best = np.argsort(first.costs)[:FEW]
+    few = problem.at(np.zeros(len(best), dtype=int))
+    state = minimise(few, first.q[:, best], few.prior).state
+    q = state.q.copy()
     q[turning] -= 2.0 * np.pi * np.round(q[turning] / (2.0 * np.pi))
     allowed = np.all((q >= problem.lower[:, None]) & (q <= problem.upper[:, None]), axis=0)
     costs = np.where(allowed, state.costs, np.inf)
@@ -240,7 +273,7 @@ def knowledge(problem: Squares, state: State) -> Known:
     With a loss, variances are those of its estimate, E psi^2/(E psi')^2 (Huber 1981, Robust
     Statistics, section 7.6), for residuals whose direction is arbitrary.
     """
-    system = system_at(problem, state)
+    system = system_at(Solver(problem, *state.q.shape), state)
     blocks, covariance = inverse_blocks(system)
     n, N = state.q.shape
     taken = float(np.sum(np.where(system.kept[:, :, None], 0.0, blocks) * system.normal.A))
@@ -272,11 +305,11 @@ def scatter(problem: Squares, state: State) -> float:
 def inverse_blocks(system: System) -> tuple[Array, Array]:
     """Of the inverse of the matrix the blocks of instants (N, n, n) and of what is shared."""
     N, n = system.kept.shape
-    m, still = len(system.problem.places), np.zeros(N)
-    if system.problem.separate:
+    m, still = len(system.normal.s), np.zeros(N)
+    if system.solver.separate:
         return np.linalg.inv(system.blocks(still)), np.zeros((0, 0))
-    factors = system.factors(still)
-    i, j = np.tril_indices(n)
+    factors = system.solver.factorised(system, still)
+    i, j = system.solver.lower
     first = np.arange(N)[:, None] * n
     entries = factors.inverse_entries((first + i).reshape(-1), (first + j).reshape(-1))
     blocks = np.zeros((N, n, n))

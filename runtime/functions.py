@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -109,18 +109,32 @@ class Functions:
     ) -> Array:
         """Dense Jacobian (n_out, n_wrt, n) of "residual" or "outputs" with respect to "states",
         "derivatives", "inputs" or "parameters"; raises `ValueError` for anything else."""
+        rows, columns, values = self.entries(xdot, x, u, p, t, of, wrt)
+        n_out = len(self.states if of == "residual" else self.output_names)
+        n_wrt = len(getattr(self, "states" if wrt == "derivatives" else wrt))
+        dense = np.zeros((n_out, n_wrt, *values.shape[1:]))
+        dense[rows, columns] = values
+        return dense
+
+    def entries(
+        self,
+        xdot: ArrayLike,
+        x: ArrayLike,
+        u: ArrayLike,
+        p: ArrayLike,
+        t: ArrayLike = 0.0,
+        of: str = "residual",
+        wrt: str = "states",
+    ) -> tuple[Sequence[int], Sequence[int], Array]:
+        """Rows, columns (k,) and values (k, n) of the entries of a Jacobian that are not zero
+        everywhere; as `jacobian`."""
         if of not in ("residual", "outputs") or wrt not in GROUPS:
             raise ValueError(
                 f"no Jacobian of {of!r} with respect to {wrt!r}; of is residual or outputs, wrt is "
                 "states, derivatives, inputs or parameters"
             )
         rows, columns = self._patterns[f"{of}_{wrt}"]
-        values = self._call(f"{of}_{wrt}", len(rows), xdot=xdot, x=x, u=u, p=p, t=t)
-        n_out = len(self.states if of == "residual" else self.output_names)
-        n_wrt = len(getattr(self, "states" if wrt == "derivatives" else wrt))
-        dense = np.zeros((n_out, n_wrt, *values.shape[1:]))
-        dense[rows, columns] = values
-        return dense
+        return rows, columns, self._call(f"{of}_{wrt}", len(rows), xdot=xdot, x=x, u=u, p=p, t=t)
 
     @cached_property
     def _patterns(self) -> Mapping[str, Pattern]:
