@@ -9,12 +9,29 @@ import numpy as np
 from kinesym.checks import naming, shown
 from kinesym.gait.readers import Table, read_mot
 from kinesym.gait.wrench import Wrench
+from kinesym.models.files.description import Triple
 from kinesym.models.files.osim import parse, read
-from kinesym.models.files.trees import FileTree
-from kinesym.models.files.xml import flag, named, root_of, text
+from kinesym.models.files.trees import FileTree, identifier
+from kinesym.models.files.xml import flag, named, root_of, text, triple
 from kinesym.runtime.arrays import AXES, Array
 
-__all__ = ["FileTree", "parse", "read", "read_loads"]
+__all__ = ["FileTree", "parse", "read", "read_loads", "read_markers"]
+
+
+def read_markers(path: str | Path) -> dict[str, tuple[str, Triple]]:
+    """Bodies of markers and their places in the axes of these [m], by name, from a file with a
+    `MarkerSet` of OpenSim, for `ks.gait.fit_markers`.
+
+    Raises `FileNotFoundError`, and `ValueError` for a file without markers.
+    """
+    with naming(path):
+        found = {}
+        for e in root_of(path).iter("Marker"):
+            body = text(e, "body") or text(e, "socket_parent_frame").rpartition("/")[2]
+            found[e.get("name", "")] = (identifier(body), triple(e, "location"))
+        if not found:
+            raise ValueError("it has no markers")
+        return found
 
 
 def read_loads(path: str | Path, data: str | Path | None = None) -> dict[str, Wrench]:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from kinesym.gait.kinematics import Spline as Spline
     from kinesym.gait.marker_fit import MarkerFit as MarkerFit
     from kinesym.gait.marker_fit import fit_markers as fit_markers
+    from kinesym.gait.marker_scale import Scaling as Scaling
+    from kinesym.gait.marker_scale import scale as scale
     from kinesym.gait.markers import Markers as Markers
     from kinesym.gait.natural.body import NaturalBody as NaturalBody
     from kinesym.gait.natural.constrained import ConstrainedSystem as ConstrainedSystem

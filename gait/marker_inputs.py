@@ -19,6 +19,7 @@ from kinesym.internal.pipeline import realise
 from kinesym.models.markers import marker_names, marker_places
 from kinesym.runtime.arrays import AXES, Array, real_array
 from kinesym.runtime.functions import Functions
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.links import turning
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.names import by_name, check_known, name_of
@@ -86,7 +87,11 @@ def checked_places(tree: Tree, placed: Placed | None) -> dict[str, tuple[str, Ar
 @lru_cache(maxsize=8)
 def compiled(tree: Tree, bodies: tuple[str, ...]) -> Functions:
     """Places of markers on these bodies and their derivatives, compiled."""
-    model = marker_places(tree, bodies)
+    return functions_of(marker_places(tree, bodies))
+
+
+def functions_of(model: Model) -> Functions:
+    """The compiled outputs of a model and their derivatives."""
     return Functions(realise(model_outputs(model)), lambda: realise(model_jacobians(model)))
 
 

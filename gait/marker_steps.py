@@ -91,7 +91,8 @@ class Solver:
                 np.where(free[k:, :, None] & free[:-k, None, :], block, 0.0)
                 for k, block in enumerate(off, 1)
             ]
-        parts = [A[:, self.lower[0], self.lower[1]], *off, B, system.normal.S[self.border]]
+        S = system.normal.S * (1.0 + damping.max() * np.eye(len(system.normal.S)))
+        parts = [A[:, self.lower[0], self.lower[1]], *off, B, S[self.border]]
         said = self.factors.factorise(np.concatenate([part.reshape(-1) for part in parts]))
         if said != "ok":
             raise ValueError(f"the linear system of the markers cannot be solved: {said}")
@@ -276,17 +277,21 @@ def knowledge(problem: Squares, state: State) -> Known:
     system = system_at(Solver(problem, *state.q.shape), state)
     blocks, covariance = inverse_blocks(system)
     n, N = state.q.shape
-    taken = float(np.sum(np.where(system.kept[:, :, None], 0.0, blocks) * system.normal.A))
-    if len(covariance):
-        taken += len(covariance) - float(np.sum(np.diag(covariance) / problem.std**2))
+    diagonal = np.diagonal(blocks, axis1=1, axis2=2)
+    by_ridge = diagonal * HELD * system.ridge[:, None]  # 1 where it alone holds a coordinate
+    if problem.smoothness is not None:
+        taken = float(np.sum(np.where(system.kept[:, :, None], 0.0, blocks) * system.normal.A))
+    else:
+        by_prior = np.diag(covariance) / problem.std**2
+        taken = float(np.sum(1.0 - by_ridge[~system.kept]) + np.sum(1.0 - by_prior))
     count = 3 * int(problem.present.sum())
     freedom = max(count - taken, 1e-9)
     variance = scatter(problem, state) * count / freedom
-    diagonal = np.diagonal(blocks, axis1=1, axis2=2)
-    held = diagonal * HELD * system.ridge[:, None] > 0.3
-    std = np.sqrt(np.maximum(diagonal * variance, 0.0))
-    std = np.where(system.kept, 0.0, np.where(held, np.nan, std)).T
     noise = problem.noise * (np.sqrt(variance) if problem.loss is None else 1.0)
+    if len(covariance):
+        variance = 1.0  # what was known before has a size of its own
+    std = np.sqrt(np.maximum(diagonal * variance, 0.0))
+    std = np.where(system.kept, 0.0, np.where(by_ridge > 0.3, np.nan, std)).T
     return Known(float(noise), std, covariance * variance, freedom)
 
 

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.models.scaling import Factors, times
 from kinesym.symbolic.expression import parts_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import standing
 from kinesym.symbolic.multibody.tree import Tree
-from kinesym.symbolic.multibody.vectors import AXES
+from kinesym.symbolic.multibody.vectors import AXES, Vector
 from kinesym.symbolic.names import name_of, t
 
 
@@ -20,9 +21,10 @@ def marker_names(number: int, what: str = "") -> list[str]:
     return [f"marker_{number}_{what}{axis}" for axis in AXES]
 
 
-def marker_places(tree: Tree, bodies: Sequence[str]) -> Model:
+def marker_places(tree: Tree, bodies: Sequence[str], factors: Factors | None = None) -> Model:
     """A model of places: coordinates as states, and as outputs a marker on each of these bodies,
-    `marker_0_x`, ... in world axes [m]; `marker_0_at_x`, ... are its place in the axes of the body.
+    `marker_0_x`, ... in world axes [m]; `marker_0_at_x`, ... are its place in the axes of the body,
+    before this is scaled by `factors`.
 
     Raises `ValueError` for an unknown body, closed loops, and places that depend on a moving base.
     """
@@ -32,7 +34,8 @@ def marker_places(tree: Tree, bodies: Sequence[str]) -> Model:
         )
     outputs: dict[str, sp.Expr] = {}
     for k, body in enumerate(bodies):
-        place = tree.place(body, sp.symbols(marker_names(k, "at_")))
+        at = Vector(sp.symbols(marker_names(k, "at_")))
+        place = tree.place(body, at if factors is None else times(factors[body], at))
         outputs |= dict(zip(marker_names(k), place, strict=True))
     constant, still = standing(tree)
     outputs = {name: e.xreplace(still) for name, e in outputs.items()}

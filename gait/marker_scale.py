@@ -1,0 +1,309 @@
+"""Scaling: lengths of bodies and places of markers from static and moving trials together."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kinesym.checks import check_kind, count, finite, listed_of, mapping, positive
+from kinesym.gait.marker_inputs import (
+    Placed,
+    bounds_of,
+    functions_of,
+    guess_of,
+    matched,
+    measured_of,
+    numbers_of,
+    root_turns,
+    weights_of,
+)
+from kinesym.gait.marker_squares import Squares
+from kinesym.gait.marker_steps import Known, Minimum, knowledge, minimise, start
+from kinesym.gait.markers import Markers
+from kinesym.models.markers import marker_names, marker_places
+from kinesym.models.scaling import factors_of, scaled
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.saved import Saved
+from kinesym.symbolic.losses import Loss
+from kinesym.symbolic.multibody.tree import Tree
+from kinesym.symbolic.multibody.vectors import Vector
+from kinesym.symbolic.names import by_name, check_known
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: What is known of factors, and of places of markers [m], unless said otherwise.
+FACTOR, PLACE = 0.1, 0.02
+#: Noise of markers to begin with [m]; rounds in which it is estimated, until it changes by less.
+NOISE, ROUNDS, SETTLED = 0.01, 12, 0.01
+#: Noise that is assumed at least: errors of skin and model, the same from instant to instant [m].
+LEAST = 2e-3
+#: A trial whose markers all stay so near to their means counts as one instant [m].
+STILL = 0.03
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scaling(Saved):
+    """Factors of bodies, and places of markers on them.
+
+    tree : its name. groups : bodies by the name of their factor. factors, std : values and standard
+    errors. placed : bodies and places of markers in the axes of the scaled bodies [m], for
+    `fit_markers`. moved : how far markers are from where they were thought to be, after scaling
+    [m]; place_std : standard errors of their places along the axes [m]. marker_rms : errors of
+    markers in all trials [m]. noise : standard deviation of a marker of weight 1 in each direction,
+    2 mm at least [m]. converged : whether it did.
+    """
+
+    tree: str
+    groups: Mapping[str, Sequence[str]]
+    factors: Mapping[str, float]
+    std: Mapping[str, float]
+    placed: Mapping[str, tuple[str, Sequence[float]]]
+    moved: Mapping[str, float]
+    place_std: Mapping[str, Sequence[float]]
+    marker_rms: Mapping[str, float]
+    noise: float
+    converged: bool = True
+
+    def applied(self, tree: Tree, mass: float | None = None) -> Tree:
+        """The tree with these factors. mass : of the whole body; masses keep their shares, inertias
+        go with masses and squares of lengths [kg]."""
+        check_kind(tree, Tree, "kinesym.multibody")
+        values = {**self.factors}
+        rows = {
+            body: Vector(e.xreplace({s: values[s.name] for s in e.free_symbols}) for e in row)
+            for body, row in factors_of(tree, self.groups).items()
+        }
+        return scaled(tree, rows, None if mass is None else positive(mass, "mass"))
+
+    @property
+    def total_rms(self) -> float:
+        """The root mean square of the errors of markers [m]."""
+        return float(np.sqrt(np.mean(np.square(list(self.marker_rms.values())))))
+
+    def __str__(self) -> str:
+        rows = [
+            f"{name:<16}{value:8.4f} ± {self.std[name]:.4f}  {', '.join(self.groups[name])}"
+            for name, value in self.factors.items()
+        ]
+        ended = "" if self.converged else ", not converged"
+        title = f"{self.tree} scaled: marker errors {1e3 * self.total_rms:.1f} mm rms{ended}"
+        return "\n".join([title, *rows])
+
+    def __repr__(self) -> str:
+        return f"<{str(self).splitlines()[0]}>"
+
+    def report(self) -> str:
+        """Factors, and by marker its error, how far it is from where it was thought to be, and how
+        well its place is known."""
+        lines = [str(self), "", f"{'marker':<24}{'rms':>8}{'moved':>8}{'std':>8}  [mm]"]
+        for name, rms in sorted(self.marker_rms.items(), key=lambda pair: -pair[1]):
+            std = float(np.linalg.norm(self.place_std[name]))
+            lines.append(f"{name:<24}{1e3 * rms:8.1f}{1e3 * self.moved[name]:8.1f}{1e3 * std:8.1f}")
+        return "\n".join(lines)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Factors with standard errors, by name."""
+        import pandas as pd  # here: slow to import
+
+        columns = {"factor": dict(self.factors), "std": dict(self.std)}
+        return pd.DataFrame(columns, index=pd.Index(self.factors, name="name"))
+
+    def plot(self) -> Any:
+        """Factors with two standard errors, and how far markers moved."""
+        figure, (left, right) = subplots(1, 2, figsize=(10.0, 4.6), layout="constrained")
+        names = list(self.factors)[::-1]
+        values, errors = ([part[name] for name in names] for part in (self.factors, self.std))
+        left.errorbar(values, names, xerr=2.0 * np.array(errors), fmt="o", capsize=3)
+        left.axvline(1.0, color="0.7", lw=1.0)
+        left.set_xlabel("factor")
+        far = sorted(self.moved.items(), key=lambda pair: pair[1])[-16:]
+        right.barh([name for name, _ in far], [1e3 * d for _, d in far])
+        right.set_xlabel("moved [mm]")
+        for axis in (left, right):
+            axis.grid(alpha=0.3)
+        return figure
+
+
+def scale(
+    tree: Tree,
+    placed: Placed | None,
+    trials: Sequence[Markers],
+    factors: Mapping[str, Sequence[str]],
+    *,
+    factor_std: float | Mapping[str, float] = FACTOR,
+    place_std: float | Mapping[str, float] = PLACE,
+    weights: Mapping[str, float] | None = None,
+    limits: Mapping[Any, tuple[float, float]] | None = None,
+    loss: str | None = None,
+    frames: int = 50,
+    guess: Mapping[Any, float] | None = None,
+) -> Scaling:
+    """Lengths of bodies and places of markers of a person, from static and moving trials together.
+
+    Parameters
+    ----------
+    tree, placed : as of `fit_markers`, of another person.
+    trials : records of the same markers, a static one first; any number of them. Movement tells
+        where joints are, what is common to all trials is estimated once.
+    factors : bodies by the name of the factor that stretches them, such as
+        {"thigh": ("femur_r", "femur_l")}; "femur_r.y" along that axis only.
+    factor_std : how well it is known before that factors are 1, one number or by name.
+    place_std : how well places of markers are known before [m], one number or by name; 0 is a
+        marker that stays where it is on the body. It is these that tell lengths apart from places.
+    weights, limits, loss, guess : as of `fit_markers`.
+    frames : at most so many of each trial, evenly spread.
+
+    Returns
+    -------
+    A `Scaling` with standard errors; `.applied(tree, mass)` is the scaled tree and `.placed` are its
+    markers. The size of marker errors is estimated with the rest, 2 mm at least, so that priors
+    count as they should. A trial in which no marker moves by more than 3 cm (standard deviation)
+    counts as one instant, its mean.
+
+    Raises `ValueError` as `fit_markers`, and for factors of unknown bodies.
+    """
+    check_kind(tree, Tree, "kinesym.multibody")
+    records = listed_of([trials] if isinstance(trials, Markers) else trials, Markers, "trials")
+    frames = count(frames, "frames")
+    rows = factors_of(tree, factors)
+    values = {**tree.values, **dict.fromkeys(factors, 1.0)}
+    grown = replace(scaled(tree, rows), values=values)
+    found, unused = matched(tree, placed, records)
+    model = marker_places(grown, [body for body, _ in found.values()], rows)
+    functions = functions_of(model)
+    parts = [thinned(record.time, measured_of(tree, found, record), frames) for record in records]
+    numbers = numbers_of(functions, [at for _, at in found.values()])
+    priors = prior_of(list(found), factors, factor_std, place_std)
+    names = [name for name in priors if name in functions.parameters]
+    places = np.array([functions.parameters.index(name) for name in names])
+    measured = np.hstack([rows for _, rows in parts])
+    problem = Squares(
+        functions,
+        numbers,
+        measured,
+        weights_of(list(found), measured, weights, [*found, *unused]),
+        *bounds_of(functions.states, limits),
+        places=places,
+        prior=numbers[places],
+        std=np.array([priors[name] for name in names]),
+        noise=NOISE,
+        loss=None if loss is None else RobustLoss.of(Loss.named(loss)),
+    )
+    first, turns = guess_of(tree, functions.states, guess), root_turns(tree, functions.states)
+    ends = np.cumsum([len(time) for time, _ in parts])
+    starts = [
+        start(problem.at(slice(end - len(time), end)), first, turns, time)
+        for (time, _), end in zip(parts, ends, strict=True)
+    ]
+    problem, minimum, known = balanced(problem, np.hstack(starts))
+    result = described(tree, problem, minimum, known, names, found, factors)
+    if not result.converged:
+        warnings.warn("the scaling did not converge; its factors are not final", stacklevel=2)
+    return result
+
+
+def thinned(time: Array, measured: Array, frames: int) -> tuple[Array, Array]:
+    """At most so many instants, evenly spread, and places of markers there (3 T, n); the means of
+    a trial in which nothing moves."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # markers that are missing throughout
+        mean = np.nanmean(measured, axis=1)
+        moves = np.nanstd(measured, axis=1)
+    if np.nanmax(moves) < STILL:
+        return time[:1], mean[:, None]
+    here = np.round(np.linspace(0, len(time) - 1, min(len(time), frames))).astype(np.intp)
+    return time[here], measured[:, here]
+
+
+def prior_of(
+    names: Sequence[str],
+    factors: Mapping[str, Sequence[str]],
+    factor_std: float | Mapping[str, float],
+    place_std: float | Mapping[str, float],
+) -> dict[str, float]:
+    """Standard deviations by the name of the parameter, without those that are known."""
+    of_factors = spread(factor_std, list(factors), FACTOR, "factor_std")
+    of_places = spread(place_std, list(names), PLACE, "place_std")
+    found = {name: std for name, std in of_factors.items() if std > 0.0}
+    for k, std in enumerate(of_places.values()):
+        found |= dict.fromkeys(marker_names(k, "at_"), std) if std > 0.0 else {}
+    if not found:
+        raise ValueError("all factors and places are known; fit_markers finds the coordinates")
+    return found
+
+
+def spread(
+    given: float | Mapping[str, float], names: Sequence[str], default: float, what: str
+) -> dict[str, float]:
+    """Deviations by name, from one number or some by name; raises `ValueError`."""
+    if not isinstance(given, Mapping):
+        given = dict.fromkeys(names, given)
+    found = dict.fromkeys(names, default)
+    for name, value in by_name(mapping(given, what), None, what).items():
+        check_known(name, list(names), f"{what}: {name!r} is not among the {what[:-4]}s")
+        found[name] = finite(value, f"{what} of {name}")
+        if found[name] < 0.0:
+            raise ValueError(f"{what} of {name} must not be negative, got {value}")
+    return found
+
+
+def balanced(problem: Squares, q: Array) -> tuple[Squares, Minimum, Known]:
+    """The minimum with the size of marker errors that it has itself: what is left of squares over
+    what is left of residuals, where unknowns that priors hold take less than one."""
+    shared = problem.prior
+    for _ in range(ROUNDS):
+        minimum = minimise(problem, q, shared)
+        known = knowledge(problem, minimum.state)
+        q, shared, noise = minimum.state.q, minimum.state.shared, max(known.noise, LEAST)
+        if problem.loss is not None or abs(noise / problem.noise - 1.0) < SETTLED:
+            break
+        problem = replace(problem, noise=noise)
+    return problem, minimum, known
+
+
+def described(
+    tree: Tree,
+    problem: Squares,
+    minimum: Minimum,
+    known: Known,
+    names: Sequence[str],
+    found: Mapping[str, tuple[str, Array]],
+    groups: Mapping[str, Sequence[str]],
+) -> Scaling:
+    """The result of a minimum."""
+    state, parameters = minimum.state, problem.functions.parameters
+    value = dict(zip(parameters, problem.all_numbers(state.shared), strict=True))
+    error = dict(zip(names, np.sqrt(np.diag(known.covariance)), strict=True))
+    rows = factors_of(tree, groups)
+    factors = {name: float(value.get(name, 1.0)) for name in groups}
+    placed, moved, place_std = {}, {}, {}
+    for k, (name, (body, before)) in enumerate(found.items()):
+        stretch = np.array([float(e.subs(factors)) for e in rows[body]])
+        at = np.array([value[part] for part in marker_names(k, "at_")])
+        placed[name] = (body, (stretch * at).tolist())
+        moved[name] = float(np.linalg.norm(stretch * (at - before)))
+        std = [error.get(part, 0.0) for part in marker_names(k, "at_")]
+        place_std[name] = (stretch * std).tolist()
+    distances = np.where(problem.present, np.sum(state.gaps**2, axis=0), np.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # markers of weight 0
+        rms = np.sqrt(np.nanmean(distances, axis=1))
+    return Scaling(
+        tree.name,
+        {name: [parts] if isinstance(parts, str) else list(parts) for name, parts in groups.items()},
+        factors,
+        {name: float(error.get(name, 0.0)) for name in groups},
+        placed,
+        moved,
+        place_std,
+        dict(zip(found, rms.tolist(), strict=True)),
+        problem.noise,
+        minimum.converged,
+    )
