@@ -44,7 +44,11 @@ def words(element: Element, tag: str) -> tuple[str, ...]:
 
 def numbers(element: Element, tag: str, default: tuple[float, ...] | None = None) -> list[float]:
     """The numbers in a child; raises `ValueError` if they are none, or missing without default."""
-    found = text(element, tag).replace(",", " ").split()
+    return _numbers(text(element, tag), default, f"{named(element)}: {tag}")
+
+
+def _numbers(said: str, default: tuple[float, ...] | None, what: str) -> list[float]:
+    found = said.replace(",", " ").split()
     if not found and default is not None:
         return list(default)
     try:
@@ -52,8 +56,25 @@ def numbers(element: Element, tag: str, default: tuple[float, ...] | None = None
     except ValueError:
         values = []
     if not values or not all(map(isfinite, values)):
-        raise ValueError(f"{named(element)}: {tag} must be numbers, got {shown(' '.join(found))}")
+        raise ValueError(f"{what} must be numbers, got {shown(said.strip())}")
     return values
+
+
+def attributes(element: Element, name: str, default: Triple | None = None) -> Triple:
+    """The three numbers of an attribute."""
+    values = _numbers(element.get(name, ""), default, f"{named(element)}: {name}")
+    if len(values) != 3:
+        raise ValueError(f"{named(element)}: {name} has three components, got {len(values)}")
+    return (values[0], values[1], values[2])
+
+
+def attribute(element: Element, name: str, default: float | None = None) -> float:
+    """The number of an attribute."""
+    given = None if default is None else (default,)
+    values = _numbers(element.get(name, ""), given, f"{named(element)}: {name}")
+    if len(values) != 1:
+        raise ValueError(f"{named(element)}: {name} is one number, got {len(values)}")
+    return values[0]
 
 
 def number(element: Element, tag: str, default: float | None = None) -> float:
