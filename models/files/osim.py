@@ -139,13 +139,13 @@ class _Reader:
     def old_joint(self, joint: Element, child: str) -> JointRow:
         """Of a file before version 4."""
         parent = body_name(text(joint, "parent_body"))
-        frames = (
+        before, after = (
             offset(body, triple(joint, f"location{end}"), triple(joint, f"orientation{end}"))
             for body, end in ((parent, "_in_parent"), (child, ""))
         )
         if flag(joint, "reverse", False):
             raise ValueError(f"{named(joint)} goes from child to parent; exchange its bodies")
-        return joint_row(joint, *frames, [*members(joint, "CoordinateSet")])
+        return joint_row(joint, before, after, [*members(joint, "CoordinateSet")])
 
     def joint(self, joint: Element) -> JointRow:
         """Of a file of version 4."""
@@ -322,8 +322,8 @@ def function_of(e: Element) -> Function:
     if e.tag == "PolynomialFunction":
         return Polynomial(tuple(numbers(e, "coefficients")))
     if e.tag == "Sine":
-        parts = (number(e, tag) for tag in ("amplitude", "omega", "phase"))
-        return Sine(*parts, offset=number(e, "offset", 0.0))
+        amplitude, omega, phase = (number(e, tag) for tag in ("amplitude", "omega", "phase"))
+        return Sine(amplitude, omega, phase, number(e, "offset", 0.0))
     if e.tag == "MultiplierFunction":
         return scaled(function_in(e.find("function"), named(e)), number(e, "scale", 1.0))
     if e.tag in SPLINES:
