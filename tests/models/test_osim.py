@@ -278,14 +278,9 @@ def test_mass_matrices_are_sums_over_bodies(name):
 def low_passed(table, names, cutoff=6.0):
     """As in the setup of these results: a filter of order 3 forwards and backwards."""
     b, a = signal.butter(3, 2.0 * cutoff * np.mean(np.diff(table.time)))
-    rows = {
-        name: table[name]
-        * (1.0 if name.startswith("pelvis_t") and name[-2] == "t" else np.pi / 180)
-        for name in names
-    }
     half = len(table.time) // 2
-    rows = {name: signal.filtfilt(b, a, row, padlen=half) for name, row in rows.items()}
-    return {"time": table.time, **rows}
+    rows = {name: signal.filtfilt(b, a, table[name], padlen=half) for name in names}
+    return replace(table, columns=rows)
 
 
 def rms(rows):
