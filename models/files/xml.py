@@ -23,7 +23,7 @@ def root_of(path: str | Path) -> Element:
             data = gzip.decompress(data)
         return fromstring(data)
     except (ParseError, OSError, EOFError) as error:
-        raise ValueError(f"{path} is no XML file: {error}") from error
+        raise ValueError(f"it is no XML file: {error}") from error
 
 
 def named(element: Element) -> str:

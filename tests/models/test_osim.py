@@ -95,6 +95,9 @@ def evaluated(e, q):
         return np.dot(slopes, q) + last
     if e.tag == "PolynomialFunction":
         return np.polyval(numbers(e, "coefficients"), q[0])
+    if e.tag == "Sine":
+        a, w, p, b = (float(e.findtext(k)) for k in ("amplitude", "omega", "phase", "offset"))
+        return a * np.sin(w * q[0] + p) + b
     if e.tag == "MultiplierFunction":
         return float(e.findtext("scale")) * evaluated(e.find("function")[0], q)
     assert e.tag in ("SimmSpline", "NaturalCubicSpline")
@@ -103,7 +106,9 @@ def evaluated(e, q):
 
 class Plain:
     def __init__(self, path):
-        self.model = ElementTree.fromstring(gzip.decompress(path.read_bytes())).find("Model")
+        data = path.read_bytes()
+        data = gzip.decompress(data) if path.suffix == ".gz" else data
+        self.model = ElementTree.fromstring(data).find("Model")
         every = self.model.findall("BodySet/objects/Body")
         self.bodies = {e.get("name"): e for e in every if e.get("name") != "ground"}
         self.joints = {}
@@ -144,7 +149,7 @@ class Plain:
         q = dict(q)
         for name, e in self.couplers.items():
             given = [q[other] for other in e.findtext("independent_coordinate_names").split()]
-            scale = float(e.findtext("scale_factor"))
+            scale = float(e.findtext("scale_factor") or 1)
             q[name] = scale * evaluated(e.find("coupled_coordinates_function")[0], given)
         return q
 
@@ -158,6 +163,13 @@ class Plain:
             return moved(about(axes[0], q[names[0]]) @ about(axes[1], q[names[1]]), 0)
         if joint.tag == "WeldJoint":
             return np.eye(4)
+        if joint.tag == "SliderJoint":
+            return moved(np.eye(3), [q[names[0]], 0, 0])
+        if joint.tag in ("BallJoint", "FreeJoint"):
+            turn = np.eye(3)
+            for axis, name in zip(axes, names, strict=False):
+                turn = turn @ about(axis, q[name])
+            return moved(turn, [q[name] for name in names[3:]] or 0)
         assert joint.tag == "CustomJoint"
         turn, at = np.eye(3), np.zeros(3)
         for k, e in enumerate(joint.find("SpatialTransform")):
