@@ -60,21 +60,26 @@ def _numbers(said: str, default: tuple[float, ...] | None, what: str) -> list[fl
     return values
 
 
+def listed_numbers(
+    element: Element, name: str, count: int, default: tuple[float, ...] | None = None
+) -> list[float]:
+    """So many numbers of an attribute."""
+    values = _numbers(element.get(name, ""), default, f"{named(element)}: {name}")
+    if len(values) != count:
+        numbers = "one number" if count == 1 else f"{count} numbers"
+        raise ValueError(f"{named(element)}: {name} is {numbers}, got {len(values)}")
+    return values
+
+
 def attributes(element: Element, name: str, default: Triple | None = None) -> Triple:
     """The three numbers of an attribute."""
-    values = _numbers(element.get(name, ""), default, f"{named(element)}: {name}")
-    if len(values) != 3:
-        raise ValueError(f"{named(element)}: {name} has three components, got {len(values)}")
-    return (values[0], values[1], values[2])
+    x, y, z = listed_numbers(element, name, 3, default)
+    return (x, y, z)
 
 
 def attribute(element: Element, name: str, default: float | None = None) -> float:
     """The number of an attribute."""
-    given = None if default is None else (default,)
-    values = _numbers(element.get(name, ""), given, f"{named(element)}: {name}")
-    if len(values) != 1:
-        raise ValueError(f"{named(element)}: {name} is one number, got {len(values)}")
-    return values[0]
+    return listed_numbers(element, name, 1, None if default is None else (default,))[0]
 
 
 def number(element: Element, tag: str, default: float | None = None) -> float:
