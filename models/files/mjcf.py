@@ -115,8 +115,8 @@ class _Reader:
         for axis, angle in zip(
             sequence, self.radians(attributes(e, "euler", NOWHERE)), strict=True
         ):
-            step = rotation([angle if axis.lower() == a else 0.0 for a in "xyz"])
-            result = result @ step if axis.islower() else step @ result
+            step = rotation([angle if letter.lower() == a else 0.0 for a in "xyz"])
+            result = result @ step if letter.islower() else step @ result
         return result
 
     def body(self, e: Element, parent: str | None) -> Iterator[tuple[BodyRow, JointRow]]:
