@@ -112,7 +112,7 @@ class _Reader:
         compiler = self.root.find("compiler")
         sequence = "xyz" if compiler is None else compiler.get("eulerseq", "xyz")
         result = np.eye(3)
-        for axis, angle in zip(
+        for letter, angle in zip(
             sequence, self.radians(attributes(e, "euler", NOWHERE)), strict=True
         ):
             step = rotation([angle if letter.lower() == a else 0.0 for a in "xyz"])
