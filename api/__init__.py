@@ -13,9 +13,11 @@ from kinesym.lazy import lazy_names
 if TYPE_CHECKING:
     from kinesym import gait as gait
     from kinesym import hybrid as hybrid
+    from kinesym import mjcf as mjcf
     from kinesym import models as models
     from kinesym import multibody as multibody
     from kinesym import osim as osim
+    from kinesym import urdf as urdf
     from kinesym.collocation import Collocation as Collocation
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
     from kinesym.cross_validation import cross_validate as cross_validate

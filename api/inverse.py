@@ -71,6 +71,8 @@ def inverse_dynamics(
     for wrench in given.values():
         check_span(instants, (wrench.time[0], wrench.time[-1]), "a wrench")
     f = functions_of(tree, tuple(given))
+    for name in f.parameters:
+        check_known(name, f.values, f"{tree.name}: the parameter {name} has no value; give values=")
     names = tuple(tree.coordinates)
     q, u, du = (dict(zip(names, splines(instants, nu=k).T, strict=True)) for k in range(3))
     x = [q[name] if name in q else u[rates[name]] for name in f.states]
@@ -84,11 +86,12 @@ def inverse_dynamics(
 
 def courses(tree: Tree, motion: Table | Mapping[str, ArrayLike]) -> tuple[Array, BSpline]:
     """The instants of a motion, and splines through all coordinates of the tree in its order."""
-    columns, time, degrees = motion, None, False
+    degrees = isinstance(motion, Table) and motion.degrees
     if isinstance(motion, Table):
-        columns, time, degrees = motion.columns, motion.time, motion.degrees
-    columns = mapping(columns, "the motion", "or a table of read_mot")
-    grid = time_grid(columns["time"] if time is None and "time" in columns else time)
+        motion = {**motion.columns, "time": motion.time}
+    columns = mapping(motion, "the motion", "of 'time' and coordinates, or a table of read_mot")
+    check_known("time", columns, "the motion has no 'time'")
+    grid = time_grid(columns["time"])
     if len(grid) <= DEGREE:
         raise ValueError(f"a motion needs {DEGREE + 1} samples or more, got {len(grid)}")
     turns = turning(tree.links) if degrees else ()

@@ -7,8 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.models.files.description import UPRIGHT, Frame, Triple, Turn
+from kinesym.models.files.description import (
+    UPRIGHT,
+    CoordinateRow,
+    Frame,
+    JointRow,
+    Linear,
+    Motion,
+    Triple,
+    Turn,
+)
 
+#: Axes by their letters.
+DIRECTIONS: dict[str, Triple] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 STRAIGHT: Triple = (0.0, 0.0, 0.0)
 
 
@@ -57,3 +68,22 @@ def rows(m: NDArray[np.float64]) -> Turn:
     """The rows of a matrix."""
     x, y, z = map(components, m)
     return (x, y, z)
+
+
+def six(m: NDArray[np.float64]) -> tuple[float, float, float, float, float, float]:
+    """xx, yy, zz, xy, xz, yz of a symmetric matrix."""
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = rows(m)
+    return xx, yy, zz, xy, xz, yz
+
+
+def along(direction: Triple, coordinate: str) -> Motion:
+    """A motion by the coordinate itself."""
+    return Motion(direction, Linear((1.0, 0.0)), (coordinate,))
+
+
+def free_joint(name: str, parent: Frame, child: Frame) -> JointRow:
+    """Any motion: three translations, and three rotations about axes of the child in turn."""
+    kinds = (*(f"t{axis}" for axis in "xyz"), *(f"r{axis}" for axis in "xyz"))
+    motions = [along(DIRECTIONS[kind[1]], f"{name}_{kind}") for kind in kinds]
+    coordinates = tuple(CoordinateRow(f"{name}_{kind}") for kind in kinds)
+    return JointRow(name, parent, child, coordinates, tuple(motions[3:]), tuple(motions[:3]))

@@ -8,7 +8,7 @@ reference of its classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree.ElementTree import Element
@@ -36,7 +36,7 @@ from kinesym.models.files.description import (
     Sphere,
     Triple,
 )
-from kinesym.models.files.frames import offset, place, turned
+from kinesym.models.files.frames import DIRECTIONS, along, offset, place, turned
 from kinesym.models.files.trees import FileTree, tree_of
 from kinesym.models.files.xml import (
     flag,
@@ -62,7 +62,6 @@ AXES_OF = {
     "FreeJoint": ("xyz", "xyz"),
     "PlanarJoint": ("z", "xy"),
 }
-DIRECTIONS: Mapping[str, Triple] = {"x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1)}
 #: Splines by their name in the file and in `ks.table`. Up to version 2.3 a `NaturalCubicSpline` was
 #: what is now a `SimmSpline`.
 SPLINES = {
@@ -140,13 +139,13 @@ class _Reader:
     def old_joint(self, joint: Element, child: str) -> JointRow:
         """Of a file before version 4."""
         parent = body_name(text(joint, "parent_body"))
-        frames = (
+        before, after = (
             offset(body, triple(joint, f"location{end}"), triple(joint, f"orientation{end}"))
             for body, end in ((parent, "_in_parent"), (child, ""))
         )
         if flag(joint, "reverse", False):
             raise ValueError(f"{named(joint)} goes from child to parent; exchange its bodies")
-        return joint_row(joint, *frames, [*members(joint, "CoordinateSet")])
+        return joint_row(joint, before, after, [*members(joint, "CoordinateSet")])
 
     def joint(self, joint: Element) -> JointRow:
         """Of a file of version 4."""
@@ -283,7 +282,7 @@ def joint_row(joint: Element, parent: Frame, child: Frame, rows: list[Element]) 
             f"{named(joint)} has {len(coordinates)} coordinates in place of {len(turns + slides)}"
         )
     motions = [
-        Motion(DIRECTIONS[axis], Linear((1.0, 0.0)), (row.name,))
+        along(DIRECTIONS[axis], row.name)
         for axis, row in zip(turns + slides, coordinates, strict=True)
     ]
     split = len(turns)
@@ -323,8 +322,8 @@ def function_of(e: Element) -> Function:
     if e.tag == "PolynomialFunction":
         return Polynomial(tuple(numbers(e, "coefficients")))
     if e.tag == "Sine":
-        parts = (number(e, tag) for tag in ("amplitude", "omega", "phase"))
-        return Sine(*parts, offset=number(e, "offset", 0.0))
+        amplitude, omega, phase = (number(e, tag) for tag in ("amplitude", "omega", "phase"))
+        return Sine(amplitude, omega, phase, number(e, "offset", 0.0))
     if e.tag == "MultiplierFunction":
         return scaled(function_in(e.find("function"), named(e)), number(e, "scale", 1.0))
     if e.tag in SPLINES:

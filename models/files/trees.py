@@ -200,7 +200,7 @@ def mended(row: BodyRow) -> tuple[BodyRow, str]:
         check_moments(inertia_of(row))
     except ValueError as error:
         r = float(np.sqrt(np.mean(np.square(row.inertia[:3]))))
-        said = f"body {row.name}: {error}; as in OpenSim, {r:.3g} is taken for all three"
+        said = f"body {row.name}: {error}; {r:.3g} is taken for all three, as OpenSim does"
         return replace(row, inertia=(r, r, r, 0.0, 0.0, 0.0)), said
     return row, ""
 

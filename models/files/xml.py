@@ -23,7 +23,7 @@ def root_of(path: str | Path) -> Element:
             data = gzip.decompress(data)
         return fromstring(data)
     except (ParseError, OSError, EOFError) as error:
-        raise ValueError(f"{path} is no XML file: {error}") from error
+        raise ValueError(f"it is no XML file: {error}") from error
 
 
 def named(element: Element) -> str:
@@ -44,7 +44,11 @@ def words(element: Element, tag: str) -> tuple[str, ...]:
 
 def numbers(element: Element, tag: str, default: tuple[float, ...] | None = None) -> list[float]:
     """The numbers in a child; raises `ValueError` if they are none, or missing without default."""
-    found = text(element, tag).replace(",", " ").split()
+    return _numbers(text(element, tag), default, f"{named(element)}: {tag}")
+
+
+def _numbers(said: str, default: tuple[float, ...] | None, what: str) -> list[float]:
+    found = said.replace(",", " ").split()
     if not found and default is not None:
         return list(default)
     try:
@@ -52,8 +56,30 @@ def numbers(element: Element, tag: str, default: tuple[float, ...] | None = None
     except ValueError:
         values = []
     if not values or not all(map(isfinite, values)):
-        raise ValueError(f"{named(element)}: {tag} must be numbers, got {shown(' '.join(found))}")
+        raise ValueError(f"{what} must be numbers, got {shown(said.strip())}")
     return values
+
+
+def listed_numbers(
+    element: Element, name: str, count: int, default: tuple[float, ...] | None = None
+) -> list[float]:
+    """So many numbers of an attribute."""
+    values = _numbers(element.get(name, ""), default, f"{named(element)}: {name}")
+    if len(values) != count:
+        numbers = "one number" if count == 1 else f"{count} numbers"
+        raise ValueError(f"{named(element)}: {name} is {numbers}, got {len(values)}")
+    return values
+
+
+def attributes(element: Element, name: str, default: Triple | None = None) -> Triple:
+    """The three numbers of an attribute."""
+    x, y, z = listed_numbers(element, name, 3, default)
+    return (x, y, z)
+
+
+def attribute(element: Element, name: str, default: float | None = None) -> float:
+    """The number of an attribute."""
+    return listed_numbers(element, name, 1, None if default is None else (default,))[0]
 
 
 def number(element: Element, tag: str, default: float | None = None) -> float:
