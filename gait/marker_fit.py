@@ -23,7 +23,7 @@ from kinesym.gait.marker_inputs import (
     weights_of,
 )
 from kinesym.gait.marker_squares import Smoothness, Squares, weight_of_cutoff
-from kinesym.gait.marker_steps import HELD, Minimum, knowledge, minimise, start
+from kinesym.gait.marker_steps import HELD, Minimum, knowledge, median_noise, minimise, start
 from kinesym.gait.markers import Markers
 from kinesym.gait.readers import Table
 from kinesym.runtime.arrays import Array
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 ORDER = 2
 #: The noise of a robust loss is found in so many rounds, until it changes by a smaller share.
 ROUNDS, SETTLED = 10, 1e-3
-#: The median length of three standard normal numbers, and a noise that is none [m].
-MEDIAN, TINY = 1.5382, 1e-9
 #: Marker error beyond which there is a warning [m].
 FAR = 0.1
 
@@ -277,7 +275,9 @@ def fitted(
     loss = problem.loss
     minimum = minimise(replace(problem, loss=None), q, problem.prior)
     for _ in range(ROUNDS if loss is not None else 0):
-        before, problem = problem.noise, replace(problem, noise=median_noise(problem, minimum))
+        freedom = 3.0 * problem.present.sum() - q.size
+        noise = median_noise(problem, minimum.state, freedom)
+        before, problem = problem.noise, replace(problem, noise=noise)
         minimum = minimise(problem, minimum.state.q, problem.prior)
         if abs(problem.noise / before - 1.0) < SETTLED:
             break
@@ -288,14 +288,6 @@ def fitted(
     smoothness = Smoothness(ORDER, weight_of_cutoff(smooth, rate, ORDER), A)
     problem = replace(problem, smoothness=smoothness)
     return problem, minimise(problem, minimum.state.q, problem.prior)
-
-
-def median_noise(problem: Squares, minimum: Minimum) -> float:
-    """The deviation of normal errors with the median distance of these, unknowns accounted for."""
-    distances = np.sqrt(problem.weights * np.sum(minimum.state.gaps**2, axis=0))
-    count, taken = 3 * int(problem.present.sum()), minimum.state.q.size
-    left = max(1.0 - taken / count, 0.1)
-    return float(np.median(distances[problem.present])) / (MEDIAN * np.sqrt(left)) + TINY
 
 
 def described(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kinesym.checks import check_kind, count, finite, listed_of, mapping, positive
 from kinesym.gait.marker_inputs import (
@@ -21,7 +22,7 @@ from kinesym.gait.marker_inputs import (
     root_turns,
     weights_of,
 )
-from kinesym.gait.marker_squares import Squares
+from kinesym.gait.marker_squares import Squares, State
 from kinesym.gait.marker_steps import Known, Minimum, knowledge, minimise, start
 from kinesym.gait.markers import Markers
 from kinesym.models.markers import marker_names, marker_places
@@ -46,6 +47,8 @@ NOISE, ROUNDS, SETTLED = 0.01, 12, 0.01
 LEAST = 2e-3
 #: A trial whose markers all stay so near to their means counts as one instant [m].
 STILL = 0.03
+#: Correlation of errors from instant to instant that is believed at most.
+MOST = 0.95
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,8 +59,8 @@ class Scaling(Saved):
     errors. placed : bodies and places of markers in the axes of the scaled bodies [m], for
     `fit_markers`. moved : how far markers are from where they were thought to be, after scaling
     [m]; place_std : standard errors of their places along the axes [m]. marker_rms : errors of
-    markers in all trials [m]. noise : standard deviation of a marker of weight 1 in each direction,
-    2 mm at least [m]. converged : whether it did.
+    markers in all trials [m]. noise : standard deviation with which a marker of weight 1 counts
+    in each direction [m], larger than its errors as these stay from instant to instant. converged : whether it did.
     """
 
     tree: str
@@ -197,12 +200,13 @@ def scale(
         loss=None if loss is None else RobustLoss.of(Loss.named(loss)),
     )
     first, turns = guess_of(tree, functions.states, guess), root_turns(tree, functions.states)
+    firsts = np.concatenate([np.arange(len(time)) == 0 for time, _ in parts])
     ends = np.cumsum([len(time) for time, _ in parts])
     starts = [
         start(problem.at(slice(end - len(time), end)), first, turns, time)
         for (time, _), end in zip(parts, ends, strict=True)
     ]
-    problem, minimum, known = balanced(problem, np.hstack(starts))
+    problem, minimum, known = balanced(problem, np.hstack(starts), firsts)
     result = described(tree, problem, minimum, known, names, found, factors)
     if not result.converged:
         warnings.warn("the scaling did not converge; its factors are not final", stacklevel=2)
@@ -254,18 +258,36 @@ def spread(
     return found
 
 
-def balanced(problem: Squares, q: Array) -> tuple[Squares, Minimum, Known]:
+def balanced(
+    problem: Squares, q: Array, firsts: NDArray[np.bool_]
+) -> tuple[Squares, Minimum, Known]:
     """The minimum with the size of marker errors that it has itself: what is left of squares over
-    what is left of residuals, where unknowns that priors hold take less than one."""
+    what is left of residuals, where unknowns that priors hold take less than one. Errors that stay
+    from instant to instant count as larger ones that do not (Bartlett 1935, Journal of the Royal
+    Statistical Society 98). firsts : instants with which trials begin (N,)."""
     shared = problem.prior
     for _ in range(ROUNDS):
         minimum = minimise(problem, q, shared)
         known = knowledge(problem, minimum.state)
         q, shared, noise = minimum.state.q, minimum.state.shared, max(known.noise, LEAST)
-        if problem.loss is not None or abs(noise / problem.noise - 1.0) < SETTLED:
+        stays = max(known.noise * persistence(problem, minimum.state, firsts) / noise, 1.0)
+        if abs(noise * stays / problem.noise / problem.persistence - 1.0) < SETTLED:
             break
-        problem = replace(problem, noise=noise)
+        problem = replace(problem, noise=noise, persistence=stays)
     return problem, minimum, known
+
+
+def persistence(problem: Squares, state: State, firsts: NDArray[np.bool_]) -> float:
+    """sqrt((1 + r)/(1 - r)) of the correlation r of errors from instant to instant."""
+    errors = np.sqrt(problem.weights * state.trust) * state.gaps
+    after = np.where(firsts | ~problem.present, 0.0, errors)[..., 1:]
+    seen = (after != 0.0) & (errors[..., :-1] != 0.0)
+    before = errors[..., :-1][seen]
+    if not seen.any():
+        return 1.0
+    r = float(np.sum(before * after[seen]) / np.sqrt(np.sum(before**2) * np.sum(after[seen] ** 2)))
+    r = min(max(r, 0.0), MOST)
+    return float(np.sqrt((1.0 + r) / (1.0 - r)))
 
 
 def described(
@@ -304,6 +326,6 @@ def described(
         moved,
         place_std,
         dict(zip(found, rms.tolist(), strict=True)),
-        problem.noise,
+        problem.noise * problem.persistence,
         minimum.converged,
     )

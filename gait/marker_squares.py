@@ -90,8 +90,8 @@ class Squares:
     functions : places of markers. numbers : all parameters (p,). measured : (3 T, N), anything
     where missing. weights : of squared distances (T, N), 0 where missing. lower, upper : bounds of
     the coordinates (n,). places : of shared parameters among all (m,). prior, std : what is known
-    of these before (m,). noise : standard deviation of a marker of weight 1 [m]. loss : None for
-    squares. smoothness : None if instants do not know each other.
+    of these before (m,). noise : standard deviation of a marker of weight 1 [m]. persistence :
+    factor with which it counts, as errors stay. loss : None for squares. smoothness : None if instants do not know each other.
     """
 
     functions: Functions
@@ -104,6 +104,7 @@ class Squares:
     prior: Array = field(default_factory=lambda: np.zeros(0))
     std: Array = field(default_factory=lambda: np.zeros(0))
     noise: float = 1.0
+    persistence: float = 1.0
     loss: RobustLoss | None = None
     smoothness: Smoothness | None = None
 
@@ -152,7 +153,7 @@ class Squares:
             e = np.sqrt(squares / 3.0)
             trust = trust_of(self.loss, e)
             squares = 3.0 * self.loss.root(e) ** 2
-        costs = squares.sum(axis=0)
+        costs = squares.sum(axis=0) / self.persistence**2
         extra = float(np.sum(((shared - self.prior) / self.std) ** 2))
         if self.smoothness is not None:
             extra += self.smoothness.cost(q)[0]
@@ -176,7 +177,8 @@ class Squares:
         """Matrix and gradient there."""
         T, N = self.weights.shape
         n, m = len(state.q), len(state.shared)
-        rows = np.repeat(np.sqrt(self.weights * state.trust) / self.noise, 3, axis=0).T  # (N, 3 T)
+        root = np.sqrt(self.weights * state.trust) / (self.noise * self.persistence)
+        rows = np.repeat(root, 3, axis=0).T  # (N, 3 T)
         r = rows * state.gaps.transpose(2, 1, 0).reshape(N, 3 * T)
         values, groups = self.entries(state)
         whole, slope = np.zeros((N, n + m, n + m)), np.zeros((N, n + m))

@@ -31,6 +31,9 @@ NEAR, FEW = 0.3, 8
 HELD = 1e-9
 #: Instants that are fitted one after the other, to follow the motion, are so far apart [s].
 APART = 0.1
+#: The median length of three standard normal numbers; share of residuals that is left at least; a
+#: noise that is none [m].
+MEDIAN, LITTLE, TINY = 1.5382, 0.1, 1e-9
 #: Rows of a front of the linear solver.
 ROWS = 8192
 
@@ -287,12 +290,22 @@ def knowledge(problem: Squares, state: State) -> Known:
     count = 3 * int(problem.present.sum())
     freedom = max(count - taken, 1e-9)
     variance = scatter(problem, state) * count / freedom
-    noise = problem.noise * (np.sqrt(variance) if problem.loss is None else 1.0)
+    noise = problem.noise * np.sqrt(variance)
+    if problem.loss is not None:
+        noise = median_noise(problem, state, freedom)
     if len(covariance):
         variance = 1.0  # what was known before has a size of its own
     std = np.sqrt(np.maximum(diagonal * variance, 0.0))
     std = np.where(system.kept, 0.0, np.where(by_ridge > 0.3, np.nan, std)).T
     return Known(float(noise), std, covariance * variance, freedom)
+
+
+def median_noise(problem: Squares, state: State, freedom: float) -> float:
+    """The deviation of normal errors whose median distance is that of these, less what unknowns
+    take of them."""
+    distances = np.sqrt(problem.weights * np.sum(state.gaps**2, axis=0))[problem.present]
+    left = max(freedom / (3 * len(distances)), LITTLE)
+    return float(np.median(distances)) / (MEDIAN * np.sqrt(left)) + TINY
 
 
 def scatter(problem: Squares, state: State) -> float:
