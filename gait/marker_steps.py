@@ -171,7 +171,7 @@ def minimise(
     n, N = q.shape
     system = system_at(Solver(problem, n, N), state)
     damping, done = np.zeros(N), np.zeros(N, dtype=bool)
-    share = exact**2 * (n * N + len(shared)) / total(problem, 3.0 * problem.present.sum(axis=0))
+    share = exact**2 * (n * N + len(shared)) / total(problem, np.maximum(3.0 * problem.present.sum(axis=0), 1.0))
     if problem.separate:
         share = share / N
     with interruptible() as stop:

@@ -93,7 +93,7 @@ def along(e: sp.Expr, factor: sp.Expr, joint: Custom) -> sp.Expr:
 
 def stretched_inertia(body: Body, factors: Vector, ratio: sp.Expr) -> Any:
     """The inertia of the same mass, each part of which is where its place is stretched to."""
-    rows, axis = inertia_matrix(body), planar_axis(body.inertia)
+    rows, axis = inertia_matrix(body), planar_axis(inertia_matrix(body))
     if len(set(factors)) == 1:
         return (ratio * factors[0] ** 2) * rows
     if axis is not None:  # as if it were spread in its plane alike
@@ -101,8 +101,8 @@ def stretched_inertia(body: Body, factors: Vector, ratio: sp.Expr) -> Any:
         return (ratio * (wide[0] + wide[1]) / 2) * rows
     half = (rows[0][0] + rows[1][1] + rows[2][2]) / 2
     spread = [
-        [factors[i] * factors[j] * (half * (i == j) - rows[i][j]) for j in range(3)]
+        [factors[i] * factors[j] * (half * int(i == j) - rows[i][j]) for j in range(3)]
         for i in range(3)
     ]
     trace = spread[0][0] + spread[1][1] + spread[2][2]
-    return matrix([ratio * (trace * (i == j) - spread[i][j]) for j in range(3)] for i in range(3))
+    return matrix([ratio * (trace * int(i == j) - spread[i][j]) for j in range(3)] for i in range(3))
