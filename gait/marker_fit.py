@@ -216,11 +216,12 @@ def fit_markers(
         are turned to its axes if its gravity says that z is not up, as of models of OpenSim.
     placed : body and place in its axes [m] by the name of the marker; None for those of the file of
         the tree. What the record has not is left out.
-    markers : measured; missing samples (NaN) are left out.
+    markers : measured; missing samples (NaN) are left out, and directions in which nothing moves,
+        as across the plane of a planar tree.
     weights : of squared distances by marker, 1 for those not named, 0 leaves one out.
     limits : bounds of coordinates by name [rad, m], such as `tree.ranges` of `ks.osim.read`.
     loss : "huber", "pseudo-huber" or "student" for markers that jump, of the root mean square of
-        the three components of an error over the noise, which is estimated by the median; None for
+        the components of an error over the noise, which is estimated by the median; None for
         squares.
     smooth : frequency [Hz] at which courses are damped to 1/sqrt(2), as by Butterworth's filter of
         order 2 forwards and backwards; where markers are missing neighbours count more. None leaves
@@ -275,7 +276,7 @@ def fitted(
     loss = problem.loss
     minimum = minimise(replace(problem, loss=None), q, problem.prior)
     for _ in range(ROUNDS if loss is not None else 0):
-        freedom = 3.0 * problem.present.sum() - q.size
+        freedom = float(problem.counts.sum() - q.size)
         noise = median_noise(problem, minimum.state, freedom)
         before, problem = problem.noise, replace(problem, noise=noise)
         minimum = minimise(problem, minimum.state.q, problem.prior)

@@ -20,7 +20,7 @@ from kinesym.models.markers import marker_names, marker_places
 from kinesym.runtime.arrays import AXES, Array, real_array
 from kinesym.runtime.functions import Functions
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.multibody.links import turning
+from kinesym.symbolic.multibody.links import Aim, turning
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.names import by_name, check_known, name_of
 
@@ -162,11 +162,17 @@ def guess_of(tree: Tree, states: Sequence[str], given: Mapping[Any, float] | Non
     return np.array([values[name] for name in states])
 
 
-def root_turns(tree: Tree, states: Sequence[str]) -> NDArray[np.intp]:
-    """Places among the states of the coordinates that turn the first body with coordinates."""
+def root_turns(tree: Tree, states: Sequence[str]) -> list[NDArray[np.intp]]:
+    """Places among the states of the coordinates that turn the first body with coordinates, each
+    with those that turn with it: of bodies whose attitude is given from the world."""
     turns = turning(tree.links)
     for body in tree.bodies:
-        own = [name_of(q) for link in tree.joint_of(body.name) for q in link.q]
-        if found := [states.index(q) for q in own if q in turns and q in states]:
-            return np.array(found[:3], dtype=np.intp)
-    return np.zeros(0, dtype=np.intp)
+        links = tree.joint_of(body.name)
+        names = [name_of(q) for link in links for q in link.q]
+        groups = [[name] for name in names if name in turns and name in states][:3]
+        if groups and isinstance(links[-1].primitive, Aim):
+            alike = [link for link in tree.links if link.primitive == links[-1].primitive]
+            groups = [list(map(name_of, q)) for q in zip(*(link.q for link in alike), strict=True)]
+        if groups:
+            return [np.array([states.index(n) for n in g if n in states]) for g in groups]
+    return []

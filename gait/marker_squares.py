@@ -118,6 +118,17 @@ class Squares:
         """Markers that count (T, N)."""
         return self.weights > 0.0
 
+    @property
+    def shown(self) -> NDArray[np.bool_]:
+        """Directions x, y, z in which unknowns move markers (3, T, 1); in others they are where
+        they are, as across the plane of a planar tree, and do not count."""
+        return shown_by(self.functions, tuple(map(int, self.places)))
+
+    @property
+    def counts(self) -> NDArray[np.intp]:
+        """How many of these each marker has that is there (T, N)."""
+        return np.asarray(self.shown.sum(axis=0) * self.present)
+
     def at(self, here: Any) -> Squares:
         """Some instants of it, each for itself, with parameters as they are thought before."""
         nothing = np.zeros(0)
@@ -146,13 +157,15 @@ class Squares:
         """Costs at these unknowns."""
         gaps = self.functions.outputs(*self.arguments(q, shared)) - self.measured
         T, N = self.weights.shape
-        gaps = np.where(self.weights > 0.0, gaps.reshape(T, 3, N).transpose(1, 0, 2), 0.0)
+        gaps = gaps.reshape(T, 3, N).transpose(1, 0, 2)
+        gaps = np.where(self.present & self.shown, gaps, 0.0)
         squares = self.weights * np.sum(gaps**2, axis=0) / self.noise**2
         trust = np.ones_like(squares)
-        if self.loss is not None:  # of the root mean square of three components
-            e = np.sqrt(squares / 3.0)
+        if self.loss is not None:  # of the root mean square of the components
+            counts = self.counts
+            e = np.sqrt(squares / np.maximum(counts, 1))
             trust = trust_of(self.loss, e)
-            squares = 3.0 * self.loss.root(e) ** 2
+            squares = counts * self.loss.root(e) ** 2
         costs = squares.sum(axis=0) / self.persistence**2
         extra = float(np.sum(((shared - self.prior) / self.std) ** 2))
         if self.smoothness is not None:
@@ -225,6 +238,19 @@ def groups_of(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Group, .
         column = np.searchsorted(those, np.array(columns)[entries])
         found.append(Group(some, those, entries, row, column))
     return tuple(found)
+
+
+@lru_cache(maxsize=8)
+def shown_by(functions: Functions, places: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Rows of the Jacobian with entries, as directions of markers (3, T, 1)."""
+    n, p = len(functions.states), len(functions.parameters)
+    at = np.zeros((n, 1)), np.zeros((n, 1)), (), np.zeros(p), np.zeros(1)
+    found = np.zeros(len(functions.output_names), dtype=bool)
+    with np.errstate(all="ignore"):
+        for wrt, columns in (("states", range(n)), ("parameters", places)):
+            rows, of, _ = functions.entries(*at, of="outputs", wrt=wrt)
+            found[np.array(rows, dtype=np.intp)[np.isin(of, list(columns))]] = True
+    return found.reshape(-1, 3).T[..., None]
 
 
 def trust_of(loss: RobustLoss, e: Array) -> Array:

@@ -7,6 +7,7 @@ are kept there (projected Newton, Bertsekas 1982, SIAM Journal on Control and Op
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri
 
 from kinesym.gait.marker_squares import Normal, Squares, State
 from kinesym.runtime.arrays import Array
@@ -31,9 +33,8 @@ NEAR, FEW = 0.3, 8
 HELD = 1e-9
 #: Instants that are fitted one after the other, to follow the motion, are so far apart [s].
 APART = 0.1
-#: The median length of three standard normal numbers; share of residuals that is left at least; a
-#: noise that is none [m].
-MEDIAN, LITTLE, TINY = 1.5382, 0.1, 1e-9
+#: Share of residuals that is left at least; a noise that is none [m].
+LITTLE, TINY = 0.1, 1e-9
 #: Rows of a front of the linear solver.
 ROWS = 8192
 
@@ -171,7 +172,8 @@ def minimise(
     n, N = q.shape
     system = system_at(Solver(problem, n, N), state)
     damping, done = np.zeros(N), np.zeros(N, dtype=bool)
-    share = exact**2 * (n * N + len(shared)) / total(problem, np.maximum(3.0 * problem.present.sum(axis=0), 1.0))
+    counts = np.maximum(problem.counts.sum(axis=0), 1.0)
+    share = exact**2 * (n * N + len(shared)) / total(problem, counts)
     if problem.separate:
         share = share / N
     with interruptible() as stop:
@@ -209,11 +211,13 @@ def total(problem: Squares, each: Array, state: State | None = None) -> Array:
 # -- start ----------------------------------------------------------------------------------------
 
 
-def start(problem: Squares, guess: Array, turning: NDArray[np.intp], time: Array) -> Array:
+def start(
+    problem: Squares, guess: Array, turning: Sequence[NDArray[np.intp]], time: Array
+) -> Array:
     """Coordinates (n, N) from which all instants can be fitted at once.
 
     The instant with most markers is fitted from a guess (n,) and from all quarter turns of the
-    coordinates `turning`; others follow it one after the other, and those between on straight
+    coordinates `turning`, some of them together; others follow it one after the other, and those between on straight
     lines.
     """
     N = len(time)
@@ -234,19 +238,23 @@ def start(problem: Squares, guess: Array, turning: NDArray[np.intp], time: Array
     return np.array([np.interp(time, time[at], row) for row in np.array([found[k] for k in at]).T])
 
 
-def best_of_turns(problem: Squares, guess: Array, turning: NDArray[np.intp]) -> Array:
+def best_of_turns(
+    problem: Squares, guess: Array, turning: Sequence[NDArray[np.intp]]
+) -> Array:
     """The coordinates (n,) of one instant from the best of all quarter turns; of equal ones those
     nearest to the guess."""
     turns = np.array([*product((0.0, 0.5, 1.0, -0.5), repeat=len(turning))]) * np.pi
     starts = np.repeat(guess[:, None], len(turns), axis=1)
-    starts[turning] += turns.T
+    for places, angles in zip(turning, turns.T, strict=True):
+        starts[places] += angles
     many = problem.at(np.zeros(len(turns), dtype=int))
     first = minimise(many, starts, many.prior, NEAR, FEW).state
     best = np.argsort(first.costs)[:FEW]
     few = problem.at(np.zeros(len(best), dtype=int))
     state = minimise(few, first.q[:, best], few.prior).state
     q = state.q.copy()
-    q[turning] -= 2.0 * np.pi * np.round(q[turning] / (2.0 * np.pi))
+    for places in turning:
+        q[places] -= 2.0 * np.pi * np.round(q[places] / (2.0 * np.pi))
     allowed = np.all((q >= problem.lower[:, None]) & (q <= problem.upper[:, None]), axis=0)
     costs = np.where(allowed, state.costs, np.inf)
     if not allowed.any():
@@ -287,7 +295,7 @@ def knowledge(problem: Squares, state: State) -> Known:
     else:
         by_prior = np.diag(covariance) / problem.std**2
         taken = float(np.sum(1.0 - by_ridge[~system.kept]) + np.sum(1.0 - by_prior))
-    count = 3 * int(problem.present.sum())
+    count = int(problem.counts.sum())
     freedom = max(count - taken, 1e-9)
     variance = scatter(problem, state) * count / freedom
     noise = problem.noise * np.sqrt(variance)
@@ -301,23 +309,26 @@ def knowledge(problem: Squares, state: State) -> Known:
 
 
 def median_noise(problem: Squares, state: State, freedom: float) -> float:
-    """The deviation of normal errors whose median distance is that of these, less what unknowns
+    """The deviation of normal errors whose distances have a median as these, less what unknowns
     take of them."""
-    distances = np.sqrt(problem.weights * np.sum(state.gaps**2, axis=0))[problem.present]
-    left = max(freedom / (3 * len(distances)), LITTLE)
-    return float(np.median(distances)) / (MEDIAN * np.sqrt(left)) + TINY
+    counts = problem.counts
+    here = counts > 0
+    distances = np.sqrt(problem.weights * np.sum(state.gaps**2, axis=0))[here]
+    usual = np.sqrt(chdtri(counts[here], 0.5))
+    left = max(freedom / counts.sum(), LITTLE)
+    return float(np.median(distances / usual) / np.sqrt(left)) + TINY
 
 
 def scatter(problem: Squares, state: State) -> float:
     """The variance of standardised residuals, per component; what counts for the covariance."""
     squares = problem.weights * np.sum(state.gaps**2, axis=0) / problem.noise**2
-    squares = squares[problem.present]
+    counts, trust = problem.counts, state.trust
     if problem.loss is None:
-        return float(squares.mean() / 3.0)
-    e, trust = np.sqrt(squares / 3.0), state.trust[problem.present]
-    slope = (2.0 * trust + problem.loss.bend(e)) / 3.0
+        return float(squares.sum() / counts.sum())
+    e = np.sqrt(squares / np.maximum(counts, 1))
+    slope = np.sum(np.where(counts, (counts - 1.0) * trust + problem.loss.bend(e), 0.0))
     # the covariance is of weights: E psi^2/(E psi')^2 times the mean weight
-    return float(np.mean(trust**2 * squares) / 3.0 / slope.mean() ** 2 * trust.mean())
+    return float(np.sum(trust**2 * squares) / slope**2 * np.sum(counts * trust))
 
 
 def inverse_blocks(system: System) -> tuple[Array, Array]:
