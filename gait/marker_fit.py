@@ -324,7 +324,9 @@ def described(
 def check_fit(fit: MarkerFit) -> None:
     """Warn of what does not look right."""
     if not fit.converged:
-        warnings.warn(f"{fit.message}: the coordinates are not those of least squares", stacklevel=3)
+        warnings.warn(
+            f"{fit.message}: the coordinates are not those of least squares", stacklevel=3
+        )
     blind = [name for name, error in fit.std.items() if np.isnan(error).all()]
     if blind:
         warnings.warn(

@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from kinesym.checks import finite, mapping, shown, suggest
+from kinesym.checks import finite, mapping, shown
 from kinesym.codegen.evaluate import model_jacobians, model_outputs
 from kinesym.gait.markers import Markers
 from kinesym.gait.readers import rotation
@@ -40,16 +40,16 @@ def matched(
     names that look misspelt.
     """
     given = checked_places(tree, placed)
-    measured = {
-        name for record in records for name in record if np.isfinite(record[name]).any()
-    }
+    measured = {name for record in records for name in record if np.isfinite(record[name]).any()}
     found = {name: place for name, place in given.items() if name in measured}
     absent = [name for name in given if name not in measured]
     extra = sorted(measured - set(given))
     if not found:
         missing = [n for n in given if any(n in record for record in records)]
-        why = f"{missing[0]!r} and all others are missing throughout" if missing else (
-            f"there is {', '.join(map(repr, extra[:4]))} ...; rename them by Markers.renamed"
+        why = (
+            f"{missing[0]!r} and all others are missing throughout"
+            if missing
+            else (f"there is {', '.join(map(repr, extra[:4]))} ...; rename them by Markers.renamed")
         )
         raise ValueError(f"none of the markers of {tree.name} is measured: {why}")
     for name in absent:
@@ -73,9 +73,7 @@ def checked_places(tree: Tree, placed: Placed | None) -> dict[str, tuple[str, Ar
     bodies, found = [body.name for body in tree.bodies], {}
     for name, place in mapping(placed, "placed", "{name: (body, (x, y, z))}").items():
         if not isinstance(place, (tuple, list)) or len(place) != 2:
-            raise ValueError(
-                f"marker {name!r} is placed by (body, (x, y, z)), got {shown(place)}"
-            )
+            raise ValueError(f"marker {name!r} is placed by (body, (x, y, z)), got {shown(place)}")
         check_known(place[0], bodies, f"marker {name!r}: {place[0]!r} is no body of {tree.name}")
         at = real_array(place[1], f"the place of marker {name!r}")
         if at.shape != (3,) or not np.isfinite(at).all():

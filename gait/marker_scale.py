@@ -60,7 +60,8 @@ class Scaling(Saved):
     `fit_markers`. moved : how far markers are from where they were thought to be, after scaling
     [m]; place_std : standard errors of their places along the axes [m]. marker_rms : errors of
     markers in all trials [m]. noise : standard deviation with which a marker of weight 1 counts
-    in each direction [m], larger than its errors as these stay from instant to instant. converged : whether it did.
+    in each direction [m], larger than its errors as these stay from instant to instant.
+    converged : whether it did.
     """
 
     tree: str
@@ -165,7 +166,7 @@ def scale(
 
     Returns
     -------
-    A `Scaling` with standard errors; `.applied(tree, mass)` is the scaled tree and `.placed` are its
+    A `Scaling` with standard errors; `.applied(tree, mass)` is the scaled tree, `.placed` are its
     markers. The size of marker errors is estimated with the rest, 2 mm at least, so that priors
     count as they should. A trial in which no marker moves by more than 3 cm (standard deviation)
     counts as one instant, its mean.
@@ -319,7 +320,10 @@ def described(
         rms = np.sqrt(np.nanmean(distances, axis=1))
     return Scaling(
         tree.name,
-        {name: [parts] if isinstance(parts, str) else list(parts) for name, parts in groups.items()},
+        {
+            name: [parts] if isinstance(parts, str) else list(parts)
+            for name, parts in groups.items()
+        },
         factors,
         {name: float(error.get(name, 0.0)) for name in groups},
         placed,

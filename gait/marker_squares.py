@@ -17,6 +17,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.losses import RobustLoss
 
+
 @dataclass(frozen=True)
 class Smoothness:
     """Differences of this order between instants that cost as much as `weight` times what markers
@@ -91,7 +92,8 @@ class Squares:
     where missing. weights : of squared distances (T, N), 0 where missing. lower, upper : bounds of
     the coordinates (n,). places : of shared parameters among all (m,). prior, std : what is known
     of these before (m,). noise : standard deviation of a marker of weight 1 [m]. persistence :
-    factor with which it counts, as errors stay. loss : None for squares. smoothness : None if instants do not know each other.
+    factor with which it counts, as errors stay. loss : None for squares. smoothness : None if
+    instants do not know each other.
     """
 
     functions: Functions
@@ -149,7 +151,7 @@ class Squares:
         numbers[self.places] = shared
         return numbers
 
-    def arguments(self, q: Array, shared: Array) -> tuple[Any, ...]:
+    def arguments(self, q: Array, shared: Array) -> tuple[Array, Array, Any, Array, Array]:
         """What compiled functions are called with."""
         return np.zeros_like(q), q, (), self.all_numbers(shared), np.zeros(q.shape[1])
 
@@ -176,10 +178,10 @@ class Squares:
         """Derivatives of places (N, k) with respect to coordinates, and then to what is shared,
         and where they are."""
         arguments = self.arguments(state.q, state.shared)
-        rows, columns, values = self.functions.entries(*arguments, of="outputs", wrt="states")
+        rows, columns, values = self.functions.entries(*arguments, "outputs", "states")
         if not len(self.places):
             return values.T, groups_of(tuple(rows), tuple(columns))
-        more = self.functions.entries(*arguments, of="outputs", wrt="parameters")
+        more = self.functions.entries(*arguments, "outputs", "parameters")
         place = {int(p): len(state.q) + k for k, p in enumerate(self.places)}
         kept = [k for k, column in enumerate(more[1]) if column in place]
         rows = [*rows, *(more[0][k] for k in kept)]
@@ -224,18 +226,18 @@ class Group(NamedTuple):
 def groups_of(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Group, ...]:
     """The rows of markers on the same body together: they depend on the same coordinates."""
     used: dict[int, set[int]] = {}
-    for row, column in zip(rows, columns, strict=True):
-        used.setdefault(row // 3, set()).add(column)
+    for i, j in zip(rows, columns, strict=True):
+        used.setdefault(i // 3, set()).add(j)
     together: dict[frozenset[int], list[int]] = {}
     for marker, mine in used.items():
         together.setdefault(frozenset(mine), []).append(marker)
-    found, of = [], np.array(rows)
-    for mine, markers in together.items():
+    found, all_rows, all_columns = [], np.array(rows), np.array(columns)
+    for columns_of, markers in together.items():
         some = np.array([3 * k + i for k in sorted(markers) for i in range(3)])
-        entries = np.flatnonzero(np.isin(of, some))
-        those = np.array(sorted(mine))
-        row = np.searchsorted(some, of[entries])
-        column = np.searchsorted(those, np.array(columns)[entries])
+        those = np.array(sorted(columns_of))
+        entries = np.flatnonzero(np.isin(all_rows, some))
+        row = np.searchsorted(some, all_rows[entries])
+        column = np.searchsorted(those, all_columns[entries])
         found.append(Group(some, those, entries, row, column))
     return tuple(found)
 
@@ -248,7 +250,7 @@ def shown_by(functions: Functions, places: tuple[int, ...]) -> NDArray[np.bool_]
     found = np.zeros(len(functions.output_names), dtype=bool)
     with np.errstate(all="ignore"):
         for wrt, columns in (("states", range(n)), ("parameters", places)):
-            rows, of, _ = functions.entries(*at, of="outputs", wrt=wrt)
+            rows, of, _ = functions.entries(*at, "outputs", wrt)
             found[np.array(rows, dtype=np.intp)[np.isin(of, list(columns))]] = True
     return found.reshape(-1, 3).T[..., None]
 

@@ -64,8 +64,11 @@ def pattern_of(N: int, n: int, m: int, order: int) -> Pattern:
     rows.append(N * n + i)
     columns.append(N * n + j)
     stages = np.append(np.repeat(np.arange(N), n), np.full(m, BORDER))
-    whole = (np.concatenate([part.reshape(-1) for part in parts]) for parts in (rows, columns))
-    return Pattern(*(part.astype(np.int32) for part in whole), stages.astype(np.int32))
+    whole = [
+        np.concatenate([part.reshape(-1) for part in parts]).astype(np.int32)
+        for parts in (rows, columns)
+    ]
+    return Pattern(whole[0], whole[1], stages.astype(np.int32))
 
 
 class Solver:
@@ -132,7 +135,7 @@ class System:
         g = np.where(self.kept, 0.0, self.normal.g)
         if self.solver.separate:
             dq = -np.linalg.solve(self.blocks(damping), g[..., None])[..., 0]
-            return dq.T, np.zeros(0), -np.sum(dq * g, axis=1)
+            return np.asarray(dq.T), np.zeros(0), np.asarray(-np.sum(dq * g, axis=1))
         b = -np.concatenate([g.reshape(-1), self.normal.s])
         x = self.solver.factorised(self, damping).solve(b)
         dq, ds = x[: g.size].reshape(g.shape).T, x[g.size :]
@@ -217,30 +220,28 @@ def start(
     """Coordinates (n, N) from which all instants can be fitted at once.
 
     The instant with most markers is fitted from a guess (n,) and from all quarter turns of the
-    coordinates `turning`, some of them together; others follow it one after the other, and those between on straight
-    lines.
+    coordinates `turning`, some of them together; others follow it one after the other, and those
+    between on straight lines.
     """
     N = len(time)
-    first = int(np.argmax(np.sum(problem.weights > 0.0, axis=0)))
-    q = best_of_turns(problem.at([first]), guess, turning)
+    seen = np.sum(problem.weights > 0.0, axis=0)
+    first = int(np.argmax(seen))
+    found = {first: best_of_turns(problem.at([first]), guess, turning)}
     every = max(1, round(APART / float(np.median(np.diff(time))))) if N > 1 else 1
-    seen = np.sum(problem.weights > 0.0, axis=0) > 0
-    found = {first: q}
     for way in (range(first + every, N + every, every), range(first - every, -every, -every)):
-        last = q
+        last = found[first]
         for k in way:
             at = min(max(k, 0), N - 1)
             if seen[at] and at not in found:
                 one = problem.at([at])
                 last = minimise(one, last[:, None], one.prior, NEAR).state.q[:, 0]
                 found[at] = last
-    at = sorted(found)
-    return np.array([np.interp(time, time[at], row) for row in np.array([found[k] for k in at]).T])
+    known = sorted(found)
+    rows = np.array([found[k] for k in known]).T
+    return np.array([np.interp(time, time[known], row) for row in rows])
 
 
-def best_of_turns(
-    problem: Squares, guess: Array, turning: Sequence[NDArray[np.intp]]
-) -> Array:
+def best_of_turns(problem: Squares, guess: Array, turning: Sequence[NDArray[np.intp]]) -> Array:
     """The coordinates (n,) of one instant from the best of all quarter turns; of equal ones those
     nearest to the guess."""
     turns = np.array([*product((0.0, 0.5, 1.0, -0.5), repeat=len(turning))]) * np.pi
@@ -287,7 +288,6 @@ def knowledge(problem: Squares, state: State) -> Known:
     """
     system = system_at(Solver(problem, *state.q.shape), state)
     blocks, covariance = inverse_blocks(system)
-    n, N = state.q.shape
     diagonal = np.diagonal(blocks, axis1=1, axis2=2)
     by_ridge = diagonal * HELD * system.ridge[:, None]  # 1 where it alone holds a coordinate
     if problem.smoothness is not None:
@@ -336,7 +336,7 @@ def inverse_blocks(system: System) -> tuple[Array, Array]:
     N, n = system.kept.shape
     m, still = len(system.normal.s), np.zeros(N)
     if system.solver.separate:
-        return np.linalg.inv(system.blocks(still)), np.zeros((0, 0))
+        return np.asarray(np.linalg.inv(system.blocks(still))), np.zeros((0, 0))
     factors = system.solver.factorised(system, still)
     i, j = system.solver.lower
     first = np.arange(N)[:, None] * n

@@ -105,4 +105,6 @@ def stretched_inertia(body: Body, factors: Vector, ratio: sp.Expr) -> Any:
         for i in range(3)
     ]
     trace = spread[0][0] + spread[1][1] + spread[2][2]
-    return matrix([ratio * (trace * int(i == j) - spread[i][j]) for j in range(3)] for i in range(3))
+    return matrix(
+        [ratio * (trace * int(i == j) - spread[i][j]) for j in range(3)] for i in range(3)
+    )

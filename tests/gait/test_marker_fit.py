@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 import kinesym as ks
 from kinesym.gait.marker_squares import Smoothness, weight_of_cutoff
 from kinesym.models.scaling import factors_of, scaled
-from kinesym.multibody import Body, FixedBase, Free, Prismatic, PrescribedBase, Revolute, Tree
+from kinesym.multibody import Body, FixedBase, Free, PrescribedBase, Prismatic, Revolute, Tree
 
 OPENSIM = Path(__file__).parents[1] / "data" / "opensim"
 EXAMPLES = Path(ks.__file__).parents[1] / "examples" / "data"
@@ -108,7 +108,7 @@ def test_standard_errors_of_a_pendulum():
 
 
 def test_a_smooth_course_is_a_filter():
-    """A slider is linear: (1 + w D'D)^-1 y, variance s^2 (1 + w D'D)^-1, 1/sqrt(2) at the cutoff."""
+    """A slider is linear: (1 + w D'D)^-1 y, s^2 (1 + w D'D)^-1, 1/sqrt(2) at the cutoff."""
     tree = Tree("cart", [Body("cart", 1, joint=Prismatic("x"))])
     t, rng = np.arange(400) / 100.0, np.random.default_rng(0)
     y = 0.2 * np.sin(2.0 * np.pi * 5.0 * t) + 0.002 * rng.normal(size=400)
@@ -167,7 +167,7 @@ def test_as_scipy_does_it_frame_by_frame(bounded):
 
 def test_as_scipy_does_it_with_all_instants_and_limits():
     """Smoothness and limits at once: the same minimum as of a dense solver."""
-    t, _, markers = swing(24)
+    _, _, markers = swing(24)
     fit = ks.gait.fit_markers(arm(), ON_ARM, markers, smooth=8.0, limits={"upper_y": (-0.1, 0.4)})
     free = ks.gait.fit_markers(arm(), ON_ARM, markers, limits={"upper_y": (-0.1, 0.4)})
     measured = np.concatenate([markers[name] for name in ON_ARM])
@@ -246,7 +246,9 @@ def test_gravity_says_what_is_up():
     ]
     other = Tree("arm", bodies, gravity=(0, -9.81, 0))
     placed = {name: (body, (x, z, -y)) for name, (body, (x, y, z)) in ON_ARM.items()}
-    ours, theirs = (ks.gait.fit_markers(*given, markers) for given in ((arm(), ON_ARM), (other, placed)))
+    ours, theirs = (
+        ks.gait.fit_markers(*given, markers) for given in ((arm(), ON_ARM), (other, placed))
+    )
     assert theirs["lower_z"] == pytest.approx(-ours["lower_y"], abs=1e-9)
 
 
@@ -355,7 +357,9 @@ def test_lengths_and_places_from_movement():
         long = {"upper": 1.0 + 0.1 * rng.normal(), "lower": 1.0 + 0.1 * rng.normal()}
         rows = {}
         for name, (body, at) in ON_ARM.items():
-            turn = Rotation.from_rotvec(np.outer(q[0] + (q[1] if body == "lower" else 0), [0, 1, 0]))
+            turn = Rotation.from_rotvec(
+                np.outer(q[0] + (q[1] if body == "lower" else 0), [0, 1, 0])
+            )
             base = np.zeros((80, 3))
             if body == "lower":
                 first = Rotation.from_rotvec(np.outer(q[0], [0, 1, 0]))
@@ -407,8 +411,8 @@ def test_stretched_bodies():
 # -- results and refusals -------------------------------------------------------------------------
 
 
-def test_what_a_fit_says(tmp_path):
-    t, q, markers = swing()
+def test_what_a_fit_says():
+    t, _, markers = swing()
     fit = ks.gait.fit_markers(arm(), ON_ARM, markers)
     name, when, error = fit.worst
     assert error == max(d.max() for d in fit.distances.values())
