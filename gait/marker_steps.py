@@ -8,7 +8,7 @@ are kept there (projected Newton, Bertsekas 1982, SIAM Journal on Control and Op
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import NamedTuple
@@ -29,6 +29,8 @@ ITERATIONS = 200
 ROUNDED = 1e-12
 #: For a start it is enough to be so near, in standard errors, after so many iterations.
 NEAR, FEW = 0.3, 8
+#: Within a step so many rounds of coordinates may meet bounds.
+MEETINGS = 4
 #: What holds coordinates that no marker shows, as a share of the mean of what markers do.
 HELD = 1e-9
 #: Instants that are fitted one after the other, to follow the motion, are so far apart [s].
@@ -108,10 +110,12 @@ class Solver:
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """The linear system of a step. kept : coordinates (N, n) that bounds keep."""
+    """The linear system of a step. room : how far coordinates may go down and up (N, n). kept :
+    coordinates that bounds keep (N, n)."""
 
     solver: Solver
     normal: Normal
+    room: tuple[Array, Array]
     kept: NDArray[np.bool_]
 
     @cached_property
@@ -129,25 +133,51 @@ class System:
         A[:, np.arange(n), np.arange(n)] += np.where(self.kept, 1.0, added)
         return A
 
-    def step(self, damping: Array) -> tuple[Array, Array, Array]:
-        """Of coordinates (n, N), and of what is shared (m,); by how much the sum would fall if it
-        were a quadratic, of each instant or of all (N,)."""
+    def solution(self, damping: Array) -> tuple[Array, Array]:
+        """Steps of coordinates (N, n) and of what is shared (m,), whatever the bounds of those that
+        are not kept."""
         g = np.where(self.kept, 0.0, self.normal.g)
         if self.solver.separate:
             dq = -np.linalg.solve(self.blocks(damping), g[..., None])[..., 0]
-            return np.asarray(dq.T), np.zeros(0), np.asarray(-np.sum(dq * g, axis=1))
+            return np.asarray(dq), np.zeros(0)
         b = -np.concatenate([g.reshape(-1), self.normal.s])
         x = self.solver.factorised(self, damping).solve(b)
-        dq, ds = x[: g.size].reshape(g.shape).T, x[g.size :]
-        return dq, ds, np.full(len(g), float(b @ x))
+        return x[: g.size].reshape(g.shape), x[g.size :]
+
+    def after(self, d: Array, more: NDArray[np.bool_]) -> System:
+        """The system where coordinates have gone by d (N, n), with more that are kept."""
+        normal, smoothness = self.normal, self.solver.problem.smoothness
+        g, s = normal.g + np.einsum("kij,kj->ki", normal.A, d), normal.s
+        s = s + np.einsum("kij,kj->i", normal.B, d)
+        if smoothness is not None:
+            g = g + smoothness.cost(d.T)[1].T
+        return replace(self, normal=replace(normal, g=g, s=s), kept=self.kept | more)
+
+    def step(self, damping: Array) -> tuple[Array, Array, Array]:
+        """Of coordinates (n, N) and of what is shared (m,), where coordinates that meet a bound stay
+        there while others go on; by how much the sum would fall if it were a quadratic, of each
+        instant or of all (N,)."""
+        system, gone, N = self, np.zeros_like(self.normal.g), len(self.normal.g)
+        for _ in range(MEETINGS):
+            dq, ds = system.solution(damping)
+            dq = gone + dq
+            met = ~system.kept & ((dq < self.room[0]) | (dq > self.room[1]))
+            if not met.any():
+                break
+            gone = np.where(met, np.clip(dq, *self.room), gone)
+            system = self.after(gone, system.kept | met)
+        fall = -np.sum(np.where(self.kept, 0.0, self.normal.g) * dq, axis=1)
+        if not self.solver.separate:
+            fall = np.full(N, fall.sum() - float(self.normal.s @ ds))
+        return np.asarray(dq.T), ds, np.asarray(fall)
 
 
 def system_at(solver: Solver, state: State) -> System:
     """The linear system there."""
     problem, normal = solver.problem, solver.problem.normal(state)
-    x, g = state.q.T, normal.g
-    kept = ((x <= problem.lower) & (g > 0.0)) | ((x >= problem.upper) & (g < 0.0))
-    return System(solver, normal, kept)
+    room = problem.lower - state.q.T, problem.upper - state.q.T
+    kept = ((room[0] >= 0.0) & (normal.g > 0.0)) | ((room[1] <= 0.0) & (normal.g < 0.0))
+    return System(solver, normal, room, kept)
 
 
 class Minimum(NamedTuple):
