@@ -1,9 +1,10 @@
 """How long does inverse kinematics from markers take, next to OpenSim and to direct collocation?
 
 A motion of sines, three markers on each body with a massive joint of its own, 5 mm of noise, 1,000
-frames at 100 Hz: `ks.gait.fit_markers`, each frame on its own, smooth, robust, within limits. Beside
-it OpenSim's solver (where `opensim` is installed), and `ks.Collocation` of the kinematic model
-q' = v, v' = a with small costs of a. Times are CPU times of one thread; standard errors are within.
+frames at 100 Hz: `ks.gait.fit_markers`, each frame on its own, smooth, robust, within limits.
+Beside it OpenSim's solver (where `opensim` is installed), and `ks.Collocation` of the kinematic
+model q' = v, v' = a with small costs of a. Times are CPU times of one thread; standard errors are
+within.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import gzip
 import os
 import resource
 import shlex
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -20,9 +22,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
 
 import numpy as np
 import sympy as sp
@@ -42,6 +41,7 @@ FILES = {
 }
 MODELS = (*FILES, "whole body")
 NOISE, RATE = 0.005, 100.0
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def cpu() -> float:
@@ -165,7 +165,7 @@ def by_opensim(task: Task, folder: str) -> tuple[float, Mapping[str, np.ndarray]
 
 
 def by_collocation(task: Task) -> tuple[float, float, Mapping[str, np.ndarray], str]:
-    """Time to build and to solve, coordinates, and how it ended; from the middle of the motion."""
+    """Time to build and to solve, coordinates, and how it ended; from the mean posture."""
     places = marker_places(task.tree, [body for body, _ in task.placed.values()])
     q = list(places.states)
     v = [sp.Function(f"v_{x.func.__name__}")(ks.t) for x in q]
@@ -195,14 +195,14 @@ def by_collocation(task: Task) -> tuple[float, float, Mapping[str, np.ndarray], 
         model,
         trial,
         unknown_inputs={x: ks.held() for x in a},
-        scheme="midpoint",
-        objective=ks.LeastSquares() + 1e-4 * ks.Integral(sp.Add(*(x**2 for x in a))),
+        scheme="backward-euler",
+        objective=ks.LeastSquares() + 1e-6 * ks.Integral(sp.Add(*(x**2 for x in a))),
         threads=1,
     )
     built = cpu()
     t = task.markers.time
     guess = {x.func.__name__: np.mean(task.motion[x.func.__name__]) + 0.0 * t for x in q}
-    solution = problem.solve(guess=guess, hessian="gauss-newton", progress=False)
+    solution = problem.solve(guess=guess, progress=False)
     solved = cpu()
     run = solution.trials[0]
     return built - begin, solved - built, run, f"{len(solution.history)} iterations"
@@ -254,6 +254,9 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=1000)
     parser.add_argument("--alone", action="store_true", help="without OpenSim and collocation")
     given = parsed(parser)
+    if not ONE_THREAD.items() <= os.environ.items():  # BLAS reads them when it is loaded
+        command = [sys.executable, __file__, *sys.argv[1:]]
+        sys.exit(subprocess.run(command, env={**os.environ, **ONE_THREAD}).returncode)
     names, frames, turns = given.models, given.frames, 3
     if given.quick:
         names, frames, turns = ["gait2354"], 50, 1

@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import check_kind, count, finite, listed_of, mapping, positive
+from kinesym.checks import check_kind, count, finite, listed, listed_of, mapping, positive
 from kinesym.gait.marker_inputs import (
     Placed,
     bounds_of,
@@ -27,7 +27,7 @@ from kinesym.gait.marker_steps import Known, Minimum, knowledge, minimise, start
 from kinesym.gait.markers import Markers
 from kinesym.models.markers import marker_names, marker_places
 from kinesym.models.scaling import factors_of, scaled
-from kinesym.runtime.arrays import Array
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
@@ -55,33 +55,46 @@ MOST = 0.95
 class Scaling(Saved):
     """Factors of bodies, and places of markers on them.
 
-    tree : its name. groups : bodies by the name of their factor. factors, std : values and standard
-    errors. placed : bodies and places of markers in the axes of the scaled bodies [m], for
-    `fit_markers`. moved : how far markers are from where they were thought to be, after scaling
-    [m]; place_std : standard errors of their places along the axes [m]. marker_rms : errors of
-    markers in all trials [m]. noise : standard deviation with which a marker of weight 1 counts
-    in each direction [m], larger than its errors as these stay from instant to instant.
-    converged : whether it did.
+    tree : its name. stretched : names of factors by body, "femur_r", or body and axes, "femur_r.y".
+    factors, std : values and standard errors. bodies, places : of markers, in the axes of the
+    scaled bodies [m]; both are in `placed`, for `fit_markers`. moved : how far markers are from
+    where they were thought to be, after scaling [m]; place_std : standard errors of their places
+    along the axes [m]. marker_rms : errors of markers in all trials [m]. noise : standard deviation
+    with which a marker of weight 1 counts in each direction [m], larger than its errors as these
+    stay from instant to instant. converged : whether it did.
     """
 
     tree: str
-    groups: Mapping[str, Sequence[str]]
+    stretched: Mapping[str, str]
     factors: Mapping[str, float]
     std: Mapping[str, float]
-    placed: Mapping[str, tuple[str, Sequence[float]]]
+    bodies: Mapping[str, str]
+    places: Mapping[str, Annotated[Array, "axis"]]
     moved: Mapping[str, float]
-    place_std: Mapping[str, Sequence[float]]
+    place_std: Mapping[str, Annotated[Array, "axis"]]
     marker_rms: Mapping[str, float]
     noise: float
     converged: bool = True
+
+    @property
+    def placed(self) -> dict[str, tuple[str, list[float]]]:
+        """Bodies of the markers and their places in the axes of these, by name [m]."""
+        return {name: (body, self.places[name].tolist()) for name, body in self.bodies.items()}
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """Bodies by the name of their factor."""
+        found: dict[str, list[str]] = {name: [] for name in self.factors}
+        for body, name in self.stretched.items():
+            found[name].append(body)
+        return found
 
     def applied(self, tree: Tree, mass: float | None = None) -> Tree:
         """The tree with these factors. mass : of the whole body; masses keep their shares, inertias
         go with masses and squares of lengths [kg]."""
         check_kind(tree, Tree, "kinesym.multibody")
-        values = {**self.factors}
         rows = {
-            body: Vector(e.xreplace({s: values[s.name] for s in e.free_symbols}) for e in row)
+            body: Vector(e.xreplace({s: self.factors[s.name] for s in e.free_symbols}) for e in row)
             for body, row in factors_of(tree, self.groups).items()
         }
         return scaled(tree, rows, None if mass is None else positive(mass, "mass"))
@@ -92,8 +105,9 @@ class Scaling(Saved):
         return float(np.sqrt(np.mean(np.square(list(self.marker_rms.values())))))
 
     def __str__(self) -> str:
+        groups = self.groups
         rows = [
-            f"{name:<16}{value:8.4f} ± {self.std[name]:.4f}  {', '.join(self.groups[name])}"
+            f"{name:<16}{value:8.4f} ± {self.std[name]:.4f}  {', '.join(groups[name])}"
             for name, value in self.factors.items()
         ]
         ended = "" if self.converged else ", not converged"
@@ -138,7 +152,7 @@ class Scaling(Saved):
 def scale(
     tree: Tree,
     placed: Placed | None,
-    trials: Sequence[Markers],
+    trials: Sequence[Markers | Mapping[str, ArrayLike]],
     factors: Mapping[str, Sequence[str]],
     *,
     factor_std: float | Mapping[str, float] = FACTOR,
@@ -154,8 +168,8 @@ def scale(
     Parameters
     ----------
     tree, placed : as of `fit_markers`, of another person.
-    trials : records of the same markers, a static one first; any number of them. Movement tells
-        where joints are, what is common to all trials is estimated once.
+    trials : records of the same markers, or of a static trial the place of each (3,) [m], as of
+        `read_places`. Movement tells where joints are; what trials share is estimated once.
     factors : bodies by the name of the factor that stretches them, such as
         {"thigh": ("femur_r", "femur_l")}; "femur_r.y" along that axis only.
     factor_std : how well it is known before that factors are 1, one number or by name.
@@ -174,7 +188,9 @@ def scale(
     Raises `ValueError` as `fit_markers`, and for factors of unknown bodies.
     """
     check_kind(tree, Tree, "kinesym.multibody")
-    records = listed_of([trials] if isinstance(trials, Markers) else trials, Markers, "trials")
+    alone = isinstance(trials, (Markers, Mapping))
+    given = [trials] if alone else listed(trials, "trials")
+    records = listed_of(map(record_of, given), Markers, "trials")
     frames = count(frames, "frames")
     rows = factors_of(tree, factors)
     values = {**tree.values, **dict.fromkeys(factors, 1.0)}
@@ -212,6 +228,14 @@ def scale(
     if not result.converged:
         warnings.warn("the scaling did not converge; its factors are not final", stacklevel=2)
     return result
+
+
+def record_of(trial: Any) -> Any:
+    """Places that stay where they are as a record; others as they are."""
+    if not isinstance(trial, Mapping):
+        return trial
+    rows = {name: real_array(at, f"the place of {name!r}") for name, at in trial.items()}
+    return Markers(np.arange(2.0), {name: np.array([at, at]).T for name, at in rows.items()})
 
 
 def thinned(time: Array, measured: Array, frames: int) -> tuple[Array, Array]:
@@ -306,27 +330,26 @@ def described(
     error = dict(zip(names, np.sqrt(np.diag(known.covariance)), strict=True))
     rows = factors_of(tree, groups)
     factors = {name: float(value.get(name, 1.0)) for name in groups}
-    placed, moved, place_std = {}, {}, {}
+    places, moved, place_std = {}, {}, {}
     for k, (name, (body, before)) in enumerate(found.items()):
         stretch = np.array([float(e.subs(factors)) for e in rows[body]])
         at = np.array([value[part] for part in marker_names(k, "at_")])
-        placed[name] = (body, (stretch * at).tolist())
+        places[name] = stretch * at
         moved[name] = float(np.linalg.norm(stretch * (at - before)))
-        std = [error.get(part, 0.0) for part in marker_names(k, "at_")]
-        place_std[name] = (stretch * std).tolist()
+        std = np.array([error.get(part, 0.0) for part in marker_names(k, "at_")])
+        place_std[name] = stretch * std
     distances = np.where(problem.present, np.sum(state.gaps**2, axis=0), np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # markers of weight 0
         rms = np.sqrt(np.nanmean(distances, axis=1))
+    bodies = {name: [of] if isinstance(of, str) else of for name, of in groups.items()}
     return Scaling(
         tree.name,
-        {
-            name: [parts] if isinstance(parts, str) else list(parts)
-            for name, parts in groups.items()
-        },
+        {str(body): name for name, of in bodies.items() for body in of},
         factors,
         {name: float(error.get(name, 0.0)) for name in groups},
-        placed,
+        {name: body for name, (body, _) in found.items()},
+        places,
         moved,
         place_std,
         dict(zip(found, rms.tolist(), strict=True)),

@@ -154,9 +154,9 @@ class System:
         return replace(self, normal=replace(normal, g=g, s=s), kept=self.kept | more)
 
     def step(self, damping: Array) -> tuple[Array, Array, Array]:
-        """Of coordinates (n, N) and of what is shared (m,), where coordinates that meet a bound stay
-        there while others go on; by how much the sum would fall if it were a quadratic, of each
-        instant or of all (N,)."""
+        """Of coordinates (n, N) and of what is shared (m,), where coordinates that meet a bound
+        stay there while others go on; by how much the sum would fall if it were a quadratic, of
+        each instant or of all (N,)."""
         system, gone, N = self, np.zeros_like(self.normal.g), len(self.normal.g)
         for _ in range(MEETINGS):
             dq, ds = system.solution(damping)

@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kinesym.gait.marker_fit import MarkerFit
+from kinesym.gait.marker_scale import Scaling
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.results.bands import Band, Bands
 from kinesym.runtime.results.ensemble import Ensemble, Failure
@@ -134,6 +136,28 @@ def bands():
     return Bands(trials=[of_one, of_one], model="swing")
 
 
+def marker_fit():
+    rows = {"knee": np.sin(TIME), "hip": np.cos(TIME)}
+    error = np.where(TIME < 0.5, 1e-3, np.nan)
+    std = dict.fromkeys(rows, error)
+    return MarkerFit("leg", TIME, rows, std, {"R.Knee": error}, 2e-3, ["knee"], ["R.Heel"])
+
+
+def scaling():
+    return Scaling(
+        tree="leg",
+        stretched={"femur_r": "thigh", "femur_l": "thigh"},
+        factors={"thigh": 1.1},
+        std={"thigh": 0.02},
+        bodies={"R.Knee": "femur_r"},
+        places={"R.Knee": np.array([0.0, -0.4, 0.05])},
+        moved={"R.Knee": 0.01},
+        place_std={"R.Knee": np.array([0.01, 0.01, 0.0])},
+        marker_rms={"R.Knee": 5e-3},
+        noise=6e-3,
+    )
+
+
 @pytest.fixture(scope="session")
 def results():
     """By the name of the class."""
@@ -142,11 +166,17 @@ def results():
 
 
 @pytest.fixture(scope="session")
-def saved(results, tmp_path_factory):
+def every(results):
+    """Those that are no trajectories as well."""
+    return results | {type(result).__name__: result for result in (marker_fit(), scaling())}
+
+
+@pytest.fixture(scope="session")
+def saved(every, tmp_path_factory):
     """What their files hold, by the name of the class."""
     path = tmp_path_factory.mktemp("results") / "run.nc"
     content = {}
-    for kind, result in results.items():
+    for kind, result in every.items():
         result.save(path)
         content[kind] = path.read_bytes()
     return content

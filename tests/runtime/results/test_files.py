@@ -18,7 +18,7 @@ import xarray as xr
 from kinesym.gait.readers import read_table
 from kinesym.runtime.results.files import SEALED, replacing
 
-KINDS = ["Trajectory", "Solution", "Fit", "Ensemble", "Bands"]
+KINDS = ["Trajectory", "Solution", "Fit", "Ensemble", "Bands", "MarkerFit", "Scaling"]
 
 
 def digest(thing):
@@ -38,21 +38,23 @@ def digest(thing):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_saved_comes_back(results, kind, tmp_path):
-    result, path = results[kind], tmp_path / "run.nc"
+def test_what_is_saved_comes_back(every, kind, tmp_path):
+    result, path = every[kind], tmp_path / "run.nc"
     result.save(path)
     again = type(result).load(str(path))
-    assert str(again) == str(result) and list(again.keys()) == list(result.keys())
-    for name in dict(result):
-        np.testing.assert_array_equal(again[name], result[name])
+    assert str(again) == str(result)
+    if hasattr(result, "keys"):
+        assert list(again.keys()) == list(result.keys())
+        for name in dict(result):
+            np.testing.assert_array_equal(again[name], result[name])
     assert digest(again) == digest(result)
     assert [item.name for item in tmp_path.iterdir()] == ["run.nc"]  # nothing is left beside
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_older_file_survives_a_failure(results, kind, tmp_path, monkeypatch):
+def test_an_older_file_survives_a_failure(every, kind, tmp_path, monkeypatch):
     """Ctrl-C, or no space, in the middle of writing."""
-    result, path = results[kind], tmp_path / "run.nc"
+    result, path = every[kind], tmp_path / "run.nc"
     result.save(path)
     old = path.read_bytes()
 
@@ -187,8 +189,8 @@ def test_values_by_name_and_symbol(results):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_of_something_else(results, saved, kind, tmp_path):
-    cls = type(results[kind])
+def test_files_of_something_else(every, saved, kind, tmp_path):
+    cls = type(every[kind])
     for other in set(KINDS) - {kind}:
         path = tmp_path / f"{other}.nc"
         path.write_bytes(saved[other])
@@ -216,7 +218,7 @@ def test_files_of_something_else(results, saved, kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_damaged_files(results, saved, kind, tmp_path):
+def test_damaged_files(every, saved, kind, tmp_path):
     """Cut short, or one byte changed, wherever it is."""
     path, whole = tmp_path / "run.nc", saved[kind]
     rng = np.random.default_rng(0)
@@ -224,26 +226,26 @@ def test_damaged_files(results, saved, kind, tmp_path):
         for content in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]):
             path.write_bytes(content)
             with pytest.raises(ValueError, match=r"run\.nc (is damaged|was not written by)"):
-                type(results[kind]).load(path)
+                type(every[kind]).load(path)
     other = bytes(byte ^ 255 for byte in whole[2177:4177])
     path.write_bytes(whole[:2177] + other + whole[4177:])  # HDF5 might not come back
     with pytest.raises(ValueError, match=r"run\.nc is damaged"):
-        type(results[kind]).load(path)
+        type(every[kind]).load(path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_without_a_seal(results, saved, kind, tmp_path):
+def test_files_without_a_seal(every, saved, kind, tmp_path):
     """Of an earlier version, or changed by another program: they still load."""
     path = tmp_path / "run.nc"
     path.write_bytes(saved[kind])
     with h5py.File(path, "r+") as file:  # cuts the seal off
         file.attrs["remark"] = "by hand"
-    assert str(type(results[kind]).load(path)) == str(results[kind])
+    assert str(type(every[kind]).load(path)) == str(every[kind])
     path.write_bytes(saved[kind][:-SEALED])
-    assert str(type(results[kind]).load(path)) == str(results[kind])
+    assert str(type(every[kind]).load(path)) == str(every[kind])
     path.write_bytes(saved[kind][: -SEALED - 1])
     with pytest.raises(ValueError, match=r"run\.nc is damaged"):
-        type(results[kind]).load(path)
+        type(every[kind]).load(path)
 
 
 def test_a_damaged_story_without_a_seal(results, tmp_path):
