@@ -25,8 +25,10 @@ from kinesym.gait.marker_inputs import (
 from kinesym.gait.marker_squares import Squares, State
 from kinesym.gait.marker_steps import Known, Minimum, knowledge, minimise, start
 from kinesym.gait.markers import Markers
+from kinesym.models.files.description import MarkerRow
+from kinesym.models.files.trees import FileTree, identifier
 from kinesym.models.markers import marker_names, marker_places
-from kinesym.models.scaling import factors_of, scaled
+from kinesym.models.scaling import Factors, factors_of, scaled, times
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.plot import subplots
@@ -90,14 +92,31 @@ class Scaling(Saved):
         return found
 
     def applied(self, tree: Tree, mass: float | None = None) -> Tree:
-        """The tree with these factors. mass : of the whole body; masses keep their shares, inertias
-        go with masses and squares of lengths [kg]."""
+        """The tree with these factors, of a file with markers at their new places. mass : of the
+        whole body; masses keep their shares, inertias go with masses and squares of lengths
+        [kg]."""
         check_kind(tree, Tree, "kinesym.multibody")
         rows = {
             body: Vector(e.xreplace({s: self.factors[s.name] for s in e.free_symbols}) for e in row)
             for body, row in factors_of(tree, self.groups).items()
         }
-        return scaled(tree, rows, None if mass is None else positive(mass, "mass"))
+        made = scaled(tree, rows, None if mass is None else positive(mass, "mass"))
+        if isinstance(made, FileTree):
+            description = made.description
+            there = [self._marker(row, rows) for row in description.markers]
+            return replace(made, description=replace(description, markers=tuple(there)))
+        return made
+
+    def _marker(self, row: MarkerRow, factors: Factors) -> MarkerRow:
+        """A marker of a file where it was found to be, or, if it was not measured, on the scaled
+        body."""
+        if row.name in self.places:
+            at = self.places[row.name].tolist()
+        else:
+            at = list(
+                map(float, times(factors[identifier(row.body)], row.at) if row.body else row.at)
+            )
+        return replace(row, at=tuple(at))
 
     @property
     def total_rms(self) -> float:
