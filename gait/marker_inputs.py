@@ -57,7 +57,7 @@ def matched(
             warnings.warn(
                 f"marker {name!r} of {tree.name} is not measured, but {like[0]!r} is, which no "
                 "body has; if they are the same, rename one",
-                stacklevel=4,
+                stacklevel=3,
             )
     return found, [*absent, *extra]
 

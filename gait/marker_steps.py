@@ -33,6 +33,8 @@ NEAR, FEW = 0.3, 8
 MEETINGS = 4
 #: What holds coordinates that no marker shows, as a share of the mean of what markers do.
 HELD = 1e-9
+#: A coordinate of whose certainty this gives so much is one that no marker shows.
+UNSEEN = 1e-3
 #: Instants that are fitted one after the other, to follow the motion, are so far apart [s].
 APART = 0.1
 #: Share of residuals that is left at least; a noise that is none [m].
@@ -334,7 +336,7 @@ def knowledge(problem: Squares, state: State) -> Known:
     if len(covariance):
         variance = 1.0  # what was known before has a size of its own
     std = np.sqrt(np.maximum(diagonal * variance, 0.0))
-    std = np.where(system.kept, 0.0, np.where(by_ridge > 0.3, np.nan, std)).T
+    std = np.where(system.kept, 0.0, np.where(by_ridge > UNSEEN, np.nan, std)).T
     return Known(float(noise), std, covariance * variance, freedom)
 
 
