@@ -35,6 +35,8 @@ MEETINGS = 4
 HELD = 1e-9
 #: A coordinate of whose certainty this gives so much is one that no marker shows.
 UNSEEN = 1e-3
+#: Instants that are fitted at once where they do not know each other: what fits into caches.
+BLOCK = 256
 #: Instants that are fitted one after the other, to follow the motion, are so far apart [s].
 APART = 0.1
 #: Share of residuals that is left at least; a noise that is none [m].
@@ -202,9 +204,15 @@ def minimise(
 
     exact : it ends when the root mean square of steps is this many standard errors.
     """
+    n, N = q.shape
+    if problem.separate and N > BLOCK:
+        slices = [slice(k, k + BLOCK) for k in range(0, N, BLOCK)]
+        parts = [minimise(problem.at(s), q[:, s], shared, exact, iterations) for s in slices]
+        state = problem.state(np.hstack([part.state.q for part in parts]), shared)
+        most, all_did = max(p.iterations for p in parts), all(p.converged for p in parts)
+        return Minimum(state, most, all_did)
     lower, upper = problem.lower[:, None], problem.upper[:, None]
     state = problem.state(np.clip(q, lower, upper), shared)
-    n, N = q.shape
     system = system_at(Solver(problem, n, N), state)
     damping, done = np.zeros(N), np.zeros(N, dtype=bool)
     counts = np.maximum(problem.counts.sum(axis=0), 1.0)
