@@ -11,7 +11,7 @@ from kinesym.symbolic.expression import parts_of
 from kinesym.symbolic.model import Explicit, Model
 from kinesym.symbolic.multibody.bodies import inertia_limits, mass_of
 from kinesym.symbolic.multibody.forward import speed_rates
-from kinesym.symbolic.multibody.links import Aim, Ball
+from kinesym.symbolic.multibody.links import Aim, Ball, actuator_name
 from kinesym.symbolic.multibody.mechanism import Mechanism, lock_of
 from kinesym.symbolic.multibody.outputs import Outputs
 from kinesym.symbolic.multibody.passes import kinematics
@@ -92,7 +92,7 @@ def settled(
     model = Model(
         tree.name,
         states,
-        sorted(inputs, key=name_of),
+        in_order(tree, inputs),
         sorted(symbols, key=name_of),
         equations,
         expressions,
@@ -104,6 +104,12 @@ def settled(
         labels=labels,
     )
     return model if forward is None else model.solved_by(forward)
+
+
+def in_order(tree: Mechanism, inputs: Iterable[AppliedUndef]) -> list[AppliedUndef]:
+    """Inputs: those that drive joints in the order of their speeds, then others by name."""
+    places = {actuator_name(speed): k for k, speed in enumerate(tree.speeds)}
+    return sorted(inputs, key=lambda f: (places.get(name_of(f), len(places)), name_of(f)))
 
 
 def check_symbols(tree: Mechanism, names: Iterable[str]) -> None:
