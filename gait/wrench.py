@@ -7,7 +7,7 @@ the foot: its vertical force is positive.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,9 @@ from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_gri
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.low_pass import low_pass
 from kinesym.runtime.summary import samples
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Vertical force below which a plate counts as unloaded [N]; usual in gait analysis.
 THRESHOLD = 20.0
@@ -175,6 +178,13 @@ class Wrench(Displayed):
                 f"got {factor.shape}"
             )
         return Wrench(self.time, self.force * factor, self.moment * factor)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Columns force_x, ... [N] and moment_x, ... about the origin [N m], by time [s]."""
+        import pandas as pd  # here: slow to import
+
+        names = [f"{kind}_{axis}" for kind in ("force", "moment") for axis in AXES]
+        return pd.DataFrame(self.rows.T, index=pd.Index(self.time, name="time"), columns=names)
 
     def plot(self, height: float = 0.0) -> Any:
         """A figure over time: force on the left, centre of pressure and free moment on the right.

@@ -1,0 +1,320 @@
+"""Files as laboratories and programs write them, and files that are written here."""
+
+import gzip
+import warnings
+
+import numpy as np
+import pytest
+
+from kinesym.gait import Markers, Table, Wrench, read_forces, read_mot, read_trc, write_forces
+from kinesym.runtime.results.trajectory import Trajectory
+
+# -- TRC ----------------------------------------------------------------------------------------
+
+FACTS = ["DataRate", "CameraRate", "NumFrames", "NumMarkers", "Units"]
+VALUES = ["60.00", "60.00", "3", "2", "m"]
+
+
+def trc(facts="\t", labels="Frame#\tTime\tR.Heel\t\t\tL.Heel\t\t", tail="", blank="\n"):
+    """Two markers: `facts` between cells of lines 2 and 3, `tail` after rows."""
+    rows = [f"{k + 1}\t{k / 60:.3f}\t1.{k}\t2.0\t3.0\t4.0\t5.{k}\t6.0" for k in range(3)]
+    head = ["PathFileType\t4\t(X/Y/Z)\ta.trc", facts.join(FACTS), facts.join(VALUES), labels]
+    return "\n".join([*head, "\t\tX1\tY1\tZ1\tX2\tY2\tZ2"]) + f"\n{blank}" + f"{tail}\n".join(rows)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"facts": "\t\t"},  # SIMM and OpenSim's own synthetic markers
+        {"labels": "Frame#\tTime\t\tR.Heel\t\tL.Heel"},
+        {"labels": "Frame#\tTime\tR.Heel\tL.Heel"},
+        {"labels": "Frame#\tTime\tR.Heel\t\t\tL.Heel\t\t\t\t\t"},
+        {"tail": "\t\t"},
+        {"blank": ""},
+        {"blank": "\n\n"},
+        {"blank": "\t\t\t\n"},
+        {"facts": "\t ", "labels": "Frame# \tTime \tR.Heel \t\t\tL.Heel"},
+    ],
+)
+def test_trc_as_programs_write_it(tmp_path, options):
+    text = trc(**options)
+    (tmp_path / "a.trc").write_bytes(text.replace("\n", "\r\n").encode())
+    (tmp_path / "a.trc.gz").write_bytes(gzip.compress(text.encode()))
+    for name in ("a.trc", "a.trc.gz"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            markers = read_trc(tmp_path / name, up="z")
+        assert markers.names == ("R.Heel", "L.Heel")
+        assert markers.rate == pytest.approx(60.0, rel=1e-12)
+        np.testing.assert_allclose(markers["L.Heel"][:, 2], [4.0, 5.2, 6.0])
+
+
+@pytest.mark.parametrize(
+    "label, words",
+    [
+        ("R.Heel", r"markers are left out: \['R.Heel'\] occur more than once; rename them"),
+        ("", "markers are left out: 1 without a name"),
+    ],
+)
+def test_markers_that_nobody_can_mean(tmp_path, label, words):
+    labels = f"Frame#\tTime\tR.Heel\t\t\t{label}\t\t\tL.Heel\t\t"
+    rows = "\n".join(f"{k}\t{k / 60:.3f}" + "\t1.0\t2.0\t3.0" * 3 for k in range(3))
+    text = trc(labels=labels).replace("X2\tY2\tZ2", "X2\tY2\tZ2\tX3\tY3\tZ3").partition("\n\n")[0]
+    (tmp_path / "a.trc").write_text(f"{text}\n\n{rows}\n")
+    with pytest.warns(UserWarning, match=words) as caught:
+        markers = read_trc(tmp_path / "a.trc")
+    assert caught[0].filename == __file__
+    assert "L.Heel" in markers and len(markers.names) == (1 if label else 2)
+
+
+# -- MOT and STO --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "header, degrees",
+    [
+        (["version=1", "inDegrees=yes"], True),
+        (["version=1", "inDegrees=y"], True),
+        (["version=1", "inDegrees=no", "Angles are in degrees."], False),
+        (["nRows=2", "", "Angles are in degrees.", ""], True),
+        (["nRows=2", "Angles are in radians."], False),
+        (["version=1", "If the header above contains a line with 'inDegrees', this ..."], False),
+        (["nColumns=2", "", "# SIMM Motion File Header:", "datacolumns 2\t\t", "datarows 2"], True),
+        (["nRows=2", "nColumns=2"], False),
+    ],
+)
+def test_degrees_as_headers_say_it(tmp_path, header, degrees):
+    """As OpenSim takes them (Storage.cpp, parseHeaders), and SIMM, whose motions are in degrees."""
+    text = "\n".join(["walk", *header, "endheader\t\t", "", "time\tknee", "", "0\t90", "1\t45"])
+    (tmp_path / "a.mot").write_text(text)
+    table = read_mot(tmp_path / "a.mot")
+    assert table.degrees == degrees
+    np.testing.assert_allclose(table.radians("knee")[0], np.pi / 2 if degrees else 90.0)
+
+
+def test_columns_that_come_twice(tmp_path):
+    (tmp_path / "a.sto").write_text("a\nendheader\ntime\tx\tx\ty\n0\t1\t2\t3\n1\t1\t2\t3\n")
+    with pytest.warns(UserWarning, match=r"a\.sto: columns are left out: \['x'\] occur more than"):
+        assert read_mot(tmp_path / "a.sto").names == ("y",)
+
+
+def test_motions_are_written(tmp_path):
+    rng = np.random.default_rng(1)
+    time = np.sort(rng.uniform(0.0, 2.0, 40))
+    table = Table(time, {"knee_angle_r": rng.normal(size=40), "pelvis_tx": rng.normal(size=40)})
+    table.to_mot(tmp_path / "a.sto")
+    again = read_mot(tmp_path / "a.sto")
+    assert not again.degrees and again.header["nrows"] == "40"
+    turned = table.in_degrees(["knee_angle_r"])
+    turned.to_mot(tmp_path / "a.mot")
+    head = (tmp_path / "a.mot").read_text().splitlines()[:7]
+    assert head == [
+        "a", "version=1", "nRows=40", "nColumns=3", "inDegrees=yes", "endheader",
+        "time\tknee_angle_r\tpelvis_tx",
+    ]  # fmt: skip
+    degrees = read_mot(tmp_path / "a.mot")
+    np.testing.assert_array_equal(again.time, time)
+    for name in table.names:
+        np.testing.assert_array_equal(again[name], table[name])
+    np.testing.assert_allclose(degrees.radians("knee_angle_r"), table["knee_angle_r"], rtol=1e-15)
+    np.testing.assert_array_equal(degrees["pelvis_tx"], table["pelvis_tx"])
+    frame = table.to_pandas()
+    assert list(frame.columns) == ["knee_angle_r", "pelvis_tx"] and frame.index.name == "time"
+    with pytest.raises(ValueError, match="of this table are in degrees already"):
+        turned.in_degrees(["pelvis_tx"])
+    with pytest.raises(KeyError, match="no column 'knee'"):
+        table.in_degrees(["knee"])
+    with pytest.raises(
+        ValueError, match="cannot hold the name 'my knee'; rename it without blanks"
+    ):
+        Table(time, {"my knee": time}).to_mot(tmp_path / "b.mot")
+    assert not (tmp_path / "b.mot").exists()
+    with pytest.raises(ValueError, match=r"column 'x' must be \(40,\) as time, got \(2,\)"):
+        Table(time, {"x": np.zeros(2)})
+
+
+def test_a_trajectory_is_written(tmp_path):
+    time = np.linspace(0.0, 1.0, 5)
+    run = Trajectory(time, {"q": time**2}, {"torque": -time}, {"y": 2.0 * time}, {}, "a model")
+    Table.of(run).in_degrees(["q"]).to_mot(tmp_path / "a.mot")
+    again = read_mot(tmp_path / "a.mot")
+    assert again.names == ("q", "torque", "y")
+    np.testing.assert_allclose(again.radians("q"), time**2, rtol=1e-15)
+    np.testing.assert_array_equal(run.to_pandas()["torque"], -time)
+
+
+# -- forces -------------------------------------------------------------------------------------
+
+
+def stances(count=300, seed=0):
+    """Wrenches of two feet in the world: zero, small and large loads, free moments."""
+    rng = np.random.default_rng(seed)
+    time = np.arange(count) / 300.0
+    wrenches = {}
+    for foot, begin in (("right", 20), ("left", 130)):
+        load = np.zeros(count)
+        load[begin : begin + 150] = 800.0 * np.sin(np.linspace(0.0, np.pi, 150))
+        force = np.array([0.1, 0.03, 1.0])[:, None] * load + rng.normal(size=(3, count))
+        moment = rng.normal(size=(3, count)) * (1.0 + 0.1 * load)
+        wrenches[foot] = Wrench(time, force, moment)
+    return wrenches
+
+
+@pytest.mark.parametrize("up, forward", [("y", "x"), ("z", "x"), ("z", "-y"), ("x", "z")])
+@pytest.mark.parametrize("height", [0.0, 0.03])
+def test_forces_are_written_without_loss(tmp_path, up, forward, height):
+    wrenches = stances()
+    write_forces(tmp_path / "grf.mot", wrenches, up, forward, height)
+    again = read_forces(tmp_path / "grf.mot", up=up, forward=forward)
+    assert list(again) == ["right", "left"]
+    for foot, wrench in wrenches.items():
+        np.testing.assert_allclose(again[foot].time, wrench.time, rtol=0, atol=1e-15)
+        np.testing.assert_allclose(again[foot].force, wrench.force, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(again[foot].moment, wrench.moment, rtol=1e-12, atol=1e-12)
+    table = read_mot(tmp_path / "grf.mot")
+    assert table.names[:3] == tuple(f"right_ground_force_v{axis}" for axis in "xyz")
+    assert table.names[6:9] == tuple(f"right_ground_torque_{axis}" for axis in "xyz")
+    point = np.array([table[f"right_ground_force_p{axis}"] for axis in "xyz"])
+    np.testing.assert_allclose(point["xyz".index(up)], height)  # on the floor throughout
+
+
+def test_external_loads(tmp_path):
+    """The file that OpenSim reads beside the forces; columns may be called anything."""
+    wrenches = stances()
+    bodies = {"right": "calcn_r", "left": "calcn_l"}
+    write_forces(tmp_path / "grf.mot", wrenches, bodies=bodies)
+    text = (tmp_path / "grf.mot").read_text()
+    for foot in ("right", "left"):
+        for old, new in (("force_v", "F"), ("force_p", "P"), ("torque_", "T")):
+            text = text.replace(f"{foot}_ground_{old}", f"{foot[0]}{new}")
+    (tmp_path / "grf.mot").write_text(text)
+    loads = (tmp_path / "grf.xml").read_text()
+    assert "<applied_to_body>calcn_l</applied_to_body>" in loads
+    for foot in ("right", "left"):
+        for old, new in (("force_v", "F"), ("force_p", "P"), ("torque_", "T")):
+            loads = loads.replace(f"{foot}_ground_{old}", f"{foot[0]}{new}")
+    (tmp_path / "grf.xml").write_text(loads)
+    rename = {"calcn_r": "right", "calcn_l": "left"}
+    found = read_forces(tmp_path / "grf.xml", rename=rename)
+    assert list(found) == ["right", "left"]
+    for foot, wrench in wrenches.items():
+        np.testing.assert_allclose(found[foot].moment, wrench.moment, rtol=1e-12, atol=1e-12)
+    (tmp_path / "grf.mot.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "grf.mot").unlink()
+    assert list(read_forces(tmp_path / "grf.xml")) == ["calcn_r", "calcn_l"]
+    for old, new, words in (
+        ("rF<", "sF<", r"grf\.xml names the column 'sFx'; did you mean"),
+        ("grf.mot", "none.mot", r"there is no file .*none\.mot, which .*grf\.xml names"),
+        ("<datafile>", "<data>", r"grf\.xml is no XML file"),
+        ("ExternalForce", "Force", "it lacks ExternalForce or datafile"),
+        (">ground<", ">toes_r<", "is given in axes of a body; only ground is read"),
+    ):
+        (tmp_path / "grf.xml").write_text(loads.replace(old, new))
+        with pytest.raises((ValueError, FileNotFoundError), match=words):
+            read_forces(tmp_path / "grf.xml")
+
+
+CORTEX = """[Force Data]
+NumberOfForcePlates=2
+SampleRate=600.000000
+NumberOfSamples=3
+#Sample\tFX1\tFY1\tFZ1\tX1\tY1\tZ1\tMZ1\tFX2\tFY2\tFZ2\tX2\tY2\tZ2\tMZ2
+1\t12.0\t30.0\t700.0\t100.0\t250.0\t0.0\t5000.0\t0.0\t0.0\t0.0\t0.0\t0.0\t0.0\t0.0
+2\t12.0\t30.0\t700.0\t100.0\t250.0\t0.0\t5000.0\t0.0\t0.0\t0.0\t0.0\t0.0\t0.0\t0.0
+3\t12.0\t30.0\t700.0\t100.0\t250.0\t0.0\t5000.0\t0.0\t0.0\t0.0\t0.0\t0.0\t0.0\t0.0
+"""
+
+
+def test_forces_of_cortex(tmp_path):
+    (tmp_path / "walk.forces").write_text(CORTEX)
+    found = read_forces(tmp_path / "walk.forces", rename={"1": "right"})
+    assert list(found) == ["right", "2"]
+    plate = found["right"]
+    np.testing.assert_allclose(plate.time, [0.0, 1 / 600, 2 / 600])
+    np.testing.assert_allclose(plate.force[:, 0], [12.0, 30.0, 700.0])  # z up is found
+    np.testing.assert_allclose(plate.cop()[:, 0], [0.1, 0.25, 0.0], atol=1e-15)
+    np.testing.assert_allclose(plate.free_moment()[0], 5.0)
+    for old, new, words in (
+        ("#Sample", "Sample", "a line with '#Sample FX1 FY1 ...' is missing"),
+        ("SampleRate=600.000000", "SampleRate=fast", "must say SampleRate=..., a positive number"),
+        ("12.0", "x", "line 6, column FX1: 'x' is no number"),
+    ):
+        (tmp_path / "walk.forces").write_text(CORTEX.replace(old, new))
+        with pytest.raises(ValueError, match=words):
+            read_forces(tmp_path / "walk.forces")
+    (tmp_path / "walk.forces").write_text(CORTEX.replace("Samples=3", "Samples=4"))
+    with pytest.warns(UserWarning, match="cut short: its header says NumberOfSamples = 4"):
+        read_forces(tmp_path / "walk.forces")
+
+
+def test_names_of_plates(tmp_path):
+    write_forces(tmp_path / "grf.mot", {"1": stances()["right"], "2": stances()["left"]})
+    both = read_forces(tmp_path / "grf.mot", rename={"1": "left", "2": "right"})
+    assert list(both) == ["left", "right"]
+    with pytest.raises(KeyError, match="there is no plate '3'; known are: 1, 2"):
+        read_forces(tmp_path / "grf.mot", rename={"3": "left"})
+    with pytest.raises(ValueError, match="two plates would be called '2'"):
+        read_forces(tmp_path / "grf.mot", rename={"1": "2"})
+    for wrenches, words in (
+        ({}, "there are no wrenches"),
+        ({"a b": stances()["right"]}, "cannot hold the name 'a b_ground_force_vx'"),
+        (
+            {"a": stances()["right"], "b": stances()["right"].at([0.1, 0.2])},
+            "'b' has other times than the first; resample with at",
+        ),
+    ):
+        with pytest.raises(ValueError, match=words):
+            write_forces(tmp_path / "bad.mot", wrenches)
+    with pytest.raises(ValueError, match="bodies names 'left'; known are: right"):
+        write_forces(
+            tmp_path / "bad.mot", {"right": stances()["right"]}, bodies={"left": "calcn_l"}
+        )
+    assert not (tmp_path / "bad.mot").exists()
+
+
+# -- markers ------------------------------------------------------------------------------------
+
+
+def cloud(count=50, rate=119.88, seed=3):
+    rng = np.random.default_rng(seed)
+    rows = {name: rng.normal(size=(3, count)) for name in ("R.Heel", "L.Heel", "C7", "gone")}
+    rows["L.Heel"][:, 10:14] = rows["gone"][:] = np.nan
+    return Markers(0.25 + np.arange(count) / rate, rows)
+
+
+@pytest.mark.parametrize("unit", ["m", "cm", "mm"])
+@pytest.mark.parametrize("up, forward", [("y", "x"), ("z", "-y")])
+@pytest.mark.parametrize("rate", [60.0, 119.88, 1000.0 / 3.0])
+def test_markers_are_written(tmp_path, unit, up, forward, rate):
+    markers = cloud(rate=rate)
+    markers.to_trc(tmp_path / "a.trc", unit, up, forward)
+    again = read_trc(tmp_path / "a.trc", up=up, forward=forward)
+    assert again.names == markers.names and again.laboratory.unit == unit
+    np.testing.assert_allclose(again.time, markers.time, rtol=0, atol=1e-12)
+    for name, position in markers.positions.items():
+        np.testing.assert_allclose(again[name], position, rtol=1e-14)
+    with pytest.raises(ValueError, match="unit is one of m, cm, mm, got 'inch'"):
+        markers.to_trc(tmp_path / "b.trc", "inch")
+
+
+def test_frames_of_markers():
+    frame = cloud().to_pandas()
+    assert frame.shape == (50, 12) and frame.index.name == "time"
+    np.testing.assert_array_equal(frame["C7"]["y"], cloud()["C7"][1])
+    np.testing.assert_array_equal(frame["R.Heel"].to_numpy().T, cloud()["R.Heel"])
+
+
+def test_the_mean_of_a_static_trial():
+    """Gaps do not count; what was never seen is left out."""
+    rng = np.random.default_rng(0)
+    noise = 1e-3 * rng.normal(size=(3, 200))
+    rows = {"A": noise + [[1.0], [2.0], [0.5]], "B": noise.copy(), "C": np.full((3, 200), np.nan)}
+    rows["B"][:, ::2] = np.nan
+    places = Markers(np.arange(200) / 100.0, rows).mean()
+    assert list(places) == ["A", "B"]
+    np.testing.assert_allclose(places["A"], rows["A"].mean(axis=1), rtol=1e-14)
+    np.testing.assert_allclose(places["B"], rows["B"][:, 1::2].mean(axis=1), rtol=1e-12)
+    rows["A"][0] += np.linspace(0.0, 0.2, 200)
+    words = r"marker 'A' moves by 5\.8 cm rms: this is no static trial; between\(\) takes a part"
+    with pytest.warns(UserWarning, match=words):
+        Markers(np.arange(200) / 100.0, rows).mean()
