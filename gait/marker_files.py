@@ -190,9 +190,28 @@ def markers_of(
     said : the unit of the file. unit, told : what the user says, see `read_trc`. default : what is
     up if nothing tells.
     """
-    turned, laboratory = turned_rows(path, positions, said, unit, told, default)
+    short, prefix = _short(positions)
+    seen = {name: _without_zeros(row) for name, row in short.items()}
+    turned, laboratory = turned_rows(path, seen, said, unit, told, default)
+    if prefix:
+        laboratory = laboratory.noting(f"names without {prefix!r}")
     with naming(path):
         return Markers(time, turned, laboratory), laboratory
+
+
+def _short(positions: Mapping[str, Array]) -> tuple[Mapping[str, Array], str]:
+    """Names without what all of them have before a colon, such as that of the subject."""
+    before = {"".join(name.rpartition(":")[:2]) for name in positions}
+    prefix = before.pop() if len(before) == 1 else ""
+    if not prefix:
+        return positions, ""
+    return {name.removeprefix(prefix): row for name, row in positions.items()}, prefix
+
+
+def _without_zeros(position: Array) -> Array:
+    """Zero in all three coordinates marks a missing sample, if the marker is elsewhere at times."""
+    zero = (position == 0.0).all(axis=0)
+    return position if zero.all() or not zero.any() else np.where(zero, np.nan, position)
 
 
 def turned_rows(

@@ -6,7 +6,17 @@ import warnings
 import numpy as np
 import pytest
 
-from kinesym.gait import Markers, Table, Wrench, read_forces, read_mot, read_trc, write_forces
+from kinesym.gait import (
+    Markers,
+    Table,
+    Wrench,
+    read_c3d,
+    read_forces,
+    read_mot,
+    read_trc,
+    write_c3d,
+    write_forces,
+)
 from kinesym.runtime.results.trajectory import Trajectory
 
 # -- TRC ----------------------------------------------------------------------------------------
@@ -151,9 +161,10 @@ def stances(count=300, seed=0):
     rng = np.random.default_rng(seed)
     time = np.arange(count) / 300.0
     wrenches = {}
-    for foot, begin in (("right", 20), ("left", 130)):
+    size = count // 2
+    for foot, begin in (("right", size // 8), ("left", size - size // 8)):
         load = np.zeros(count)
-        load[begin : begin + 150] = 800.0 * np.sin(np.linspace(0.0, np.pi, 150))
+        load[begin : begin + size] = 800.0 * np.sin(np.linspace(0.0, np.pi, size))
         force = np.array([0.1, 0.03, 1.0])[:, None] * load + rng.normal(size=(3, count))
         moment = rng.normal(size=(3, count)) * (1.0 + 0.1 * load)
         wrenches[foot] = Wrench(time, force, moment)
@@ -318,3 +329,41 @@ def test_the_mean_of_a_static_trial():
     words = r"marker 'A' moves by 5\.8 cm rms: this is no static trial; between\(\) takes a part"
     with pytest.warns(UserWarning, match=words):
         Markers(np.arange(200) / 100.0, rows).mean()
+
+
+# -- C3D ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", ["m", "mm"])
+@pytest.mark.parametrize("up, forward", [("z", "x"), ("y", "-z")])
+@pytest.mark.parametrize("factor", [1, 3])
+def test_c3d_is_written(tmp_path, unit, up, forward, factor):
+    """To the 32 bits that the format has, with gaps, and plates where feet pressed."""
+    rng, time = np.random.default_rng(5), 0.5 + np.arange(100) / 100.0
+    rows = {f"M{k}": rng.normal(size=(3, 100)) for k in range(3)}
+    rows["M1"][:, 20:25] = np.nan
+    markers = Markers(time, rows)
+    feet = {
+        foot: Wrench(0.5 + np.arange(len(w.time)) / (100.0 * factor), w.force, w.moment)
+        for foot, w in stances(100 * factor).items()
+    }
+    write_c3d(tmp_path / "a.c3d", markers, feet, unit, up, forward, 0.02)
+    again, plates = read_c3d(tmp_path / "a.c3d", up=up, forward=forward)
+    assert again.names == markers.names
+    np.testing.assert_allclose(again.time, time, rtol=1e-7)
+    for name, position in rows.items():
+        np.testing.assert_allclose(again[name], position, rtol=1e-6, atol=1e-6)
+    for found, wrench in zip(plates, feet.values(), strict=True):
+        np.testing.assert_allclose(found.time, wrench.time, rtol=1e-7)
+        np.testing.assert_allclose(found.force, wrench.force, rtol=1e-6, atol=1e-4)
+        np.testing.assert_allclose(found.moment, wrench.moment, rtol=1e-6, atol=1e-3)
+    with pytest.raises(ValueError, match="right: the wrench is known for"):
+        write_c3d(tmp_path / "b.c3d", markers, {"right": feet["right"].at([0.5, 0.6])})
+    assert not (tmp_path / "b.c3d").exists()
+
+
+def test_markers_alone_as_c3d(tmp_path):
+    write_c3d(tmp_path / "a.c3d", cloud())
+    again, plates = read_c3d(tmp_path / "a.c3d", up="z", forward="x")
+    assert plates == () and again.names == cloud().names
+    np.testing.assert_allclose(again["R.Heel"], cloud()["R.Heel"], atol=1e-6)

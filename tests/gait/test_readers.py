@@ -508,15 +508,11 @@ def test_c3d_with_other_axes_and_without_plates(tmp_path):
 
 
 def test_errors_of_c3d(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"walk.c3d, plate 1: force plate seems to give the load"):
-        read_c3d(c3d(tmp_path / "walk.c3d", sign=-1.0))
     with pytest.raises(ValueError, match="look like millimetres"):
         read_c3d(c3d(tmp_path / "walk.c3d", unit="m"), unit="m")
     with pytest.warns(UserWarning, match="walk.c3d says that lengths are in m, but the largest is"):
         read_c3d(c3d(tmp_path / "walk.c3d", unit="m"))
     read_c3d(c3d(tmp_path / "walk.c3d", unit="m"), unit="mm")
-    with pytest.raises(ValueError, match=r"walk.c3d cannot be read as C3D"):
-        read_c3d(c3d(tmp_path / "walk.c3d", kind=5))
     with pytest.raises(ValueError, match=r"text.c3d cannot be read as C3D"):
         read_c3d(written(tmp_path, "text.c3d", TRC))
     monkeypatch.setitem(sys.modules, "ezc3d", None)
