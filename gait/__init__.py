@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from kinesym.gait.relations import Shifted as Shifted
     from kinesym.gait.relations import Trial as Trial
     from kinesym.gait.relations import landmarks as landmarks
+    from kinesym.gait.sessions import Session as Session
+    from kinesym.gait.sessions import find_files as find_files
     from kinesym.gait.sharing import CorrectedForcePlates as CorrectedForcePlates
     from kinesym.gait.sharing import LeastCorrection as LeastCorrection
     from kinesym.gait.sharing import Sharing as Sharing

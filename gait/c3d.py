@@ -176,8 +176,8 @@ def _plate(file: Any, k: int) -> tuple[dict[str, Any], str]:
     fits = matrix.ndim == 3 and k < matrix.shape[2]
     parts["matrix"] = matrix[:, :, k] if fits else np.zeros((0, 0))
     numbers = np.asarray(_parameter(file, "FORCE_PLATFORM", "CHANNEL", np.zeros((0, 0))), int)
-    used = numbers[:, k] - 1 if numbers.ndim == 2 and k < numbers.shape[1] else numbers[:0, 0:0]
-    used = [int(n) for n in np.ravel(used) if 0 <= n < len(analogs)]
+    own: Any = numbers[:, k] if numbers.ndim == 2 and k < numbers.shape[1] else []
+    used = [int(n) - 1 for n in own if 1 <= n <= len(analogs)]
     parts["channels"] = analogs[used]
     units = [*_parameter(file, "ANALOG", "UNITS", []), *_parameter(file, "ANALOG", "UNITS2", [])]
     return parts, units[used[5]] if len(used) > 5 and used[5] < len(units) else ""

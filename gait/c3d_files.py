@@ -71,13 +71,13 @@ def _plate(
     channels, step = found[f"channels_{k}"], (time[-1] - time[0]) / (len(time) - 1)
     if kind != 1:
         channels = zeroed(channels, found["zero"], found["first"] + 1, round(rate * step))
-    parts = tuple(found[f"{name}_{k}"] for name in ("corners", "origin", "matrix"))
+    corners, origin, matrix = (found[f"{name}_{k}"] for name in ("corners", "origin", "matrix"))
     try:
-        force, moment = plate_wrench(kind, channels, *parts)
+        force, moment = plate_wrench(kind, channels, corners, origin, matrix)
         scale = _of_moments(found["units"][k], kind, laboratory.unit)
         if scale != 1.0:
-            other = plate_wrench(kind, channels, *parts, scale)
-            moment = other[1] if on_plate(*other, parts[0]) else moment
+            other = plate_wrench(kind, channels, corners, origin, matrix, scale)
+            moment = other[1] if on_plate(*other, corners) else moment
     except ValueError as error:
         warn(f"{what} is left out: {error}")
         return None

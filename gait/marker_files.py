@@ -38,6 +38,8 @@ from kinesym.runtime.arrays import Array
 #: All markers nearer than this to the origin of the laboratory were scaled twice [m].
 NEAREST = 0.05
 
+#: How line 4 of a TRC file begins, as programs spell it.
+_HEAD = re.compile(r"#?frame#? times?", re.IGNORECASE)
 _MARKER = re.compile(r"(?P<name>.+)_(?P<axis>[xyzXYZ])(?:_(?P<unit>m|cm|mm))?")
 
 
@@ -71,7 +73,7 @@ def read_trc(
         )
     facts = _facts(lines[1], lines[2])
     labels = [label.strip() for label in lines[3].split("\t")]
-    if labels[:2] != ["Frame#", "Time"]:
+    if not _HEAD.fullmatch(" ".join(labels[:2])):
         raise ValueError(
             f"{path}, line 4 must begin with 'Frame#' and 'Time' between tabulators, "
             f"got {lines[3][:40]!r}"

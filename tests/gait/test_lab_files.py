@@ -17,6 +17,7 @@ from kinesym.gait import (
     write_c3d,
     write_forces,
 )
+from kinesym.gait.axes import seen_in_markers
 from kinesym.runtime.results.trajectory import Trajectory
 
 # -- TRC ----------------------------------------------------------------------------------------
@@ -39,6 +40,8 @@ def trc(facts="\t", labels="Frame#\tTime\tR.Heel\t\t\tL.Heel\t\t", tail="", blan
         {"labels": "Frame#\tTime\t\tR.Heel\t\tL.Heel"},
         {"labels": "Frame#\tTime\tR.Heel\tL.Heel"},
         {"labels": "Frame#\tTime\tR.Heel\t\t\tL.Heel\t\t\t\t\t"},
+        {"labels": "Frame#\tTimes\t\t\tR.Heel\t\t\tL.Heel"},
+        {"labels": "Frame#\tTime\tR.Heel\t\t\tL.Heel\t\t\t", "blank": ""},  # Pose2Sim
         {"tail": "\t\t"},
         {"blank": ""},
         {"blank": "\n\n"},
@@ -57,6 +60,79 @@ def test_trc_as_programs_write_it(tmp_path, options):
         assert markers.names == ("R.Heel", "L.Heel")
         assert markers.rate == pytest.approx(60.0, rel=1e-12)
         np.testing.assert_allclose(markers["L.Heel"][:, 2], [4.0, 5.2, 6.0])
+
+
+def test_zeros_mark_what_was_not_seen(tmp_path):
+    """As some programs write it; a marker that stays at the origin stays there."""
+    text = trc().replace("1.1\t2.0\t3.0", "0\t0\t0")
+    (tmp_path / "a.trc").write_text(text)
+    assert [str(gap) for gap in read_trc(tmp_path / "a.trc").gaps()] == [
+        "marker 'R.Heel': 1 sample missing at 0.02 s"
+    ]
+
+
+#: One frame of the demonstration of Pose2Sim (BSD-3-Clause, perfanalytics/pose2sim), rounded [m].
+POSE2SIM = {
+    "RHip": (-0.081, 0.870, 0.076),
+    "RKnee": (-0.091, 0.503, 0.054),
+    "RAnkle": (-0.083, 0.119, 0.057),
+    "RBigToe": (0.109, 0.033, 0.036),
+    "RSmallToe": (0.072, 0.033, 0.079),
+    "RHeel": (-0.118, 0.047, 0.046),
+    "LHip": (-0.081, 0.870, -0.135),
+    "LKnee": (-0.091, 0.502, -0.123),
+    "LAnkle": (-0.084, 0.118, -0.137),
+    "LBigToe": (0.109, 0.033, -0.117),
+    "LSmallToe": (0.071, 0.033, -0.161),
+    "LHeel": (-0.118, 0.047, -0.130),
+    "Neck": (-0.114, 1.487, -0.023),
+    "Head": (-0.037, 1.708, 0.002),
+    "Nose": (-0.008, 1.582, -0.022),
+    "RShoulder": (-0.125, 1.407, 0.178),
+    "RElbow": (-0.083, 1.166, 0.308),
+    "RWrist": (-0.103, 0.981, 0.449),
+    "LShoulder": (-0.126, 1.407, -0.227),
+    "LElbow": (-0.064, 1.169, -0.361),
+    "LWrist": (-0.068, 0.983, -0.509),
+}
+#: Names of the markers that OpenCap adds to those of the video.
+OPENCAP = ("r.ASIS_study", "L.ASIS_study", "r_calc_study", "L_calc_study", "r_toe_study",
+           "L_toe_study", "C7_study", "r_shoulder_study", "L_shoulder_study")  # fmt: skip
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_markers_of_a_video(tmp_path, turned):
+    """Standing, from a video: axes by names, also where the wall is in front."""
+    order = (2, 1, 0) if turned else (0, 1, 2)
+    sign = np.array([-1.0, 1.0, 1.0]) if turned else np.ones(3)
+    rows = [sign * np.array(place)[list(order)] for place in POSE2SIM.values()]
+    cells = ["\t".join(f"{x:.3f}" for x in np.ravel(rows))] * 3
+    axes = "\t".join(f"{axis}{k}" for k in range(1, 22) for axis in "XYZ")
+    lines = [
+        "PathFileType\t4\t(X/Y/Z)\tpose-3d.trc",
+        "DataRate\tCameraRate\tNumFrames\tNumMarkers\tUnits\tOrigDataRate",
+        "60\t60\t3\t21\tm\t60",
+        "Frame#\tTime\t" + "\t\t\t".join(POSE2SIM) + "\t\t\t",
+        f"\t\t{axes}\t",
+        *(f"{k}\t{k / 60}\t{row}" for k, row in enumerate(cells)),
+    ]
+    (tmp_path / "pose-3d.trc").write_text("\n".join(lines) + "\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if turned else "error")
+        markers = read_trc(tmp_path / "pose-3d.trc")
+    assert markers.note.startswith(
+        f"y is up (by the names of markers), {'z' if turned else 'x'} forwards (by heels and toes)"
+    )
+    assert "called right" not in markers.note
+    assert markers["RKnee"][1, 0] < markers["LKnee"][1, 0]  # y is to the left
+    assert markers["RBigToe"][0, 0] > markers["RHeel"][0, 0]
+
+
+def test_names_of_opencap():
+    places = ((0.1, 0.9, 0.1), (0.1, 0.9, -0.1), (0.0, 0.0, 0.1), (0.0, 0.0, -0.1), (0.2, 0.0, 0.1),
+              (0.2, 0.0, -0.1), (0.0, 1.4, 0.0), (0.0, 1.3, 0.2), (0.0, 1.3, -0.2))  # fmt: skip
+    found = seen_in_markers({n: np.array([p]).T for n, p in zip(OPENCAP, places, strict=True)})
+    assert (found.up, found.forward) == ("y", "x")
 
 
 @pytest.mark.parametrize(
