@@ -68,6 +68,9 @@ class Evidence:
     onward: str = ""
 
 
+NOTHING = Evidence()
+
+
 def warn(message: str) -> None:
     """Warn at the line that called a reader, however deep this is."""
     level, frame = 2, sys._getframe(1)
@@ -200,7 +203,7 @@ def seen_in_markers(positions: Mapping[str, Array]) -> Evidence:
     longest extent; and of forwards: the way walked, or from heels to toes, or between sides."""
     up, upward = _up(positions)
     if not up:
-        return Evidence()
+        return NOTHING
     above = _unit_vector(up)
     forward, onward = _forward(positions, above)
     return Evidence(up, upward, forward, onward)
@@ -317,7 +320,7 @@ def seen_in_forces(plates: Iterable[tuple[Array, Array]], threshold: float) -> E
     sizes = [np.abs(np.nan_to_num(force)).sum(axis=1) for _, force in data]
     total = np.sum(sizes, axis=0) if sizes else np.zeros(3)
     if not total.any() or not total.max() > 2.0 * np.sort(total)[-2]:
-        return Evidence()
+        return NOTHING
     k = int(np.argmax(total))
     pushes = [p for time, force in data for p in _pushes(time, force, k, threshold)]
     forward = np.mean(pushes, axis=0) if pushes else np.zeros(3)

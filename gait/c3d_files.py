@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,13 @@ import numpy as np
 
 from kinesym import checks
 from kinesym.checks import check_choice, check_kind, naming
-from kinesym.gait.axes import UNITS, Laboratory, rotation, warn
+from kinesym.gait.axes import UNITS, Laboratory, rotation, seen_in_forces, warn
 from kinesym.gait.c3d import content
 from kinesym.gait.force_plates import on_plate, plate_wrench, zeroed
 from kinesym.gait.marker_files import markers_of
 from kinesym.gait.markers import Markers
 from kinesym.gait.tables import distinct
-from kinesym.gait.wrench import Wrench, between, check_reaction
+from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction
 from kinesym.runtime.arrays import AXES, Array, check_span
 from kinesym.runtime.results.files import replacing
 
@@ -54,10 +55,19 @@ def read_c3d(
     labelled = [k for k, name in enumerate(names) if not name.startswith("*")]  # Vicon's others
     time = (found["first"] + np.arange(frames)) / rate
     points = distinct(path, [names[k] for k in labelled], positions[labelled], "marker")
-    told = (up, forward, None)
-    markers, laboratory = markers_of(path, time, points, found["unit"], unit, told, "z")
+    told, pressed = (up, forward, None), seen_in_forces(_pressed(found), THRESHOLD)
+    markers, laboratory = markers_of(path, time, points, found["unit"], unit, told, "z", pressed)
     plates = (_plate(path, found, k, laboratory, time) for k in range(found["plates"]))
     return markers, tuple(plate for plate in plates if plate is not None)
+
+
+def _pressed(found: Mapping[str, Any]) -> Iterator[tuple[Array, Array]]:
+    """Time (F,) and force (3, F) of plates, in axes of the file; those that can be evaluated."""
+    for k in range(found["plates"]):
+        parts = (found[f"{name}_{k}"] for name in ("channels", "corners", "origin", "matrix"))
+        with suppress(ValueError, IndexError):
+            force, _ = plate_wrench(found["kinds"][k], *parts)
+            yield np.arange(force.shape[1]) / (found["analog_rate"] or 1.0), force
 
 
 def _plate(

@@ -231,7 +231,7 @@ def _beside(path: File, name: str) -> Table:
     places = [folder / f"{name}{ending}" for ending in ("", ".gz")]
     found = next((place for place in places if place.is_file()), None)
     if found is None:
-        raise FileNotFoundError(f"there is no file {places[0]}, which {path} names")
+        raise ValueError(f"{path} names the file {name!r}, which is not beside it; put it there")
     return read_mot(found)
 
 

@@ -14,7 +14,9 @@ import numpy as np
 from kinesym.checks import naming
 from kinesym.gait.axes import (
     AHEAD,
+    NOTHING,
     UNITS,
+    Evidence,
     Laboratory,
     chosen,
     seen_in_markers,
@@ -186,15 +188,16 @@ def markers_of(
     unit: str | None,
     told: tuple[str | None, str | None, str | None],
     default: str,
+    pressed: Evidence = NOTHING,
 ) -> tuple[Markers, Laboratory]:
     """Markers (3, N) of a file, and its axes and units.
 
     said : the unit of the file. unit, told : what the user says, see `read_trc`. default : what is
-    up if nothing tells.
+    up if nothing tells. pressed : what forces of the same file say, if markers do not.
     """
     short, prefix = _short(positions)
     seen = {name: _without_zeros(row) for name, row in short.items()}
-    turned, laboratory = turned_rows(path, seen, said, unit, told, default)
+    turned, laboratory = turned_rows(path, seen, said, unit, told, default, pressed)
     if prefix:
         laboratory = laboratory.noting(f"names without {prefix!r}")
     with naming(path):
@@ -223,6 +226,7 @@ def turned_rows(
     unit: str | None,
     told: tuple[str | None, str | None, str | None],
     default: str,
+    pressed: Evidence = NOTHING,
 ) -> tuple[dict[str, Array], Laboratory]:
     """Positions (3, N) of a file in world axes [m], and what was found of them."""
     rows = list(positions.values())
@@ -230,7 +234,8 @@ def turned_rows(
     metres = {marker: UNITS[name] * row for marker, row in positions.items()}
     with naming(path):
         check_size(metres.values(), NEAREST)
-    laboratory = chosen(path, told, seen_in_markers(metres), name, default)
+    seen = seen_in_markers(metres)
+    laboratory = chosen(path, told, seen if seen.up else pressed, name, default)
     turned = {marker: laboratory.turn @ row for marker, row in metres.items()}
     if not sides_agree(turned):
         laboratory = laboratory.noting(

@@ -296,3 +296,16 @@ def test_points_that_are_no_markers(tmp_path):
     assert markers.note.endswith("names without 'Anna:'")
     assert [(gap.marker, gap.samples) for gap in markers.gaps()] == [("RHEE", 2)]
     np.testing.assert_allclose(markers["RHEE"][:, 1], 0.501, rtol=1e-6)
+
+
+def test_weight_tells_what_is_up(tmp_path):
+    """Where markers do not: two of them, and a person on a plate in a floor whose y is up."""
+    turned = np.array([[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    turned[0], turned[2] = CORNERS[0], -CORNERS[1]
+    others = {
+        "FORCE_PLATFORM": {"CORNERS": turned[..., None]},
+        "POINT": {"LABELS": ["A", "B"]},
+    }
+    markers, (wrench,) = read_c3d(trial(tmp_path / "a.c3d", others=others))
+    assert markers.note.startswith("y is up (by the weight), x forwards (as usual)")
+    check(wrench)
