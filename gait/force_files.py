@@ -15,7 +15,16 @@ import numpy as np
 
 from kinesym import checks
 from kinesym.checks import check_kind, naming, suggest
-from kinesym.gait.axes import UNITS, Laboratory, chosen, rotation, seen_in_forces, unit_of
+from kinesym.gait.axes import (
+    SURE,
+    UNITS,
+    Laboratory,
+    chosen,
+    rotation,
+    seen_in_forces,
+    unit_of,
+    warn,
+)
 from kinesym.gait.marker_files import absent, vector
 from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table, end_of_header, read_mot, read_table
@@ -152,7 +161,34 @@ def _plates(path: File, table: Table, unit: str | None) -> dict[str, Parts]:
             f"{path} has no columns of forces, such as ground_force_vx or "
             f"right_force_x_N; there are {', '.join(table.names[:6])}"
         )
-    return plates
+    return plates if unit else _in_metres(path, plates)
+
+
+def _in_metres(path: File, plates: dict[str, Parts]) -> dict[str, Parts]:
+    """Columns whose lengths are millimetres, turned to metres with a warning: where the load acts,
+    in its mean, is beyond any laboratory."""
+    if _farthest(plates) < SURE[1]:
+        return plates
+    warn(f"{path}: the load acts {_farthest(plates):.4g} m away: taken as mm; unit='m' insists")
+    lengths = ("cop", "torque", "free_moment", "moment")
+    return {
+        plate: {
+            kind: {a: row * (UNITS["mm"] if kind in lengths else 1.0) for a, row in axes.items()}
+            for kind, axes in parts.items()
+        }
+        for plate, parts in plates.items()
+    }
+
+
+def _farthest(plates: Mapping[str, Parts]) -> float:
+    """How far from the origin the load acts along an axis, in the mean over it, at most."""
+    found = [0.0]
+    for parts in plates.values():
+        load = np.nan_to_num(sum(np.abs(row) for row in parts.get("force", {}).values()))
+        for row in parts.get("cop", {}).values():
+            if np.any(load):
+                found.append(float(np.nan_to_num(np.abs(row)) @ load / load.sum()))
+    return max(found)
 
 
 def _force_column(path: File, column: str, unit: str | None) -> tuple[str, str, str, float] | None:

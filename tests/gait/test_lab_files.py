@@ -301,6 +301,28 @@ def test_external_loads(tmp_path):
             read_forces(tmp_path / "grf.xml")
 
 
+def test_forces_in_millimetres(tmp_path):
+    """Points and torques of a program that took the units of its markers; single samples without
+    load that are far away mean nothing."""
+    wrenches = stances()
+    write_forces(tmp_path / "grf.mot", wrenches)
+    table = read_mot(tmp_path / "grf.mot")
+    turned = {name: row if "force_v" in name else 1e3 * row for name, row in table.columns.items()}
+    Table(table.time, turned).to_mot(tmp_path / "mm.mot")
+    with pytest.warns(UserWarning, match=r"mm\.mot: the load acts [0-9.]+ m away: taken as mm; unit="):
+        found = read_forces(tmp_path / "mm.mot")
+    for foot, wrench in wrenches.items():
+        np.testing.assert_allclose(found[foot].moment, wrench.moment, rtol=1e-11, atol=1e-11)
+    far = {name: row.copy() for name, row in table.columns.items()}
+    for name in ("right_ground_force_vx", "right_ground_force_vy", "right_ground_force_vz"):
+        far[name][:3] = 0.0
+    far["right_ground_force_px"][:3] = 1e5
+    Table(table.time, far).to_mot(tmp_path / "far.mot")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_forces(tmp_path / "far.mot")
+
+
 CORTEX = """[Force Data]
 NumberOfForcePlates=2
 SampleRate=600.000000
