@@ -190,10 +190,11 @@ def unit_of(path: object, said: str, unit: str | None, coordinates: Iterable[Arr
 
 # -- what markers say ---------------------------------------------------------------------------
 
-_FOOT = re.compile(r"heel|hee$|toe|(?<!sh)ank|calc|malleol|mt[1-5]|^[rl]?mt|foot|hallux|meta")
-_HEEL, _TOE = re.compile(r"heel|hee$|calc"), re.compile(r"toe|hallux|mt[1-5]|meta")
+_HEELS = r"heel|hee$|calc|(?<![a-z]{2})cal\d?$"
+_FOOT = re.compile(rf"{_HEELS}|toe|(?<!sh)ank|malleol|mt[1-5]|^[rl]?mt|foot|hallux|meta")
+_HEEL, _TOE = re.compile(_HEELS), re.compile(r"toe|hallux|mt[1-5]|meta")
 _TRUNK = re.compile(
-    r"asi|psi|sacr|iliac|pelv|hip|acro|shou|sho$|neck|head|hd$|c7|clav|ster|strn|jugul|nose|torso"
+    r"asi|psi|sacr|iliac|pelv|hip|acr|shou|sho$|neck|head|hd$|c7|clav|ster|strn|jugul|nose|torso"
 )
 _BONE = re.compile(r"fib|fem|tib|cond|hum|uln|rad|thi|sha")
 

@@ -20,7 +20,6 @@ from kinesym.gait.axes import (
     Laboratory,
     chosen,
     seen_in_markers,
-    sides_agree,
     unit_of,
 )
 from kinesym.gait.markers import Markers, check_size, uniform
@@ -237,10 +236,6 @@ def turned_rows(
     seen = seen_in_markers(metres)
     laboratory = chosen(path, told, seen if seen.up else pressed, name, default)
     turned = {marker: laboratory.turn @ row for marker, row in metres.items()}
-    if not sides_agree(turned):
-        laboratory = laboratory.noting(
-            "markers called right are to the left: names are exchanged, or axes left-handed"
-        )
     return turned, laboratory
 
 

@@ -19,7 +19,7 @@ from scipy.ndimage import find_objects, label
 
 from kinesym import checks
 from kinesym.checks import check_text, finite, suggest
-from kinesym.gait.axes import Laboratory
+from kinesym.gait.axes import Laboratory, sides_agree
 from kinesym.gait.writers import write_trc
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, real_array, time_grid
@@ -102,8 +102,14 @@ class Markers(Displayed):
 
     @property
     def note(self) -> str:
-        """What was found of the axes and the unit of the file, and how."""
-        return self.laboratory.note if self.laboratory else ""
+        """What was found of the axes and the unit of the file, and how; and whether markers of one
+        side are on the other."""
+        if self.laboratory is None:
+            return ""
+        crossed = "markers called right are to the left: names are exchanged, or axes left-handed"
+        return "; ".join(
+            [self.laboratory.note, *([] if sides_agree(self.positions) else [crossed])]
+        )
 
     def __getitem__(self, name: str) -> Array:
         """Positions (3, N) of a marker [m]; `KeyError` suggests a name for an unknown one."""

@@ -114,6 +114,7 @@ def test_left_handed_axes(walk, tmp_path):
     Markers(walk[0].time, mirrored).to_trc(tmp_path / "walk.trc", up="y", forward="x")
     found = read_trc(tmp_path / "walk.trc")
     assert "markers called right are to the left: names are exchanged, or axes" in found.note
+    assert "called right" not in found.exchanged().note
     right = read_trc(tmp_path / "walk.trc", left="z")
     assert "called right" not in right.note
     np.testing.assert_allclose(right["R.Heel"], walk[0]["R.Heel"], atol=1e-14)

@@ -128,6 +128,24 @@ def test_markers_of_a_video(tmp_path, turned):
     assert markers["RBigToe"][0, 0] > markers["RHeel"][0, 0]
 
 
+def test_markers_of_a_run():
+    """The first sample of a run on a treadmill as AddBiomechanics gives it (Hamner, Delp 2013; file
+    of aaronsfox/dynamic-consistency-quest), rounded [m]."""
+    places = {
+        "LCAL": (1.14, 0.198, -0.337),
+        "LTOE": (1.376, 0.201, -0.347),
+        "LMT5": (1.328, 0.144, -0.427),
+        "RCAL": (0.356, 0.393, -0.273),
+        "RTOE": (0.43, 0.169, -0.332),
+        "RMT5": (0.382, 0.185, -0.238),
+        "LACR": (0.98, 1.584, -0.469),
+        "RACR": (1.04, 1.541, -0.164),
+        "C7": (0.951, 1.584, -0.303),
+    }
+    found = seen_in_markers({name: np.array([place]).T for name, place in places.items()})
+    assert (found.up, found.forward, found.onward) == ("y", "x", "heels and toes")
+
+
 def test_names_of_opencap():
     places = ((0.1, 0.9, 0.1), (0.1, 0.9, -0.1), (0.0, 0.0, 0.1), (0.0, 0.0, -0.1), (0.2, 0.0, 0.1),
               (0.2, 0.0, -0.1), (0.0, 1.4, 0.0), (0.0, 1.3, 0.2), (0.0, 1.3, -0.2))  # fmt: skip
@@ -309,7 +327,7 @@ def test_forces_in_millimetres(tmp_path):
     table = read_mot(tmp_path / "grf.mot")
     turned = {name: row if "force_v" in name else 1e3 * row for name, row in table.columns.items()}
     Table(table.time, turned).to_mot(tmp_path / "mm.mot")
-    with pytest.warns(UserWarning, match=r"mm\.mot: the load acts [0-9.]+ m away: taken as mm; unit="):
+    with pytest.warns(UserWarning, match=r"mm\.mot: the load acts [0-9.]+ m away: taken as mm"):
         found = read_forces(tmp_path / "mm.mot")
     for foot, wrench in wrenches.items():
         np.testing.assert_allclose(found[foot].moment, wrench.moment, rtol=1e-11, atol=1e-11)
