@@ -117,8 +117,9 @@ def chosen(
 
     default : what is up if nothing tells. like : the file whose axes these are too.
 
-    Warns if the data contradict what was told, and if forwards is found to be elsewhere than it
-    usually is, since other files of the trial have to be read alike.
+    Warns if the data contradict what was told or what `like` has (who walks backwards brakes the
+    other way), and if forwards is found to be elsewhere than it usually is, since other files of
+    the trial have to be read alike.
     """
     up, forward, left = told
     if like is not None:
@@ -132,7 +133,7 @@ def chosen(
     rotation(above, ahead, aside)  # raises
     if up and evidence.up and up != evidence.up:
         warn(f"{path}: up={up!r} was given, but {evidence.up} is up by {evidence.upward}")
-    elif forward and seen and forward != seen and like is None:
+    elif forward and seen and forward != seen and (like is None or forward[-1] != seen[-1]):
         warn(f"{path}: forward={forward!r} was given, but {seen} is forwards by {evidence.onward}")
     elif not forward and seen not in ("", usual):
         warn(

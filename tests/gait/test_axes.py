@@ -69,6 +69,21 @@ def test_forwards_elsewhere_is_warned_of(walk, tmp_path):
         np.testing.assert_array_equal(alike[foot].moment, told[foot].moment)
 
 
+def test_forces_in_other_axes_than_their_markers(walk, tmp_path):
+    markers, plates = walk
+    markers.to_trc(tmp_path / "walk.trc")
+    like = read_trc(tmp_path / "walk.trc")
+    write_forces(tmp_path / "walk.mot", plates, "y", "z")
+    with pytest.warns(UserWarning, match="forward='x' was given, but z is forwards by braking"):
+        read_forces(tmp_path / "walk.mot", like=like)
+    write_forces(tmp_path / "walk.mot", plates, "y", "-x")  # as of who walks backwards
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_forces(tmp_path / "walk.mot", like=like)
+    with pytest.raises(ValueError, match=r"expected a kinesym\.gait\.Markers, got"):
+        read_forces(tmp_path / "walk.mot", like="walk.trc")
+
+
 def test_wrong_axes_are_noticed(walk, tmp_path):
     walk[0].to_trc(tmp_path / "walk.trc")
     with pytest.warns(UserWarning, match=r"up='z' was given, but y is up by the names of markers"):

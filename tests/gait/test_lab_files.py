@@ -374,6 +374,33 @@ def test_forces_of_cortex(tmp_path):
         read_forces(tmp_path / "walk.forces")
 
 
+@pytest.mark.parametrize(
+    "force, point, torque, name",
+    [
+        ("ground_force_1_v", "ground_force_1_p", "ground_force_1_m", "1"),  # AddBiomechanics
+        (
+            "ground_force_1_v",
+            "ground_force_1_p",
+            "ground_moment_1_m",
+            "1",
+        ),  # C3D by OpenSim's script
+        ("1_ground_force_v", "1_ground_force_p", "1_ground_torque_", "1"),
+        ("R_ground_force_v", "R_ground_force_p", "R_ground_torque_", "R"),
+        ("ground_force_calcn_r_v", "ground_force_calcn_r_p", "ground_torque_calcn_r_", "calcn_r"),
+    ],
+)
+def test_columns_of_forces(tmp_path, force, point, torque, name):
+    wrench = stances()["right"]
+    write_forces(tmp_path / "grf.mot", {"x": wrench})
+    text = (tmp_path / "grf.mot").read_text()
+    for old, new in (("force_v", force), ("force_p", point), ("torque_", torque)):
+        text = text.replace(f"x_ground_{old}", new)
+    (tmp_path / "grf.mot").write_text(text)
+    found = read_forces(tmp_path / "grf.mot")
+    assert list(found) == [name]
+    np.testing.assert_allclose(found[name].moment, wrench.moment, rtol=1e-12, atol=1e-12)
+
+
 def test_names_of_plates(tmp_path):
     write_forces(tmp_path / "grf.mot", {"1": stances()["right"], "2": stances()["left"]})
     both = read_forces(tmp_path / "grf.mot", rename={"1": "left", "2": "right"})
