@@ -14,6 +14,7 @@ from kinesym import checks
 from kinesym.checks import check_choice, check_kind, naming
 from kinesym.gait.axes import UNITS, Laboratory, rotation, seen_in_forces, warn
 from kinesym.gait.c3d import content
+from kinesym.gait.force_files import renamed
 from kinesym.gait.force_plates import on_plate, plate_wrench, zeroed
 from kinesym.gait.marker_files import markers_of
 from kinesym.gait.markers import Markers
@@ -28,8 +29,10 @@ def read_c3d(
     unit: str | None = None,
     up: str | None = None,
     forward: str | None = None,
-) -> tuple[Markers, tuple[Wrench, ...]]:
-    """Markers and the wrenches of the force plates of a C3D file, at their own rates.
+    rename: Mapping[str, str] | None = None,
+) -> tuple[Markers, dict[str, Wrench]]:
+    """Markers of a C3D file, and wrenches of its force plates by number, "1", "2", ..., at their
+    own rate.
 
     Points with a negative residual are missing samples; those whose name comes twice or is empty
     are left out with a warning, and results of models, such as angles, silently. Plates of types 1
@@ -38,10 +41,12 @@ def read_c3d(
     those that do not are changed with a warning.
 
     unit : of the points, "m", "cm" or "mm"; default what the file says. up, forward : as in
-    `read_trc`; z is up if nothing tells.
+    `read_trc`; z is up if nothing tells. rename : new names of plates by old ones; `assign_plates`
+    finds feet.
 
     A file that is shorter than its header says is warned of, and read as far as it goes. Raises
-    `FileNotFoundError`, and `ValueError` for what is no C3D file or holds no points.
+    `FileNotFoundError`, `KeyError` for an unknown plate to rename, and `ValueError` for what is no
+    C3D file or holds no points.
     """
     found = content(path)
     names, frames, said, rate = (found[key] for key in ("names", "frames", "said", "rate"))
@@ -57,8 +62,9 @@ def read_c3d(
     points = distinct(path, [names[k] for k in labelled], positions[labelled], "marker")
     told, pressed = (up, forward, None), seen_in_forces(_pressed(found), THRESHOLD)
     markers, laboratory = markers_of(path, time, points, found["unit"], unit, told, "z", pressed)
-    plates = (_plate(path, found, k, laboratory, time) for k in range(found["plates"]))
-    return markers, tuple(plate for plate in plates if plate is not None)
+    plates = {str(k + 1): _plate(path, found, k, laboratory, time) for k in range(found["plates"])}
+    evaluated = {name: plate for name, plate in plates.items() if plate is not None}
+    return markers, renamed(evaluated, rename or {})
 
 
 def _pressed(found: Mapping[str, Any]) -> Iterator[tuple[Array, Array]]:

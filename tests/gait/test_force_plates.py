@@ -187,7 +187,7 @@ def test_processors_and_numbers(tmp_path, processor, real):
     np.testing.assert_allclose(markers["Head"][:, 0], [-0.05, 0.02, 1.7], rtol=1e-6)
     assert [gap.samples for gap in markers.gaps()] == [1]
     assert len(plates) == 4
-    for k, wrench in enumerate(plates):
+    for k, wrench in enumerate(plates.values()):
         check(wrench, 0.4 * k, 1e-6 if real else 1e-4)  # rounded to 1/30000 of the largest
 
 
@@ -198,7 +198,7 @@ def test_a_processor_that_the_library_does_not_know(tmp_path):
 
 @pytest.mark.parametrize("kind", [1, 2, 3, 4])
 def test_kinds_in_metres_and_with_origins_upside_down(tmp_path, kind):
-    check(read_c3d(trial(tmp_path / "a.c3d", (kind,)))[1][0])
+    check(read_c3d(trial(tmp_path / "a.c3d", (kind,)))[1]["1"])
     corners, (shown, origin) = CORNERS, channels(kind)
     upwards = origin * [1.0, 1.0, -1.0]
     for given in (origin, upwards):
@@ -211,17 +211,18 @@ def test_kinds_in_metres_and_with_origins_upside_down(tmp_path, kind):
 def test_lengths_of_moments(tmp_path):
     """N m beside points in millimetres, and channels that only say so."""
     said = {"ANALOG": {"UNITS": ["N"] * 3 + ["Nm"] * 3}}
-    check(read_c3d(trial(tmp_path / "b.c3d", others=said))[1][0])  # they are N mm all the same
+    check(read_c3d(trial(tmp_path / "b.c3d", others=said))[1]["1"])  # they are N mm all the same
     metres = trial(
         tmp_path / "c.c3d", unit="m", others={"ANALOG": {"UNITS": ["N"] * 3 + ["Nmm"] * 3}}
     )
-    check(read_c3d(metres)[1][0])
+    check(read_c3d(metres)[1]["1"])
 
 
 def test_plates_that_give_the_load(tmp_path):
     words = r"walk\.c3d, plate 1 gives the load, not the reaction: signs .* are changed"
     with pytest.warns(UserWarning, match=words):
-        _, (wrench,) = read_c3d(trial(tmp_path / "walk.c3d", sign=-1.0))
+        _, plates = read_c3d(trial(tmp_path / "walk.c3d", sign=-1.0))
+        wrench = plates["1"]
     check(wrench)
 
 
@@ -246,8 +247,8 @@ def test_a_plate_that_cannot_be_evaluated(tmp_path, others, words):
     path = trial(tmp_path / "walk.c3d", (2, 2), others={"FORCE_PLATFORM": others})
     with pytest.warns(UserWarning, match=words):
         markers, plates = read_c3d(path)
-    assert len(plates) == 1 and len(markers.names) == 2
-    check(plates[0])
+    assert list(plates) == ["1"] and len(markers.names) == 2
+    check(plates["1"])
 
 
 @pytest.mark.parametrize(
@@ -292,7 +293,7 @@ def test_points_that_are_no_markers(tmp_path):
         "FORCE_PLATFORM": {"USED": np.array(0)},
     }  # fmt: skip
     markers, plates = read_c3d(write(tmp_path / "a.c3d", points, np.zeros((0, 40)), groups))
-    assert markers.names == ("RHEE", "LHEE") and plates == ()
+    assert markers.names == ("RHEE", "LHEE") and plates == {}
     assert markers.note.endswith("names without 'Anna:'")
     assert [(gap.marker, gap.samples) for gap in markers.gaps()] == [("RHEE", 2)]
     np.testing.assert_allclose(markers["RHEE"][:, 1], 0.501, rtol=1e-6)
@@ -306,6 +307,7 @@ def test_weight_tells_what_is_up(tmp_path):
         "FORCE_PLATFORM": {"CORNERS": turned[..., None]},
         "POINT": {"LABELS": ["A", "B"]},
     }
-    markers, (wrench,) = read_c3d(trial(tmp_path / "a.c3d", others=others))
+    markers, plates = read_c3d(trial(tmp_path / "a.c3d", others=others))
+    wrench = plates["1"]
     assert markers.note.startswith("y is up (by the weight), x forwards (as usual)")
     check(wrench)

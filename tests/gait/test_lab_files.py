@@ -491,12 +491,14 @@ def test_c3d_is_written(tmp_path, unit, up, forward, factor):
         for foot, w in stances(100 * factor).items()
     }
     write_c3d(tmp_path / "a.c3d", markers, feet, unit, up, forward, 0.02)
-    again, plates = read_c3d(tmp_path / "a.c3d", up=up, forward=forward)
+    rename = {"1": "right", "2": "left"}
+    again, plates = read_c3d(tmp_path / "a.c3d", up=up, forward=forward, rename=rename)
+    assert list(plates) == list(feet)
     assert again.names == markers.names
     np.testing.assert_allclose(again.time, time, rtol=1e-7)
     for name, position in rows.items():
         np.testing.assert_allclose(again[name], position, rtol=1e-6, atol=1e-6)
-    for found, wrench in zip(plates, feet.values(), strict=True):
+    for found, wrench in zip(plates.values(), feet.values(), strict=True):
         np.testing.assert_allclose(found.time, wrench.time, rtol=1e-7)
         np.testing.assert_allclose(found.force, wrench.force, rtol=1e-6, atol=1e-4)
         np.testing.assert_allclose(found.moment, wrench.moment, rtol=1e-6, atol=1e-3)
@@ -508,5 +510,5 @@ def test_c3d_is_written(tmp_path, unit, up, forward, factor):
 def test_markers_alone_as_c3d(tmp_path):
     write_c3d(tmp_path / "a.c3d", cloud())
     again, plates = read_c3d(tmp_path / "a.c3d", up="z", forward="x")
-    assert plates == () and again.names == cloud().names
+    assert plates == {} and again.names == cloud().names
     np.testing.assert_allclose(again["R.Heel"], cloud()["R.Heel"], atol=1e-6)

@@ -483,7 +483,8 @@ def c3d(path, plates=True, unit="mm", sign=1.0, kind=2, first=0):
 
 @pytest.mark.parametrize("kind", [1, 2])
 def test_c3d(tmp_path, kind):
-    markers, (wrench,) = read_c3d(c3d(tmp_path / "walk.c3d", kind=kind))
+    markers, plates = read_c3d(c3d(tmp_path / "walk.c3d", kind=kind))
+    wrench = plates["1"]
     assert markers.names == ("R.Heel", "Head")
     assert markers.rate == pytest.approx(100.0)
     np.testing.assert_allclose(markers["R.Heel"][:, 3], [0.103, 0.203, 0.303], rtol=1e-6)
@@ -498,7 +499,8 @@ def test_c3d(tmp_path, kind):
 
 def test_c3d_with_other_axes_and_without_plates(tmp_path):
     path = c3d(tmp_path / "walk.c3d", first=50)
-    _, (wrench,) = read_c3d(path, forward="y")
+    _, plates = read_c3d(path, forward="y")
+    wrench = plates["1"]
     np.testing.assert_allclose(wrench.force[:, 0], [-12.0, -30.0, 700.0])
     np.testing.assert_allclose(wrench.cop()[:, 0], [0.25, -0.4, 0.0], atol=1e-7)
     assert wrench.time[0] == pytest.approx(0.5)
@@ -551,12 +553,14 @@ def test_limits_of_reading_c3d(tmp_path, monkeypatch, limit, value, words):
 def test_c3d_that_is_cut_short(tmp_path):
     """Whole frames are kept, of markers and plates alike."""
     path = c3d(tmp_path / "walk.c3d")
-    whole, (plate,) = read_c3d(path)
+    whole, plates = read_c3d(path)
+    plate = plates["1"]
     content = path.read_bytes()
     start = 512 * (content[16] - 1)
     path.write_bytes(content[: start + 13 * 80 + 50])  # 80 bytes for a frame
     with pytest.warns(UserWarning, match="header says 20 frames, there are 13"):
-        markers, (part,) = read_c3d(path)
+        markers, plates = read_c3d(path)
+        part = plates["1"]
     np.testing.assert_array_equal(markers["R.Heel"], whole["R.Heel"][:, :13])
     np.testing.assert_array_equal(part.moment, plate.moment[:, :26])
     path.write_bytes(content[:start])
