@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from kinesym.checks import check_choice
+from kinesym.checks import check_choice, finite
 from kinesym.runtime.arrays import Array
 
 DIRECTIONS = ("x", "y", "z", "-x", "-y", "-z")
@@ -31,6 +31,8 @@ PLAUSIBLE = (0.05, 50.0)
 SURE = (0.3, 20.0)
 #: A direction belongs to an axis if their cosine is more: 26 degrees.
 ALONG = 0.9
+#: The same angle [rad].
+ASKEW = float(np.arccos(ALONG))
 #: A walk is longer, and feet and shoulders are apart by more [m].
 WALKED, APART = 0.5, 0.05
 
@@ -97,6 +99,12 @@ def rotation(up: str, forward: str, left: str | None = None) -> Array:
             raise ValueError(f"left={left!r} is up or forward too; choose {name_of(aside)!r}")
         aside = _unit_vector(left)
     return np.array([ahead, aside, above])
+
+
+def about_vertical(angle: float) -> Array:
+    """The matrix (3, 3) that turns the world to the left [rad]."""
+    cosine, sine = np.cos(finite(angle, "the angle")), np.sin(angle)
+    return np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
 
 
 def name_of(direction: Array) -> str:
@@ -192,8 +200,8 @@ def unit_of(path: object, said: str, unit: str | None, coordinates: Iterable[Arr
 # -- what markers say ---------------------------------------------------------------------------
 
 _HEELS = r"heel|hee$|calc|(?<![a-z]{2})cal\d?$"
-_FOOT = re.compile(rf"{_HEELS}|toe|(?<!sh)ank|malleol|mt[1-5]|^[rl]?mt|foot|hallux|meta")
-_HEEL, _TOE = re.compile(_HEELS), re.compile(r"toe|hallux|mt[1-5]|meta")
+_FOOT = re.compile(rf"{_HEELS}|toe|(?<!sh)ank|malleol|mt[1-5]|^[rl]?mt|foot|hallux|meta(?!c)")
+_HEEL, _TOE = re.compile(_HEELS), re.compile(r"toe|hallux|mt[1-5]|meta(?!c)")
 _TRUNK = re.compile(
     r"asi|psi|sacr|iliac|pelv|hip|acr|shou|sho$|neck|head|hd$|c7|clav|ster|strn|jugul|nose|torso"
 )
@@ -236,6 +244,18 @@ def _is_trunk(name: str) -> bool:
 
 
 def _forward(positions: Mapping[str, Array], above: Array) -> tuple[str, str]:
+    facing, why = _facing(positions, above)
+    if not why:
+        facing, why = np.cross(_across(positions), above), "left and right"
+        facing = facing - (facing @ above) * above
+    if np.linalg.norm(facing) < APART or not _along(facing):
+        return "", ""
+    return name_of(facing), why
+
+
+def _facing(positions: Mapping[str, Array], above: Array) -> tuple[Array, str]:
+    """Where a person looks (3,), and why: the way walked, or from heels to toes, also of one who
+    walks backwards."""
     level = np.eye(3) - np.outer(above, above)
     toes = [name for name in positions if _TOE.search(name.lower())]
     heels = [name for name in positions if _HEEL.search(name.lower())]
@@ -243,18 +263,29 @@ def _forward(positions: Mapping[str, Array], above: Array) -> tuple[str, str]:
     if toes and heels:
         pointing = level @ (_middle(positions, toes) - _middle(positions, heels))
     walked = level @ _way(positions)
-    across = level @ np.cross(_across(positions), above)
-    if np.linalg.norm(walked) > WALKED and not pointing @ walked < 0.0 and _along(walked):
-        return name_of(walked), "the way walked"
-    for direction, why in ((pointing, "heels and toes"), (across, "left and right")):
-        if np.linalg.norm(direction) > APART:
-            return (name_of(direction), why) if _along(direction) else ("", "")
-    return "", ""
+    if np.linalg.norm(walked) > WALKED and not pointing @ walked < 0.0:
+        return walked, "the way walked"
+    return (pointing, "heels and toes") if np.linalg.norm(pointing) > APART else (pointing, "")
+
+
+_UP = np.array([0.0, 0.0, 1.0])
+
+
+def askew(positions: Mapping[str, Array]) -> float:
+    """By which angle a person looks to the left of forwards, in world axes (3, N) [rad]; zero if
+    neither feet nor the way tell."""
+    facing, why = _facing(positions, _UP)
+    return float(np.arctan2(facing[1], facing[0])) if why else 0.0
 
 
 def sides_agree(positions: Mapping[str, Array]) -> bool:
-    """Whether markers called left are to the left of those called right, in world axes (3, N)."""
-    return bool(_across(positions)[1] > -APART)
+    """Whether markers called left are to the left of those called right, in world axes (3, N), of
+    somebody whose feet or way show where forwards is."""
+    facing, why = _facing(positions, _UP)
+    if not why:
+        return True
+    aside = np.cross(_UP, facing) / np.linalg.norm(facing)
+    return bool(_across(positions) @ aside > -APART)
 
 
 def _across(positions: Mapping[str, Array]) -> Array:

@@ -19,7 +19,7 @@ from scipy.ndimage import find_objects, label
 
 from kinesym import checks
 from kinesym.checks import check_text, finite, suggest
-from kinesym.gait.axes import Laboratory, sides_agree
+from kinesym.gait.axes import ASKEW, Laboratory, about_vertical, askew, sides_agree
 from kinesym.gait.writers import write_trc
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, real_array, time_grid
@@ -102,14 +102,21 @@ class Markers(Displayed):
 
     @property
     def note(self) -> str:
-        """What was found of the axes and the unit of the file, and how; and whether markers of one
-        side are on the other."""
+        """What was found of the axes and the unit of the file, and how; whether the person looks
+        elsewhere than forwards, and whether markers of one side are on the other."""
         if self.laboratory is None:
             return ""
-        crossed = "markers called right are to the left: names are exchanged, or axes left-handed"
-        return "; ".join(
-            [self.laboratory.note, *([] if sides_agree(self.positions) else [crossed])]
-        )
+        said, angle = [self.laboratory.note], askew(self.positions)
+        if abs(angle) > ASKEW:
+            side, degrees = "left" if angle > 0.0 else "right", abs(np.degrees(angle))
+            said.append(
+                f"looks {degrees:.0f} degrees to the {side}, turned({-angle:.2f}) makes it forwards"
+            )
+        if not sides_agree(self.positions):
+            said.append(
+                "markers called right are to the left: names are exchanged, or axes left-handed"
+            )
+        return "; ".join(said)
 
     def __getitem__(self, name: str) -> Array:
         """Positions (3, N) of a marker [m]; `KeyError` suggests a name for an unknown one."""
@@ -185,6 +192,14 @@ class Markers(Displayed):
                 f"no marker begins with {first!r} or {second!r}; there are {', '.join(self.names)}"
             )
         return self.renamed(mapping)
+
+    def turned(self, angle: float) -> Markers:
+        """Turned about the vertical through the origin, to the left [rad].
+
+        Forces of the same trial are turned alike by `Wrench.turned`.
+        """
+        turn = about_vertical(angle)
+        return replace(self, positions={name: turn @ x for name, x in self.positions.items()})
 
     # -- gaps and noise -------------------------------------------------------------------------
 

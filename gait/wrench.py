@@ -15,6 +15,7 @@ from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import interp1d
 
 from kinesym.checks import check_kind, finite
+from kinesym.gait.axes import about_vertical
 from kinesym.gait.support import center_of_pressure
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid
@@ -178,6 +179,11 @@ class Wrench(Displayed):
                 f"got {factor.shape}"
             )
         return Wrench(self.time, self.force * factor, self.moment * factor)
+
+    def turned(self, angle: float) -> Wrench:
+        """Turned about the vertical through the origin, to the left [rad]."""
+        turn = about_vertical(angle)
+        return Wrench(self.time, turn @ self.force, turn @ self.moment)
 
     def to_pandas(self) -> pd.DataFrame:
         """Columns force_x, ... [N] and moment_x, ... about the origin [N m], by time [s]."""

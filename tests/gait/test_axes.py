@@ -1,5 +1,6 @@
 """Axes, handedness and units of files: found from the data, said, and overridden."""
 
+import re
 import warnings
 from itertools import product
 
@@ -114,11 +115,32 @@ def test_names_are_not_needed(walk, tmp_path):
     assert read_trc(tmp_path / "walk.trc").note.startswith("y is up (as usual)")
 
 
-def test_a_way_across_axes_is_left_as_it_is(walk):
-    turn = np.array([[1.0, -1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, np.sqrt(2.0)]]) / np.sqrt(2.0)
-    oblique = {name: turn @ position for name, position in walk[0].positions.items()}
-    found = seen_in_markers(oblique)
-    assert (found.up, found.forward) == ("z", "")
+@pytest.mark.parametrize("angle", [0.7, -2.0])
+def test_a_way_across_axes_is_said(walk, tmp_path, angle):
+    """It is left as it is; turning makes it forwards, of markers and forces."""
+    markers, plates = walk
+    oblique = markers.turned(angle)
+    assert seen_in_markers(oblique.positions).forward == ""
+    oblique.to_trc(tmp_path / "walk.trc")
+    found = read_trc(tmp_path / "walk.trc")
+    words = re.search(r"looks (\d+) degrees to the (left|right), turned\(", found.note)
+    assert float(words[1]) == pytest.approx(abs(np.degrees(angle)), abs=4.0)  # of feet
+    assert words[2] == ("left" if angle > 0.0 else "right")
+    assert "looks" not in found.turned(-angle).note
+    for name, position in found.turned(-angle).positions.items():
+        np.testing.assert_allclose(position, markers[name], atol=1e-13)
+    for plate in plates.values():
+        there, back = plate.turned(angle), plate.turned(angle).turned(-angle)
+        np.testing.assert_allclose(back.moment, plate.moment, atol=1e-11)
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        np.testing.assert_allclose(there.cop()[:2], turn @ plate.cop()[:2], atol=1e-12)
+
+
+def test_sides_of_who_turns_his_back(walk, tmp_path):
+    """Told axes in which the walk goes backwards exchange no sides."""
+    walk[0].to_trc(tmp_path / "walk.trc")
+    with pytest.warns(UserWarning, match="forward='-x' was given, but x is forwards"):
+        assert "called right" not in read_trc(tmp_path / "walk.trc", forward="-x").note
 
 
 def test_left_handed_axes(walk, tmp_path):
@@ -201,6 +223,9 @@ def test_every_pair_of_sides_is_found():
         ("RHeel", "LHeel"),
     ):
         for sign in (1.0, -1.0):
-            found = {right: np.full((3, 4), 0.0), left: np.full((3, 4), 0.0), "C7": np.ones((3, 4))}
+            found = {right: np.zeros((3, 20)), left: np.zeros((3, 20))}
             found[left][1] = 0.3 * sign
+            assert sides_agree(found)  # standing without toes: nothing tells
+            for position in found.values():
+                position[0] += np.linspace(0.0, 2.0, 20)
             assert sides_agree(found) == (sign > 0.0)
