@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
 from kinesym.runtime.summary import samples
 from kinesym.symbolic.multibody.segments import Segment, owners
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,14 @@ class InverseDynamics(Displayed):
     def time(self) -> Array:
         """Time (N,) [s]."""
         return self.kinematics.time
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The generalised `forces` by the coordinate that they are along, by time [s]."""
+        import pandas as pd  # here: slow to import
+
+        index = pd.Index(self.time, name="time")
+        names = coordinate_names(self.skeleton.segments)
+        return pd.DataFrame(self.forces.T, index=index, columns=names)
 
     @cached_property
     def torque(self) -> Array:
@@ -277,6 +288,12 @@ class JointLoads(Displayed):
         states = dict(zip(names, kinematics.z, strict=True))
         outputs, model = values | points, "inverse dynamics"
         return Trajectory(self.time, states, {}, outputs, {}, model, drawing=drawing)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Everything by name, by time [s]: see `columns`."""
+        import pandas as pd  # here: slow to import
+
+        return pd.DataFrame(self.columns()).set_index("time_s").rename_axis("time")
 
     def columns(self) -> dict[str, Array]:
         """Everything by name, (N,) each: for tables and files."""

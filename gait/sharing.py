@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import sub
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RAMPS = ("linear", "smoothstep", "half")
 #: Share of the body weight that the total may reach while no foot is on the ground.
@@ -228,6 +231,14 @@ class Sharing(Displayed):
         """Mismatch of the plates, total minus all plates; zero where not all feet were measured."""
         lacks = reduce(sub, self.plates.values(), self.total)
         return lacks.scaled(self.measured.astype(np.float64))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Force [N] and moment about the origin [N m] by foot, such as ("right", "force_x"), by
+        time [s]."""
+        import pandas as pd  # here: slow to import
+
+        frames = {foot: wrench.to_pandas() for foot, wrench in self.wrenches.items()}
+        return pd.concat(frames, axis=1, names=["foot", "part"])
 
     def shares(self) -> Array:
         """The force of the correction as a share of the body weight, (3, N); NaN where not all
