@@ -88,7 +88,7 @@ def rigid_mates(positions: Array) -> Mates:
 def clusters_of(
     clusters: Sequence[Sequence[str]], names: Sequence[str], still: Mapping[str, Array]
 ) -> Mates:
-    """Of markers that are declared to be rigid clusters, with distances as in the standing trial."""
+    """Of markers that are declared to be rigid clusters, distances as in the standing trial."""
     mates: dict[str, list[str]] = {name: [] for name in names}
     for cluster in clusters:
         known = [name for name in cluster if name in mates and name in still]
@@ -130,15 +130,14 @@ def exchanges(positions: Array, mates: Mates) -> tuple[list[Exchange], Array]:
             break
         a, b = best.pair
         mended[a][:, best.where], mended[b][:, best.where] = (
-            mended[b][:, best.where], mended[a][:, best.where],
+            mended[b][:, best.where],
+            mended[a][:, best.where],
         )
         found.append(best)
     return found, mended
 
 
-def _best_exchange(
-    positions: Array, mates: Mates, seen: NDArray[np.intp]
-) -> Exchange | None:
+def _best_exchange(positions: Array, mates: Mates, seen: NDArray[np.intp]) -> Exchange | None:
     """The two markers whose distances are put right most by an exchange."""
     best, most = None, 0.0
     for i, a in enumerate(seen):
@@ -155,7 +154,9 @@ def _exchange(positions: Array, mates: Mates, a: int, b: int) -> Exchange | None
     if not len(rest.rows[a]) or not len(rest.rows[b]):
         return None
     as_is = _mean(rest.off(positions, a)) + _mean(rest.off(positions, b))
-    other = _mean(rest.off(positions, a, positions[b])) + _mean(rest.off(positions, b, positions[a]))
+    other = _mean(rest.off(positions, a, positions[b])) + _mean(
+        rest.off(positions, b, positions[a])
+    )
     with np.errstate(invalid="ignore"):
         sure = (as_is > EXCHANGED) & (other < OTHERWISE * as_is)
         maybe = other < as_is
@@ -192,8 +193,12 @@ def check_markers(
     findings += judged("jump of a marker", time, jumping, JUMP, "m", _jumped)
     jumped = {name for one in findings for name in one.names if one.says}
     panels = [
-        Panel("off its mates [m]", time, dict(zip(names, deviations(positions, mates), strict=True)),
-              DEFORMED),
+        Panel(
+            "off its mates [m]",
+            time,
+            dict(zip(names, deviations(positions, mates), strict=True)),
+            DEFORMED,
+        ),
     ]
     steady = {name: row for name, row in zip(names, off, strict=True) if name not in jumped}
     findings += judged("marker off its segment", time, steady, DEFORMED, "m", _deformed)
@@ -207,7 +212,9 @@ def _exchanged(one: Exchange, names: Sequence[str], time: Array) -> Finding:
     worst = int(one.off.argmax())
     first, second = (names[k] for k in one.pair)
     runs = len(find_objects(label(one.where)[0]))
-    when = f"{len(here)} of {len(time)} samples between {time[here[0]]:.3f} and {time[here[-1]]:.3f} s"
+    when = (
+        f"{len(here)} of {len(time)} samples between {time[here[0]]:.3f} and {time[here[-1]]:.3f} s"
+    )
     says = (
         f"markers {first!r} and {second!r} are exchanged in {when}"
         + (f" ({runs} times)" if runs > 1 else "")
@@ -215,8 +222,15 @@ def _exchanged(one: Exchange, names: Sequence[str], time: Array) -> Finding:
         "repair='swaps' puts them back"
     )
     return Finding(
-        "exchanged markers", (first, second), float(time[here[0]]), float(time[here[-1]]),
-        float(time[worst]), float(one.off[worst]), EXCHANGED, "m", says,
+        "exchanged markers",
+        (first, second),
+        float(time[here[0]]),
+        float(time[here[-1]]),
+        float(time[worst]),
+        float(one.off[worst]),
+        EXCHANGED,
+        "m",
+        says,
     )
 
 
@@ -224,8 +238,11 @@ def put_back(findings: Sequence[Finding]) -> list[Finding]:
     """The same, where exchanges that distances prove were mended."""
     return [
         replace(
-            one, mended=True, says=one.says.replace("are exchanged", "were exchanged and are put "
-            "back").replace("; repair='swaps' puts them back", ""),
+            one,
+            mended=True,
+            says=one.says.replace("are exchanged", "were exchanged and are put back").replace(
+                "; repair='swaps' puts them back", ""
+            ),
         )
         if one.kind == "exchanged markers" and one.says
         else one
@@ -244,8 +261,8 @@ def _jumped(one: Finding) -> str:
 def _deformed(one: Finding) -> str:
     return (
         f"marker {one.names[0]!r} is off the others of its segment by {one.size:.3f} m at "
-        f"{one.worst:.3f} s, beyond {one.limit:g} m from {one.begin:.3f} to {one.end:.3f} s: wrongly "
-        f"named, or come off? Exclude it there, or altogether with without({one.names[0]!r})"
+        f"{one.worst:.3f} s, beyond {one.limit:g} m from {one.begin:.3f} to {one.end:.3f} s: named "
+        f"wrongly, or come off? Exclude it there, or altogether with without({one.names[0]!r})"
     )
 
 
@@ -256,19 +273,27 @@ def _against_standing(
     clusters: Sequence[Sequence[str]],
     still: Mapping[str, Array],
 ) -> list[Finding]:
-    """Markers whose distances in their clusters are others than in the standing trial, all along."""
+    """Markers at other distances in their clusters than in the standing trial, all along."""
     mates = clusters_of(clusters, names, still)
     found, mended = exchanges(positions, mates)
     findings = []
     for one in found:
         if one.where.mean() > 0.5:
             first, second = (names[k] for k in one.pair)
-            findings.append(Finding(
-                "cluster of standing", (first, second), float(time[0]), float(time[-1]),
-                float(time[one.off.argmax()]), float(one.off.max()), EXCHANGED, "m",
-                f"markers {first!r} and {second!r} are exchanged between this trial and the standing "
-                "one: look which of the two is right, and use renamed()",
-            ))
+            findings.append(
+                Finding(
+                    "cluster of standing",
+                    (first, second),
+                    float(time[0]),
+                    float(time[-1]),
+                    float(time[one.off.argmax()]),
+                    float(one.off.max()),
+                    EXCHANGED,
+                    "m",
+                    f"markers {first!r} and {second!r} are exchanged between this trial and the "
+                    "standing one: look which of the two is right, and use renamed()",
+                )
+            )
     rows = dict(zip(names, deviations(mended, mates), strict=True))
     rows = {name: row for name, row in rows.items() if np.isfinite(row).any()}
     middle = {name: np.full_like(time, np.nanmedian(row)) for name, row in rows.items()}
@@ -277,8 +302,8 @@ def _against_standing(
 
 def _other(one: Finding) -> str:
     return (
-        f"marker {one.names[0]!r} is {one.size:.3f} m further from or nearer to those of its cluster "
-        "than in the standing trial: another place, another name, or other units there?"
+        f"marker {one.names[0]!r} is {one.size:.3f} m nearer to or further from those of its "
+        "cluster than in the standing trial: another place, name or unit there?"
     )
 
 
@@ -290,7 +315,9 @@ def check_sides(markers: Markers) -> list[Finding]:
         return []
     left = np.array([-ahead[1], ahead[0]])
     apart = {
-        pair: float(np.nanmean(left @ (markers.positions[pair[1]] - markers.positions[pair[0]])[:2]))
+        pair: float(
+            np.nanmean(left @ (markers.positions[pair[1]] - markers.positions[pair[0]])[:2])
+        )
         for pair in pairs
     }
     wrong = {pair: gap for pair, gap in apart.items() if gap < -SIDE}
@@ -302,16 +329,26 @@ def check_sides(markers: Markers) -> list[Finding]:
 
     pair = min(apart, key=lambda each: apart[each])
     if len(wrong) > len(right):
-        return [finding(pair, apart[pair], (
-            f"names of right and left are exchanged throughout: {pair[0]!r} is {-apart[pair]:.2f} m to "
-            f"the left of {pair[1]!r}, and {len(wrong)} of {len(pairs)} pairs are so: use "
-            "markers.exchanged(), or forward= of the reader if the person walks the other way"
-        ))]
+        return [
+            finding(
+                pair,
+                apart[pair],
+                (
+                    f"names of right and left are exchanged throughout: {pair[0]!r} is "
+                    f"{-apart[pair]:.2f} m to the left of {pair[1]!r}, and {len(wrong)} of "
+                    f"{len(pairs)} pairs are so; use markers.exchanged()"
+                ),
+            )
+        ]
     return [
-        finding(pair, gap, (
-            f"markers {pair[0]!r} and {pair[1]!r} are exchanged throughout: the first is {-gap:.2f} m to "
-            f"the left of the second; use markers.renamed()"
-        ))
+        finding(
+            pair,
+            gap,
+            (
+                f"markers {pair[0]!r} and {pair[1]!r} are exchanged throughout: the first is "
+                f"{-gap:.2f} m to the left of the second; use markers.renamed()"
+            ),
+        )
         for pair, gap in wrong.items()
     ] or [finding(pair, apart[pair], "")]
 

@@ -1,3 +1,86 @@
-from kinesym.gait.checks import Check
-def check_plates(segments,kinematics,plates,shared):
-    return Check(())
+"""Force plates that cannot be right by themselves, or in time: offsets, early or late.
+
+World axes x forwards, y to the left, z up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import binary_erosion, find_objects, label
+
+from kinesym.gait.checks import Finding, judged
+from kinesym.gait.wrench import Wrench, between
+from kinesym.runtime.arrays import Array
+
+#: Force that a plate may show while nothing stands on it [N], and how long it must be empty [s].
+OFFSET, EMPTY = 10.0, 0.1
+#: Share of the largest vertical force within which a plate is at its lowest; it is never empty if
+#: that is more than the second share.
+LOWEST, NEVER = 0.03, 0.3
+#: Lag of plates against the motion that is none, the largest that is looked for, in steps [s], and
+#: how long a record must be for it [s].
+LAG, FARTHEST, STEP, LONG_ENOUGH = 0.02, 0.25, 0.0025, 0.4
+#: Without its lag of the misfit remains no more than this share, and it is less by more than this
+#: share of the weight.
+REMAINS, GAIN = 0.8, 0.015
+
+
+def check_empty(name: str, plate: Wrench) -> list[Finding]:
+    """What a plate shows while nothing stands on it."""
+    vertical, time = plate.force[2], plate.time
+    highest, lowest = float(np.quantile(vertical, 0.99)), float(np.quantile(vertical, 0.02))
+    if lowest > NEVER * highest or highest < 5.0 * OFFSET:
+        return []
+    empty = np.abs(vertical - lowest) < max(LOWEST * highest, OFFSET)
+    width = max(round(0.5 * EMPTY / float(np.median(np.diff(time)))), 1)
+    inner = binary_erosion(empty, iterations=width, border_value=1)
+    size = np.zeros_like(time)
+    for (run,) in find_objects(label(inner)[0]):
+        size[run] = np.linalg.norm(np.median(plate.force[:, run], axis=1))
+    return judged("force on an empty plate", time, {name: size}, OFFSET, "N", _offset)
+
+
+def _offset(one: Finding) -> str:
+    return (
+        f"plate {one.names[0]!r} shows {one.size:.0f} N while nothing stands on it, at "
+        f"{one.worst:.3f} s: an offset or a drift; subtract what it shows unloaded"
+    )
+
+
+def check_lag(
+    time: Array, force: Array, plates: Mapping[str, Wrench], measured: NDArray[np.bool_]
+) -> list[Finding]:
+    """By how much plates are later than the force (3, N) that a motion needs.
+
+    The lag at which both differ least, by the median over the samples (N,) in which all feet on the
+    ground stand on plates.
+    """
+    begin = max(time[0], *(p.time[0] + FARTHEST for p in plates.values()))
+    end = min(time[-1], *(p.time[-1] - FARTHEST for p in plates.values()))
+    here = measured & (time >= begin) & (time <= end)
+    if not here.any() or np.ptp(time[here]) < LONG_ENOUGH:
+        return []
+    needed = force[:, here]
+    half = round(FARTHEST / STEP)
+    lags = STEP * np.arange(-half, half + 1)
+    misfit = np.array([_misfit(time[here] + lag, needed, plates) for lag in lags])
+    least, lag = float(misfit.min()), float(lags[misfit.argmin()])
+    gain = float(misfit[half]) - least
+    sure = gain > max((1.0 - REMAINS) * misfit[half], GAIN * float(needed[2].mean()))
+    size = abs(lag) if sure else 0.0
+    says = (
+        f"plates are {1e3 * size:.0f} ms {'late' if lag > 0.0 else 'early'} against the motion: "
+        f"moved by that they differ by {least:.0f} N from the force that it needs, not by "
+        f"{misfit[half]:.0f} N; synchronise them, or shift their time"
+    )
+    ends = float(begin), float(end), float(begin)
+    return [Finding("plates late", tuple(plates), *ends, size, LAG, "s", says * (size > LAG))]
+
+
+def _misfit(time: Array, needed: Array, plates: Mapping[str, Wrench]) -> float:
+    """Median difference of the plates at other times (n,) from a force (3, n) [N]."""
+    shown = np.sum([between(time, p.time, p.force) for p in plates.values()], axis=0)
+    return float(np.median(np.linalg.norm(shown - needed, axis=0)))

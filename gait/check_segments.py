@@ -1,4 +1,4 @@
-"""Segments that cannot move as they are said to: turning too fast, lying where they should stand."""
+"""Segments that cannot move as they are said to: turning too fast, hanging upside down."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ def check_segments(
     return [*findings, *_upright(segments, found.axes, time)], [panel]
 
 
-def _upright(
-    segments: Sequence[Segment], axes: Mapping[str, Array], time: Array
-) -> list[Finding]:
+def _upright(segments: Sequence[Segment], axes: Mapping[str, Array], time: Array) -> list[Finding]:
     """Whether the z axes of segments point upwards on average, weighted by mass."""
     known = [row for row in segments if row.name in axes]
     mass = sum(row.mass for row in known)
@@ -53,9 +51,8 @@ def _upright(
     says = ""
     if mean < UPRIGHT:
         says = (
-            f"the body is upside down: its long axes point {np.degrees(np.arccos(mean)):.0f} deg away "
-            "from the vertical on average; set up= of the reader, with a minus sign if that axis of "
-            "the file points down"
+            "the body is upside down: its long axes point downwards on average; set up= of the "
+            "reader, with a minus sign if that axis of the file points down"
         )
     angle = float(np.degrees(np.arccos(np.clip(mean, -1.0, 1.0))))
     begin, end = float(time[0]), float(time[-1])

@@ -82,8 +82,10 @@ class Check(Displayed):
 
     def __str__(self) -> str:
         count = len(self.wrong)
-        title = f"{count} of {len(self.findings)} findings cannot be right" if count else (
-            f"nothing wrong in {len(self.findings)} findings"
+        title = (
+            f"{count} of {len(self.findings)} findings cannot be right"
+            if count
+            else (f"nothing wrong in {len(self.findings)} findings")
         )
         lines = [
             f"{one.verdict:8}{one.kind:24}{f'{one.size:.3g} {one.unit}':>12}  "

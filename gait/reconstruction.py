@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from kinesym.checks import check_choice, check_kind, listed_of, mapping, suggest
 from kinesym.gait.angles import check_angles
+from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers, put_back
-from kinesym.gait.check_plates import check_plates
 from kinesym.gait.check_segments import check_segments
 from kinesym.gait.checks import Check, warn
 from kinesym.gait.fit import Fitted, fit, landmark_targets, segments_from_landmarks, start_of
@@ -63,7 +63,7 @@ class Reconstruction(Displayed):
     smoothed: Markers
     fitted: Fitted
     kinematics: Spline
-    seen: Check = Check(())
+    seen: Check = field(default_factory=lambda: Check(()))
 
     def __repr__(self) -> str:
         return f"<motion of {len(self.segments)} segments: {samples(self.markers.time)}>"
@@ -109,7 +109,7 @@ class Reconstruction(Displayed):
         found = self.seen
         if plates is None and shared is None:
             return found
-        more = check_plates(self.segments, self.kinematics, plates or {}, shared or {})
+        more = check_feet(self.segments, self.kinematics, plates or {}, shared or {})
         return Check(found.findings + more.findings, found.panels + more.panels)
 
     def plot(self) -> Any:
