@@ -192,8 +192,8 @@ def _check_outside(moved: Moved, shared: Mapping[str, Wrench]) -> list[Finding]:
         "m",
         lambda one: (
             f"the shared centre of pressure of {one.names[0]!r} is {one.size:.2f} m beside the "
-            f"line of the foot at {one.worst:.3f} s: moments of joints are wrong by that times the force; "
-            "use the plates as measured"
+            f"line of the foot at {one.worst:.3f} s: moments of joints are wrong by "
+            "that times the force; use the plates as measured"
         ),
     )
 

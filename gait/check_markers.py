@@ -27,7 +27,9 @@ MATES, RIGID = 6, 0.01
 ENOUGH = 400
 #: Change of the distance to its mates that no marker on a body shows [m]: at all, and from one
 #: sample to the next.
-DEFORMED, JUMP = 0.04, 0.025
+DEFORMED, JUMP = 0.04, 0.03
+#: Where markers are noisy, so many times what they show in the median.
+OUTLYING = 8.0
 #: By so much two markers together are off their mates where they are exchanged [m]; the other way
 #: round they are off by no more than this share of it.
 EXCHANGED, OTHERWISE = 0.03, 0.35
@@ -158,7 +160,8 @@ def _exchange(positions: Array, mates: Mates, a: int, b: int) -> Exchange | None
         rest.off(positions, b, positions[a])
     )
     with np.errstate(invalid="ignore"):
-        sure = (as_is > EXCHANGED) & (other < OTHERWISE * as_is)
+        usual = 0.5 * OUTLYING * float(np.nanmedian(as_is)) if np.isfinite(as_is).any() else 0.0
+        sure = (as_is > max(EXCHANGED, usual)) & (other < OTHERWISE * as_is)
         maybe = other < as_is
     if not sure.any():
         return None
@@ -190,7 +193,7 @@ def check_markers(
         findings = judged("exchanged markers", time, {}, EXCHANGED, "m", str)
     off, steps = deviations(mended, mates), jumps(mended, mates)
     jumping = dict(zip(names, steps, strict=True))
-    findings += judged("jump of a marker", time, jumping, JUMP, "m", _jumped)
+    findings += judged("jump of a marker", time, jumping, _limits(jumping, JUMP), "m", _jumped)
     jumped = {name for one in findings for name in one.names if one.says}
     panels = [
         Panel(
@@ -201,10 +204,21 @@ def check_markers(
         ),
     ]
     steady = {name: row for name, row in zip(names, off, strict=True) if name not in jumped}
-    findings += judged("marker off its segment", time, steady, DEFORMED, "m", _deformed)
+    findings += judged(
+        "marker off its segment", time, steady, _limits(steady, DEFORMED), "m", _deformed
+    )
     if still:
         findings += _against_standing(mended, names, time, clusters, still)
     return [*findings, *check_sides(back)], panels, back
+
+
+def _limits(rows: Mapping[str, Array], least: float) -> dict[str, float]:
+    """What is too much for each marker."""
+    seen = {name: row[np.isfinite(row)] for name, row in rows.items()}
+    return {
+        name: max(least, OUTLYING * float(np.median(row))) if len(row) else least
+        for name, row in seen.items()
+    }
 
 
 def _exchanged(one: Exchange, names: Sequence[str], time: Array) -> Finding:

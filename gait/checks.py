@@ -170,15 +170,16 @@ def judged(
     kind: str,
     time: Array,
     rows: Mapping[str, Array],
-    limit: float,
+    limits: float | Mapping[str, float],
     unit: str,
     say: Callable[[Finding], str],
 ) -> list[Finding]:
-    """A finding for each series (N,) that is beyond the limit somewhere, largest first; if there is
+    """A finding for each series (N,) that is beyond its limit somewhere, largest first; if there is
     none, that of the largest, which says nothing."""
     found = []
     for name, row in rows.items():
         size = np.nan_to_num(np.abs(row))
+        limit = limits[name] if isinstance(limits, Mapping) else limits
         worst, over = int(size.argmax()), np.flatnonzero(size > limit)
         ends = (over[0], over[-1]) if len(over) else (worst, worst)
         begin, end, at = (float(time[k]) for k in (*ends, worst))
