@@ -203,11 +203,12 @@ def _distances(moved: Moved, wrenches: Mapping[str, Wrench], title: str, limit: 
     presses."""
     rows = {}
     for foot, wrench in wrenches.items():
-        inside = np.clip(moved.time, wrench.time[0], wrench.time[-1])
-        load = between(inside, wrench.time, wrench.force[2:])[0]
-        apart = distance_to_line(_centre(wrench, inside)[:2], *moved.feet[foot])
-        known = (load > PRESSING * moved.mass * G) & (inside == moved.time)
-        rows[foot] = np.where(known, apart, np.nan)
+        here = (moved.time >= wrench.time[0]) & (moved.time <= wrench.time[-1])
+        grid = moved.time[here]
+        load = between(grid, wrench.time, wrench.force[2:])[0]
+        apart = distance_to_line(_centre(wrench, grid)[:2], *moved.feet[foot][:, :, here])
+        rows[foot] = np.full_like(moved.time, np.nan)
+        rows[foot][here] = np.where(load > PRESSING * moved.mass * G, apart, np.nan)
     return Panel(title, moved.time, rows, limit)
 
 

@@ -28,8 +28,9 @@ ENOUGH = 400
 #: Change of the distance to its mates that no marker on a body shows [m]: at all, and from one
 #: sample to the next.
 DEFORMED, JUMP = 0.04, 0.03
-#: Where markers are noisy, so many times what they show in the median.
-OUTLYING = 8.0
+#: Where markers are noisy, so many times what they show in a quarter of the samples at most: six
+#: standard deviations.
+OUTLYING = 19.0
 #: By so much two markers together are off their mates where they are exchanged [m]; the other way
 #: round they are off by no more than this share of it.
 EXCHANGED, OTHERWISE = 0.03, 0.35
@@ -72,19 +73,34 @@ class Exchange:
 
 
 def rigid_mates(positions: Array) -> Mates:
-    """From the trial (M, 3, N) itself: the markers at the most constant distance, by the median."""
+    """From the trial (M, 3, N) itself: the markers at the most constant distance, by the median.
+
+    A marker that has fewer than two over the whole trial may have come off during it: its mates are
+    those of the half in which it has more.
+    """
     some = positions[:, :, :: max(positions.shape[2] // ENOUGH, 1)]
+    half = some.shape[2] // 2
     rows, lengths = [], []
     for k in range(len(some)):
-        apart = _apart(some, some[k])
-        middle = _median(apart.T)
-        spread = _median(np.abs(apart - middle[:, None]).T)
-        spread[k] = np.nan
-        order = np.argsort(np.where(np.isfinite(spread), spread, np.inf))[:MATES]
-        chosen = order[np.nan_to_num(spread[order], nan=np.inf) < RIGID]
+        found = [_mates_of(some, k)]
+        if len(found[0][0]) < 2:
+            found += [_mates_of(some[:, :, :half], k), _mates_of(some[:, :, half:], k)]
+        chosen, apart = max(found, key=lambda pair: len(pair[0]))
         rows.append(chosen)
-        lengths.append(middle[chosen])
+        lengths.append(apart)
     return Mates(tuple(rows), tuple(lengths))
+
+
+def _mates_of(positions: Array, k: int) -> tuple[NDArray[np.intp], Array]:
+    """Rows of the mates of marker k, the most rigid first, and their distances."""
+    apart = _apart(positions, positions[k])
+    middle = _median(apart.T)
+    spread = _median(np.abs(apart - middle[:, None]).T)
+    spread[k] = np.nan
+    known = np.where(np.isfinite(spread), spread, np.inf)
+    order = np.argsort(known)[:MATES]
+    chosen = order[known[order] < RIGID]
+    return chosen, middle[chosen]
 
 
 def clusters_of(
@@ -160,7 +176,7 @@ def _exchange(positions: Array, mates: Mates, a: int, b: int) -> Exchange | None
         rest.off(positions, b, positions[a])
     )
     with np.errstate(invalid="ignore"):
-        usual = 0.5 * OUTLYING * float(np.nanmedian(as_is)) if np.isfinite(as_is).any() else 0.0
+        usual = 0.2 * OUTLYING * float(np.nanmedian(as_is)) if np.isfinite(as_is).any() else 0.0
         sure = (as_is > max(EXCHANGED, usual)) & (other < OTHERWISE * as_is)
         maybe = other < as_is
     if not sure.any():
@@ -216,7 +232,7 @@ def _limits(rows: Mapping[str, Array], least: float) -> dict[str, float]:
     """What is too much for each marker."""
     seen = {name: row[np.isfinite(row)] for name, row in rows.items()}
     return {
-        name: max(least, OUTLYING * float(np.median(row))) if len(row) else least
+        name: max(least, OUTLYING * float(np.quantile(row, 0.25))) if len(row) else least
         for name, row in seen.items()
     }
 
