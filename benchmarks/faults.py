@@ -44,7 +44,7 @@ class Row:
     other: int
 
 
-# -- faults of markers: positions and what is wrong, names of those that are --------------------------
+# -- faults of markers: positions, and names of those that are wrong ----------------------------
 
 
 def span(rng: np.random.Generator, count: int, share: float = 0.4) -> slice:

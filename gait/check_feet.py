@@ -62,10 +62,10 @@ def check_feet(
         )
         findings += _check_mass(moved, plates)
         findings += _check_feet(moved, plates)
-        panels += [_forces(moved, plates), _distances(moved, plates, "plate to foot [m]", BESIDE)]
+        panels += [_forces(moved, plates), _distances(moved, plates, "foot on its plate", BESIDE)]
     if shared:
         findings += _check_outside(moved, shared)
-        panels.append(_distances(moved, shared, "shared centre to foot [m]", OUTSIDE))
+        panels.append(_distances(moved, shared, "shared centre of pressure", OUTSIDE))
     return Check(tuple(findings), tuple(panels))
 
 
@@ -183,7 +183,7 @@ def _check_feet(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
 
 def _check_outside(moved: Moved, shared: Mapping[str, Wrench]) -> list[Finding]:
     """Whether the centre of pressure of shared wrenches stays under the foot."""
-    rows = _distances(moved, shared, "", OUTSIDE).rows
+    rows = _distances(moved, shared, "shared centre of pressure", OUTSIDE).rows
     return judged(
         "shared centre of pressure",
         moved.time,
@@ -198,7 +198,7 @@ def _check_outside(moved: Moved, shared: Mapping[str, Wrench]) -> list[Finding]:
     )
 
 
-def _distances(moved: Moved, wrenches: Mapping[str, Wrench], title: str, limit: float) -> Panel:
+def _distances(moved: Moved, wrenches: Mapping[str, Wrench], kind: str, limit: float) -> Panel:
     """Distance of the centre of pressure of each foot from its line over time, NaN where little
     presses."""
     rows = {}
@@ -209,13 +209,13 @@ def _distances(moved: Moved, wrenches: Mapping[str, Wrench], title: str, limit: 
         apart = distance_to_line(_centre(wrench, grid)[:2], *moved.feet[foot][:, :, here])
         rows[foot] = np.full_like(moved.time, np.nan)
         rows[foot][here] = np.where(load > PRESSING * moved.mass * G, apart, np.nan)
-    return Panel(title, moved.time, rows, limit)
+    return Panel(f"{kind} [m]", moved.time, rows, limit, (kind,))
 
 
 def _forces(moved: Moved, plates: Mapping[str, Wrench]) -> Panel:
     rows = {"needed": moved.force[2]}
     rows["plates"] = _vertical(plates, moved.time)
-    return Panel("vertical force [N]", moved.time, rows)
+    return Panel("vertical force [N]", moved.time, rows, kinds=("force on an empty plate",))
 
 
 def _centre(wrench: Wrench, time: Array) -> Array:

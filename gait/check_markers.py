@@ -204,21 +204,18 @@ def check_markers(
     mates = rigid_mates(positions)
     found, mended = exchanges(positions, mates)
     findings = [_exchanged(one, names, time) for one in found]
+    spoilt = {", ".join(names[k] for k in one.pair): one.off for one in found}
     back = Markers(time, dict(zip(names, mended, strict=True))) if found else markers
     if not findings:
-        findings = judged("exchanged markers", time, {}, EXCHANGED, "m", str)
+        ends = float(time[0]), float(time[-1]), float(time[0])
+        findings = [Finding("exchanged markers", (), *ends, 0.0, EXCHANGED, "m")]
     off, steps = deviations(mended, mates), jumps(mended, mates)
     jumping = dict(zip(names, steps, strict=True))
     findings += judged("jump of a marker", time, jumping, _limits(jumping, JUMP), "m", _jumped)
     jumped = {name for one in findings for name in one.names if one.says}
-    panels = [
-        Panel(
-            "off its mates [m]",
-            time,
-            dict(zip(names, deviations(positions, mates), strict=True)),
-            DEFORMED,
-        ),
-    ]
+    rows = dict(zip(names, deviations(positions, mates), strict=True)) | spoilt
+    kinds = ("exchanged markers", "jump of a marker", "marker off its segment")
+    panels = [Panel("off its mates [m]", time, rows, DEFORMED, kinds)]
     steady = {name: row for name, row in zip(names, off, strict=True) if name not in jumped}
     findings += judged(
         "marker off its segment", time, steady, _limits(steady, DEFORMED), "m", _deformed

@@ -36,7 +36,7 @@ def check_segments(
     degrees = {name: np.degrees(row) for name, row in rows.items()}
     limit = float(np.degrees(TURN))
     findings = judged("turn of a segment", time, degrees, limit, "deg", say)
-    panel = Panel("turn by sample [deg]", time, degrees, limit)
+    panel = Panel("turn by sample [deg]", time, degrees, limit, ("turn of a segment",))
     return [*findings, *_upright(segments, found.axes, time)], [panel]
 
 

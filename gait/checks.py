@@ -52,12 +52,14 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Series over time of one check: by name (N,), and the limit of all of them, if there is."""
+    """Series over time of some checks: by name (N,), and the limit of all of them, if there is.
+    kinds : of findings that are shaded in it."""
 
     title: str
     time: Array
     rows: Mapping[str, Array]
     limit: float | None = None
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +131,7 @@ class Check(Displayed):
         for axis, panel in zip(axes[:, 0], self.panels, strict=False):
             _draw(axis, panel)
             for one in self.wrong:
-                known = {name for name in one.names if name in panel.rows}
-                if known and one.end - one.begin < 0.9 * np.ptp(panel.time):
+                if one.kind in panel.kinds and one.end - one.begin < 0.9 * np.ptp(panel.time):
                     axis.axvspan(one.begin, one.end, color="C3", alpha=0.15, lw=0)
         figure.supxlabel("time [s]")
         return figure
@@ -140,7 +141,7 @@ def _draw(axis: Any, panel: Panel) -> None:
     """The largest series in colour, the others in grey."""
     size = {name: float(np.nanmax(np.abs(row), initial=0.0)) for name, row in panel.rows.items()}
     shown = sorted(size, key=lambda name: -size[name])
-    if panel.limit is not None:
+    if panel.limit is not None and len(shown) > COLOURED:
         shown = [name for name in shown if size[name] > panel.limit] or shown[:1]
     for name, row in panel.rows.items():
         if name not in shown[:COLOURED]:
