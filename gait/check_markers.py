@@ -21,8 +21,9 @@ from kinesym.runtime.arrays import Array
 
 Mask: TypeAlias = NDArray[np.bool_]
 
-#: So many mates has a marker at most; the median change of their distance is below this [m].
-MATES, RIGID = 6, 0.01
+#: So many mates has a marker at most; the median change of their distance is below this, from one
+#: sample to the next below that [m].
+MATES, RIGID, QUIET = 6, 0.01, 0.006
 #: Samples by which mates are chosen.
 ENOUGH = 400
 #: Change of the distance to its mates that no marker on a body shows [m]: at all, and from one
@@ -84,7 +85,7 @@ def rigid_mates(positions: Array) -> Mates:
     for k in range(len(some)):
         found = [_mates_of(some, k)]
         if len(found[0][0]) < 2:
-            found += [_mates_of(some[:, :, :half], k), _mates_of(some[:, :, half:], k)]
+            found += [_mates_of(part, k) for part in (some[:, :, :half], some[:, :, half:])]
         chosen, apart = max(found, key=lambda pair: len(pair[0]))
         rows.append(chosen)
         lengths.append(apart)
@@ -99,7 +100,8 @@ def _mates_of(positions: Array, k: int) -> tuple[NDArray[np.intp], Array]:
     spread[k] = np.nan
     known = np.where(np.isfinite(spread), spread, np.inf)
     order = np.argsort(known)[:MATES]
-    chosen = order[known[order] < RIGID]
+    steps = _median(np.abs(np.diff(apart[order], axis=1)).T)
+    chosen = order[(known[order] < RIGID) & (np.nan_to_num(steps, nan=np.inf) < QUIET)]
     return chosen, middle[chosen]
 
 
@@ -142,7 +144,7 @@ def exchanges(positions: Array, mates: Mates) -> tuple[list[Exchange], Array]:
     mended, found = positions.copy(), []
     for _ in range(MOST):
         off = np.array([_mean(mates.off(mended, k)) for k in range(len(mended))])
-        seen = np.flatnonzero(np.nan_to_num(off).max(axis=1) > 0.25 * EXCHANGED)
+        seen = np.flatnonzero(off.max(axis=1) > 0.25 * EXCHANGED)
         best = _best_exchange(mended, mates, seen)
         if best is None:
             break
@@ -175,14 +177,13 @@ def _exchange(positions: Array, mates: Mates, a: int, b: int) -> Exchange | None
     other = _mean(rest.off(positions, a, positions[b])) + _mean(
         rest.off(positions, b, positions[a])
     )
-    with np.errstate(invalid="ignore"):
-        usual = 0.2 * OUTLYING * float(np.nanmedian(as_is)) if np.isfinite(as_is).any() else 0.0
-        sure = (as_is > max(EXCHANGED, usual)) & (other < OTHERWISE * as_is)
-        maybe = other < as_is
+    usual = 0.2 * OUTLYING * float(np.median(as_is))
+    sure = (as_is > max(EXCHANGED, usual)) & (other < OTHERWISE * as_is)
+    maybe = other < as_is
     if not sure.any():
         return None
     where = np.asarray(binary_propagation(sure, mask=maybe | sure))
-    return Exchange((a, b), where, np.where(where, np.nan_to_num(as_is), 0.0))
+    return Exchange((a, b), where, np.where(where, as_is, 0.0))
 
 
 # -- findings -----------------------------------------------------------------------------------
@@ -403,8 +404,9 @@ def _apart(points: Array, point: Array) -> Array:
 
 
 def _mean(off: Array) -> Array:
-    """Mean size of rows (K, N) at every instant, (N,); NaN where one is missing."""
-    return np.asarray(np.abs(off).mean(axis=0)) if len(off) else np.full(off.shape[1], np.nan)
+    """Mean size of rows (K, N) at every instant, (N,), of those that are known; 0 if none is."""
+    known = np.isfinite(off)
+    return np.asarray(np.nansum(np.abs(off), axis=0) / np.maximum(known.sum(axis=0), 1))
 
 
 def _median(rows: Array) -> Array:

@@ -9,7 +9,13 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_erosion, find_objects, label
+from scipy.ndimage import (
+    find_objects,
+    label,
+    maximum_filter1d,
+    minimum_filter1d,
+    uniform_filter1d,
+)
 
 from kinesym.gait.checks import Finding, judged
 from kinesym.gait.wrench import Wrench, between
@@ -17,8 +23,8 @@ from kinesym.runtime.arrays import Array
 
 #: Force that a plate may show while nothing stands on it [N], and how long it must be empty [s].
 OFFSET, EMPTY = 10.0, 0.1
-#: Share of the largest vertical force within which a plate is at its lowest; it is never empty if
-#: that is more than the second share.
+#: Shares of the largest vertical force: an empty plate varies by less than the first in that time,
+#: and shows less than the second.
 LOWEST, NEVER = 0.03, 0.3
 #: Lag of plates against the motion that is none, the largest that is looked for, in steps [s], and
 #: how long a record must be for it [s].
@@ -30,15 +36,18 @@ REMAINS, GAIN = 0.8, 0.015
 
 def check_empty(name: str, plate: Wrench) -> list[Finding]:
     """What a plate shows while nothing stands on it."""
-    vertical, time = plate.force[2], plate.time
-    highest, lowest = float(np.quantile(vertical, 0.99)), float(np.quantile(vertical, 0.02))
-    if lowest > NEVER * highest or highest < 5.0 * OFFSET:
+    time, step = plate.time, float(np.median(np.diff(plate.time)))
+    width = max(round(EMPTY / step), 3)
+    vertical = uniform_filter1d(plate.force[2], max(width // 5, 1), mode="nearest")
+    highest = float(np.quantile(vertical, 0.99))
+    if highest < 5.0 * OFFSET:
         return []
-    empty = np.abs(vertical - lowest) < max(LOWEST * highest, OFFSET)
-    width = max(round(0.5 * EMPTY / float(np.median(np.diff(time)))), 1)
-    inner = binary_erosion(empty, iterations=width, border_value=1)
+    ends = maximum_filter1d(vertical, width), minimum_filter1d(vertical, width)
+    flat = (ends[0] - ends[1] < max(LOWEST * highest, OFFSET)) & (ends[0] < NEVER * highest)
+    if not flat.any():
+        return []
     size = np.zeros_like(time)
-    for (run,) in find_objects(label(inner)[0]):
+    for (run,) in find_objects(label(flat)[0]):
         size[run] = np.linalg.norm(np.median(plate.force[:, run], axis=1))
     return judged("force on an empty plate", time, {name: size}, OFFSET, "N", _offset)
 
