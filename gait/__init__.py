@@ -12,6 +12,8 @@ from kinesym.lazy import lazy_names
 if TYPE_CHECKING:
     from kinesym.gait.body import Body as Body
     from kinesym.gait.body import read_segments as read_segments
+    from kinesym.gait.checks import Check as Check
+    from kinesym.gait.checks import Finding as Finding
     from kinesym.gait.events import Contact as Contact
     from kinesym.gait.events import Cycle as Cycle
     from kinesym.gait.events import assign_plates as assign_plates

@@ -139,13 +139,18 @@ def jumps(positions: Array, mates: Mates) -> Array:
     return found
 
 
-def exchanges(positions: Array, mates: Mates) -> tuple[list[Exchange], Array]:
-    """What distances prove to be exchanged, and positions with all of it put back."""
+def exchanges(
+    positions: Array, mates: Mates, outlying: float = 0.2 * OUTLYING
+) -> tuple[list[Exchange], Array]:
+    """What distances prove to be exchanged, and positions with all of it put back.
+
+    outlying : what is that many times the median over the trial is no noise.
+    """
     mended, found = positions.copy(), []
     for _ in range(MOST):
         off = np.array([_mean(mates.off(mended, k)) for k in range(len(mended))])
         seen = np.flatnonzero(off.max(axis=1) > 0.25 * EXCHANGED)
-        best = _best_exchange(mended, mates, seen)
+        best = _best_exchange(mended, mates, seen, outlying)
         if best is None:
             break
         a, b = best.pair
@@ -157,18 +162,20 @@ def exchanges(positions: Array, mates: Mates) -> tuple[list[Exchange], Array]:
     return found, mended
 
 
-def _best_exchange(positions: Array, mates: Mates, seen: NDArray[np.intp]) -> Exchange | None:
+def _best_exchange(
+    positions: Array, mates: Mates, seen: NDArray[np.intp], outlying: float
+) -> Exchange | None:
     """The two markers whose distances are put right most by an exchange."""
     best, most = None, 0.0
     for i, a in enumerate(seen):
         for b in seen[i + 1 :]:
-            one = _exchange(positions, mates, int(a), int(b))
+            one = _exchange(positions, mates, int(a), int(b), outlying)
             if one is not None and one.off[one.where].sum() > most:
                 best, most = one, float(one.off[one.where].sum())
     return best
 
 
-def _exchange(positions: Array, mates: Mates, a: int, b: int) -> Exchange | None:
+def _exchange(positions: Array, mates: Mates, a: int, b: int, outlying: float) -> Exchange | None:
     """Where two markers are exchanged, as far as their other mates can tell."""
     rest = mates.without(a, b).without(b, a)
     if not len(rest.rows[a]) or not len(rest.rows[b]):
@@ -177,7 +184,7 @@ def _exchange(positions: Array, mates: Mates, a: int, b: int) -> Exchange | None
     other = _mean(rest.off(positions, a, positions[b])) + _mean(
         rest.off(positions, b, positions[a])
     )
-    usual = 0.2 * OUTLYING * float(np.median(as_is))
+    usual = outlying * float(np.median(as_is))
     sure = (as_is > max(EXCHANGED, usual)) & (other < OTHERWISE * as_is)
     maybe = other < as_is
     if not sure.any():
@@ -303,7 +310,7 @@ def _against_standing(
 ) -> list[Finding]:
     """Markers at other distances in their clusters than in the standing trial, all along."""
     mates = clusters_of(clusters, names, still)
-    found, mended = exchanges(positions, mates)
+    found, mended = exchanges(positions, mates, outlying=0.0)
     findings = []
     for one in found:
         if one.where.mean() > 0.5:
