@@ -70,7 +70,6 @@ class Exchange:
     pair: tuple[int, int]
     where: Mask
     off: Array
-    proven: bool = True
 
 
 def rigid_mates(positions: Array) -> Mates:
