@@ -29,6 +29,8 @@ LOWEST, NEVER = 0.03, 0.3
 #: Lag of plates against the motion that is none, the largest that is looked for, in steps [s], and
 #: how long a record must be for it [s].
 LAG, FARTHEST, STEP, LONG_ENOUGH = 0.02, 0.25, 0.0025, 0.4
+#: Samples by which it is found.
+ENOUGH = 2000
 #: Without its lag of the misfit remains no more than this share, and it is less by more than this
 #: share of the weight.
 REMAINS, GAIN = 0.8, 0.015
@@ -69,9 +71,10 @@ def check_lag(
     """
     begin = max(time[0], *(p.time[0] + FARTHEST for p in plates.values()))
     end = min(time[-1], *(p.time[-1] - FARTHEST for p in plates.values()))
-    here = measured & (time >= begin) & (time <= end)
-    if not here.any() or np.ptp(time[here]) < LONG_ENOUGH:
+    here = np.flatnonzero(measured & (time >= begin) & (time <= end))
+    if not len(here) or time[here[-1]] - time[here[0]] < LONG_ENOUGH:
         return []
+    here = here[:: max(len(here) // ENOUGH, 1)]
     needed = force[:, here]
     half = round(FARTHEST / STEP)
     lags = STEP * np.arange(-half, half + 1)
