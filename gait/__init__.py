@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from kinesym.gait.body import read_segments as read_segments
     from kinesym.gait.c3d_files import read_c3d as read_c3d
     from kinesym.gait.c3d_files import write_c3d as write_c3d
+    from kinesym.gait.checks import Check as Check
+    from kinesym.gait.checks import Finding as Finding
     from kinesym.gait.events import Contact as Contact
     from kinesym.gait.events import Cycle as Cycle
     from kinesym.gait.events import assign_plates as assign_plates
