@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import CubicSpline
-from scipy.ndimage import find_objects, label
 
 from kinesym import checks
 from kinesym.checks import check_text, finite, suggest
 from kinesym.gait.axes import ASKEW, Laboratory, about_vertical, askew, sides_agree
+from kinesym.gait.gaps import by_clusters, by_splines, runs
 from kinesym.gait.writers import write_trc
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, real_array, time_grid
@@ -207,29 +206,34 @@ class Markers(Displayed):
         """Every run of missing samples, by marker and time."""
         found = []
         for name, position in self.positions.items():
-            for (gap,) in find_objects(label(np.isnan(position[0]))[0]):
+            for gap in runs(np.isnan(position[0])):
                 begin, end = self.time[gap.start], self.time[gap.stop - 1]
                 found.append(Gap(name, float(begin), float(end), gap.stop - gap.start))
         return tuple(found)
 
-    def filled(self, longest: float) -> Markers:
-        """With gaps closed by a cubic spline through what was measured.
+    def filled(self, longest: float, clusters: Iterable[Sequence[str]] = ()) -> Markers:
+        """With gaps closed: by the rest of a cluster, and else by a cubic spline through what was
+        measured.
 
-        longest : duration of gaps to close, missing samples over rate [s]. Cut out of the heel of
-            two walks, 0.1 s came back within 2 mm in the median and 10 mm at worst, 0.2 s within
-            12 and 48 mm.
+        longest : duration of gaps that splines close, missing samples over rate [s]. Cut out of the
+            heel of two walks, 0.1 s came back within 2 mm in the median and 10 mm at worst, 0.2 s
+            within 12 and 48 mm.
+        clusters : names of markers of one rigid body each. A gap of one of them is closed, however
+            long, where three others were seen all through it, or two, less exactly: of 0.6 s cut
+            out of clusters of three it came back within 14 mm in the median, 5 cm mostly.
 
-        Raises `ValueError` for a longer gap, and for one at either end: nothing is extrapolated.
+        Raises `ValueError` for a longer gap, and for one at either end: splines do not extrapolate.
         """
         if not isinstance(longest, Real) or not longest >= 0.0:
             raise ValueError(f"longest must be a duration [s], got {longest!r}")
-        for gap in self.gaps():
+        carried = replace(self, positions=by_clusters(self.positions, clusters))
+        for gap in carried.gaps():
             remedy = f"or exclude the marker with without({gap.marker!r})"
             if gap.begin == self.time[0] or gap.end == self.time[-1]:
                 raise ValueError(f"{gap}, at an end; cut the record with between() {remedy}")
             if gap.samples > longest * self.rate * (1.0 + 1e-9):
                 raise ValueError(f"{gap}, longer than {longest:g} s; raise longest= {remedy}")
-        filled = {name: _bridged(self.time, x) for name, x in self.positions.items()}
+        filled = {name: by_splines(self.time, x) for name, x in carried.positions.items()}
         return replace(self, positions=filled)
 
     def smoothed(self, ssa: Callable[[Array, float], ArrayLike]) -> Markers:
@@ -360,13 +364,3 @@ def _last_decimal(values: Array) -> float:
         if np.abs(scaled - np.round(scaled)).max() < 1e-5:
             return float(10.0**-decimals)
     return 0.0
-
-
-def _bridged(time: Array, position: Array) -> Array:
-    """Positions with gaps filled; what was measured stays as it is."""
-    known = ~np.isnan(position[0])
-    if known.all():
-        return position
-    result = position.copy()
-    result[:, ~known] = CubicSpline(time[known], position[:, known], axis=1)(time[~known])
-    return result
