@@ -202,8 +202,6 @@ class Plain:
         else:
             parts = ("xx", "yy", "zz", "xy", "xz", "yz")
             xx, yy, zz, xy, xz, yz = (float(body.findtext(f"inertia_{k}")) for k in parts)
-        if xx + yy < zz:  # OpenSim takes a sphere
-            xx = yy = zz = np.sqrt((xx**2 + yy**2 + zz**2) / 3)
         return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
     def mass_matrix(self, q, names):
