@@ -17,8 +17,6 @@ import kinesym as ks
 from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
-from kinesym.models.files.osim import parse
-from kinesym.models.files.trees import tree_of
 
 TESTS = Path(__file__).parents[1] / "data" / "opensim"
 EXAMPLES = Path(ks.__file__).parents[1] / "examples" / "data"
@@ -306,44 +304,19 @@ def test_inverse_dynamics_of_the_arm():
         assert rms(ours[name] - theirs[name]) < 5e-4 * rms(theirs[name])
 
 
-def old_inertias(description):
-    """What the published result was made with: moments of the unscaled model times the ratio of
-    masses, 1e-4 kg m^2 of its toes. With those of the file torques of swing legs and trunk are off
-    by a constant share of their moments of inertia."""
-    generic = {row.name: row for row in parse(MODELS["gait2354"]).bodies}
-    rows = []
-    for row in description.bodies:
-        before = generic[row.name]
-        moments = (1e-4,) * 3 if "toes" in row.name else before.inertia[:3]
-        scaled = [row.mass / before.mass * moment for moment in moments]
-        rows.append(replace(row, inertia=(*scaled, 0.0, 0.0, 0.0)))
-    return replace(description, bodies=tuple(rows))
-
-
 def test_inverse_dynamics_of_a_walk():
-    tree = tree_of(old_inertias(parse(MODELS["subject01"])))
+    """By OpenSim 4.6; the file that is published with it is of other inertias and forces, from which
+    OpenSim itself is as far as this."""
+    tree = ks.osim.read(MODELS["subject01"])
     table = ks.gait.read_mot(EXAMPLES / "opensim_subject01.mot.gz")
     motion = low_passed(table, tree.coordinates)
     forces = ks.osim.read_loads(EXAMPLES / "opensim_subject01_forces.xml")
     assert set(forces) == {"calcn_r", "calcn_l"}
-    theirs = ks.gait.read_mot(TESTS / "std_subject01_InverseDynamics.sto.gz")
-    chosen = theirs.time >= table.time[0]
-    time = theirs.time[chosen]
-    ours = ks.inverse_dynamics(tree, motion, forces, time)
-    error = {name: ours[name] - theirs[name][chosen] for name in theirs.names}
-    share = {name: rms(e) / rms(theirs[name]) for name, e in error.items()}
-    exact = ("pelvis_tx", "pelvis_ty", "pelvis_tz", "lumbar", "mtp")
-    assert all(share[name] < 2e-3 for name in share if name.startswith(exact))
-    # Away from the ends of the motion, a leg in the air needs the same to all digits of the file.
-    for side in "rl":
-        plate = forces[f"calcn_{side}"]
-        near = [np.interp(time + step, plate.time, plate.force[1]) for step in (-0.017, 0.0, 0.017)]
-        air = (time > 0.7) & (np.max(near, axis=0) == 0.0)
-        legs = [f"{joint}_{side}_moment" for joint in ("ankle_angle", "knee_angle", "hip_flexion")]
-        assert air.sum() > 8
-        assert all(np.abs(error[name][air]).max() < 1e-4 for name in legs)
-    # On the ground, it is as if their centre of pressure were elsewhere by a millimetre.
-    for side in "rl":
-        load = np.interp(time, forces[f"calcn_{side}"].time, forces[f"calcn_{side}"].force[1])
-        assert np.all(np.abs(error[f"ankle_angle_{side}_moment"]) < 2e-3 * load + 0.01)
-    assert max(rms(e) for e in error.values()) < 0.5
+    theirs = ks.gait.read_mot(TESTS / "subject01_InverseDynamics.sto.gz")
+    ours = ks.inverse_dynamics(tree, motion, forces, theirs.time)
+    assert set(ours.names) == set(theirs.names)
+    for name in theirs.names:
+        assert rms(ours[name] - theirs[name]) < 2e-3 * rms(theirs[name])
+        inner = (ours[name] - theirs[name])[6:]
+        if name.startswith(("lumbar", "mtp")):  # nothing of the plates, nothing of the ends
+            assert np.abs(inner).max() < 2e-4
