@@ -318,6 +318,6 @@ def test_inverse_dynamics_of_a_walk():
     assert set(ours.names) == set(theirs.names)
     for name in theirs.names:
         assert rms(ours[name] - theirs[name]) < 2e-3 * rms(theirs[name])
-        inner = (ours[name] - theirs[name])[6:]
+        inner = (ours[name] - theirs[name])[12:]
         if name.startswith(("lumbar", "mtp")):  # nothing of the plates, nothing of the ends
-            assert np.abs(inner).max() < 2e-4
+            assert np.abs(inner).max() < 1e-3
