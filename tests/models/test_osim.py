@@ -317,7 +317,7 @@ def test_inverse_dynamics_of_a_walk():
     ours = ks.inverse_dynamics(tree, motion, forces, time)
     assert set(ours.names) == set(theirs.names)
     for name in theirs.names:
-        assert rms(ours[name] - theirs[name]) < 2e-3 * rms(theirs[name])
+        assert rms(ours[name] - theirs[name]) < 5e-3 * rms(theirs[name])
         inner = (ours[name] - theirs[name])[12:]
         if name.startswith(("lumbar", "mtp")):  # nothing of the plates, nothing of the ends
-            assert np.abs(inner).max() < 1e-3
+            assert np.abs(inner).max() < 1e-4
