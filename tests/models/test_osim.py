@@ -317,7 +317,7 @@ def test_inverse_dynamics_of_a_walk():
     ours = ks.inverse_dynamics(tree, motion, forces, time)
     assert set(ours.names) == set(theirs.names)
     for name in theirs.names:
-        assert rms(ours[name] - theirs[name]) < 5e-3 * rms(theirs[name])
-        inner = (ours[name] - theirs[name])[12:]
+        error = (ours[name] - theirs[name])[1:]  # the end of a spline is not the same
+        assert rms(error) < 3e-3 * rms(theirs[name])
         if name.startswith(("lumbar", "mtp")):  # nothing of the plates, nothing of the ends
-            assert np.abs(inner).max() < 1e-4
+            assert np.abs(error[11:]).max() < 1e-4
