@@ -6,6 +6,7 @@ be complex: so that Jacobians, and mass matrices from them, are exact to roundin
 
 import gzip
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,12 +22,12 @@ from kinesym.codegen.kernel import Kernel
 TESTS = Path(__file__).parents[1] / "data" / "opensim"
 EXAMPLES = Path(ks.__file__).parents[1] / "examples" / "data"
 MODELS = {
+    "LaiUhlrich2022": TESTS / "LaiUhlrich2022.osim.gz",
     "arm26": EXAMPLES / "opensim_arm26.osim.gz",
-    "subject01": EXAMPLES / "opensim_subject01.osim.gz",
     "gait2354": TESTS / "gait2354_simbody.osim.gz",
+    "subject01": EXAMPLES / "opensim_subject01.osim.gz",
     "gait10dof18musc": TESTS / "gait10dof18musc_subject01.osim.gz",
     "2D_gait": TESTS / "2D_gait.osim.gz",
-    "LaiUhlrich2022": TESTS / "LaiUhlrich2022.osim.gz",
 }
 STEP = 1e-30
 pytestmark = pytest.mark.filterwarnings("ignore:LaiUhlrich2022. body toes")
@@ -59,8 +60,10 @@ def offset(at, angles):
     return moved(turn, at)
 
 
-def simm(x, y, at):
-    """The spline by elimination as in Forsythe, Malcolm and Moler's SPLINE."""
+@lru_cache
+def spline(x, y):
+    """Slopes, and sixths of second derivatives, by elimination as in Forsythe, Malcolm and Moler's
+    SPLINE."""
     n, h, s = len(x), np.diff(x), np.diff(y) / np.diff(x)
     A, r = np.zeros((n, n)), np.zeros(n)
     for i in range(1, n - 1):
@@ -70,18 +73,24 @@ def simm(x, y, at):
     third = [0.0, 0.0]
     for k, i in enumerate((0, n - 4)):
         if n > 3:
-            second = np.diff(s[i : i + 3]) / (x[i + 2 : i + 4] - x[i : i + 2])
+            steps = np.subtract(x[i + 2 : i + 4], x[i : i + 2])
+            second = np.diff(s[i : i + 3]) / steps
             third[k] = (second[1] - second[0]) / (x[i + 3] - x[i])
     r[0], r[-1] = h[0] ** 2 * third[0], -(h[-1] ** 2) * third[1]
     c = np.linalg.solve(A, r)
-    slopes = [*(s - h * (c[1:] + 2 * c[:-1])), s[-1] + h[-1] * (c[-2] + 2 * c[-1])]
+    return [*(s - h * (c[1:] + 2 * c[:-1])), s[-1] + h[-1] * (c[-2] + 2 * c[-1])], c
+
+
+def simm(x, y, at):
+    """A spline of SIMM at a complex place, straight beyond its ends."""
+    slopes, c = spline(tuple(x), tuple(y))
     if at.real < x[0]:
         return y[0] + slopes[0] * (at - x[0])
     if at.real > x[-1]:
         return y[-1] + slopes[-1] * (at - x[-1])
-    k = min(int(np.searchsorted(x, at.real, side="right")) - 1, n - 2)
+    k = min(int(np.searchsorted(x, at.real, side="right")) - 1, len(x) - 2)
     d = at - x[k]
-    return y[k] + d * (slopes[k] + d * (3 * c[k] + d * (c[k + 1] - c[k]) / h[k]))
+    return y[k] + d * (slopes[k] + d * (3 * c[k] + d * (c[k + 1] - c[k]) / (x[k + 1] - x[k])))
 
 
 def evaluated(e, q):
