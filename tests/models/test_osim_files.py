@@ -7,7 +7,7 @@ import pytest
 from test_osim import Plain, interpreted, poses  # beside this file
 
 import kinesym as ks
-from kinesym.gait.readers import Table
+from kinesym.gait.motion_files import Table
 from kinesym.multibody import Body, Spherical, Tree
 
 CUSTOM = """<SpatialTransform>
