@@ -13,8 +13,11 @@ from kinesym.lazy import lazy_names
 if TYPE_CHECKING:
     from kinesym import gait as gait
     from kinesym import hybrid as hybrid
+    from kinesym import mjcf as mjcf
     from kinesym import models as models
     from kinesym import multibody as multibody
+    from kinesym import osim as osim
+    from kinesym import urdf as urdf
     from kinesym.collocation import Collocation as Collocation
     from kinesym.continuous_adjoint import ContinuousAdjoint as ContinuousAdjoint
     from kinesym.cross_validation import cross_validate as cross_validate
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from kinesym.internal.phases import Phases as Phases
     from kinesym.internal.pipeline import compile as compile
     from kinesym.internal.sensors import sensor as sensor
+    from kinesym.inverse import inverse_dynamics as inverse_dynamics
     from kinesym.runtime.results.bands import Bands as Bands
     from kinesym.runtime.results.bootstrap import Bootstrap as Bootstrap
     from kinesym.runtime.results.compare import nrmse as nrmse

@@ -3,6 +3,7 @@
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
 from kinesym.symbolic.multibody.bodies import Body, Imu, Load
 from kinesym.symbolic.multibody.joints import (
+    Custom,
     Fixed,
     Free,
     Oriented,
@@ -17,6 +18,7 @@ from kinesym.symbolic.multibody.tree import Tree
 
 __all__ = [
     "Body",
+    "Custom",
     "Fixed",
     "FixedBase",
     "Free",

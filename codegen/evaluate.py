@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import sympy as sp
@@ -146,6 +146,18 @@ def model_functions(model: Model) -> Program:
         explicit, reason = False, str(error)
     about = {**describe_model(model), "explicit": explicit, "reason": reason}
     return Program(model.name, tuple(kernels), {"functions": about}, model.tables.values)
+
+
+def model_outputs(model: Model, inputs: Iterable[str] | None = None) -> Program:
+    """The kernel `outputs` alone, for a model whose equations are of no use; inputs in this order,
+    if not in that of the model."""
+    order = model.input_names if inputs is None else tuple(inputs)
+    s = model_symbols(model, inputs=order)
+    nodes, labels = _functions(model, s)["outputs"]
+    arguments = (s.xdot, *s.arguments)
+    kernel = Kernel("outputs", s.graph, arguments, tuple(nodes), labels, "y = g(x', x, u, p, t)")
+    about = {**describe_model(model), "inputs": list(order), "explicit": False, "reason": ""}
+    return Program(model.name, (kernel,), {"functions": about}, model.tables.values)
 
 
 def model_jacobians(model: Model) -> Program:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinesym.checks import check_choice, listed_of, mapping, naming, shown, suggest
-from kinesym.codegen.evaluate import model_functions
+from kinesym.codegen.evaluate import model_outputs
 from kinesym.gait.angles import states
 from kinesym.gait.forward import PD, Tracking
 from kinesym.gait.inverse import InverseDynamics, Skeleton
@@ -203,9 +203,7 @@ def _forward(structure: _Structure) -> Model:
 
 def _outputs(model: Model) -> Functions:
     """The outputs of a model alone: inverse dynamics needs no equations of motion."""
-    program = model_functions(model)
-    only = replace(program, kernels=(program.kernel("outputs"),))
-    return Functions(realise(only), _no_jacobians)
+    return Functions(realise(model_outputs(model)), _no_jacobians)
 
 
 def _no_jacobians() -> Built:

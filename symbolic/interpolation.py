@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 #: Ways from point to point, with the least number of points.
-KINDS = {"cubic": 4, "pchip": 3, "akima": 3, "linear": 2}
+KINDS = {"cubic": 4, "simm": 3, "pchip": 3, "akima": 3, "linear": 2}
 
 #: Rules below the first point and above the last.
 OUTSIDE = ("linear", "constant", "continue", "nan")
@@ -24,12 +24,42 @@ def slopes(kind: str, points: Array, values: Array) -> Array:
     if kind == "linear":
         rises = np.diff(values, axis=0) / _steps(points, values)
         return np.concatenate([rises, rises[-1:]])
+    if kind == "simm":
+        return _simm(points, values)
     made = {
         "cubic": scipy.interpolate.CubicSpline,
         "pchip": scipy.interpolate.PchipInterpolator,
         "akima": scipy.interpolate.Akima1DInterpolator,
     }[kind]
     return np.asarray(made(points, values, axis=0)(points, 1), dtype=np.float64)
+
+
+def _simm(points: Array, values: Array) -> Array:
+    """Slopes of the cubic spline whose first and last third derivatives are those of the cubics
+    through the four outermost points (Forsythe, Malcolm, Moler 1977, Computer Methods for
+    Mathematical Computations, chapter 4); of a parabola for three points."""
+    h, steps = np.diff(points), _steps(points, values)
+    rises = np.diff(values, axis=0) / steps
+    thirds = [_third(points[:4], values[:4]), _third(points[-4:], values[-4:])]
+    right = np.concatenate(
+        [[h[0] ** 2 * thirds[0]], np.diff(rises, axis=0), [-(h[-1] ** 2) * thirds[1]]]
+    )
+    diagonals = np.zeros((3, len(points)))
+    diagonals[0, 1:] = diagonals[2, :-1] = h
+    diagonals[1] = [-h[0], *2.0 * (h[1:] + h[:-1]), -h[-1]]
+    halves = scipy.linalg.solve_banded((1, 1), diagonals, right)  # a sixth of second derivatives
+    left = rises - steps * (halves[1:] + 2.0 * halves[:-1])
+    last = rises[-1] + h[-1] * (halves[-2] + 2.0 * halves[-1])
+    return np.concatenate([left, last[None]])
+
+
+def _third(points: Array, values: Array) -> Array:
+    """The divided difference of four points, 0 of three."""
+    if len(points) < 4:
+        return 0.0 * values[0]
+    for order in (1, 2, 3):
+        values = (np.diff(values, axis=0).T / (points[order:] - points[:-order])).T
+    return np.asarray(values[0])
 
 
 def coefficients(kind: str, points: Array, values: Array, tangents: Array, outside: str) -> Array:

@@ -11,7 +11,7 @@ from kinesym.symbolic.expression import parts_of
 from kinesym.symbolic.model import Explicit, Model
 from kinesym.symbolic.multibody.bodies import inertia_limits, mass_of
 from kinesym.symbolic.multibody.forward import speed_rates
-from kinesym.symbolic.multibody.links import Aim, Ball, actuator_name
+from kinesym.symbolic.multibody.links import Aim, Ball
 from kinesym.symbolic.multibody.mechanism import Mechanism, lock_of
 from kinesym.symbolic.multibody.outputs import Outputs
 from kinesym.symbolic.multibody.passes import kinematics
@@ -52,6 +52,18 @@ def explicit(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Explicit | None
     rates = [e.xreplace(still) for e in rates]
     program = tuple((s, e.xreplace(still)) for s, e in steps.needed(rates))
     return Explicit(program, tuple(rates))
+
+
+def needs(tree: Mechanism) -> Model:
+    """The generalised forces that a motion needs, as outputs with the names of the inputs that
+    drive the speeds."""
+    steps, needed = tree.recursion.steps, tree.needed()
+    rows = [q.diff(t) - rate for q, rate in coordinate_rates(tree, steps).items()]
+    rows += dynamic_rows(tree, {})
+    forces = {
+        name: needed[speed] for speed, name in tree.inputs.items() if speed not in tree.locked
+    }
+    return settled(tree, steps, rows, Outputs(forces), tree.values)
 
 
 def standing(tree: Mechanism) -> tuple[dict[AppliedUndef, sp.Symbol], dict[sp.Basic, sp.Expr]]:
@@ -108,7 +120,7 @@ def settled(
 
 def in_order(tree: Mechanism, inputs: Iterable[AppliedUndef]) -> list[AppliedUndef]:
     """Inputs: those that drive joints in the order of their speeds, then others by name."""
-    places = {actuator_name(speed): k for k, speed in enumerate(tree.speeds)}
+    places = {name: k for k, name in enumerate(tree.inputs.values())}
     return sorted(inputs, key=lambda f: (places.get(name_of(f), len(places)), name_of(f)))
 
 

@@ -8,7 +8,8 @@ import sympy as sp
 
 from kinesym.checks import check_choice, check_identifier
 from kinesym.symbolic.multibody.joints import Spherical, check_joint
-from kinesym.symbolic.multibody.passes import Frame, bryant_matrix, change_matrices
+from kinesym.symbolic.multibody.passes import Frame, change_matrices
+from kinesym.symbolic.multibody.relative import Relative, bryant_matrix
 from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Steps, Vector
 from kinesym.symbolic.names import t
 
@@ -23,7 +24,7 @@ class FixedBase:
     def frame(self, steps: Steps, gravity: Vector) -> Frame:
         """Its motion, gravity subtracted from its acceleration."""
         still = sp.S.Zero * IDENTITY
-        return Frame(IDENTITY, ZERO, ZERO, still, still, -gravity, ZERO, IDENTITY, ZERO)
+        return Frame(IDENTITY, ZERO, ZERO, still, still, -gravity, ZERO, IDENTITY, ZERO, Relative())
 
 
 @dataclass(frozen=True)
@@ -73,4 +74,5 @@ class PrescribedBase:
             v,
             attitude,
             self.inputs("p"),
+            Relative(),
         )

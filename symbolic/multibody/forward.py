@@ -18,9 +18,9 @@ from typing import TypeAlias
 import sympy as sp
 
 from kinesym.symbolic.multibody.bodies import inertia_matrix, mass_of
-from kinesym.symbolic.multibody.links import Aim, Link, along, directions
+from kinesym.symbolic.multibody.links import Aim, Link
 from kinesym.symbolic.multibody.mechanism import Mechanism, lock_of
-from kinesym.symbolic.multibody.passes import Frame, offset
+from kinesym.symbolic.multibody.passes import Frame
 from kinesym.symbolic.multibody.vectors import (
     IDENTITY,
     ZERO,
@@ -90,7 +90,10 @@ class Pivot:
 def speed_rates(
     tree: Mechanism, steps: Steps, torques: Mapping[str, sp.Expr]
 ) -> dict[str, sp.Expr] | None:
-    """u' by name; None if the mass matrix is singular whatever the numbers."""
+    """u' by name; None if the mass matrix is singular whatever the numbers, or if a speed moves
+    several joints."""
+    if len(tree.speeds) < sum(len(link.u) for link in tree.links):
+        return None
     frames, links = tree.recursion.frames, tree.moving
     sums = [alone(tree, steps, k) for k in range(len(links))]
     drift = [velocity_terms(link, frames[k], frames[link.parent]) for k, link in enumerate(links)]
@@ -98,7 +101,7 @@ def speed_rates(
     for k, link in reversed(list(enumerate(links))):
         left = sums[k].named("0")
         speeds = map(name_of, tree.links[k].u)
-        for speed, (angular, linear) in zip(speeds, directions(link), strict=True):
+        for speed, (angular, linear) in zip(speeds, frames[k].joint.directions, strict=True):
             if speed in tree.locked:
                 continue
             free = 1 - lock_of(speed) if speed in tree.lockable else sp.S.One
@@ -111,18 +114,18 @@ def speed_rates(
             A = {place: e for place, e in left.A.items() if min(place) >= 3}
             left = Articulated(steps, left.name, A, [*ZERO, *left.b[3:]])
         if link.parent >= 0:
-            add_to_parent(sums[link.parent], left, link, frames[k].rotation, drift[k])
+            add_to_parent(sums[link.parent], left, frames[k], drift[k])
     return outwards_rates(tree, steps, drift, pivots)
 
 
 def velocity_terms(link: Link, frame: Frame, inner: Frame) -> tuple[Vector, Vector]:
     """What alpha is besides that of the link before it and u', from velocities."""
-    relative, sliding = along(link.primitive, link.u)
+    turning, sliding = frame.joint.along(link.u)
     if isinstance(link.primitive, Aim):
-        relative = ZERO
-    turning = frame.angular.cross(relative)
-    moving = inner.spinning @ offset(link) + 2 * inner.angular.cross(sliding)
-    return turning, frame.rotation.T @ moving
+        turning = ZERO
+    moving = inner.spinning @ frame.joint.offset + 2 * inner.angular.cross(sliding)
+    turned_on, moved_on = frame.joint.bias
+    return frame.angular.cross(turning) + turned_on, frame.rotation.T @ (moving + moved_on)
 
 
 def eliminated(
@@ -150,7 +153,7 @@ def eliminated(
 
 
 def add_to_parent(
-    parent: Articulated, left: Articulated, link: Link, R: Matrix, drift: tuple[Vector, Vector]
+    parent: Articulated, left: Articulated, frame: Frame, drift: tuple[Vector, Vector]
 ) -> None:
     """Add A and b of a link to those of its parent."""
     steps, name = left.steps, left.name
@@ -158,7 +161,7 @@ def add_to_parent(
     turning, moving = drift
     moment = Vector(left.b[:3]) + J @ turning + H @ moving
     force = Vector(left.b[3:]) + H.T @ turning + M @ moving
-    p = offset(link)
+    R, p = frame.rotation, frame.joint.offset
     force = steps.vector(f"g.{name}", R @ force)
     moment = R @ moment + p.cross(force)
     J, M = (turned(steps, f"{x}.{name}", R, K, True) for x, K in (("J", J), ("M", M)))
@@ -195,7 +198,10 @@ def outwards_rates(
         dw, a = alphas[link.parent]
         back = frames[k].rotation.T
         turned_by = ZERO if isinstance(link.primitive, Aim) else back @ dw
-        inherited = [*(turned_by + turning), *(back @ (a + dw.cross(offset(link))) + moving)]
+        inherited = [
+            *(turned_by + turning),
+            *(back @ (a + dw.cross(frames[k].joint.offset)) + moving),
+        ]
         inherited = [steps.scalar(f"c.{link.name}.{i}", e) for i, e in enumerate(inherited)]
         alpha = list(inherited)
         for speed, pivot in reversed(pivots[k].items()):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
-from kinesym.checks import shown
-from kinesym.symbolic.multibody.vectors import AXES, Matrix, Vector, matrix, vector
+from kinesym.checks import listed, shown
+from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, Matrix, Vector, matrix, vector
+from kinesym.symbolic.names import name_of, t
 
 #: +1 for the sequences in the order xyzxy, -1 for the others.
 _PARITY = {"xyz": 1, "yzx": 1, "zxy": 1, "xzy": -1, "zyx": -1, "yxz": -1}
@@ -90,7 +93,43 @@ class Free:
     sequence: str = "xyz"
 
 
-Joint: TypeAlias = Fixed | Revolute | Prismatic | Planar | Universal | Spherical | Oriented | Free
+@dataclass(frozen=True)
+class Custom:
+    """A motion that functions of coordinates give: knees that roll and glide, linkages, cams.
+
+    coordinates : functions of time, such as `dynamicsymbols("knee")`; another joint may have them,
+        too, and follows. Speeds are their rates, `knee_speed`; forces `knee_moment` [N m], or
+        `knee_force` [N] of one that turns nothing.
+    rotations : (axis, angle) of rotations about axes of the moving body in turn: "x", "y", "z" or
+        three numbers, and an expression of the coordinates [rad].
+    translation : of the joint in the axes of the parent, before the rotations, from `at` of the
+        body: three expressions of the coordinates [m].
+    attitude : the rotation from the axes of the body to those of the parent where all angles are
+        zero, a 3x3 matrix.
+    center : the joint from the origin of the body, in the axes of the body [m]; other places of the
+        body are from its origin.
+
+    Functions should have two continuous derivatives, as those of `ks.table`.
+    """
+
+    coordinates: Sequence[Any] = ()
+    rotations: Sequence[tuple[str | Sequence[float], Any]] = ()
+    translation: Sequence[Any] = (0, 0, 0)
+    attitude: Sequence[Sequence[Any]] = IDENTITY
+    center: Sequence[Any] = (0, 0, 0)
+
+    @property
+    def turns(self) -> tuple[tuple[Vector, sp.Expr], ...]:
+        """Axes as unit vectors, and angles as expressions."""
+        return tuple(
+            (Revolute(axis).direction, real_expression(angle, "an angle of a joint"))
+            for axis, angle in self.rotations
+        )
+
+
+Joint: TypeAlias = (
+    Fixed | Revolute | Prismatic | Planar | Universal | Spherical | Oriented | Free | Custom
+)
 
 
 def unit(axis: str) -> Vector:
@@ -125,6 +164,8 @@ def check_joint(joint: Joint) -> None:
             raise ValueError(
                 f"the axis of a revolute joint has three components, not all 0, got {shown(axis)}"
             )
+    elif isinstance(joint, Custom):
+        check_custom(joint)
     elif type(joint) in _RULES:
         name, counts, expected = _RULES[type(joint)]
         axes = getattr(joint, name)
@@ -134,7 +175,43 @@ def check_joint(joint: Joint) -> None:
     elif not isinstance(joint, Fixed):
         raise ValueError(
             "a joint is Fixed(), Revolute('x'), Prismatic('x'), Planar('xz'), Universal('xy'), "
-            f"Spherical('xyz'), Oriented('xyz') or Free('xyz'), got {shown(joint)}"
+            f"Spherical('xyz'), Oriented('xyz'), Free('xyz') or Custom([q], [('z', q)]), got "
+            f"{shown(joint)}"
+        )
+
+
+def check_custom(joint: Custom) -> None:
+    """Raise `ValueError` for coordinates that are none or move nothing, for functions of others,
+    and for what is no rotation."""
+    what = "a custom joint"
+    coordinates = listed(joint.coordinates, f"the coordinates of {what}")
+    for q in coordinates:
+        if not isinstance(q, AppliedUndef) or q.args != (t,):
+            raise ValueError(f"the coordinates of {what} are functions of time, got {shown(q)}")
+    for q in coordinates:
+        if coordinates.count(q) > 1:
+            raise ValueError(f"{what} has the coordinate {name_of(q)} twice")
+    for pair in listed(joint.rotations, f"the rotations of {what}"):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(f"the rotations of {what} are pairs (axis, angle), got {shown(pair)}")
+        check_joint(Revolute(pair[0]))
+    turn = sp.Matrix(
+        matrix(vector(row, f"a row of the attitude of {what}") for row in joint.attitude)
+    )
+    vector(joint.center, f"the center of {what}")
+    if turn.shape != (3, 3) or (
+        not turn.free_symbols and max(map(abs, turn * turn.T - sp.eye(3))) > 1e-9
+    ):
+        raise ValueError(
+            f"the attitude of {what} is a rotation matrix, got {shown(joint.attitude)}"
+        )
+    functions = [*(angle for _, angle in joint.turns), *vector(joint.translation, "a translation")]
+    used = set[AppliedUndef]().union(*(f.atoms(AppliedUndef, sp.Derivative) for f in functions))
+    if foreign := used - set(coordinates):
+        raise ValueError(f"{what} holds {min(map(str, foreign))}, which is none of its coordinates")
+    if still := [q for q in coordinates if q not in used]:
+        raise ValueError(
+            f"the coordinate {name_of(still[0])} of {what} moves nothing; leave it out"
         )
 
 

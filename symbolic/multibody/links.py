@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sympy as sp
@@ -10,6 +9,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import (
+    Custom,
     Fixed,
     Free,
     Oriented,
@@ -20,8 +20,8 @@ from kinesym.symbolic.multibody.joints import (
     Universal,
     unit,
 )
-from kinesym.symbolic.multibody.vectors import AXES, ZERO, Vector, vector
-from kinesym.symbolic.names import t
+from kinesym.symbolic.multibody.vectors import AXES, ZERO, Matrix, Vector, matrix, vector
+from kinesym.symbolic.names import name_of, t
 
 
 @dataclass(frozen=True)
@@ -58,24 +58,17 @@ class Weld:
     """No motion."""
 
 
-Primitive = Hinge | Ball | Aim | Slide | Weld
+@dataclass(frozen=True)
+class Functional:
+    """A translation in inner axes, then rotations about directions one after the other, which are
+    functions of q, then a constant rotation; u = q'."""
+
+    rotations: tuple[tuple[Vector, sp.Expr], ...]
+    shift: Vector
+    attitude: Matrix
 
 
-def along(primitive: Primitive, speeds: Sequence[sp.Expr]) -> tuple[Vector, Vector]:
-    """Angular velocity and velocity that these speeds (or coordinates of a `Slide`) are, in outer
-    axes; for a `Slide` in inner ones, which are the same."""
-    match primitive:
-        case Hinge(direction=direction):
-            return speeds[0] * direction, ZERO
-        case Aim(sequence=axis) if len(axis) == 1:
-            return speeds[0] * unit(axis), ZERO
-        case Ball() | Aim():
-            return Vector(speeds), ZERO
-        case Slide(axes=axes):
-            given = dict(zip(axes, speeds, strict=True))
-            return ZERO, Vector(given.get(axis, sp.S.Zero) for axis in AXES)
-        case _:
-            return ZERO, ZERO
+Primitive = Hinge | Ball | Aim | Slide | Weld | Functional
 
 
 @dataclass(frozen=True)
@@ -83,7 +76,7 @@ class Link:
     """One primitive motion relative to the parent link, and the body that moves with it, if any.
 
     parent : number of the link before it, -1 for the base. at : its origin in the axes of that.
-    q, u : coordinates and speeds, functions of time.
+    q, u : coordinates and speeds, functions of time. inputs : names of what drives the speeds.
     """
 
     name: str
@@ -92,19 +85,15 @@ class Link:
     primitive: Primitive
     q: tuple[AppliedUndef, ...] = ()
     u: tuple[AppliedUndef, ...] = ()
+    inputs: tuple[str, ...] = ()
     body: Body | None = None
-
-
-def directions(link: Link) -> list[tuple[Vector, Vector]]:
-    """Angular velocity and velocity for each speed of 1 alone; generalised forces are the
-    components of a wrench along them."""
-    speeds = range(len(link.u))
-    return [along(link.primitive, [sp.Integer(i == k) for i in speeds]) for k in speeds]
 
 
 def links_of(body: Body, parent: int, number: int) -> list[Link]:
     """The links of a body, which moves with the last one; the first gets this number."""
     name, joint, at = body.name, body.joint, vector(body.at)
+    if isinstance(joint, Custom):
+        return _custom(body, joint, parent, number)
     parts: list[tuple[Primitive, list[str], list[str]]]
     match joint:
         case Fixed():
@@ -137,10 +126,25 @@ def links_of(body: Body, parent: int, number: int) -> list[Link]:
                 primitive,
                 tuple(_function(f"{name}_{c}") for c in coordinates),
                 tuple(_function(f"{name}_{s}") for s in speeds),
+                tuple(actuator_name(f"{name}_{s}") for s in speeds),
                 body if last else None,
             )
         )
     return links
+
+
+def _custom(body: Body, joint: Custom, parent: int, number: int) -> list[Link]:
+    """A link that moves by functions, and one for the body if its origin is elsewhere."""
+    q = tuple(joint.coordinates)
+    speeds = tuple(_function(f"{name_of(c)}_speed") for c in q)
+    turning = [c for c in q if any(angle.has(c) for _, angle in joint.turns)]
+    inputs = tuple(f"{name_of(c)}_{'moment' if c in turning else 'force'}" for c in q)
+    motion = Functional(joint.turns, vector(joint.translation), matrix(joint.attitude))
+    center = vector(joint.center)
+    if center == ZERO:
+        return [Link(body.name, parent, vector(body.at), motion, q, speeds, inputs, body)]
+    first = Link(f"{body.name}.1", parent, vector(body.at), motion, q, speeds, inputs)
+    return [first, Link(body.name, number, -center, Weld(), body=body)]
 
 
 def _ball(sequence: str) -> tuple[Primitive, list[str], list[str]]:

@@ -35,7 +35,7 @@ from kinesym.symbolic.multibody.closures import (
     independent_conditions,
     pushes,
 )
-from kinesym.symbolic.multibody.links import Link, actuator_name, links_of
+from kinesym.symbolic.multibody.links import Functional, Link, links_of
 from kinesym.symbolic.multibody.passes import (
     Frame,
     Recursion,
@@ -91,7 +91,13 @@ class Mechanism(Displayed):
         check_imus(self.name, self.bodies, self.imus)
         check_numbers("gravity", vector(self.gravity, "gravity"))
         object.__setattr__(self, "values", self.numbers(self.values))
-        names = Counter(name_of(f) for link in self.links for f in (*link.q, *link.u))
+        found, shared = list[str](), set[str]()
+        for link in self.links:
+            of_link = [name_of(f) for f in (*link.q, *link.u)]
+            may_share = isinstance(link.primitive, Functional)
+            found += [f for f in of_link if not (may_share and f in shared)]
+            shared |= {*of_link} if may_share else set()
+        names = Counter(found)
         for name, count in names.items():
             if count > 1:
                 raise ValueError(f"two joints have a coordinate or speed {name}; rename a body")
@@ -257,13 +263,21 @@ class Mechanism(Displayed):
 
     # -- actuators ------------------------------------------------------------------------------
 
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Names of the inputs of `torque_inputs` by those of the speeds that they drive."""
+        pairs = (zip(link.u, link.inputs, strict=True) for link in reversed(self.links))
+        found = {name_of(u): name for pair in pairs for u, name in pair}
+        return {speed: found[speed] for speed in self.speeds}
+
     def torque_inputs(self, *names: Any) -> dict[str, sp.Expr]:
         """Torques or forces of joints as inputs, by the name of their speed; of all by default.
 
         The input for `shank_wx` is `shank_tx` [N m], for `cart_vx` `cart_fx` [N], for the rate
-        about any axis, `arm_rate`, `arm_torque`.
+        about any axis, `arm_rate`, `arm_torque`, for `knee_speed` of a custom joint `knee_moment`
+        or `knee_force`.
         """
-        return {name: sp.Function(actuator_name(name))(t) for name in self.speeds_of(*names)}
+        return {name: sp.Function(self.inputs[name])(t) for name in self.speeds_of(*names)}
 
     def joint_pd(self, *names: Any) -> dict[str, sp.Expr]:
         """Torques -Kp q - Kd u of joints, by the name of their speed; of all by default.
@@ -349,12 +363,12 @@ class Mechanism(Displayed):
     def needed(self) -> dict[str, sp.Expr]:
         """Generalised force that each speed needs, by its name: Kane's inertia forces and loads,
         less what constraints give."""
-        pushed = pushes(self.conditions)
-        return {
-            name_of(u): force - pushed.get(name_of(u), 0)
-            for k, link in enumerate(self.links)
-            for u, force in zip(link.u, along_joint(link, self.recursion.kane[k]), strict=True)
-        }
+        found = {name: -push for name, push in pushes(self.conditions).items()}
+        for k, link in enumerate(self.links):
+            forces = along_joint(self.recursion.frames[k], self.recursion.kane[k])
+            for u, force in zip(link.u, forces, strict=True):
+                found[name_of(u)] = found.get(name_of(u), sp.S.Zero) + force
+        return {name: found[name] for name in self.speeds}
 
     def center_of_mass(self) -> Vector:
         """In world axes [m]; raises `ValueError` if nothing has a mass."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import sympy as sp
 
 from kinesym.symbolic.multibody.bodies import Body, Load, inertia_matrix, mass_of
-from kinesym.symbolic.multibody.joints import bryant_rates, turn, unit
-from kinesym.symbolic.multibody.links import Aim, Ball, Hinge, Link, along, directions
+from kinesym.symbolic.multibody.joints import bryant_rates
+from kinesym.symbolic.multibody.links import Aim, Ball, Link
+from kinesym.symbolic.multibody.relative import Relative, relative, sine_cosine
 from kinesym.symbolic.multibody.vectors import (
     AXES,
-    IDENTITY,
     ZERO,
     Matrix,
     Steps,
@@ -39,7 +39,8 @@ class Frame:
     rotation : to the axes of the link before it. angular : w. spinning : the matrix of
     w x (w x r) = spinning r. change : that of a(r) - a(0) = change r for points r fixed in the
     link. acceleration : of the origin, gravity subtracted. velocity : of the origin. attitude :
-    rotation to world axes. place : of the origin, in world axes.
+    rotation to world axes. place : of the origin, in world axes. joint : the motion relative to the
+    link before it.
     """
 
     rotation: Matrix
@@ -51,6 +52,7 @@ class Frame:
     velocity: Vector
     attitude: Matrix
     place: Vector
+    joint: Relative
 
 
 @dataclass(frozen=True)
@@ -64,61 +66,31 @@ class Recursion:
     kane: Mapping[int, Wrench]
 
 
-def rotation_of(steps: Steps, link: Link) -> Matrix:
-    """From the axes of a link to those of the one before it; to those of the world for `Aim`."""
-    if isinstance(link.primitive, Hinge):
-        q = link.q[0]
-        sine, cosine = _sine_cosine(steps, q.name, q)
-        return steps.matrix(f"R.{link.name}", turn(link.primitive.direction, sine, cosine))
-    if isinstance(link.primitive, (Ball, Aim)):
-        kind = "R" if isinstance(link.primitive, Ball) else "A"
-        return bryant_matrix(steps, f"{kind}.{link.name}", link.primitive.sequence, link.q)
-    return IDENTITY
-
-
-def bryant_matrix(steps: Steps, name: str, sequence: str, angles: Sequence[sp.Expr]) -> Matrix:
-    """The rotation by Bryant angles about axes of the moving body in turn."""
-    result = IDENTITY
-    for axis, q in zip(sequence, angles, strict=True):
-        result @= turn(unit(axis), *_sine_cosine(steps, q.name, q))
-    return steps.matrix(name, result)
-
-
-def _sine_cosine(steps: Steps, name: str, angle: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-    return _known(steps, f"sin.{name}", sp.sin(angle)), _known(steps, f"cos.{name}", sp.cos(angle))
-
-
-def _known(steps: Steps, name: str, expression: sp.Expr) -> sp.Expr:
-    """The symbol of that name if it is defined, else `expression` under it."""
-    symbol = sp.Symbol(name)
-    return symbol if symbol in steps.definitions else steps.scalar(name, expression)
-
-
 def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
     """The motion of a link from that of the one before it."""
-    name, at = link.name, link.at
+    name = link.name
     rates = tuple(u.diff(t) for u in link.u)
-    R = rotation_of(steps, link)
+    joint = relative(steps, link)
+    R = joint.rotation
     if isinstance(link.primitive, Aim):
         attitude = R
         R = steps.matrix(f"R.{name}", inner.attitude.T @ attitude)
     else:
         attitude = steps.matrix(f"A.{name}", inner.attitude @ R)
     w, dw = R.T @ inner.angular, R.T @ inner.angular_rate
+    at = joint.offset
+    turning, sliding = joint.along(link.u)
+    turning_rate, sliding_rate = joint.along(rates)
+    turning_rate, sliding_rate = turning_rate + joint.bias[0], sliding_rate + joint.bias[1]
     a = inner.acceleration + inner.change @ at
-    v = inner.velocity + inner.angular.cross(at)
+    a += sliding_rate + 2 * inner.angular.cross(sliding)
+    v = inner.velocity + inner.angular.cross(at) + sliding
     place = inner.place + inner.attitude @ at
-    relative, sliding = along(link.primitive, link.u)
-    relative_rate, sliding_rate = along(link.primitive, rates)
-    _, shift = along(link.primitive, link.q)
-    a += inner.change @ shift + sliding_rate + 2 * inner.angular.cross(sliding)
-    v += inner.angular.cross(shift) + sliding
-    place += inner.attitude @ shift
     w = steps.vector(f"w.{name}.carried", w)
-    dw += relative_rate + w.cross(relative)
-    w += relative
+    dw += turning_rate + w.cross(turning)
+    w += turning
     if isinstance(link.primitive, Aim):
-        w, dw = relative, relative_rate
+        w, dw = turning, turning_rate
     w, dw = steps.vector(f"w.{name}", w), steps.vector(f"dw.{name}", dw)
     return Frame(
         R,
@@ -129,12 +101,8 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
         steps.vector(f"v.{name}", R.T @ steps.vector(f"v.{name}.inner", v)),
         attitude,
         steps.vector(f"p.{name}", place),
+        joint,
     )
-
-
-def offset(link: Link) -> Vector:
-    """The origin of a link from that of the one before it, in axes of that."""
-    return link.at + along(link.primitive, link.q)[1]
 
 
 def change_matrices(steps: Steps, name: str, w: Vector, dw: Vector) -> tuple[Matrix, Matrix]:
@@ -181,7 +149,7 @@ def inwards(
             break
         link, R = links[k], frames[k].rotation
         f = steps.vector(f"f.{name}.inner", R @ f)
-        arm = offset(link).cross(f)
+        arm = frames[k].joint.offset.cross(f)
         n = steps.vector(f"n.{name}.inner", R @ n + arm)
         if aimed:
             turned = ZERO if isinstance(link.primitive, Aim) else R @ m
@@ -206,16 +174,16 @@ def subtract(needed: Wrench, applied: Iterable[Wrench]) -> Wrench:
     return force, moment
 
 
-def along_joint(link: Link, wrench: Wrench) -> list[sp.Expr]:
+def along_joint(frame: Frame, wrench: Wrench) -> list[sp.Expr]:
     """Kane's generalised forces of a wrench (in the axes of the link), one for each speed."""
     force, moment = wrench
-    return [turn @ moment + shift @ force for turn, shift in directions(link)]
+    return [turn @ moment + shift @ force for turn, shift in frame.joint.directions]
 
 
 def kinematics(steps: Steps, link: Link) -> list[sp.Expr]:
     """Rates of the coordinates of a link."""
     if not isinstance(link.primitive, (Ball, Aim)) or len(link.q) == 1:
         return list(link.u)
-    pairs = [_sine_cosine(steps, q.name, q) for q in link.q]
+    pairs = [sine_cosine(steps, q.name, q) for q in link.q]
     sines, cosines = map(Vector, zip(*pairs, strict=True))
     return list(bryant_rates(link.primitive.sequence, sines, cosines, Vector(link.u)))

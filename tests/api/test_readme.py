@@ -172,9 +172,9 @@ PEERS = {"migration/opty": "opty", "migration/casadi": "casadi"}
 WORDS = {"reliability", "how-to/index", "tutorial/index", "api/index", "migration/index"}
 WORDS |= {page for page in PAGES if page.startswith("theory/")}
 
-PACKAGES = ("kinesym", "kinesym.multibody", "kinesym.hybrid", "kinesym.gait", "kinesym.models")
 #: Packages, which pages are about as a whole.
-PARTS = {"gait", "hybrid", "models", "multibody"}
+PARTS = {"gait", "hybrid", "mjcf", "models", "multibody", "osim", "urdf"}
+PACKAGES = ("kinesym", *(f"kinesym.{part}" for part in sorted(PARTS)))
 
 
 def code_of(page):

@@ -149,7 +149,7 @@ def _exact(e: sp.Expr, numbers: dict) -> mpmath.mpf:
     return total
 
 
-@pytest.mark.parametrize("kind", ["cubic", "pchip", "akima", "linear"])
+@pytest.mark.parametrize("kind", ["cubic", "simm", "pchip", "akima", "linear"])
 @settings(max_examples=8, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6))
 def test_derivatives_by_the_complex_step(kind: str, seed: int) -> None:

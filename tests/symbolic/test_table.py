@@ -21,8 +21,30 @@ from kinesym.symbolic.table import tables_of
 
 x, y = sp.symbols("x y", real=True)
 
+
+def simm(p: np.ndarray, v: np.ndarray) -> CubicSpline:
+    """The one of all cubic splines whose third derivatives at the ends are those of the cubics
+    through four points."""
+
+    def cubic(x: np.ndarray, y: np.ndarray) -> float:
+        return 6.0 * sum(y[i] / np.prod(x[i] - np.delete(x, i)) for i in range(4))
+
+    def spline(a: float, b: float) -> CubicSpline:
+        return CubicSpline(p, v, bc_type=((2, a), (2, b)))
+
+    def off(a: float, b: float) -> np.ndarray:
+        third = spline(a, b)(p[[0, -1]], 3)
+        return third - [cubic(p[:4], v[:4]), cubic(p[-4:], v[-4:])]
+
+    start = off(0.0, 0.0)
+    size = np.ptp(v) / np.diff(p).min() ** 2
+    slopes = np.array([off(size, 0.0) - start, off(0.0, size) - start]).T / size
+    return spline(*np.linalg.solve(slopes, -start))
+
+
 SCIPY = {
     "cubic": CubicSpline,
+    "simm": simm,
     "pchip": PchipInterpolator,
     "akima": Akima1DInterpolator,
     "linear": lambda p, v: make_interp_spline(p, v, k=1),
@@ -210,5 +232,5 @@ def test_bad_arguments_are_named(x_: object, options: dict, words: str) -> None:
 
 def test_values_of_two_variables_that_are_no_sums() -> None:
     values = [[sp.Symbol("k"), 1.0, 2.0, 3.0]] * 4
-    with pytest.raises(ValueError, match="need kind='cubic' or 'linear'"):
+    with pytest.raises(ValueError, match="need kind='cubic', 'simm' or 'linear'"):
         ks.table((x, y), (range(4), range(4)), values, kind="pchip")

@@ -1,0 +1,166 @@
+"""What forces a motion of a tree needs, from its coordinates over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import sympy as sp
+from numpy.typing import ArrayLike
+from scipy.interpolate import BSpline, make_interp_spline
+
+from kinesym.checks import check_kind, mapping
+from kinesym.codegen.evaluate import model_outputs
+from kinesym.gait.motion_files import Table
+from kinesym.gait.wrench import Wrench, between
+from kinesym.internal.pipeline import realise
+from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid
+from kinesym.runtime.functions import Functions
+from kinesym.runtime.library.manifest import Built
+from kinesym.symbolic.multibody.assemble import needs
+from kinesym.symbolic.multibody.bodies import Load
+from kinesym.symbolic.multibody.links import Aim, Ball, Functional, Slide
+from kinesym.symbolic.multibody.tree import Tree
+from kinesym.symbolic.multibody.vectors import Vector
+from kinesym.symbolic.names import check_known, name_of, t
+
+#: Degree of the splines through coordinates; their second derivatives are smooth.
+DEGREE = 5
+
+
+def inverse_dynamics(
+    tree: Tree,
+    motion: Table | Mapping[str, ArrayLike],
+    wrenches: Mapping[str, Wrench] | None = None,
+    time: ArrayLike | None = None,
+) -> Table:
+    """Generalised forces that a motion of a tree needs, in one compiled pass over all samples.
+
+    Parameters
+    ----------
+    tree : whose speeds are the rates of its coordinates, as of `ks.osim.read`.
+    motion : coordinates over time by name (N,) and their "time" [s], N >= 6 [rad, m]; a table of
+        `ks.gait.read_mot` may hold angles in degrees. Others than those of the tree are left out;
+        coordinates that are missing stay at their default value in the file. Rates come from
+        splines of degree 5 through the samples, so smooth noisy ones before.
+    wrenches : of the world on bodies, by the name of the body, in world axes and about the origin
+        of the world; on straight lines between their samples.
+    time : instants of the result (M,) [s]; those of the motion by default.
+
+    Returns
+    -------
+    A table of (M,) columns with the names of `tree.torque_inputs()`, such as `knee_angle_r_moment`
+    [N m] and `pelvis_tx_force` [N]: what acts along the coordinate besides gravity and wrenches.
+
+    Raises `ValueError` for unknown bodies, missing coordinates, times outside the motion or the
+    wrenches, trees with closed loops, and speeds that are no rates of coordinates.
+    """
+    check_kind(tree, Tree, "kinesym.multibody")
+    rates = rates_of(tree)
+    if tree.closures:
+        raise ValueError(f"{tree.name} has closed loops; what keeps them closed is not determined")
+    given = mapping({} if wrenches is None else wrenches, "wrenches")
+    for body, wrench in given.items():
+        check_known(body, [b.name for b in tree.bodies], f"wrenches: there is no body {body!r}")
+        check_kind(wrench, Wrench, "kinesym.gait")
+    grid, splines = courses(tree, motion)
+    instants = grid if time is None else time_grid(time)
+    check_span(instants, (grid[0], grid[-1]), "the motion")
+    for wrench in given.values():
+        check_span(instants, (wrench.time[0], wrench.time[-1]), "a wrench")
+    f = functions_of(tree, tuple(given))
+    for name in f.parameters:
+        check_known(name, f.values, f"{tree.name}: the parameter {name} has no value; give values=")
+    names = tuple(tree.coordinates)
+    q, u, du = (dict(zip(names, splines(instants, nu=k).T, strict=True)) for k in range(3))
+    x = [q[name] if name in q else u[rates[name]] for name in f.states]
+    xdot = [u[name] if name in q else du[rates[name]] for name in f.states]
+    loads = [between(instants, wrench.time, wrench.rows) for wrench in given.values()]
+    rows = np.concatenate(loads) if loads else np.zeros((0, len(instants)))
+    parameters = [f.values[name] for name in f.parameters]
+    y = f.outputs(xdot, x, rows, parameters, instants)
+    return Table(instants, dict(zip(f.output_names, y, strict=True)), False, {})
+
+
+def courses(tree: Tree, motion: Table | Mapping[str, ArrayLike]) -> tuple[Array, BSpline]:
+    """The instants of a motion, and splines through all coordinates of the tree in its order."""
+    degrees = isinstance(motion, Table) and motion.degrees
+    if isinstance(motion, Table):
+        motion = {**motion.columns, "time": motion.time}
+    columns = mapping(motion, "the motion", "of 'time' and coordinates, or a table of read_mot")
+    check_known("time", columns, "the motion has no 'time'")
+    grid = time_grid(columns["time"])
+    if len(grid) <= DEGREE:
+        raise ValueError(f"a motion needs {DEGREE + 1} samples or more, got {len(grid)}")
+    turning = angles(tree) if degrees else ()
+    defaults = getattr(tree, "defaults", {})
+    rows = []
+    for name in tree.coordinates:
+        if name not in columns and name in defaults:
+            rows.append(np.full(len(grid), defaults[name]))
+            continue
+        check_known(name, columns, f"the motion has no coordinate {name} of {tree.name}")
+        row = real_array(columns[name], name)
+        if row.shape != grid.shape or not np.isfinite(row).all():
+            raise ValueError(f"{name} must be {len(grid)} finite numbers, one for each time")
+        rows.append(np.deg2rad(row) if name in turning else row)
+    return grid, make_interp_spline(grid, np.transpose(rows), DEGREE)
+
+
+def rates_of(tree: Tree) -> dict[str, str]:
+    """Names of coordinates by those of their rates; raises `ValueError` for other speeds."""
+    for link in tree.links:
+        if isinstance(link.primitive, (Ball, Aim)) and len(link.q) > 1:
+            raise ValueError(
+                f"the speeds of {link.name} are no rates of its coordinates; make it of a "
+                "Custom joint with three rotations"
+            )
+    return {
+        name_of(u): name_of(q) for link in tree.links for q, u in zip(link.q, link.u, strict=True)
+    }
+
+
+def angles(tree: Tree) -> set[str]:
+    """Names of the coordinates that turn something."""
+    found = set[str]()
+    for link in tree.links:
+        if isinstance(link.primitive, Functional):
+            turns = [angle for _, angle in link.primitive.rotations]
+            found |= {name_of(q) for q in link.q if any(angle.has(q) for angle in turns)}
+        elif not isinstance(link.primitive, Slide):
+            found |= set(map(name_of, link.q))
+    return found
+
+
+@lru_cache(maxsize=8)
+def functions_of(tree: Tree, bodies: tuple[str, ...]) -> Functions:
+    """The needed forces as compiled outputs; inputs are force and moment of each wrench, in the
+    order of the bodies."""
+    base = tree.parametrised()
+    wrenches = {body: [external(body, kind) for kind in ("force", "moment")] for body in bodies}
+
+    def loads(made: Tree) -> list[Load]:
+        own = base.loads(made) if callable(base.loads) else base.loads
+        return [
+            *own,
+            *(
+                Load(body, force, moment - made.place(body).cross(force))
+                for body, (force, moment) in wrenches.items()
+            ),
+        ]
+
+    inputs = [f for pair in wrenches.values() for v in pair for f in v]
+    program = model_outputs(needs(replace(base, loads=loads)), map(name_of, inputs))
+    return Functions(realise(program), no_jacobians)
+
+
+def external(body: str, kind: str) -> Vector:
+    """A part of the wrench on a body as inputs."""
+    return Vector(sp.Function(f"external_{kind}_{axis}_on_{body}")(t) for axis in AXES)
+
+
+def no_jacobians() -> Built:
+    """What is said when they are asked for."""
+    raise ValueError("inverse dynamics has no Jacobians; compile the model of the tree")

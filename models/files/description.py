@@ -1,0 +1,193 @@
+"""What a file says of a model: plain tables, whatever the format. SI units and radians."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+from xml.etree.ElementTree import Element
+
+Triple: TypeAlias = tuple[float, float, float]
+#: Rows of a rotation matrix.
+Turn: TypeAlias = tuple[Triple, Triple, Triple]
+
+UPRIGHT: Turn = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+# -- functions of coordinates ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same value everywhere."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Linear:
+    """The first coefficients times the coordinates, plus the last one."""
+
+    coefficients: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """Of one coordinate; the coefficient of the highest power comes first."""
+
+    coefficients: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Through points, in a way that `ks.table` knows by its name (`kind`)."""
+
+    kind: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Sine:
+    """amplitude sin(omega q + phase) + offset."""
+
+    amplitude: float
+    omega: float
+    phase: float
+    offset: float
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A function times a number."""
+
+    function: Function
+    scale: float
+
+
+Function: TypeAlias = Constant | Linear | Polynomial | Points | Sine | Scaled
+
+
+# -- rows -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class BodyRow:
+    """A rigid body. com : in its axes [m]. inertia : xx, yy, zz, xy, xz, yz about the centre of
+    mass [kg m^2]."""
+
+    name: str
+    mass: float
+    com: Triple
+    inertia: tuple[float, float, float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Axes that are fixed in a body; in the ground if that is None. at : their origin in those of
+    the body [m]. turn : the rotation that takes components along them to those of the body."""
+
+    body: str | None
+    at: Triple = (0.0, 0.0, 0.0)
+    turn: Turn = UPRIGHT
+
+
+@dataclass(frozen=True)
+class CoordinateRow:
+    """A coordinate of a joint [rad or m]: value to begin with, range, whether a user interface
+    keeps it in that range, whether it stays at its value."""
+
+    name: str
+    default: float = 0.0
+    range: tuple[float, float] | None = None
+    clamped: bool = False
+    locked: bool = False
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A rotation about, or translation along, a direction by a function of coordinates."""
+
+    direction: Triple
+    function: Function
+    coordinates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class JointRow:
+    """How the axes of the child move in those of the parent: translations along axes of the parent
+    frame, then rotations one after the other."""
+
+    name: str
+    parent: Frame
+    child: Frame
+    coordinates: tuple[CoordinateRow, ...] = ()
+    rotations: tuple[Motion, ...] = ()
+    translations: tuple[Motion, ...] = ()
+
+
+@dataclass(frozen=True)
+class Coupler:
+    """A coordinate that is a function of others."""
+
+    name: str
+    coordinate: str
+    function: Function
+    of: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MarkerRow:
+    """A point of a body, in its axes [m]."""
+
+    name: str
+    body: str | None
+    at: Triple
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """A sphere for contact. center : in the axes of its body; radius [m]."""
+
+    name: str
+    body: str | None
+    center: Triple
+    radius: float
+
+
+@dataclass(frozen=True)
+class HalfSpace:
+    """What a sphere may touch: all points behind a plane. point : of the plane [m]; normal : away
+    from what is behind, both in the axes of the body, None for the ground."""
+
+    name: str
+    body: str | None
+    point: Triple
+    normal: Triple
+
+
+@dataclass(frozen=True)
+class Description:
+    """A model as its file has it.
+
+    joints : in the order of the file, which need not be from the ground outwards. left_out : what
+    the file has and these tables have not, as sentences. element : the whole model in the file, for
+    readers of other parts; None if the format is none of XML. forces : elements of forces and
+    actuators among these, muscles too.
+    """
+
+    name: str
+    gravity: Triple
+    bodies: tuple[BodyRow, ...]
+    joints: tuple[JointRow, ...]
+    couplers: tuple[Coupler, ...] = ()
+    markers: tuple[MarkerRow, ...] = ()
+    spheres: tuple[Sphere, ...] = ()
+    half_spaces: tuple[HalfSpace, ...] = ()
+    left_out: tuple[str, ...] = ()
+    element: Element | None = None
+    forces: tuple[Element, ...] = ()
+
+    @property
+    def coordinates(self) -> dict[str, CoordinateRow]:
+        """All coordinates by name."""
+        return {row.name: row for joint in self.joints for row in joint.coordinates}

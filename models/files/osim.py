@@ -1,0 +1,363 @@
+"""Models of OpenSim, `.osim`: the file as tables.
+
+Files of versions 1.9 to 3 have joints inside bodies, those of version 4 joints of their own between
+frames that are offset from bodies. Meaning of elements: A. Seth et al. (2018), OpenSim: simulating
+musculoskeletal dynamics and neuromuscular control, PLoS Comput Biol 14(7):e1006223, and the
+reference of its classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+import numpy as np
+
+from kinesym.checks import naming
+from kinesym.models.files.description import (
+    BodyRow,
+    Constant,
+    CoordinateRow,
+    Coupler,
+    Description,
+    Frame,
+    Function,
+    HalfSpace,
+    JointRow,
+    Linear,
+    MarkerRow,
+    Motion,
+    Points,
+    Polynomial,
+    Scaled,
+    Sine,
+    Sphere,
+    Triple,
+)
+from kinesym.models.files.frames import DIRECTIONS, along, offset, place, turned
+from kinesym.models.files.trees import FileTree, tree_of
+from kinesym.models.files.xml import (
+    flag,
+    members,
+    named,
+    number,
+    numbers,
+    root_of,
+    text,
+    triple,
+    words,
+)
+
+#: Axes of rotations about axes of the moving body in turn, and of translations, by the kind of
+#: joint; its coordinates are in this order.
+AXES_OF = {
+    "WeldJoint": ("", ""),
+    "PinJoint": ("z", ""),
+    "SliderJoint": ("", "x"),
+    "UniversalJoint": ("xy", ""),
+    "BallJoint": ("xyz", ""),
+    "GimbalJoint": ("xyz", ""),
+    "FreeJoint": ("xyz", "xyz"),
+    "PlanarJoint": ("z", "xy"),
+}
+#: Splines by their name in the file and in `ks.table`. Up to version 2.3 a `NaturalCubicSpline` was
+#: what is now a `SimmSpline`.
+SPLINES = {
+    "SimmSpline": "simm",
+    "natCubicSpline": "simm",
+    "NaturalCubicSpline": "simm",
+    "PiecewiseLinearFunction": "linear",
+}
+#: What OpenSim takes where a file says nothing.
+GRAVITY: Triple = (0.0, -9.80665, 0.0)
+
+
+def parse(path: str | Path) -> Description:
+    """The tables of an `.osim` file, which may be compressed by gzip.
+
+    Raises `FileNotFoundError`, and `ValueError` that names the element for what is no model, is not
+    understood, or has numbers that are none.
+    """
+    with naming(path):
+        document = root_of(path)
+        model = document if document.tag == "Model" else document.find("Model")
+        if model is None:
+            raise ValueError(f"it has no Model of OpenSim, its root is {document.tag}")
+        return _Reader(model).description()
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """A model, and the frames in it that were met so far, by joint and name."""
+
+    model: Element
+    frames: dict[str, Frame] = field(default_factory=dict)
+
+    def description(self) -> Description:
+        joints = tuple(self.joints())
+        forces = [*members(self.model, "ForceSet")]
+        forces += [e for e in self.components() if e.tag != "PhysicalOffsetFrame"]
+        spheres, half_spaces, unread = self.contacts()
+        couplers, loops = self.constraints()
+        return Description(
+            self.model.get("name") or "model",
+            triple(self.model, "gravity", GRAVITY),
+            tuple(body_row(e) for e in self.bodies()),
+            joints,
+            couplers,
+            tuple(self.markers()),
+            spheres,
+            half_spaces,
+            (*loops, *unread),
+            self.model,
+            tuple(forces),
+        )
+
+    def bodies(self) -> Iterator[Element]:
+        """Without the ground."""
+        return (e for e in members(self.model, "BodySet") if e.get("name") != "ground")
+
+    def components(self) -> Iterator[Element]:
+        """What the model owns outside its sets."""
+        found = self.model.find("components")
+        yield from () if found is None else found
+        yield from members(self.model, "ComponentSet")
+
+    def joints(self) -> Iterator[JointRow]:
+        """Of both kinds of files."""
+        for body in self.bodies():
+            for joint in body.find("Joint") or ():
+                yield self.old_joint(joint, body.get("name", ""))
+        elements = [*members(self.model, "JointSet")]
+        for owner in [*self.bodies(), *elements]:
+            self.collect(owner)
+        for joint in elements:
+            yield self.joint(joint)
+
+    def old_joint(self, joint: Element, child: str) -> JointRow:
+        """Of a file before version 4."""
+        parent = body_name(text(joint, "parent_body"))
+        before, after = (
+            offset(body, triple(joint, f"location{end}"), triple(joint, f"orientation{end}"))
+            for body, end in ((parent, "_in_parent"), (child, ""))
+        )
+        if flag(joint, "reverse", False):
+            raise ValueError(f"{named(joint)} goes from child to parent; exchange its bodies")
+        return joint_row(joint, before, after, [*members(joint, "CoordinateSet")])
+
+    def joint(self, joint: Element) -> JointRow:
+        """Of a file of version 4."""
+        ends = [
+            self.frame(text(joint, f"socket_{end}_frame"), f"{joint.get('name')}/")
+            for end in ("parent", "child")
+        ]
+        return joint_row(joint, ends[0], ends[1], [*(joint.find("coordinates") or ())])
+
+    def collect(self, owner: Element) -> None:
+        """The frames that a body or a joint has, also those on frames of its own."""
+        prefix = f"{owner.get('name')}/"
+        for e in owner.iterfind("*/PhysicalOffsetFrame"):
+            path = text(e, "socket_parent")
+            base = self.frame(owner.get("name", "") if path == ".." else path, prefix)
+            where = (triple(e, "translation"), triple(e, "orientation"))
+            self.frames[prefix + e.get("name", "")] = place(base, *where)
+
+    def frame(self, path: str, prefix: str = "") -> Frame:
+        """What a path such as `/bodyset/pelvis` or `pelvis_offset` leads to; names without a path
+        are first those of the joint with this prefix."""
+        parts = [part for part in path.split("/") if part not in ("", "..", ".")]
+        if not parts:
+            raise ValueError(f"{prefix or 'the model'}: a frame is missing")
+        if prefix + parts[-1] in self.frames and len(parts) == 1:
+            return self.frames[prefix + parts[-1]]
+        if "/".join(parts[-2:]) in self.frames:
+            return self.frames["/".join(parts[-2:])]
+        name = body_name(parts[-1])
+        if name is not None and name not in {e.get("name") for e in self.bodies()}:
+            raise ValueError(f"{prefix}{path} is no body and no frame of a joint")
+        return Frame(name)
+
+    def on(self, element: Element, *sockets: str) -> Frame:
+        """The frame that an element is fixed in."""
+        tags = [*(f"socket_{name}" for name in sockets), "body", "body_name"]
+        return self.frame(next((found for tag in tags if (found := text(element, tag))), ""))
+
+    def markers(self) -> Iterator[MarkerRow]:
+        for e in members(self.model, "MarkerSet"):
+            frame = self.on(e, "parent_frame")
+            at = place(frame, triple(e, "location")).at
+            yield MarkerRow(e.get("name", ""), frame.body, at)
+
+    def contacts(self) -> tuple[tuple[Sphere, ...], tuple[HalfSpace, ...], list[str]]:
+        """Spheres, half-spaces, and what is neither."""
+        spheres, half_spaces, unread = list[Sphere](), list[HalfSpace](), list[str]()
+        for e in members(self.model, "ContactGeometrySet"):
+            name, frame = e.get("name", ""), self.on(e, "frame")
+            found = place(frame, triple(e, "location"), triple(e, "orientation"))
+            if e.tag == "ContactSphere":
+                spheres.append(Sphere(name, found.body, found.at, number(e, "radius")))
+            elif e.tag == "ContactHalfSpace":  # it is where x > 0
+                normal = turned(found.turn, (-1.0, 0.0, 0.0))
+                half_spaces.append(HalfSpace(name, found.body, found.at, normal))
+            else:
+                unread.append(f"contact geometry {named(e)}")
+        return tuple(spheres), tuple(half_spaces), unread
+
+    def constraints(self) -> tuple[tuple[Coupler, ...], list[str]]:
+        """Couplers, and what else there is."""
+        couplers, unread = list[Coupler](), list[str]()
+        for e in members(self.model, "ConstraintSet"):
+            if not flag(e, "isEnforced", True) or flag(e, "isDisabled", False):
+                continue
+            if e.tag != "CoordinateCouplerConstraint":
+                unread.append(f"constraint {named(e)}")
+                continue
+            function = function_in(e.find("coupled_coordinates_function"), named(e))
+            couplers.append(
+                Coupler(
+                    e.get("name", ""),
+                    text(e, "dependent_coordinate_name"),
+                    scaled(function, number(e, "scale_factor", 1.0)),
+                    words(e, "independent_coordinate_names"),
+                )
+            )
+        return tuple(couplers), unread
+
+
+# -- elements -------------------------------------------------------------------------------------
+
+
+def body_name(name: str) -> str | None:
+    """None for the ground."""
+    return None if name == "ground" else name
+
+
+def body_row(e: Element) -> BodyRow:
+    """A body; moments are six elements, in version 4 one with six numbers."""
+    if e.find("inertia") is not None:
+        xx, yy, zz, xy, xz, yz = padded(numbers(e, "inertia"), 6, named(e))
+    else:
+        parts = ("xx", "yy", "zz", "xy", "xz", "yz")
+        xx, yy, zz, xy, xz, yz = (number(e, f"inertia_{part}", 0.0) for part in parts)
+    com = triple(e, "mass_center")
+    return BodyRow(e.get("name", ""), number(e, "mass"), com, (xx, yy, zz, xy, xz, yz))
+
+
+def padded(values: list[float], count: int, what: str) -> list[float]:
+    """So many numbers, zeros where the last ones are missing."""
+    if len(values) > count:
+        raise ValueError(f"{what}: {count} numbers are expected, got {len(values)}")
+    return values + [0.0] * (count - len(values))
+
+
+def coordinate_row(e: Element) -> CoordinateRow:
+    """A coordinate."""
+    limits = numbers(e, "range", (-np.inf, np.inf)) if text(e, "range") else None
+    return CoordinateRow(
+        e.get("name", ""),
+        number(e, "default_value", number(e, "initial_value", 0.0)),
+        None if limits is None else (limits[0], limits[-1]),
+        flag(e, "clamped", False),
+        flag(e, "locked", False),
+    )
+
+
+def joint_row(joint: Element, parent: Frame, child: Frame, rows: list[Element]) -> JointRow:
+    """A joint between these frames."""
+    name = joint.get("name", "")
+    coordinates = tuple(coordinate_row(e) for e in rows)
+    if joint.tag == "CustomJoint":
+        axes = [*(joint.find("SpatialTransform") or ())]
+        if len(axes) != 6:
+            raise ValueError(f"{named(joint)} has {len(axes)} axes in its SpatialTransform, not 6")
+        motions = [transform(axis, f"{named(joint)}: {axis.get('name')}") for axis in axes]
+        return JointRow(name, parent, child, coordinates, *map(moving, (motions[:3], motions[3:])))
+    if joint.tag not in AXES_OF:
+        raise ValueError(f"joints of the kind {joint.tag} ({name}) are not known")
+    turns, slides = AXES_OF[joint.tag]
+    if len(coordinates) != len(turns + slides):
+        raise ValueError(
+            f"{named(joint)} has {len(coordinates)} coordinates in place of {len(turns + slides)}"
+        )
+    motions = [
+        along(DIRECTIONS[axis], row.name)
+        for axis, row in zip(turns + slides, coordinates, strict=True)
+    ]
+    split = len(turns)
+    return JointRow(
+        name, parent, child, coordinates, tuple(motions[:split]), tuple(motions[split:])
+    )
+
+
+def moving(motions: Iterable[Motion]) -> tuple[Motion, ...]:
+    """Without those that are always zero."""
+    return tuple(m for m in motions if m.function != Constant(0.0))
+
+
+def transform(axis: Element, where: str) -> Motion:
+    """One of the six functions of a custom joint."""
+    holder = axis.find("function")
+    function = function_in(axis if holder is None else holder, where)
+    return Motion(triple(axis, "axis", None), function, words(axis, "coordinates"))
+
+
+def function_in(holder: Element | None, where: str) -> Function:
+    """The function in an element; raises `ValueError` if there is none that is known."""
+    for e in () if holder is None else holder:
+        if e.tag == "function" or e.tag in ("axis", "coordinates"):
+            continue
+        with naming(where):
+            return function_of(e)
+    raise ValueError(f"{where} has no function")
+
+
+def function_of(e: Element) -> Function:
+    """An element of a function."""
+    if e.tag == "Constant":
+        return Constant(number(e, "value", 0.0))
+    if e.tag == "LinearFunction":
+        return Linear(tuple(numbers(e, "coefficients")))
+    if e.tag == "PolynomialFunction":
+        return Polynomial(tuple(numbers(e, "coefficients")))
+    if e.tag == "Sine":
+        amplitude, omega, phase = (number(e, tag) for tag in ("amplitude", "omega", "phase"))
+        return Sine(amplitude, omega, phase, number(e, "offset", 0.0))
+    if e.tag == "MultiplierFunction":
+        return scaled(function_in(e.find("function"), named(e)), number(e, "scale", 1.0))
+    if e.tag in SPLINES:
+        x, y = numbers(e, "x"), numbers(e, "y")
+        if len(x) != len(y):
+            raise ValueError(f"{named(e)} has {len(x)} points and {len(y)} values")
+        return Points(SPLINES[e.tag], tuple(x), tuple(y))
+    raise ValueError(f"functions of the kind {e.tag} are not known")
+
+
+def scaled(function: Function, scale: float) -> Function:
+    """A function times a number, constants at once."""
+    if isinstance(function, Constant):
+        return Constant(scale * function.value)
+    return function if scale == 1.0 else Scaled(function, scale)
+
+
+def read(path: str | Path, locked: Iterable[str] | None = None) -> FileTree:
+    """A model of OpenSim as a tree of bodies; the file may be compressed by gzip.
+
+    Coordinates have the names of the file, `knee_angle_r`; speeds are their rates
+    `knee_angle_r_speed`, generalised forces `knee_angle_r_moment` [N m], or `pelvis_tx_force` [N]
+    of a coordinate that turns nothing, as in files of OpenSim's inverse dynamics. Also of ball and
+    free joints, where OpenSim has angular velocities as speeds. Places of bodies are from their
+    origin in the file, in its axes. A coordinate that a `CoordinateCouplerConstraint` makes a
+    function of others is replaced by that function.
+
+    locked : names of coordinates that stay at their default values; by default those that the file
+    locks. Other constraints and contact geometry than spheres and half-spaces are left out with a
+    warning. The file itself is in `description`, muscles among its `forces`.
+
+    Raises `FileNotFoundError`, and `ValueError` that names the element for what is no model or is
+    not understood, and for bodies that make no tree.
+    """
+    description = parse(path)
+    with naming(path):
+        return tree_of(description, locked)

@@ -1,0 +1,248 @@
+"""From the tables of a file to a tree of bodies."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.checks import listed
+from kinesym.models.files.description import (
+    BodyRow,
+    Constant,
+    Coupler,
+    Description,
+    Function,
+    JointRow,
+    Linear,
+    Motion,
+    Points,
+    Polynomial,
+    Scaled,
+    Sine,
+)
+from kinesym.models.files.frames import between, turned
+from kinesym.symbolic.multibody.bodies import Body, check_moments
+from kinesym.symbolic.multibody.joints import Custom
+from kinesym.symbolic.multibody.tree import Tree
+from kinesym.symbolic.multibody.vectors import ZERO, Vector, vector
+from kinesym.symbolic.names import check_known, names_of, t
+from kinesym.symbolic.table import table
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class FileTree(Tree):
+    """A tree that was read from a file, and what else the file says of it.
+
+    description : all tables of the file, see `kinesym.models.files.description`. fixed : values of
+    coordinates that are no states, as they are locked [rad, m].
+    """
+
+    description: Description = field(kw_only=True)
+    fixed: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+
+    @property
+    def defaults(self) -> dict[str, float]:
+        """Values of the coordinates to begin with, by name [rad, m]."""
+        rows = {identifier(name): row for name, row in self.description.coordinates.items()}
+        return {name: rows[name].default for name in self.coordinates}
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Ranges of coordinates, by name [rad, m]: bounds for an optimal control problem."""
+        rows = self.description.coordinates.values()
+        found = {identifier(row.name): row.range for row in rows}
+        return {name: ends for name in self.coordinates if (ends := found[name]) is not None}
+
+    @property
+    def markers(self) -> dict[str, Vector]:
+        """Places of the markers in world axes as expressions of the coordinates [m]."""
+        return {
+            row.name: self.place(row.body and identifier(row.body), exact(row.at))
+            for row in self.description.markers
+        }
+
+
+def tree_of(description: Description, locked: Iterable[str] | None = None) -> FileTree:
+    """The tree of a file; warns of what the file has and no tree.
+
+    locked : names of coordinates that stay at their default values; by default those that the file
+    locks.
+
+    Raises `ValueError` for joints that make no tree, for couplers in a circle, and what `Body`
+    refuses.
+    """
+    rows = description.coordinates
+    if locked is None:
+        names = [name for name, row in rows.items() if row.locked]
+    else:
+        names = names_of(listed(locked, "locked"), "locked")
+    for name in names:
+        check_known(name, rows, f"locked: {name} is no coordinate of {description.name}")
+    fixed = {name: rows[name].default for name in names}
+    values = coordinate_values(description, fixed)
+    bodies = {row.name: row for row in description.bodies}
+    made = [body_of(bodies[j.child.body or ""], j, values) for j in outwards(description)]
+    left_out = (f"{part} is left out" for part in description.left_out)
+    for sentence in (*left_out, *filter(None, map(fault_of, bodies.values()))):
+        warnings.warn(f"{description.name}: {sentence}", stacklevel=3)
+    return FileTree(
+        description.name,
+        made,
+        gravity=exact(description.gravity),
+        description=description,
+        fixed={identifier(name): value for name, value in fixed.items()},
+    )
+
+
+def outwards(description: Description) -> list[JointRow]:
+    """The joints, each after that of its parent."""
+    inward = dict[str, JointRow]()
+    names = [row.name for row in description.bodies]
+    for joint in description.joints:
+        child = joint.child.body
+        if child is None:
+            raise ValueError(f"joint {joint.name} moves the ground; exchange its bodies")
+        if child in inward:
+            raise ValueError(
+                f"body {child} has two joints, {inward[child].name} and {joint.name}: a loop; "
+                "leave one out and close the tree with Tree.close"
+            )
+        inward[child] = joint
+    for name in names:
+        if name not in inward:
+            raise ValueError(f"body {name} has no joint")
+    order = list[JointRow]()
+    done: set[str | None] = {None}
+    while len(order) < len(names):
+        ready = [n for n in names if n not in done and inward[n].parent.body in done]
+        if not ready:
+            left = next(name for name in names if name not in done)
+            raise ValueError(f"joint {inward[left].name} is in a circle of joints")
+        order += [inward[name] for name in ready]
+        done.update(ready)
+    return order
+
+
+def coordinate_values(description: Description, fixed: Mapping[str, float]) -> dict[str, sp.Expr]:
+    """Every coordinate as an expression: itself, a number if it is fixed, or a function of others
+    if it is coupled."""
+    couplers = {row.coordinate: row for row in description.couplers}
+    found: dict[str, sp.Expr] = {}
+
+    def value(name: str, waiting: tuple[Coupler, ...] = ()) -> sp.Expr:
+        if name not in found:
+            check_known(name, description.coordinates, f"{name} is no coordinate")
+            if name in fixed:
+                found[name] = number(fixed[name])
+            elif name not in couplers:
+                found[name] = sp.Function(identifier(name))(t)
+            elif couplers[name] in waiting:
+                raise ValueError(f"the couplers of {name} go in a circle")
+            else:
+                row = couplers[name]
+                given = [value(other, (*waiting, row)) for other in row.of]
+                found[name] = expression(row.function, given)
+        return found[name]
+
+    return {name: value(name) for name in description.coordinates}
+
+
+def body_of(row: BodyRow, joint: JointRow, values: Mapping[str, sp.Expr]) -> Body:
+    """A body with its joint, in the axes that both bodies have in the file."""
+    rotations = [
+        (exact(turned(joint.parent.turn, motion.direction)), expression_of(motion, values))
+        for motion in joint.rotations
+    ]
+    shifts = (
+        expression_of(motion, values) * vector(exact(turned(joint.parent.turn, motion.direction)))
+        for motion in joint.translations
+    )
+    translation = sum(shifts, ZERO)
+    rotations = [(axis, angle) for axis, angle in rotations if angle != 0]
+    used = {
+        q for e in (*translation, *(angle for _, angle in rotations)) for q in e.atoms(AppliedUndef)
+    }
+    attitude = [exact(line) for line in between(joint.parent.turn, joint.child.turn)]
+    order = [q for q in dict.fromkeys(values.values()) if q in used]
+    made = Custom(order, rotations, translation, attitude, exact(joint.child.at))
+    parent = joint.parent.body
+    return Body(
+        identifier(row.name),
+        number(row.mass),
+        exact(row.com),
+        inertia_of(row).tolist() if row.mass else (0, 0, 0),
+        made,
+        exact(joint.parent.at),
+        parent and identifier(parent),
+        reflected=row.mass > 0.0 and bool(fault_of(row)),
+    )
+
+
+def fault_of(row: BodyRow) -> str:
+    """What is wrong with the inertia of a body, in words; empty if it is that of one."""
+    if row.mass == 0.0 and any(row.inertia):
+        return f"body {row.name} has no mass; its inertia is taken as 0, as by OpenSim"
+    try:
+        check_moments(inertia_of(row))
+    except ValueError as error:
+        return f"body {row.name}: {error}; they are taken as they are"
+    return ""
+
+
+def inertia_of(row: BodyRow) -> sp.Matrix:
+    """The matrix of inertia."""
+    xx, yy, zz, xy, xz, yz = map(number, row.inertia)
+    return sp.Matrix([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def expression_of(motion: Motion, values: Mapping[str, sp.Expr]) -> sp.Expr:
+    """The function of a motion at its coordinates."""
+    for name in motion.coordinates:
+        check_known(name, values, f"{name} is no coordinate")
+    return expression(motion.function, [values[name] for name in motion.coordinates])
+
+
+def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
+    """A function of a file at expressions."""
+    match function:
+        case Constant(value=value):
+            return number(value)
+        case Linear(coefficients=(*slopes, last)) if len(slopes) == len(variables):
+            terms = (number(a) * x for a, x in zip(slopes, variables, strict=True))
+            return sp.Add(*terms, number(last))
+        case Scaled(function=inner, scale=scale):
+            return number(scale) * expression(inner, variables)
+    if len(variables) != 1:
+        kind = type(function).__name__.lower()
+        raise ValueError(f"a {kind} function does not fit {len(variables)} coordinates")
+    (x,) = variables
+    match function:
+        case Polynomial(coefficients=coefficients):
+            powers = range(len(coefficients) - 1, -1, -1)
+            return sp.Add(*(number(c) * x**k for c, k in zip(coefficients, powers, strict=True)))
+        case Sine(amplitude=a, omega=w, phase=p, offset=b):
+            return number(a) * sp.sin(number(w) * x + number(p)) + number(b)
+        case Points(kind=kind, x=points, y=y):
+            return table(x, points, y, kind if len(points) > 2 else "linear")
+    raise ValueError(f"no function of a file: {function}")
+
+
+def number(value: float) -> sp.Expr:
+    """Whole numbers as such, so that products with 0 and 1 vanish."""
+    return sp.Integer(int(value)) if value == int(value) else sp.Float(value)
+
+
+def exact(values: Iterable[float]) -> list[sp.Expr]:
+    """The same of several."""
+    return [number(value) for value in values]
+
+
+def identifier(name: str) -> str:
+    """A name with letters, digits and underscores only."""
+    found = re.sub(r"\W", "_", name)
+    return found if found.isidentifier() else f"_{found}"

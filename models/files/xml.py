@@ -1,0 +1,117 @@
+"""Numbers, words and flags from XML; sentences that name the place where they are wrong."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator
+from math import isfinite
+from pathlib import Path
+from xml.etree.ElementTree import Element, ParseError, fromstring
+
+from kinesym.checks import shown
+from kinesym.models.files.description import Triple
+
+#: What other readers let pass: comments within comments, and names such as `Contact::Parameters`.
+_COMMENT, _DOUBLE = re.compile("<!--.*?-->", re.DOTALL), re.compile(r"(</?\w+)::(?=\w)")
+
+
+def root_of(path: str | Path) -> Element:
+    """The root of an XML file, which may be compressed by gzip.
+
+    Raises `FileNotFoundError`, and `ValueError` for what is no XML.
+    """
+    data = Path(path).read_bytes()
+    try:
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+        said = data.decode("utf-8-sig", errors="replace")
+        return fromstring(_DOUBLE.sub(r"\1.", _COMMENT.sub("", said)))
+    except (ParseError, OSError, EOFError) as error:
+        raise ValueError(f"it is no XML file: {error}") from error
+
+
+def named(element: Element) -> str:
+    """What messages call an element."""
+    name = element.get("name")
+    return f"{element.tag} {name}" if name else element.tag
+
+
+def text(element: Element, tag: str, default: str = "") -> str:
+    """The text of a child without spaces around it; `default` if there is none."""
+    return (element.findtext(tag) or "").strip() or default
+
+
+def words(element: Element, tag: str) -> tuple[str, ...]:
+    """The words in the text of a child."""
+    return tuple(text(element, tag).split())
+
+
+def numbers(element: Element, tag: str, default: tuple[float, ...] | None = None) -> list[float]:
+    """The numbers in a child; raises `ValueError` if they are none, or missing without default."""
+    return _numbers(text(element, tag), default, f"{named(element)}: {tag}")
+
+
+def _numbers(said: str, default: tuple[float, ...] | None, what: str) -> list[float]:
+    found = said.replace(",", " ").split()
+    if not found and default is not None:
+        return list(default)
+    try:
+        values = [float(word) for word in found]
+    except ValueError:
+        values = []
+    if not values or not all(map(isfinite, values)):
+        raise ValueError(f"{what} must be numbers, got {shown(said.strip())}")
+    return values
+
+
+def listed_numbers(
+    element: Element, name: str, count: int, default: tuple[float, ...] | None = None
+) -> list[float]:
+    """So many numbers of an attribute."""
+    values = _numbers(element.get(name, ""), default, f"{named(element)}: {name}")
+    if len(values) != count:
+        numbers = "one number" if count == 1 else f"{count} numbers"
+        raise ValueError(f"{named(element)}: {name} is {numbers}, got {len(values)}")
+    return values
+
+
+def attributes(element: Element, name: str, default: Triple | None = None) -> Triple:
+    """The three numbers of an attribute."""
+    x, y, z = listed_numbers(element, name, 3, default)
+    return (x, y, z)
+
+
+def attribute(element: Element, name: str, default: float | None = None) -> float:
+    """The number of an attribute."""
+    return listed_numbers(element, name, 1, None if default is None else (default,))[0]
+
+
+def number(element: Element, tag: str, default: float | None = None) -> float:
+    """The number in a child."""
+    values = numbers(element, tag, None if default is None else (default,))
+    if len(values) != 1:
+        raise ValueError(f"{named(element)}: {tag} is one number, got {len(values)}")
+    return values[0]
+
+
+def triple(element: Element, tag: str, default: Triple | None = (0.0, 0.0, 0.0)) -> Triple:
+    """The three numbers in a child."""
+    values = numbers(element, tag, default)
+    if len(values) != 3:
+        raise ValueError(f"{named(element)}: {tag} has three components, got {len(values)}")
+    return (values[0], values[1], values[2])
+
+
+def flag(element: Element, tag: str, default: bool) -> bool:
+    """Whether the text of a child says true."""
+    said = text(element, tag).lower()
+    if said not in ("", "true", "false", "1", "0"):
+        raise ValueError(f"{named(element)}: {tag} is true or false, got {shown(said)}")
+    return said in ("true", "1") if said else default
+
+
+def members(element: Element | None, tag: str) -> Iterator[Element]:
+    """The objects of a set, such as `BodySet`, of a model."""
+    found = None if element is None else element.find(f"{tag}/objects")
+    yield from () if found is None else found
