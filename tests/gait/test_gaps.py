@@ -47,7 +47,7 @@ def test_one_other_is_too_few():
     for name in "BC":
         cut[name][:, 40:120] = np.nan
     assert np.isnan(by_clusters(cut, ["ABC"])["C"][0, 40:120]).all()
-    with pytest.raises(ValueError, match="longer than 0.1 s"):
+    with pytest.raises(ValueError, match=r"longer than 0\.1 s"):
         ks.gait.Markers(TIME, cut).filled(0.1, clusters=["ABC"])
 
 
