@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from kinesym.gait.figures import flexion_angles as flexion_angles
     from kinesym.gait.figures import joint_torques as joint_torques
     from kinesym.gait.figures import tracking_errors as tracking_errors
+    from kinesym.gait.filters import Butterworth as Butterworth
+    from kinesym.gait.filters import GCVSpline as GCVSpline
+    from kinesym.gait.filters import step_rate as step_rate
     from kinesym.gait.force_files import read_forces as read_forces
     from kinesym.gait.force_files import write_forces as write_forces
     from kinesym.gait.forward import PD as PD
@@ -54,6 +57,8 @@ if TYPE_CHECKING:
     from kinesym.gait.relations import Shifted as Shifted
     from kinesym.gait.relations import Trial as Trial
     from kinesym.gait.relations import landmarks as landmarks
+    from kinesym.gait.residuals import Residuals as Residuals
+    from kinesym.gait.residuals import residual_analysis as residual_analysis
     from kinesym.gait.sessions import Session as Session
     from kinesym.gait.sessions import find_files as find_files
     from kinesym.gait.sharing import CorrectedForcePlates as CorrectedForcePlates

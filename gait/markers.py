@@ -236,20 +236,25 @@ class Markers(Displayed):
         filled = {name: by_splines(self.time, x) for name, x in carried.positions.items()}
         return replace(self, positions=filled)
 
-    def smoothed(self, ssa: Callable[[Array, float], ArrayLike]) -> Markers:
+    def smoothed(self, smooth: Callable[[Array, float], ArrayLike]) -> Markers:
         """With every coordinate smoothed on its own.
 
-        ssa : takes series (3, N) and their rate [Hz], such as `SSA()`.
+        smooth : takes series (3, N) and their rate [Hz], such as `Butterworth(6.0)`; its method
+            `marker(name)`, if it has one, gives the law of one marker.
 
         Raises `ValueError` if samples are missing.
         """
-        if not callable(ssa):
-            raise ValueError(f"ssa is a function of series and rate, such as SSA(), got {ssa!r}")
+        if not callable(smooth):
+            raise ValueError(
+                f"smooth is a function of series and rate, such as Butterworth(6.0), got {smooth!r}"
+            )
+        self._check_names(getattr(smooth, "markers", ()))
         gaps = self.gaps()
         if gaps:
             more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
             raise ValueError(f"{gaps[0]}{more}; fill or exclude")
-        positions = {name: np.asarray(ssa(x, self.rate)) for name, x in self.positions.items()}
+        law = getattr(smooth, "marker", lambda name: smooth)
+        positions = {n: np.asarray(law(n)(x, self.rate)) for n, x in self.positions.items()}
         return replace(self, positions=positions)
 
     # -- other things made of them ----------------------------------------------------------------

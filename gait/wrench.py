@@ -144,15 +144,15 @@ class Wrench(Displayed):
             found = _means(self.time, rows, before, after)
         return Wrench(grid, found[:3], found[3:])
 
-    def smoothed(self, cutoff: float) -> Wrench:
-        """After a Butterworth low-pass of order 2 forwards and backwards: no lag.
+    def smoothed(self, cutoff: float, order: int = 2) -> Wrench:
+        """After a Butterworth low-pass forwards and backwards: no lag.
 
         cutoff : amplitudes are reduced to 1/sqrt(2) at it by both passes together [Hz]. Contacts
-        spread by up to a quarter of its period: find them before.
+        spread by up to a quarter of its period: find them before. order : of one pass.
 
         Raises `ValueError` for samples that are not uniform and an impossible cutoff.
         """
-        found = low_pass(self.time, self.rows, cutoff)
+        found = low_pass(self.time, self.rows, cutoff, order)
         return Wrench(self.time, found[:3], found[3:])
 
     def __add__(self, other: Wrench) -> Wrench:
