@@ -39,6 +39,7 @@ from kinesym.codegen.stepping import stepper
 from kinesym.examples import gait as example
 from kinesym.gait.angles import in_turn, states
 from kinesym.gait.body import _inverse
+from kinesym.gait.filters import low_pass_of
 from kinesym.gait.fit import (
     fit,
     landmark_targets,
@@ -47,9 +48,7 @@ from kinesym.gait.fit import (
 )
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.natural.body import NaturalBody
-from kinesym.gait.reconstruction import NOISE
 from kinesym.gait.relations import Trial, landmarks
-from kinesym.gait.smoothing import SSA
 from kinesym.internal.pipeline import realise
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import segments_of_body, whole_body
@@ -81,7 +80,7 @@ FORCES = (
 )
 RUNS = ("Runge-Kutta", "trapezoid", "Euler", "`forward`, Runge-Kutta", "`forward`, trapezoid")
 MORE = "Runge-Kutta, 5 substeps"  # what a stage takes without the call around the loop
-WAY = ("SSA of 123 series", "landmarks", "fit of rigid segments", "SSA and splines", "all")
+WAY = ("low-pass of 123 series", "landmarks", "fit of rigid segments", "splines", "all")
 GOALS = (
     ("x', one by one [us]", RATES[1], 1e6, 20.0),
     ("x', in lanes [us]", RATES[0], 1e6, 5.0),
@@ -470,7 +469,7 @@ def way_tasks() -> dict[str, Callable[[], Any]]:
     markers = ks.gait.read_csv(example.data("gait_subject01_markers.csv.gz"))
     still = ks.gait.read_places(example.data("gait_subject01_static.csv"))
     segments, relations = example.subject(), example.relations()
-    first, second = (SSA(noise=level) for level in NOISE)
+    first = low_pass_of(markers)
     clean = markers.smoothed(first)
     found = landmarks(relations, Trial(clean.positions, still))
     rows = segments_from_landmarks(segments, found)
@@ -483,7 +482,7 @@ def way_tasks() -> dict[str, Callable[[], Any]]:
         lambda: markers.smoothed(first),
         lambda: landmarks(relations, Trial(clean.positions, still)),
         fitted,
-        lambda: Spline.through(clean.time, second(z, clean.rate)),
+        lambda: Spline.through(clean.time, z),
         lambda: ks.gait.reconstruct(segments, relations, markers, still),
     )
     return named(WAY, calls)

@@ -1,9 +1,10 @@
 """Gait: from markers and force plates to joint torques, and from torques back to the walk.
 
 A recorded walk of a man of 72.6 kg, 41 markers and two plates: the motion of 18 rigid segments with
-57 degrees of freedom, what it needs from the ground, the share of each foot in double support, the
-torques of all joints; then the walk simulated again from these torques, with and without control
-(Pamies-Vila, Font-Llagunes 2013). Torques are compared with those that OpenSim finds for the trial.
+57 degrees of freedom, and the torques of all joints: from the plates, low-passed like the motion,
+and from what the motion needs, with plates that are corrected in double support. Then the walk
+simulated again from its torques, with and without control (Pamies-Vila, Font-Llagunes 2013).
+Torques are compared with those that OpenSim finds for the trial.
 Data: see data/README.md.
 """
 
@@ -158,14 +159,13 @@ def walk():
 # -- torques ----------------------------------------------------------------------------------
 
 
-def torques(body, kinematics, time, contacts, plates):
-    """Joint loads with corrected force plates, and with the plates as they are; the sharing."""
+def torques(body, kinematics, time, contacts, plates, under):
+    """Joint loads with `under` the feet, and with force plates that are corrected; the sharing."""
     needed = body.inverse(kinematics.sample(time))
     shared = ks.gait.share(needed.total, contacts, plates)
-    measured = {foot: plates[foot].at(time) for foot in plates}
     return {
+        "plates": needed.joints({foot: under[foot].at(time) for foot in under}),
         "corrected plates": needed.joints(shared.wrenches),
-        "plates": needed.joints(measured),
     }, shared
 
 
@@ -308,7 +308,8 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     cycle = ks.gait.gait_cycle(contacts)
     body = ks.gait.Body(found.segments, MASS)
     time = found.markers.time[6:-6]
-    loads, shared = torques(body, found.kinematics, time, contacts, plates)
+    under = found.alike(plates)  # or the plates as they are
+    loads, shared = torques(body, found.kinematics, time, contacts, plates, under)
     print(
         formulations(loads["plates"].inverse),
         shared.report(),
@@ -321,10 +322,10 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
     if nodes is None:
         print(horizons(body, found.kinematics, cycle))
     free = {name: walks[name] for name in ("trapezoid", "Runge-Kutta")}
-    seen, heel = ("R.ASIS", "R.Heel", "L.Wrist.Lat"), found.markers["R.Heel"][2]
+    seen = ("R.ASIS", "R.Heel", "L.Wrist.Lat")
     figures = {
         "gait_markers": found.smoothed.plot(seen, before=found.markers),
-        "gait_scree": ks.gait.SSA(noise=1e-3).scree(heel, found.markers.rate).plot(),
+        "gait_residuals": found.residuals().plot(),
         "gait_reconstruction": found.plot(),
         "gait_sharing": shared.plot(),
         "gait_torques": ks.gait.joint_torques(loads, cycle),
@@ -338,9 +339,9 @@ def main(out: Path, nodes: int | None = None) -> list[Path]:
         paths.append(out / f"{name}.png")
         figure.savefig(paths[-1], dpi=120)
         plt.close(figure)
-    corrected = loads["corrected plates"].trajectory()
-    corrected.to_csv(out / "gait_joints.csv")
-    corrected.save(out / "gait_joints.nc")
+    joints = loads["plates"].trajectory()
+    joints.to_csv(out / "gait_joints.csv")
+    joints.save(out / "gait_joints.nc")
     simulated = walks["trapezoid, control"].trajectory()
     return [
         *paths,

@@ -68,7 +68,8 @@ def walk():
     joints = ks.gait.landmarks(gait.relations(), ks.gait.Trial(raw.positions, standing))
     contacts = [c for foot in plates for c in ks.gait.contacts_from_wrench(foot, plates[foot])]
     body = ks.gait.Body(found.segments, gait.MASS)
-    loads, _ = gait.torques(body, found.kinematics, raw.time[TRIM:-TRIM], contacts, plates)
+    time = raw.time[TRIM:-TRIM]
+    loads, _ = gait.torques(body, found.kinematics, time, contacts, plates, plates)
     loads = {method: loads[method] for method in ("plates", "corrected plates")}
     positions = {**raw.positions, **joints.points}
     return Walk(found, positions, plates, loads["plates"].inverse, loads)

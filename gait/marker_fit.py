@@ -25,7 +25,7 @@ from kinesym.gait.marker_inputs import (
 from kinesym.gait.marker_squares import Smoothness, Squares, weight_of_cutoff
 from kinesym.gait.marker_steps import HELD, Minimum, knowledge, median_noise, minimise, start
 from kinesym.gait.markers import Markers
-from kinesym.gait.readers import Table
+from kinesym.gait.motion_files import Table
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.plot import subplots

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from kinesym.checks import finite, mapping, shown
 from kinesym.codegen.evaluate import model_jacobians, model_outputs
+from kinesym.gait.axes import rotation
 from kinesym.gait.markers import Markers
-from kinesym.gait.readers import rotation
 from kinesym.internal.pipeline import realise
 from kinesym.models.markers import marker_names, marker_places
 from kinesym.runtime.arrays import AXES, Array, real_array

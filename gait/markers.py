@@ -1,29 +1,37 @@
 """Markers of a motion capture system: positions over time, gaps, smoothing.
 
-World axes everywhere: x forwards, y to the left, z up; `readers` turn those of a laboratory.
+World axes everywhere: x forwards, y to the left, z up; readers turn those of a laboratory.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.interpolate import CubicSpline
-from scipy.ndimage import find_objects, label
 
 from kinesym import checks
 from kinesym.checks import check_text, finite, suggest
+from kinesym.gait.axes import ASKEW, Laboratory, about_vertical, askew, sides_agree
+from kinesym.gait.gaps import by_clusters, by_splines, runs
+from kinesym.gait.writers import write_trc
 from kinesym.notebook import Displayed
-from kinesym.runtime.arrays import Array, real_array, time_grid
+from kinesym.runtime.arrays import AXES, Array, real_array, time_grid
 from kinesym.runtime.results.plot import subplots
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LABELS = ("x forwards", "y left", "z up")
 #: Coordinates beyond this are no metres [m].
 FARTHEST = 50.0
+#: Markers of a static trial move by less [m rms].
+STILL = 0.02
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,7 @@ class Markers(Displayed):
     time : (N,) uniform instants [s]; the rounding of a file is taken out of them.
     positions : by name of the marker (3, N) in world axes x, y, z [m], NaN where missing; a sample
         with one coordinate missing is missing.
+    laboratory : axes and unit of the file they come from, if they do; `note` says them.
 
     `markers["R.Heel"]` is one of them. Raises `ValueError` for shapes, time that is not uniform,
     what is infinite, and coordinates that look like millimetres.
@@ -55,6 +64,7 @@ class Markers(Displayed):
 
     time: Array
     positions: Mapping[str, Array]
+    laboratory: Laboratory | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "time", uniform(self.time))
@@ -89,6 +99,24 @@ class Markers(Displayed):
         """Samples per second [Hz]."""
         return float((len(self.time) - 1) / (self.time[-1] - self.time[0]))
 
+    @property
+    def note(self) -> str:
+        """What was found of the axes and the unit of the file, and how; whether the person looks
+        elsewhere than forwards, and whether markers of one side are on the other."""
+        if self.laboratory is None:
+            return ""
+        said, angle = [self.laboratory.note], askew(self.positions)
+        if abs(angle) > ASKEW:
+            side, degrees = "left" if angle > 0.0 else "right", abs(np.degrees(angle))
+            said.append(
+                f"looks {degrees:.0f} degrees to the {side}, turned({-angle:.2f}) makes it forwards"
+            )
+        if not sides_agree(self.positions):
+            said.append(
+                "markers called right are to the left: names are exchanged, or axes left-handed"
+            )
+        return "; ".join(said)
+
     def __getitem__(self, name: str) -> Array:
         """Positions (3, N) of a marker [m]; `KeyError` suggests a name for an unknown one."""
         self._check_names([name])
@@ -107,7 +135,8 @@ class Markers(Displayed):
     def __repr__(self) -> str:
         span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s at {self.rate:g} Hz"
         gaps = len(self.gaps())
-        return f"<{len(self.positions)} markers, {len(self)} samples, {span}, {gaps} gaps>"
+        said = f"; in the file {self.note}" if self.note else ""
+        return f"<{len(self.positions)} markers, {len(self)} samples, {span}, {gaps} gaps{said}>"
 
     # -- other markers made of them -------------------------------------------------------------
 
@@ -121,13 +150,14 @@ class Markers(Displayed):
                 f"fewer than two samples are between {begin:g} and {end:g} s; the "
                 f"markers cover {self.time[0]:g} ... {self.time[-1]:g} s"
             )
-        return Markers(self.time[here], {name: x[:, here] for name, x in self.positions.items()})
+        part = {name: x[:, here] for name, x in self.positions.items()}
+        return replace(self, time=self.time[here], positions=part)
 
     def without(self, *names: str) -> Markers:
         """All markers but these; raises `KeyError` for an unknown name."""
         self._check_names(names)
         kept = {name: position for name, position in self.positions.items() if name not in names}
-        return Markers(self.time, kept)
+        return replace(self, positions=kept)
 
     def renamed(self, mapping: Mapping[str, str]) -> Markers:
         """With new names by old ones, all at once, so that two may change places.
@@ -141,7 +171,7 @@ class Markers(Displayed):
             if new in positions:
                 raise ValueError(f"two markers would be called {new!r}; rename or leave out one")
             positions[new] = position
-        return Markers(self.time, positions)
+        return replace(self, positions=positions)
 
     def exchanged(self, first: str = "R.", second: str = "L.") -> Markers:
         """With two beginnings of names exchanged, as where right and left were confused.
@@ -162,52 +192,106 @@ class Markers(Displayed):
             )
         return self.renamed(mapping)
 
+    def turned(self, angle: float) -> Markers:
+        """Turned about the vertical through the origin, to the left [rad].
+
+        Forces of the same trial are turned alike by `Wrench.turned`.
+        """
+        turn = about_vertical(angle)
+        return replace(self, positions={name: turn @ x for name, x in self.positions.items()})
+
     # -- gaps and noise -------------------------------------------------------------------------
 
     def gaps(self) -> tuple[Gap, ...]:
         """Every run of missing samples, by marker and time."""
         found = []
         for name, position in self.positions.items():
-            for (gap,) in find_objects(label(np.isnan(position[0]))[0]):
+            for gap in runs(np.isnan(position[0])):
                 begin, end = self.time[gap.start], self.time[gap.stop - 1]
                 found.append(Gap(name, float(begin), float(end), gap.stop - gap.start))
         return tuple(found)
 
-    def filled(self, longest: float) -> Markers:
-        """With gaps closed by a cubic spline through what was measured.
+    def filled(self, longest: float, clusters: Iterable[Sequence[str]] = ()) -> Markers:
+        """With gaps closed: by the rest of a cluster, and else by a cubic spline through what was
+        measured.
 
-        longest : duration of gaps to close, missing samples over rate [s]. Cut out of the heel of
-            two walks, 0.1 s came back within 2 mm in the median and 10 mm at worst, 0.2 s within
-            12 and 48 mm.
+        longest : duration of gaps that splines close, missing samples over rate [s]. Cut out of the
+            heel of two walks, 0.1 s came back within 2 mm in the median and 10 mm at worst, 0.2 s
+            within 12 and 48 mm.
+        clusters : names of markers of one rigid body each. A gap of one of them is closed, however
+            long, where three others were seen all through it, or two, less exactly: of 0.6 s cut
+            out of clusters of three it came back within 14 mm in the median, 5 cm mostly.
 
-        Raises `ValueError` for a longer gap, and for one at either end: nothing is extrapolated.
+        Raises `ValueError` for a longer gap, and for one at either end: splines do not extrapolate.
         """
         if not isinstance(longest, Real) or not longest >= 0.0:
             raise ValueError(f"longest must be a duration [s], got {longest!r}")
-        for gap in self.gaps():
+        carried = replace(self, positions=by_clusters(self.positions, clusters))
+        for gap in carried.gaps():
             remedy = f"or exclude the marker with without({gap.marker!r})"
             if gap.begin == self.time[0] or gap.end == self.time[-1]:
                 raise ValueError(f"{gap}, at an end; cut the record with between() {remedy}")
             if gap.samples > longest * self.rate * (1.0 + 1e-9):
                 raise ValueError(f"{gap}, longer than {longest:g} s; raise longest= {remedy}")
-        filled = {name: _bridged(self.time, x) for name, x in self.positions.items()}
-        return Markers(self.time, filled)
+        filled = {name: by_splines(self.time, x) for name, x in carried.positions.items()}
+        return replace(self, positions=filled)
 
-    def smoothed(self, ssa: Callable[[Array, float], ArrayLike]) -> Markers:
+    def smoothed(self, smooth: Callable[[Array, float], ArrayLike]) -> Markers:
         """With every coordinate smoothed on its own.
 
-        ssa : takes series (3, N) and their rate [Hz], such as `SSA()`.
+        smooth : takes series (3, N) and their rate [Hz], such as `Butterworth(6.0)`; its method
+            `marker(name)`, if it has one, gives the law of one marker.
 
         Raises `ValueError` if samples are missing.
         """
-        if not callable(ssa):
-            raise ValueError(f"ssa is a function of series and rate, such as SSA(), got {ssa!r}")
+        if not callable(smooth):
+            raise ValueError(
+                f"smooth is a function of series and rate, such as Butterworth(6.0), got {smooth!r}"
+            )
+        self._check_names(getattr(smooth, "markers", ()))
         gaps = self.gaps()
         if gaps:
             more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
             raise ValueError(f"{gaps[0]}{more}; fill or exclude")
-        positions = {name: np.asarray(ssa(x, self.rate)) for name, x in self.positions.items()}
-        return Markers(self.time, positions)
+        law = getattr(smooth, "marker", lambda name: smooth)
+        positions = {n: np.asarray(law(n)(x, self.rate)) for n, x in self.positions.items()}
+        return replace(self, positions=positions)
+
+    # -- other things made of them ----------------------------------------------------------------
+
+    def mean(self) -> dict[str, Array]:
+        """The mean position (3,) of every marker over the samples that are not missing [m], as of a
+        static trial; markers that are missing throughout are left out.
+
+        Warns of markers that move by more than 2 cm rms, since then the trial is not static.
+        """
+        seen = {name: x[:, ~np.isnan(x[0])] for name, x in self.positions.items()}
+        found = {name: x.mean(axis=1) for name, x in seen.items() if x.size}
+        moves = {name: float(np.sqrt(seen[name].var(axis=1).sum())) for name in found}
+        worst = max(moves, key=moves.__getitem__, default="")
+        if worst and moves[worst] > STILL:
+            warnings.warn(
+                f"marker {worst!r} moves by {1e2 * moves[worst]:.1f} cm rms: this is no static "
+                "trial; between() takes a part of it",
+                stacklevel=2,
+            )
+        return found
+
+    def to_trc(self, path: str | Path, unit: str = "mm", up: str = "y", forward: str = "x") -> None:
+        """Write a TRC file in all digits, as OpenSim reads it; `read_trc` reads it again.
+
+        unit : "m", "cm" or "mm". up, forward : axes of the file. Missing samples are empty cells.
+        """
+        write_trc(path, self.time, self.positions, self.rate, unit, up, forward)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Positions by marker and axis, such as ("R.Heel", "x") [m], over time [s]."""
+        import pandas as pd  # here: slow to import
+
+        pairs = [(name, axis) for name in self.positions for axis in AXES]
+        columns = pd.MultiIndex.from_tuples(pairs, names=["marker", "axis"])
+        rows = np.vstack(list(self.positions.values())).T
+        return pd.DataFrame(rows, index=pd.Index(self.time, name="time"), columns=columns)
 
     def plot(self, names: Sequence[str] | None = None, before: Markers | None = None) -> Any:
         """A figure with x, y, z over time, one line per marker.
@@ -285,13 +369,3 @@ def _last_decimal(values: Array) -> float:
         if np.abs(scaled - np.round(scaled)).max() < 1e-5:
             return float(10.0**-decimals)
     return 0.0
-
-
-def _bridged(time: Array, position: Array) -> Array:
-    """Positions with gaps filled; what was measured stays as it is."""
-    known = ~np.isnan(position[0])
-    if known.all():
-        return position
-    result = position.copy()
-    result[:, ~known] = CubicSpline(time[known], position[:, known], axis=1)(time[~known])
-    return result

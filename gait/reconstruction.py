@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import check_kind, listed_of, mapping, suggest
+from kinesym.checks import check_choice, check_kind, listed_of, mapping, suggest
 from kinesym.gait.angles import check_angles
+from kinesym.gait.check_feet import check_feet
+from kinesym.gait.check_markers import check_markers, put_back
+from kinesym.gait.check_segments import check_segments
+from kinesym.gait.checks import Check, Finding, Panel, warn
+from kinesym.gait.filters import Butterworth, low_pass_of
 from kinesym.gait.fit import Fitted, fit, landmark_targets, segments_from_landmarks, start_of
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.markers import Markers
 from kinesym.gait.natural.body import NaturalBody
-from kinesym.gait.relations import Landmarks, Relations, Trial, landmarks, names_in
-from kinesym.gait.smoothing import SSA, noise_of
+from kinesym.gait.relations import (
+    Landmarks,
+    Relations,
+    Trial,
+    clusters_in,
+    landmarks,
+    names_in,
+)
+from kinesym.gait.residuals import Residuals, residual_analysis
+from kinesym.gait.smoothing import noise_of
+from kinesym.gait.wrench import Wrench
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
@@ -27,9 +41,8 @@ from kinesym.symbolic.multibody.segments import Segment, owners
 #: Smooths series (..., N) with this rate [Hz].
 Smoother: TypeAlias = Callable[[Array, float], ArrayLike]
 
-#: Least root mean square that smoothing removes from markers, and then from coordinates [m, rad];
-#: where there is more noise, so many times the noise.
-NOISE, ABOVE = (1e-3, 5e-4), 1.5
+#: Longest gap of a marker that splines close [s].
+BRIDGED = 0.1
 #: Noise of markers below which there is no warning [m], and the share of it that may remain.
 QUIET, STAYS = 2e-4, 0.15
 #: Mean rotation of a segment against the pelvis above which there is a warning [rad].
@@ -40,9 +53,10 @@ REVERSED = np.radians(120.0)
 class Reconstruction(Displayed):
     """A measured motion as rigid segments, and how it was found.
 
-    segments : with measured points. markers, smoothed : before and after the first
-    SSA. fitted : coordinates of the nearest rigid segments, and residual distances.
-    kinematics : splines through these coordinates after the second SSA.
+    segments : with measured points. markers, smoothed : before and after smoothing. fitted :
+    coordinates of the nearest rigid segments, and residual distances. kinematics : splines through
+    these coordinates. smooth : the law that smoothed the markers. seen : what was found when the
+    markers were checked; see `check`.
     """
 
     segments: tuple[Segment, ...]
@@ -50,6 +64,8 @@ class Reconstruction(Displayed):
     smoothed: Markers
     fitted: Fitted
     kinematics: Spline
+    smooth: Smoother
+    seen: Check = field(default_factory=lambda: Check(()))
 
     def __repr__(self) -> str:
         return f"<motion of {len(self.segments)} segments: {samples(self.markers.time)}>"
@@ -68,7 +84,7 @@ class Reconstruction(Displayed):
             [
                 f"noise of markers          {1e3 * noise(self.markers):8.2f} mm, "
                 f"{1e3 * noise(self.smoothed):.2f} after smoothing",
-                f"smoothing of markers      {1e3 * _rms(moved):8.2f} mm",
+                f"smoothing of markers      {1e3 * _rms(moved):8.2f} mm, by {self.smooth}",
                 f"rigid segments            {1e3 * _rms(self.fitted.rms):8.2f} mm, up to "
                 f"{1e3 * self.fitted.rms.max():.1f}; most at {named}",
                 f"smoothing of coordinates  {1e3 * _rms(off[:3]):8.2f} mm, "
@@ -76,6 +92,48 @@ class Reconstruction(Displayed):
                 f"points from the table     {', '.join(kept) or 'none'}",
             ]
         )
+
+    def check(
+        self,
+        plates: Mapping[str, Wrench] | None = None,
+        shared: Mapping[str, Wrench] | None = None,
+    ) -> Check:
+        """Whether markers, and plates with them, can be right: a table and a picture.
+
+        plates : what was measured by foot, such as `assign_plates` gives. shared : wrenches by
+        foot that `share` made of it, `shared.wrenches`.
+
+        Of markers: exchanged ones, jumps, those off their segment, clusters against the standing
+        trial, sides exchanged throughout, segments that turn too fast or hang upside down. Of
+        plates: offsets, times, mass, the foot that stands on them. Raises `ValueError` for plates
+        of unknown feet.
+        """
+        found = self.seen
+        if plates is None and shared is None:
+            return found
+        more = check_feet(self.segments, self.kinematics, plates or {}, shared or {})
+        return Check(found.findings + more.findings, found.panels + more.panels)
+
+    def alike(self, plates: Mapping[str, Wrench]) -> dict[str, Wrench]:
+        """Plates after the low-pass that smoothed the motion, so that neither is sharper.
+
+        Plates that are not passed through here stay as measured. Find contacts before: a low-pass
+        spreads them. Raises `ValueError` if the motion was not smoothed by a `Butterworth`, as no
+        other law has a cutoff: `plate.smoothed(6.0)` takes one.
+        """
+        law = self.smooth
+        if not isinstance(law, Butterworth):
+            raise ValueError(
+                f"the motion was smoothed by {law!r}, which has no cutoff for plates; "
+                "plate.smoothed(6.0) low-passes one at 6 Hz"
+            )
+        given = mapping(plates, "plates")
+        return {name: plate.smoothed(law.cutoff, law.order) for name, plate in given.items()}
+
+    def residuals(self) -> Residuals:
+        """What low-passes take off the markers over their cutoff, and which one was used."""
+        used = {"used": self.smooth.cutoff} if isinstance(self.smooth, Butterworth) else {}
+        return residual_analysis(self.markers, used=used)
 
     def plot(self) -> Any:
         """Distances between rigid segments and measured points over time, and by target."""
@@ -102,43 +160,88 @@ def reconstruct(
     smooth: Smoother | None = None,
     again: Smoother | None = None,
     root: str = "J1",
+    repair: str | None = None,
 ) -> Reconstruction:
     """The motion of a body from markers (Pamies-Vila, Font-Llagunes 2013, section on the
-    laboratory): smoothed, points and axes by relations, rigid segments, smoothed, splines.
+    laboratory): smoothed, points and axes by relations, rigid segments, splines.
 
     segments : masses and inertias are theirs; the points are taken from the trial. calibration :
-    positions of markers in a static trial, (3,) each [m]. smooth : SSA of markers, or a function of
-    series (..., N) and their rate; by default without 1 mm rms, or 1.5 times their noise if that is
-    more. again : of coordinates, by default without 0.5 mm or mrad, or 1.5 times their noise.
+    positions of markers in a static trial, (3,) each [m]. smooth : of markers, such as
+    `Butterworth(6.0)`, `GCVSpline()`, `SSA()`, or any function of series (..., N) and their rate;
+    by default a Butterworth low-pass at 3.5 times the rate of steps, at least 5 Hz. again : of
+    the coordinates that were found, by default none.
 
-    Warns if much of the noise of the markers stays, which accelerations make large, and of segments
-    whose axes look reversed. Raises `ValueError` for gaps, missing markers, relations for points
-    that do not exist, postures near a singularity of the angles, and frames that do not converge.
+    repair : "swaps" puts markers back that are exchanged for some samples, where the distances from
+    others of their segments prove it, and says so in a warning; nothing else is changed.
+
+    Warns of markers and segments that cannot be where they are said to be (see `check`), if much of
+    the noise of the markers stays, which accelerations make large, and of segments whose axes look
+    reversed. Gaps of markers that relations name are closed: by two or more others of the segment,
+    or up to 0.1 s by splines. Raises `ValueError` for other gaps, missing markers, relations for
+    points that do not exist, postures near a singularity of the angles, and frames that do not
+    converge.
     """
     check_kind(relations, Relations, "kinesym.gait")
     check_kind(markers, Markers, "kinesym.gait")
     for what, smoother in (("smooth", smooth), ("again", again)):
         if smoother is not None and not callable(smoother):
             raise ValueError(
-                f"{what} is a function of series and their rate, such as SSA(), got {smoother!r}"
+                f"{what} is a function of series and their rate, such as Butterworth(6.0), "
+                f"got {smoother!r}"
             )
     given = mapping({} if calibration is None else calibration, "calibration")
     still = {name: real_array(x, f"the calibration of {name!r}") for name, x in given.items()}
     check_relations(relations, segments, root)
-    first = smooth or SSA(noise=max(NOISE[0], ABOVE * noise(markers)))
+    if repair is not None:
+        check_choice(repair, ("swaps",), "repair")
+    whole = _without_gaps(markers, relations)
+    markers, findings, panels = _checked(whole, relations, still, repair)
+    first = smooth or low_pass_of(markers)
     clean = markers.smoothed(first)
     _check_noise(markers, clean)
     _check_upright(still or {name: position[:, 0] for name, position in clean.positions.items()})
+    measured = landmarks(relations, Trial(markers.positions, still))
+    more, turning = check_segments(segments, relations, measured, markers.time)
+    warn(more)
     found = landmarks(relations, Trial(clean.positions, still))
     rows = segments_from_landmarks(segments, found, root)
     body = NaturalBody(rows, root)
     fitted = fit(body, landmark_targets(rows, found, root), start_of(rows, found, root))
     check_angles(rows, fitted.z, clean.time)
-    _check_reversed(rows, found)
-    rest = float(np.median(noise_of(fitted.z)))
-    second = again or SSA(noise=max(NOISE[1], ABOVE * rest))
-    kinematics = Spline.through(clean.time, np.asarray(second(fitted.z, clean.rate)))
-    return Reconstruction(rows, markers, clean, fitted, kinematics)
+    if not any(one.says for one in (*findings, *more) if one.kind in ("right and left", "upright")):
+        _check_reversed(rows, found)
+    z = fitted.z if again is None else np.asarray(again(fitted.z, clean.rate))
+    kinematics = Spline.through(clean.time, z)
+    seen = Check((*findings, *more), (*panels, *turning))
+    return Reconstruction(rows, markers, clean, fitted, kinematics, first, seen)
+
+
+def _without_gaps(markers: Markers, relations: Relations) -> Markers:
+    """Markers whose gaps are closed, by the rest of their segment or short ones by splines; those
+    with gaps that no relation names are left out. Warns of long gaps."""
+    used = names_in([*relations.points.values(), *relations.axes.values()])
+    idle = {gap.marker for gap in markers.gaps() if gap.marker not in used}
+    seen = markers.without(*idle) if idle else markers
+    gaps = seen.gaps()
+    if not gaps:
+        return seen
+    whole = seen.filled(BRIDGED, clusters_in(relations))
+    longest = max(gaps, key=lambda gap: gap.samples)
+    if longest.samples > BRIDGED * seen.rate:
+        many = f"{len(gaps)} gaps of markers are" if len(gaps) > 1 else "a gap of a marker is"
+        warnings.warn(f"{many} closed by the rest of its segment: {longest}", stacklevel=3)
+    return whole
+
+
+def _checked(
+    markers: Markers, relations: Relations, still: Mapping[str, Array], repair: str | None
+) -> tuple[Markers, list[Finding], list[Panel]]:
+    """Markers, mended where that is asked for, and what was found; warns of it."""
+    findings, panels, mended = check_markers(markers, clusters_in(relations), still)
+    if repair is not None:
+        markers, findings = mended, put_back(findings)
+    warn(findings, stacklevel=4)
+    return markers, findings, panels
 
 
 def noise(markers: Markers) -> float:
@@ -184,7 +287,7 @@ def _check_noise(markers: Markers, clean: Markers) -> None:
     if before > QUIET and after > STAYS * before:
         warnings.warn(
             f"markers have noise of about {1e3 * before:.2g} mm, {1e3 * after:.2g} mm after "
-            f"smoothing: forces will oscillate; use smooth=SSA(noise={ABOVE * before:.1g})",
+            "smoothing: forces will oscillate; use a lower cutoff, smooth=Butterworth(5.0)",
             stacklevel=3,
         )
 

@@ -119,7 +119,7 @@ class SSA:
         Raises `ValueError` if a value is not finite, a row shorter than two windows, and if a
         window in seconds comes without a rate.
         """
-        x = _finite(series)
+        x = finite_series(series, "SSA")
         L = self._rows(x.shape[-1], rate)
         rows = x.reshape(-1, x.shape[-1])
         means = rows.mean(axis=1, keepdims=True)
@@ -128,7 +128,7 @@ class SSA:
 
     def scree(self, series: ArrayLike, rate: float | None = None) -> Scree:
         """Eigenvalues of one series (N,), and how many this would keep; raises as above."""
-        x = _finite(series)
+        x = finite_series(series, "SSA")
         if x.ndim != 1:
             raise ValueError(f"a scree shows one series (N,), got {x.shape}")
         L = self._rows(len(x), rate)
@@ -177,7 +177,7 @@ def noise_of(series: ArrayLike) -> Array:
     Motion that takes more than ten samples per period hardly counts, and the median keeps out the
     instants of impacts.
     """
-    x = _finite(series)
+    x = finite_series(series, "SSA")
     differences = np.diff(x, 4, axis=-1)
     return np.asarray(np.median(np.abs(differences), axis=-1) / (0.6745 * np.sqrt(70.0)))
 
@@ -201,13 +201,14 @@ def projected(x: Array, vectors: Array) -> Array:
     return np.asarray(moved.sum(axis=0) / lengths)
 
 
-def _finite(series: ArrayLike) -> Array:
-    x = real_array(series, "series for SSA")
+def finite_series(series: ArrayLike, law: str) -> Array:
+    """Series (..., N) of at least 4 finite samples; `ValueError` names the law and what is not."""
+    x = real_array(series, f"series for {law}")
     if x.ndim < 1 or x.shape[-1] < 4:
-        raise ValueError(f"SSA needs series (..., N) of at least 4 samples, got {x.shape}")
+        raise ValueError(f"{law} needs series (..., N) of at least 4 samples, got {x.shape}")
     if not np.isfinite(x).all():
         position = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
         raise ValueError(
-            f"SSA needs finite values; the one at {position} is {x[position]}; fill gaps first"
+            f"{law} needs finite values; the one at {position} is {x[position]}; fill gaps first"
         )
     return x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterator
 from math import isfinite
 from pathlib import Path
@@ -10,6 +11,9 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from kinesym.checks import shown
 from kinesym.models.files.description import Triple
+
+#: What other readers let pass: comments within comments, and names such as `Contact::Parameters`.
+_COMMENT, _DOUBLE = re.compile("<!--.*?-->", re.DOTALL), re.compile(r"(</?\w+)::(?=\w)")
 
 
 def root_of(path: str | Path) -> Element:
@@ -21,7 +25,8 @@ def root_of(path: str | Path) -> Element:
     try:
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
-        return fromstring(data)
+        said = data.decode("utf-8-sig", errors="replace")
+        return fromstring(_DOUBLE.sub(r"\1.", _COMMENT.sub("", said)))
     except (ParseError, OSError, EOFError) as error:
         raise ValueError(f"it is no XML file: {error}") from error
 

@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
-from scipy.signal import sosfiltfilt
 
 from kinesym.checks import check_choice, flag, listed, positive, shown
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, check_finite, check_span, real_array, time_grid
 from kinesym.runtime.signals.experiment import key_name
-from kinesym.runtime.signals.low_pass import passes
+from kinesym.runtime.signals.low_pass import motion_low_pass
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.summary import samples
 
@@ -134,7 +133,7 @@ class Motion(Displayed):
         _check_angles(rows, grid, stacklevel=3)
         rows = np.vstack([rows, 0.0 * rows if place is None else _rows("place", place, grid)])
         if cutoff is not None:
-            rows = _smooth(grid, rows, cutoff)
+            rows = motion_low_pass(grid, rows, cutoff)
         spline = make_interp_spline(grid, rows, k=5, axis=1)
         orders = [spline, spline.derivative(1), spline.derivative(2)]
         return cls(
@@ -415,28 +414,6 @@ def _turn(axis: int, angle: Array) -> Array:
     turn[j, i] = np.sin(angle)
     turn[i, j] = -turn[j, i]
     return turn
-
-
-def _smooth(time: Array, rows: Array, cutoff: float) -> Array:
-    """Samples after a Butterworth low-pass of order 2 forwards and backwards."""
-    sections, step = passes(time, cutoff, jitter=1e-3)
-    beyond = int(np.ceil(3.0 / (cutoff * step)))
-    before, after = _continued(rows[:, ::-1], beyond)[:, ::-1], _continued(rows, beyond)
-    whole = np.hstack([before, rows, after])
-    smooth = sosfiltfilt(sections, whole, axis=1, padlen=0)
-    return np.asarray(smooth[:, beyond:-beyond])
-
-
-def _continued(rows: Array, count: int) -> Array:
-    """The next `count` samples by a quartic polynomial through the last ones.
-
-    The usual padding by reflection reverses the curvature: accelerations at the ends were wrong by
-    their own size, with this by a tenth to a half of it.
-    """
-    fitted = min(rows.shape[1], max(2 * count // 3, 15))
-    ago, ahead = np.arange(1 - fitted, 1) / fitted, np.arange(1, count + 1) / fitted
-    ends = np.polynomial.polynomial.polyfit(ago, rows[:, -fitted:].T, 4)
-    return np.asarray(np.polynomial.polynomial.polyval(ahead, ends))
 
 
 def _matching(times: Array, grid: Array, interpolate: bool) -> NDArray[np.intp] | None:

@@ -1,7 +1,5 @@
 """Inverse kinematics by closed forms, by SciPy's least squares, and beside OpenSim's result."""
 
-import gzip
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -269,18 +267,8 @@ def test_a_walk_that_turns_round():
 
 
 def synthetic_markers():
-    """Of OpenSim's example of inverse kinematics; names are apart by two tabs, frames need not
-    have a number of cells that lines above them have."""
-    text = gzip.decompress((OPENSIM / "subject01_synthetic_marker_data.trc.gz").read_bytes())
-    lines = text.decode().splitlines()
-    names = re.split(r"\t+", lines[3].strip())[2:]
-    rows = np.array([line.split() for line in lines[5:] if line.strip()], dtype=float)
-    turn = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])  # y is up
-    places = rows[:, 2:].reshape(len(rows), len(names), 3)
-    return ks.gait.Markers(
-        rows[0, 1] + np.arange(len(rows)) / 60.0,
-        {name: turn @ places[:, k].T for k, name in enumerate(names)},
-    )
+    """Of OpenSim's example of inverse kinematics."""
+    return ks.gait.read_trc(OPENSIM / "subject01_synthetic_marker_data.trc.gz")
 
 
 @pytest.mark.filterwarnings("ignore:no marker shows mtp")

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from kinesym.gait.filters import Butterworth
 from kinesym.gait.markers import Markers
 from kinesym.gait.reconstruction import noise, reconstruct
 from kinesym.gait.relations import Axes, Carried, Midpoint, Relations
 from kinesym.gait.smoothing import SSA
+from kinesym.gait.wrench import Wrench
 from kinesym.models.whole_body import segments_of_body
 
 NAMES = ("pelvis", "Rthigh", "Rshank", "Lthigh")
@@ -125,20 +127,34 @@ def test_report():
     assert len(figure.axes) == 2
 
 
-def test_bad_markers():
+def test_gaps():
+    """They are closed by the rest of the segment, long ones with a warning, or by splines; what no
+    relation names may have any."""
     z, still = motion(), calibration()
     markers = markers_of(z)[0]
     gap = {name: position.copy() for name, position in markers.items()}
-    gap["Rthigh.b"][:, 20:27] = np.nan
-    with pytest.raises(
-        ValueError,
-        match=r"marker 'Rthigh.b': 7 samples missing at 0.33-0.43 s; "
-        "fill or exclude",
-    ):
-        reconstruct(ROWS, relations(), Markers(TIME, gap), still)
-    filled = Markers(TIME, gap).filled(0.2)
-    found = reconstruct(ROWS, relations(), filled, still, KEEP_ALL, KEEP_ALL)
+    gap["ball"] = np.full_like(gap["Rthigh.b"], np.nan)
+    gap["ball"][:, 3:9] = 1.0
+    gap["Rthigh.b"][:, 20:50] = np.nan
+    with pytest.warns(UserWarning, match=r"by the rest of its segment: marker 'Rthigh\.b': 30 sam"):
+        found = reconstruct(ROWS, relations(), Markers(TIME, gap), still, KEEP_ALL, KEEP_ALL)
+    np.testing.assert_allclose(found.fitted.z, z, atol=0.1)  # the thigh spins meanwhile
+    assert "ball" not in found.markers.names
+    gap["Rthigh.b"] = markers["Rthigh.b"].copy()
+    others = [f"Rthigh.{place}" for place in PLACES]
+    for name in others:
+        gap[name][:, 20:26] = np.nan
+    found = reconstruct(ROWS, relations(), Markers(TIME, gap), still, KEEP_ALL, KEEP_ALL)
     np.testing.assert_allclose(found.fitted.z, z, atol=2e-3)
+    for name in others:
+        gap[name][:, 20:27] = np.nan
+    with pytest.raises(ValueError, match=r"7 samples missing at 0\.33-0\.43 s, longer than 0\.1 s"):
+        reconstruct(ROWS, relations(), Markers(TIME, gap), still)
+
+
+def test_bad_markers():
+    z, still = motion(), calibration()
+    markers = markers_of(z)[0]
     with pytest.raises(ValueError, match=r"marker 'Rthigh\.b' is not in the trial"):
         reconstruct(ROWS, relations(), Markers(TIME, markers).without("Rthigh.b"), still)
     with pytest.raises(ValueError, match=r"marker 'back' is not in the (trial|calibration)"):
@@ -227,3 +243,26 @@ def test_somebody_who_lies_is_doubted():
         pytest.raises(ValueError, match="is not in the calibration"),
     ):
         reconstruct(ROWS, relations(), Markers(TIME, fallen), still)
+
+
+def test_law_of_the_motion_and_of_plates():
+    """By default a low-pass, that plates can share; other laws have no cutoff for them."""
+    markers = Markers(TIME, markers_of(motion())[0])
+    found = reconstruct(ROWS, relations(), markers, calibration())
+    assert isinstance(found.smooth, Butterworth) and found.smooth.cutoff >= 5.0
+    assert str(found.smooth) in found.report()
+    t = np.arange(0.0, 2.0, 2e-3)
+    force = np.array([0.0 * t, 0.0 * t, 700.0 + 100.0 * np.sign(np.sin(9.0 * t))])
+    plate = Wrench(t, force, np.zeros_like(force))
+    alike = found.alike({"right": plate})["right"]
+    np.testing.assert_array_equal(alike.rows, plate.smoothed(found.smooth.cutoff).rows)
+    assert found.residuals().used == {"used": found.smooth.cutoff}
+    sharp = reconstruct(
+        ROWS, relations(), markers, calibration(), Butterworth(8.0, markers={"J": 4.0})
+    )
+    wanted = Butterworth(8.0)(markers["Rthigh.b"], markers.rate)
+    np.testing.assert_array_equal(sharp.smoothed["Rthigh.b"], wanted)
+    other = reconstruct(ROWS, relations(), markers, calibration(), KEEP_ALL)
+    assert not other.residuals().used
+    with pytest.raises(ValueError, match=r"smoothed by SSA\(.*which has no cutoff for plates"):
+        other.alike({"right": plate})

@@ -7,7 +7,7 @@ import pytest
 from test_osim import Plain, interpreted, poses  # beside this file
 
 import kinesym as ks
-from kinesym.gait.readers import Table
+from kinesym.gait.motion_files import Table
 from kinesym.multibody import Body, Spherical, Tree
 
 CUSTOM = """<SpatialTransform>
@@ -206,11 +206,15 @@ def test_what_is_left_out_is_said(path):
         ks.osim.read(path, locked=["pim"])
 
 
-def test_impossible_inertia_is_mended(path):
+def test_impossible_inertia_is_taken_as_it_is(path):
     path.write_text(path.read_text().replace("0.5 0.6 0.7 0.02 -0.03 0.01", "1 2 7 0 0 0", 1))
-    with pytest.warns(UserWarning, match=r"body body0: .*4.24 is taken for all three"):
+    with pytest.warns(UserWarning, match=r"body body0: no body has .* taken as they are"):
         tree = ks.osim.read(path)
-    assert float(tree.bodies[0].inertia[1][1]) == pytest.approx(np.sqrt(18.0))
+    assert [float(tree.bodies[0].inertia[k][k]) for k in range(3)] == [1.0, 2.0, 7.0]
+    assert tree.parametrised().model().parameter_names
+    path.write_text(path.read_text().replace("1 2 7 0 0 0", "1 2 3 4 0 0"))
+    with pytest.raises(ValueError, match=r"body body0: .*moments"):
+        ks.osim.read(path)
 
 
 @pytest.mark.parametrize(

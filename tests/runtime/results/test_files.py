@@ -15,7 +15,7 @@ import pytest
 import sympy as sp
 import xarray as xr
 
-from kinesym.gait.readers import read_table
+from kinesym.gait.motion_files import read_table
 from kinesym.runtime.results.files import SEALED, replacing
 
 KINDS = ["Trajectory", "Solution", "Fit", "Ensemble", "Bands", "MarkerFit", "Scaling"]
