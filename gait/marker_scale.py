@@ -219,7 +219,7 @@ def scale(
     functions = functions_of(model)
     parts = [thinned(record.time, measured_of(tree, found, record), frames) for record in records]
     numbers = numbers_of(functions, [at for _, at in found.values()])
-    priors = prior_of(list(found), factors, factor_std, place_std)
+    priors = prior_of(list(found), unused, factors, factor_std, place_std)
     names = [name for name in priors if name in functions.parameters]
     places = np.array([functions.parameters.index(name) for name in names])
     measured = np.hstack([rows for _, rows in parts])
@@ -236,17 +236,24 @@ def scale(
         loss=None if loss is None else RobustLoss.of(Loss.named(loss)),
     )
     first, turns = guess_of(tree, functions.states, guess), root_turns(tree, functions.states)
-    firsts = np.concatenate([np.arange(len(time)) == 0 for time, _ in parts])
-    ends = np.cumsum([len(time) for time, _ in parts])
-    starts = [
-        start(problem.at(slice(end - len(time), end)), first, turns, time)
-        for (time, _), end in zip(parts, ends, strict=True)
-    ]
-    problem, minimum, known = balanced(problem, np.hstack(starts), firsts)
+    q, firsts = starts_of(problem, [time for time, _ in parts], first, turns)
+    problem, minimum, known = balanced(problem, q, firsts)
     result = described(tree, problem, minimum, known, names, found, factors)
     if not result.converged:
         warnings.warn("the scaling did not converge; its factors are not final", stacklevel=2)
     return result
+
+
+def starts_of(
+    problem: Squares, times: Sequence[Array], guess: Array, turns: Sequence[NDArray[np.intp]]
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Coordinates (n, N) of all trials to begin with, and the instants with which trials begin."""
+    ends = np.cumsum([len(time) for time in times])
+    q = [
+        start(problem.at(slice(end - len(time), end)), guess, turns, time)
+        for time, end in zip(times, ends, strict=True)
+    ]
+    return np.hstack(q), np.concatenate([np.arange(len(time)) == 0 for time in times])
 
 
 def record_of(trial: Any) -> Any:
@@ -271,16 +278,18 @@ def thinned(time: Array, measured: Array, frames: int) -> tuple[Array, Array]:
 
 
 def prior_of(
-    names: Sequence[str],
+    markers: Sequence[str],
+    unused: Sequence[str],
     factors: Mapping[str, Sequence[str]],
     factor_std: float | Mapping[str, float],
     place_std: float | Mapping[str, float],
 ) -> dict[str, float]:
-    """Standard deviations by the name of the parameter, without those that are known."""
+    """Standard deviations by the name of the parameter, without those that are known; of markers
+    that are not measured there may be some, too."""
     of_factors = spread(factor_std, list(factors), FACTOR, "factor_std")
-    of_places = spread(place_std, list(names), PLACE, "place_std")
+    of_places = spread(place_std, [*markers, *unused], PLACE, "place_std")
     found = {name: std for name, std in of_factors.items() if std > 0.0}
-    for k, std in enumerate(of_places.values()):
+    for k, std in enumerate(of_places[name] for name in markers):
         found |= dict.fromkeys(marker_names(k, "at_"), std) if std > 0.0 else {}
     if not found:
         raise ValueError("all factors and places are known; fit_markers finds the coordinates")
