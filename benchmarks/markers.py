@@ -107,11 +107,14 @@ def error(task: Task, fit: Mapping[str, np.ndarray]) -> float:
     return float(np.degrees(np.sqrt(np.mean(np.square(parts)))))
 
 
-def by_opensim(task: Task, folder: str) -> tuple[float, Mapping[str, np.ndarray]]:
+def by_opensim(
+    task: Task, folder: str, accuracy: float = 1e-5
+) -> tuple[float, Mapping[str, np.ndarray]]:
     """The time of OpenSim's tool, and its coordinates."""
     import opensim
 
     opensim.Logger.setLevelString("error")
+    opensim.Logger.removeFileSink()
     path = Path(folder) / "model.osim"
     path.write_bytes(gzip.decompress(FILES[task.name].read_bytes()))
     model = opensim.Model(str(path))
@@ -152,6 +155,7 @@ def by_opensim(task: Task, folder: str) -> tuple[float, Mapping[str, np.ndarray]
     tool.setEndTime(task.markers.time[-1])
     tool.setOutputMotionFileName(str(out))
     tool.set_report_errors(False)
+    tool.set_accuracy(accuracy)
     begin = cpu()
     tool.run()
     used = cpu() - begin
