@@ -1,0 +1,180 @@
+"""Lengths and moment arms of the paths of muscles in many poses at once, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.models.files.description import Frame, MuscleRow, PathPoint, Wrap
+from kinesym.models.files.poses import Place, Poses, on
+from kinesym.models.files.wrapping import Touch, around
+
+Array = NDArray[np.float64]
+#: Step of differences for moment arms [rad, m]; how often surfaces are gone through, and the change
+#: of length that ends it [m]; how far beyond its range a conditional point is kept.
+_STEP, _ROUNDS, _SETTLED, _SLACK = 1e-5, 10, 1e-10, 1e-5
+
+
+@dataclass(frozen=True)
+class Path:
+    """The path of a muscle from point to point, around what is in the way."""
+
+    muscle: MuscleRow
+    poses: Poses
+
+    @cached_property
+    def frames(self) -> list[Frame]:
+        """Of points, then of surfaces."""
+        return [part.frame for part in (*self.muscle.points, *self.muscle.wraps)]
+
+    @cached_property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the coordinates that the length may depend on."""
+        joints = self.poses.spanned(frame.body for frame in self.frames)
+        names = [
+            name
+            for joint in joints
+            for motion in (*joint.rotations, *joint.translations)
+            for name in motion.coordinates
+        ]
+        for point in self.muscle.points:
+            names += [*point.of, *([point.when[0]] if point.when else [])]
+        return tuple(self.poses.coordinates(names))
+
+    def lengths(self, q: Mapping[str, Array]) -> Array:
+        """Lengths (N,) [m] for these coordinates (N,) [rad, m], all that the path has."""
+        q = {name: np.asarray(q[name], dtype=np.float64) for name in self.coordinates}
+        count = len(next(iter(q.values()))) if q else 1
+        places = self.poses.places([frame.body for frame in self.frames], q)
+        points = [self.point(p, places, q, count) for p in self.muscle.points]
+        present = np.stack([self.present(p, q, count) for p in self.muscle.points], axis=1)
+        surfaces = [(wrap, *on(places[wrap.frame.body], wrap.frame)) for wrap in self.muscle.wraps]
+        result = np.empty(count)
+        for some in np.unique(present, axis=0):
+            rows = np.flatnonzero(np.all(present == some, axis=1))
+            nodes = [_Node(points[k][rows], k) for k in np.flatnonzero(some)]
+            result[rows] = taut(nodes, [(w, (R[rows], o[rows])) for w, R, o in surfaces])
+        return result
+
+    def moment_arms(self, q: Mapping[str, Array]) -> dict[str, Array]:
+        """Minus the derivatives of the length (N,) by the name of the coordinate [m, or 1]."""
+        q = {name: np.asarray(q[name], dtype=np.float64) for name in self.coordinates}
+        found = {}
+        for name in self.coordinates:
+            low, high = (self.lengths({**q, name: q[name] + step}) for step in (-_STEP, _STEP))
+            found[name] = (low - high) / (2.0 * _STEP)
+        return found
+
+    def point(
+        self, p: PathPoint, places: Mapping[str | None, Place], q: Mapping[str, Array], count: int
+    ) -> Array:
+        """Where a point is (N, 3)."""
+        rotation, origin = on(places[p.frame.body], p.frame)
+        if not p.of:
+            return origin + rotation @ np.array(p.at, dtype=np.float64)
+        rows = [
+            self.poses.evaluated(self.poses.value(f, [name] if name else []), q)
+            for f, name in zip(p.at, p.of, strict=True)
+        ]
+        at = np.stack([np.broadcast_to(row, count) for row in rows], axis=1)
+        return origin + np.einsum("nij,nj->ni", rotation, at)
+
+    def present(self, p: PathPoint, q: Mapping[str, Array], count: int) -> NDArray[np.bool_]:
+        """In which poses the path has a point (N,)."""
+        if p.when is None:
+            return np.ones(count, dtype=bool)
+        name, low, high = p.when
+        value = np.broadcast_to(self.poses.evaluated(self.poses.values[name], q), count)
+        return (value >= low - _SLACK) & (value <= high + _SLACK)
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A point of a string (n, 3). number : its number in the file, or that of the surface that it
+    is on. arc : None, or the length on the surface from the point before (n,)."""
+
+    at: Array
+    number: int
+    surface: int | None = None
+    arc: Array | None = None
+
+    def of(self, rows: NDArray[np.bool_]) -> _Node:
+        """Some of them."""
+        arc = None if self.arc is None else self.arc[rows]
+        return replace(self, at=self.at[rows], arc=arc)
+
+
+def taut(nodes: Sequence[_Node], surfaces: Sequence[tuple[Wrap, Place]]) -> Array:
+    """Lengths of strings through points and around surfaces, one after the other and again until
+    none changes."""
+    count = len(nodes[0].at)
+    groups = [(np.arange(count), list(nodes), list(surfaces))]
+    length = _length(nodes)
+    for _ in range(_ROUNDS if len(surfaces) > 1 else len(surfaces)):
+        for k in range(len(surfaces)):
+            groups = [part for group in groups for part in _wrapped(k, *group)]
+        before, length = length, np.empty(count)
+        for rows, found, _ in groups:
+            length[rows] = _length(found)
+        if np.abs(length - before).max(initial=0.0) < _SETTLED:
+            break
+    return length
+
+
+def _length(nodes: Sequence[_Node]) -> Array:
+    """Of the whole string."""
+    total = np.zeros(len(nodes[0].at))
+    for a, b in zip(nodes, nodes[1:], strict=False):
+        total = total + (np.linalg.norm(b.at - a.at, axis=1) if b.arc is None else b.arc)
+    return total
+
+
+_Group = tuple[NDArray[np.intp], list[_Node], list[tuple[Wrap, Place]]]
+
+
+def _wrapped(
+    k: int, rows: NDArray[np.intp], nodes: list[_Node], surfaces: list[tuple[Wrap, Place]]
+) -> Iterator[_Group]:
+    """The strings after surface k has had its say, in groups of those that touch it between the
+    same points."""
+    nodes = [node for node in nodes if node.surface != k]
+    wrap, (rotation, origin) = surfaces[k]
+    local = [np.einsum("nji,nj->ni", rotation, node.at - origin) for node in nodes]
+    chosen, least = np.full(len(rows), -1), np.full(len(rows), np.inf)
+    touches: dict[int, Touch] = {}
+    for j in _segments(nodes, wrap):
+        found = touches[j] = around(wrap, local[j], local[j + 1])
+        longer = found.arc + sum(
+            np.linalg.norm(a - b, axis=1)
+            for a, b in ((found.first, local[j]), (local[j + 1], found.last))
+        )
+        longer = longer - np.linalg.norm(local[j + 1] - local[j], axis=1)
+        # The first segment that goes through a surface is the one that touches it
+        longer = np.where(found.needed, -1.0, longer)
+        better = found.touches & (longer < least)
+        chosen, least = np.where(better, j, chosen), np.where(better, longer, least)
+    for j in np.unique(chosen):
+        some = chosen == j
+        part = [node.of(some) for node in nodes]
+        if j >= 0:
+            ends = [
+                origin[some] + np.einsum("nij,nj->ni", rotation[some], at[some])
+                for at in (touches[j].first, touches[j].last)
+            ]
+            arc = touches[j].arc[some]
+            part[j + 1 : j + 1] = [_Node(ends[0], k, k), _Node(ends[1], k, k, arc)]
+        left = [(w, (R[some], o[some])) for w, (R, o) in surfaces]
+        yield rows[some], part, left
+
+
+def _segments(nodes: Sequence[_Node], wrap: Wrap) -> Iterator[int]:
+    """Numbers of the straight segments that may touch a surface, by that of their first node."""
+    low, high = wrap.span or (0, 10**6)
+    inside = [j for j, n in enumerate(nodes) if n.surface is None and low <= n.number <= high]
+    for j in range(inside[0], inside[-1]) if inside else ():
+        if nodes[j + 1].arc is None:
+            yield j
