@@ -1,35 +1,62 @@
-"""Lengths and moment arms of the paths of muscles in many poses at once, in numbers."""
+"""The paths of muscles: lengths and moment arms in many poses at once, and polynomials for them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.checks import listed
 from kinesym.models.files.description import Frame, MuscleRow, PathPoint, Wrap
+from kinesym.models.files.fits import PathFit, fitted
 from kinesym.models.files.poses import Place, Poses, on
+from kinesym.models.files.trees import identifier
 from kinesym.models.files.wrapping import Touch, around
+from kinesym.symbolic.multibody.muscles import Muscle
+from kinesym.symbolic.names import check_known, names_of
+
+if TYPE_CHECKING:
+    from kinesym.models.files.trees import FileTree
 
 Array = NDArray[np.float64]
+#: Error of lengths and moment arms that a polynomial may have [m], its highest degree, and ends of
+#: ranges of coordinates that are none [rad, m].
+TOLERANCE, DEGREE, _FAR = 1e-3, 6, 20.0
 #: Step of differences for moment arms [rad, m]; how often surfaces are gone through, and the change
 #: of length that ends it [m]; how far beyond its range a conditional point is kept.
 _STEP, _ROUNDS, _SETTLED, _SLACK = 1e-5, 10, 1e-10, 1e-5
 
 
+@dataclass(frozen=True, kw_only=True)
+class FittedMuscle(Muscle):
+    """A muscle of a file, whose length is a polynomial. fit : how good that is."""
+
+    fit: PathFit
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.fit}"
+
+
 @dataclass(frozen=True)
 class Path:
-    """The path of a muscle from point to point, around what is in the way."""
+    """The path of a muscle from point to point, around what is in the way.
 
-    muscle: MuscleRow
+    row : the muscle as the file has it. poses : of the bodies. ranges : of coordinates [rad, m].
+    """
+
+    row: MuscleRow
     poses: Poses
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @cached_property
     def frames(self) -> list[Frame]:
         """Of points, then of surfaces."""
-        return [part.frame for part in (*self.muscle.points, *self.muscle.wraps)]
+        return [part.frame for part in (*self.row.points, *self.row.wraps)]
 
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
@@ -41,7 +68,7 @@ class Path:
             for motion in (*joint.rotations, *joint.translations)
             for name in motion.coordinates
         ]
-        for point in self.muscle.points:
+        for point in self.row.points:
             names += [*point.of, *([point.when[0]] if point.when else [])]
         return tuple(self.poses.coordinates(names))
 
@@ -50,9 +77,9 @@ class Path:
         q = {name: np.asarray(q[name], dtype=np.float64) for name in self.coordinates}
         count = len(next(iter(q.values()))) if q else 1
         places = self.poses.places([frame.body for frame in self.frames], q)
-        points = [self.point(p, places, q, count) for p in self.muscle.points]
-        present = np.stack([self.present(p, q, count) for p in self.muscle.points], axis=1)
-        surfaces = [(wrap, *on(places[wrap.frame.body], wrap.frame)) for wrap in self.muscle.wraps]
+        points = [self.point(p, places, q, count) for p in self.row.points]
+        present = np.stack([self.present(p, q, count) for p in self.row.points], axis=1)
+        surfaces = [(wrap, *on(places[wrap.frame.body], wrap.frame)) for wrap in self.row.wraps]
         result = np.empty(count)
         for some in np.unique(present, axis=0):
             rows = np.flatnonzero(np.all(present == some, axis=1))
@@ -68,6 +95,28 @@ class Path:
             low, high = (self.lengths({**q, name: q[name] + step}) for step in (-_STEP, _STEP))
             found[name] = (low - high) / (2.0 * _STEP)
         return found
+
+    def fit(
+        self,
+        tolerance: float = TOLERANCE,
+        degree: int = DEGREE,
+        ranges: Mapping[str, tuple[float, float]] | None = None,
+        **changes: Any,
+    ) -> FittedMuscle:
+        """The muscle with a polynomial of the coordinates as its length; see `fit_muscles`."""
+        known = {**self.ranges, **({} if ranges is None else ranges)}
+        chosen = {}
+        for name in self.coordinates:
+            low, high = known.get(name, (-np.inf, np.inf))
+            if not -_FAR <= low < high <= _FAR:
+                raise ValueError(
+                    f"muscle {self.row.name}: the range of {name} is {low:g} ... {high:g}; "
+                    f"give ranges={{{name!r}: (low, high)}}"
+                )
+            chosen[name] = (float(low), float(high))
+        found = fitted(self.lengths, self.moment_arms, chosen, tolerance, degree)
+        arguments = {**self.row.numbers, "length": found.length, **changes}
+        return FittedMuscle(identifier(self.row.name), fit=found, **arguments)
 
     def point(
         self, p: PathPoint, places: Mapping[str | None, Place], q: Mapping[str, Array], count: int
@@ -178,3 +227,61 @@ def _segments(nodes: Sequence[_Node], wrap: Wrap) -> Iterator[int]:
     for j in range(inside[0], inside[-1]) if inside else ():
         if nodes[j + 1].arc is None:
             yield j
+
+
+# -- all muscles of a tree ------------------------------------------------------------------------
+
+
+def paths_of(tree: FileTree) -> dict[str, Path]:
+    """The paths of the muscles of a file by their names."""
+    rows = tree.description.coordinates
+    fixed = {name: tree.fixed[key] for name in rows if (key := identifier(name)) in tree.fixed}
+    poses = Poses(tree.description, fixed)
+    return {row.name: Path(row, poses, tree.ranges) for row in tree.description.muscles}
+
+
+def fit_muscles(
+    tree: FileTree,
+    names: Iterable[str] | None = None,
+    tolerance: float = TOLERANCE,
+    degree: int = DEGREE,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+    **changes: Any,
+) -> dict[str, FittedMuscle]:
+    """Muscles of a file with polynomials of the coordinates as lengths, for `with_muscles`.
+
+    Parameters
+    ----------
+    names : of muscles; all by default.
+    tolerance : of lengths [m] and moment arms [m], root mean squares over the ranges.
+    degree : of the polynomials, at most.
+    ranges : of coordinates [rad, m] in place of those of the file: narrower ones take fewer terms
+        and are met more closely, as paths may jump or bend where points or surfaces come and go.
+    changes : of all muscles, such as `tendon="compliant"`; see `ks.multibody.Muscle`.
+
+    Returns
+    -------
+    Muscles by name; `fit` of each states its errors, in other poses than it was fitted to.
+
+    Muscles of other kinds, as Millard's or Thelen's, get the curves of De Groote et al. with the
+    numbers of the file: forces, lengths, angles, velocities, times and strains. Warns of muscles
+    beyond twice the tolerance. Raises `ValueError` for unknown names and coordinates without range.
+    """
+    paths = tree.muscles
+    chosen = list(paths) if names is None else names_of(listed(names, "names"), "names")
+    for name in chosen:
+        check_known(name, paths, f"{name} is no muscle of {tree.name}")
+    found = {name: paths[name].fit(tolerance, degree, ranges, **changes) for name in chosen}
+    poor = {
+        name: worst
+        for name, muscle in found.items()
+        if (worst := muscle.fit.worst) > 2.0 * tolerance
+    }
+    if poor:
+        worst = max(poor, key=lambda name: poor[name])
+        warnings.warn(
+            f"{tree.name}: polynomials of degree {degree} miss {tolerance:g} m for {len(poor)} of "
+            f"{len(found)} muscles, most {worst} by {poor[worst]:.2g} m; give narrower ranges",
+            stacklevel=2,
+        )
+    return found
