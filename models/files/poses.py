@@ -67,7 +67,9 @@ class Poses:
         order = [name_of(e) for e in self.values.values() if isinstance(e, AppliedUndef)]
         return [name for name in dict.fromkeys([*order, *sorted(every)]) if name in wanted]
 
-    def places(self, bodies: Iterable[str | None], q: Mapping[str, Array]) -> dict[str | None, Place]:
+    def places(
+        self, bodies: Iterable[str | None], q: Mapping[str, Array]
+    ) -> dict[str | None, Place]:
         """The places of bodies from the innermost one that carries all, for coordinates (N,)."""
         joints = self.spanned(bodies)
         count = len(next(iter(q.values()))) if q else 1
