@@ -10,7 +10,7 @@ from kinesym.checks import naming, shown
 from kinesym.gait.readers import Table, read_mot
 from kinesym.gait.wrench import Wrench
 from kinesym.models.files.osim import parse, read
-from kinesym.models.files.paths import FittedMuscle, Path as MusclePath, fit_muscles
+from kinesym.models.files.paths import FittedMuscle, MusclePath, fit_muscles
 from kinesym.models.files.trees import FileTree
 from kinesym.models.files.xml import flag, named, root_of, text
 from kinesym.runtime.arrays import AXES, Array

@@ -167,13 +167,12 @@ class HalfSpace:
 
 @dataclass(frozen=True)
 class PathPoint:
-    """A point of a path. at : where in the axes of the frame [m], numbers or functions of one
-    coordinate each; `of` : these coordinates. when : a coordinate and the range [rad, m] in which
-    the path has the point."""
+    """A point of a path. at : in the axes of the frame [m], from where it moves. when : a
+    coordinate and the range [rad, m] in which the path has the point."""
 
     frame: Frame
-    at: Triple | tuple[Function, Function, Function]
-    of: tuple[str, ...] = ()
+    at: Triple = (0.0, 0.0, 0.0)
+    moves: tuple[Motion, ...] = ()
     when: tuple[str, float, float] | None = None
 
 

@@ -6,13 +6,20 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from kinesym.models.files.description import Constant, Frame, Function, MuscleRow, PathPoint, Wrap
-from kinesym.models.files.frames import place
+from kinesym.models.files.description import (
+    Constant,
+    Frame,
+    Function,
+    Motion,
+    MuscleRow,
+    PathPoint,
+    Wrap,
+)
+from kinesym.models.files.frames import DIRECTIONS, place
 from kinesym.models.files.xml import flag, members, named, number, numbers, text, triple
 
 #: Tags of sets of points and of wrapping in a path, now and in files before version 2.
 _POINTS, _WRAPS = ("PathPointSet", "MusclePointSet"), ("PathWrapSet", "MuscleWrapSet")
-_AXES = "xyz"
 
 
 #: Where a number of a muscle stands in a file.
@@ -80,11 +87,15 @@ class MuscleReader:
             when = (coordinate_of(e, ""), low, high)
         if e.find("x_location") is None:
             return PathPoint(frame, triple(e, "location"), when=when)
-        where = [self.function_in(e.find(f"{axis}_location"), named(e)) for axis in _AXES]
-        of = tuple(coordinate_of(e, f"{axis}_") for axis in _AXES)
-        if all(isinstance(f, Constant) for f in where):
-            of = ()
-        return PathPoint(frame, (where[0], where[1], where[2]), of, when)
+        moves = (self.move(e, axis) for axis in DIRECTIONS)
+        return PathPoint(frame, moves=tuple(moves), when=when)
+
+    def move(self, e: Element, axis: str) -> Motion:
+        """How a point moves along an axis."""
+        function = self.function_in(e.find(f"{axis}_location"), named(e))
+        coordinate = coordinate_of(e, f"{axis}_")
+        constant = isinstance(function, Constant)
+        return Motion(DIRECTIONS[axis], function, () if constant else (coordinate,))
 
     def wrap(self, e: Element, muscle: str) -> Iterator[Wrap]:
         """The surface that a path goes around, if there is one that acts and is known."""
@@ -115,7 +126,7 @@ def surfaces_of(owner: Element, frame: Frame) -> Iterator[tuple[str, Wrap | None
         side = text(e, "quadrant", "all")
         chosen = None
         if side != "all":
-            chosen = (_AXES.index(side[-1]), -1 if side[0] == "-" else 1)
+            chosen = ("xyz".index(side[-1]), -1 if side[0] == "-" else 1)
         if e.tag == "WrapCylinder":
             sizes = (number(e, "radius"), number(e, "length"))
             yield name, Wrap(name, "cylinder", sizes, where, chosen)

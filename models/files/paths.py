@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +44,7 @@ class FittedMuscle(Muscle):
 
 
 @dataclass(frozen=True)
-class Path:
+class MusclePath:
     """The path of a muscle from point to point, around what is in the way.
 
     row : the muscle as the file has it. poses : of the bodies. ranges : of coordinates [rad, m].
@@ -56,7 +57,8 @@ class Path:
     @cached_property
     def frames(self) -> list[Frame]:
         """Of points, then of surfaces."""
-        return [part.frame for part in (*self.row.points, *self.row.wraps)]
+        points = [point.frame for point in self.row.points]
+        return points + [wrap.frame for wrap in self.row.wraps]
 
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
@@ -69,7 +71,8 @@ class Path:
             for name in motion.coordinates
         ]
         for point in self.row.points:
-            names += [*point.of, *([point.when[0]] if point.when else [])]
+            names += [name for move in point.moves for name in move.coordinates]
+            names += [point.when[0]] if point.when else []
         return tuple(self.poses.coordinates(names))
 
     def lengths(self, q: Mapping[str, Array]) -> Array:
@@ -83,7 +86,7 @@ class Path:
         result = np.empty(count)
         for some in np.unique(present, axis=0):
             rows = np.flatnonzero(np.all(present == some, axis=1))
-            nodes = [_Node(points[k][rows], k) for k in np.flatnonzero(some)]
+            nodes = [_Node(points[k][rows], k) for k in np.flatnonzero(some).tolist()]
             result[rows] = taut(nodes, [(w, (R[rows], o[rows])) for w, R, o in surfaces])
         return result
 
@@ -123,13 +126,10 @@ class Path:
     ) -> Array:
         """Where a point is (N, 3)."""
         rotation, origin = on(places[p.frame.body], p.frame)
-        if not p.of:
-            return origin + rotation @ np.array(p.at, dtype=np.float64)
-        rows = [
-            self.poses.evaluated(self.poses.value(f, [name] if name else []), q)
-            for f, name in zip(p.at, p.of, strict=True)
-        ]
-        at = np.stack([np.broadcast_to(row, count) for row in rows], axis=1)
+        at = np.tile(np.array(p.at), (count, 1))
+        for move in p.moves:
+            value = self.poses.evaluated(self.poses.value(move.function, move.coordinates), q)
+            at = at + np.broadcast_to(value, count)[:, None] * np.array(move.direction)
         return origin + np.einsum("nij,nj->ni", rotation, at)
 
     def present(self, p: PathPoint, q: Mapping[str, Array], count: int) -> NDArray[np.bool_]:
@@ -177,7 +177,7 @@ def taut(nodes: Sequence[_Node], surfaces: Sequence[tuple[Wrap, Place]]) -> Arra
 def _length(nodes: Sequence[_Node]) -> Array:
     """Of the whole string."""
     total = np.zeros(len(nodes[0].at))
-    for a, b in zip(nodes, nodes[1:], strict=False):
+    for a, b in pairwise(nodes):
         total = total + (np.linalg.norm(b.at - a.at, axis=1) if b.arc is None else b.arc)
     return total
 
@@ -232,12 +232,12 @@ def _segments(nodes: Sequence[_Node], wrap: Wrap) -> Iterator[int]:
 # -- all muscles of a tree ------------------------------------------------------------------------
 
 
-def paths_of(tree: FileTree) -> dict[str, Path]:
+def paths_of(tree: FileTree) -> dict[str, MusclePath]:
     """The paths of the muscles of a file by their names."""
     rows = tree.description.coordinates
     fixed = {name: tree.fixed[key] for name in rows if (key := identifier(name)) in tree.fixed}
     poses = Poses(tree.description, fixed)
-    return {row.name: Path(row, poses, tree.ranges) for row in tree.description.muscles}
+    return {row.name: MusclePath(row, poses, tree.ranges) for row in tree.description.muscles}
 
 
 def fit_muscles(
@@ -278,10 +278,10 @@ def fit_muscles(
         if (worst := muscle.fit.worst) > 2.0 * tolerance
     }
     if poor:
-        worst = max(poor, key=lambda name: poor[name])
+        most = max(poor, key=lambda name: poor[name])
         warnings.warn(
             f"{tree.name}: polynomials of degree {degree} miss {tolerance:g} m for {len(poor)} of "
-            f"{len(found)} muscles, most {worst} by {poor[worst]:.2g} m; give narrower ranges",
+            f"{len(found)} muscles, most {most} by {poor[most]:.2g} m; give narrower ranges",
             stacklevel=2,
         )
     return found

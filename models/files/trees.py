@@ -37,7 +37,7 @@ from kinesym.symbolic.names import check_known, names_of, t
 from kinesym.symbolic.table import table
 
 if TYPE_CHECKING:
-    from kinesym.models.files.paths import Path
+    from kinesym.models.files.paths import MusclePath
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -65,7 +65,7 @@ class FileTree(Tree):
         return {name: ends for name in self.coordinates if (ends := found[name]) is not None}
 
     @cached_property
-    def muscles(self) -> dict[str, Path]:
+    def muscles(self) -> dict[str, MusclePath]:
         """The paths of the muscles by name, for lengths and moment arms in any poses."""
         from kinesym.models.files.paths import paths_of  # they are made of the tree
 

@@ -316,12 +316,12 @@ def test_moment_arms_are_minus_the_slopes_of_lengths():
 
 def test_what_is_missed_is_said():
     tree = ks.osim.read(MODELS["arm26"])
-    with pytest.warns(UserWarning, match="degree 2 miss 0.001 m for . of 2 muscles, most BICshort"):
+    with pytest.warns(UserWarning, match=r"degree 2 miss .* for . of 2 muscles, most BIC"):
         ks.osim.fit_muscles(tree, ["BICshort", "BRA"], degree=2)
     with pytest.raises(ValueError, match="TRI is no muscle of arm26"):
         ks.osim.fit_muscles(tree, ["TRI"])
     path = ks.osim.read(MODELS["LaiUhlrich2022"]).muscles["soleus_r"]
-    with pytest.raises(ValueError, match="the range of ankle_angle_r is 0 ... inf; give ranges="):
+    with pytest.raises(ValueError, match=r"the range of ankle_angle_r is 0 .* give ranges="):
         path.fit(ranges={"ankle_angle_r": (0, np.inf)})
 
 

@@ -52,9 +52,9 @@ def test_the_length_of_a_tendon_is_the_inverse():
 
 
 def test_a_muscle_at_its_optimum_pulls_as_its_pennation_says():
-    a, l, rate = sp.Symbol("a"), sp.Symbol("l"), sp.Symbol("rate")
-    muscle = Muscle("m", l, 1000, 0.1, 0.25, pennation=0.3)
-    at = {muscle.activation: a, l: 0.25 + 0.1 * np.cos(0.3)}
+    a, length, rate = sp.symbols("a length rate")
+    muscle = Muscle("m", length, 1000, 0.1, 0.25, pennation=0.3)
+    at = {muscle.activation: a, length: 0.25 + 0.1 * np.cos(0.3)}
     force = muscle.force(rate).subs(at)
     expected = 1000 * np.cos(0.3) * (1.0 + float(passive_force(1)))
     assert float(force.subs({a: 1, rate: 0})) == pytest.approx(expected, rel=1e-12)
