@@ -13,6 +13,7 @@ from kinesym.lazy import lazy_names
 if TYPE_CHECKING:
     from kinesym import gait as gait
     from kinesym import hybrid as hybrid
+    from kinesym import mjcf as mjcf
     from kinesym import models as models
     from kinesym import multibody as multibody
     from kinesym import osim as osim

@@ -13,7 +13,7 @@ from scipy.interpolate import BSpline, make_interp_spline
 
 from kinesym.checks import check_kind, mapping
 from kinesym.codegen.evaluate import model_outputs
-from kinesym.gait.readers import Table
+from kinesym.gait.motion_files import Table
 from kinesym.gait.wrench import Wrench, between
 from kinesym.internal.pipeline import realise
 from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid

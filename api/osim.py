@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from kinesym.checks import naming, shown
-from kinesym.gait.readers import Table, read_mot
+from kinesym.gait.motion_files import Table, read_mot
 from kinesym.gait.wrench import Wrench
 from kinesym.models.files.osim import parse, read
 from kinesym.models.files.paths import FittedMuscle, MusclePath, fit_muscles

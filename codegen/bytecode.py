@@ -130,9 +130,9 @@ class _Writer:
         stores: dict[int, list[int]] = {}
         for k, node in self.piece.stores:
             stores.setdefault(node, []).append(k)
-        inside = set(self.sums.values())
+        own, inside = set(self.piece.nodes), set(self.sums.values())
         pairs = sines_and_cosines(self.graph, self.piece)
-        for node in (n for n in stores if n not in set(self.piece.nodes)):
+        for node in (n for n in stores if n not in own):
             self._store(node, stores[node])
         for node in self.piece.nodes:
             if node not in inside and node not in self.made:

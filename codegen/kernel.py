@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.codegen.graph import LEAVES, Graph
+from kinesym.codegen.order import Order, ordered
 
 #: Version of the binary interface in `runtime/native/c/include/kinesym.h`.
 ABI = 9
@@ -60,6 +61,12 @@ class Kernel:
     def nodes(self) -> list[int]:
         """The nodes that the outputs need, operands first."""
         return self.graph.ancestors(self.outputs)
+
+    @cached_property
+    def order(self) -> Order:
+        """In which order they are computed, and what is hoisted out of the loop over points."""
+        names = {s for a in self.arguments if a.varying for s in a.symbols}
+        return ordered(self.graph, self.nodes, self.outputs, names)
 
     @cached_property
     def operations(self) -> int:

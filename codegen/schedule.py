@@ -1,20 +1,20 @@
-"""In which order a kernel is computed, what is hoisted out of its loop, and where it is cut.
+"""Where the order of a kernel is cut into pieces.
 
-What depends on uniform arguments alone is computed once per call. The rest is ordered depth first
-from the outputs, so that a value is made shortly before its use, and cut into pieces of bounded
-length: compilers need more than linear time in the length of a function. Values that live across a
-cut travel through a scratch array, except those that are cheaper to compute again.
+Pieces have a bounded length: compilers need more than linear time in the length of a function.
+Values that live across a cut travel through a scratch array, except those that are cheaper to
+compute again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
 from kinesym.codegen.graph import LEAVES, Graph
 from kinesym.codegen.kernel import Kernel
+from kinesym.codegen.order import Run, depth_first
 
 #: Operations per piece. Measured on the 10-link problem: all files take 4.3, 4.6, 5.3 and 7.6 CPU-s
 #: to compile for pieces of 500, 1000, 1500 and 3000, the Hessian of 10,000 points 4.4, 4.7, 5.0 and
@@ -60,50 +60,18 @@ class Schedule:
 
 def schedule(kernel: Kernel, piece: int = PIECE) -> Schedule:
     """The schedule of `kernel`, cut into pieces of about `piece` operations."""
-    graph = kernel.graph
-    varying = _varying_nodes(kernel)
-    hoisted = _hoisted(kernel, varying)
-    slots = {node: slot for slot, node in enumerate(hoisted)}
-    prologue, n_prologue = _cut(graph, list(enumerate(hoisted)), frozenset(), piece)
-    stores = _grouped(kernel.outputs)
-    pieces, n_pieces = _cut(graph, stores, frozenset(slots), piece)
+    graph, order = kernel.graph, kernel.order
+    slots = {node: slot for slot, node in enumerate(order.hoisted)}
+    prologue, n_prologue = _cut(graph, order.uniform, frozenset(), piece)
+    pieces, n_pieces = _cut(graph, order.varying, frozenset(slots), piece)
     return Schedule(prologue, slots, pieces, max(n_prologue, n_pieces))
 
 
-def _varying_nodes(kernel: Kernel) -> set[int]:
-    graph = kernel.graph
-    names = {s for a in kernel.arguments if a.varying for s in a.symbols}
-    varying: set[int] = set()
-    for node in kernel.nodes:
-        if graph.name.get(node) in names or any(a in varying for a in graph.args[node]):
-            varying.add(node)
-    return varying
-
-
-def _hoisted(kernel: Kernel, varying: set[int]) -> list[int]:
-    """Uniform nodes that the loop reads, in order; constants stay in the text."""
-    graph = kernel.graph
-    found: dict[int, None] = {}
-    for node in kernel.nodes:
-        if node in varying:
-            found.update((a, None) for a in graph.args[node] if a not in varying)
-    found.update((o, None) for o in kernel.outputs if o not in varying)
-    return [node for node in sorted(found) if graph.op[node] not in ("const", "data")]
-
-
-def _grouped(outputs: Sequence[int]) -> list[tuple[int, int]]:
-    """(output number, node), outputs that share a node next to each other."""
-    numbers: dict[int, list[int]] = {}
-    for k, node in enumerate(outputs):
-        numbers.setdefault(node, []).append(k)
-    return [(k, node) for node, members in numbers.items() for k in members]
-
-
 def _cut(
-    graph: Graph, stores: list[tuple[int, int]], given: frozenset[int], limit: int
+    graph: Graph, runs: Sequence[Run], given: frozenset[int], limit: int
 ) -> tuple[tuple[Piece, ...], int]:
-    """Pieces that compute `stores`; `given` nodes need no computation. Also the scratch size."""
-    groups = _chunks(graph, stores, given, limit)
+    """Pieces that compute `runs`; `given` nodes need no computation. Also the scratch size."""
+    groups = _chunks(graph, runs, given, limit)
     home = {node: number for number, (nodes, _) in enumerate(groups) for node in nodes}
     made = [
         _complete(graph, nodes, [n for _, n in chunk], given, home, number)
@@ -130,52 +98,34 @@ def _live(graph: Graph, body: list[int], wanted: set[int]) -> tuple[int, ...]:
 
 
 def _chunks(
-    graph: Graph, stores: list[tuple[int, int]], given: frozenset[int], limit: int
+    graph: Graph, runs: Sequence[Run], given: frozenset[int], limit: int
 ) -> list[tuple[list[int], list[tuple[int, int]]]]:
-    """Nodes in depth-first order with the stores that follow them, in chunks of `limit` nodes."""
-    done, most = set(given), _most_stores(graph, stores, given)
+    """The nodes of runs with the stores that follow them, in chunks of `limit` nodes."""
+    most = _most_stores(graph, runs, given)
     chunks: list[tuple[list[int], list[tuple[int, int]]]] = [([], [])]
-    for k, output in stores:
+    for store, nodes in runs:
         if len(chunks[-1][1]) >= most:
             chunks.append(([], []))
-        for node in _depth_first(graph, output, done):
+        for node in nodes:
             if len(chunks[-1][0]) >= limit:
                 chunks.append(([], []))
             chunks[-1][0].append(node)
-        chunks[-1][1].append((k, output))
+        chunks[-1][1].append(store)
     return chunks
 
 
-def _most_stores(graph: Graph, stores: list[tuple[int, int]], given: frozenset[int]) -> int:
+def _most_stores(graph: Graph, runs: Sequence[Run], given: frozenset[int]) -> int:
     """How many stores a piece has at most: few where each takes few operations of its own."""
-    done = set(given)
-    total = sum(1 for _, output in stores for _ in _depth_first(graph, output, done))
-    if total <= THIN * len(stores):
-        own = sum(1 for _, output in stores for _ in _depth_first(graph, output, set(given)))
-        if own == total:
+    total = sum(len(run.nodes) for run in runs)
+    if total <= THIN * len(runs):
+        alone = (depth_first(graph, run.store[1], set(given)) for run in runs)
+        if sum(1 for nodes in alone for _ in nodes) == total:
             return ROWS
-    return max(len(stores), 1)
+    return max(len(runs), 1)
 
 
 def _is_leaf(graph: Graph, node: int) -> bool:
     return graph.op[node] in LEAVES
-
-
-def _depth_first(graph: Graph, output: int, done: set[int]) -> Iterable[int]:
-    """Nodes that `output` still needs, operands first; leaves are not listed."""
-    stack = [output]
-    while stack:
-        node = stack[-1]
-        if node in done or _is_leaf(graph, node):
-            stack.pop()
-            continue
-        missing = [a for a in graph.args[node] if a not in done and not _is_leaf(graph, a)]
-        if missing:
-            stack.extend(reversed(missing))
-        else:
-            done.add(node)
-            stack.pop()
-            yield node
 
 
 def _complete(

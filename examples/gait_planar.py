@@ -18,8 +18,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import kinesym as ks
+from kinesym.gait.force_files import read_forces
 from kinesym.gait.kinematics import Spline
-from kinesym.gait.readers import read_csv, read_forces, read_table
+from kinesym.gait.marker_files import read_csv
+from kinesym.gait.motion_files import read_table
 from kinesym.gait.wrench import Wrench
 from kinesym.multibody import Body, Load, Planar, Prismatic, Tree
 from kinesym.runtime.signals.low_pass import low_pass

@@ -24,8 +24,9 @@ from kinesym.examples.gait_planar import (
     rms,
     splined,
 )
+from kinesym.gait.axes import rotation
 from kinesym.gait.events import contacts_from_wrench
-from kinesym.gait.readers import read_table, rotation
+from kinesym.gait.motion_files import read_table
 from kinesym.gait.wrench import Wrench
 from kinesym.models.planar_body import planar_segments
 

@@ -12,6 +12,10 @@ from kinesym.lazy import lazy_names
 if TYPE_CHECKING:
     from kinesym.gait.body import Body as Body
     from kinesym.gait.body import read_segments as read_segments
+    from kinesym.gait.c3d_files import read_c3d as read_c3d
+    from kinesym.gait.c3d_files import write_c3d as write_c3d
+    from kinesym.gait.checks import Check as Check
+    from kinesym.gait.checks import Finding as Finding
     from kinesym.gait.events import Contact as Contact
     from kinesym.gait.events import Cycle as Cycle
     from kinesym.gait.events import assign_plates as assign_plates
@@ -22,23 +26,24 @@ if TYPE_CHECKING:
     from kinesym.gait.figures import flexion_angles as flexion_angles
     from kinesym.gait.figures import joint_torques as joint_torques
     from kinesym.gait.figures import tracking_errors as tracking_errors
+    from kinesym.gait.force_files import read_forces as read_forces
+    from kinesym.gait.force_files import write_forces as write_forces
     from kinesym.gait.forward import PD as PD
     from kinesym.gait.forward import Tracking as Tracking
     from kinesym.gait.inverse import InverseDynamics as InverseDynamics
     from kinesym.gait.inverse import JointLoads as JointLoads
     from kinesym.gait.kinematics import Samples as Samples
     from kinesym.gait.kinematics import Spline as Spline
+    from kinesym.gait.marker_files import read_csv as read_csv
+    from kinesym.gait.marker_files import read_places as read_places
+    from kinesym.gait.marker_files import read_trc as read_trc
     from kinesym.gait.markers import Markers as Markers
+    from kinesym.gait.motion_files import Table as Table
+    from kinesym.gait.motion_files import read_mot as read_mot
+    from kinesym.gait.motion_files import read_table as read_table
     from kinesym.gait.natural.body import NaturalBody as NaturalBody
     from kinesym.gait.natural.constrained import ConstrainedSystem as ConstrainedSystem
     from kinesym.gait.natural.planar import PlanarBody as PlanarBody
-    from kinesym.gait.readers import read_c3d as read_c3d
-    from kinesym.gait.readers import read_csv as read_csv
-    from kinesym.gait.readers import read_forces as read_forces
-    from kinesym.gait.readers import read_mot as read_mot
-    from kinesym.gait.readers import read_places as read_places
-    from kinesym.gait.readers import read_table as read_table
-    from kinesym.gait.readers import read_trc as read_trc
     from kinesym.gait.reconstruction import Reconstruction as Reconstruction
     from kinesym.gait.reconstruction import reconstruct as reconstruct
     from kinesym.gait.relations import Axes as Axes
@@ -49,6 +54,8 @@ if TYPE_CHECKING:
     from kinesym.gait.relations import Shifted as Shifted
     from kinesym.gait.relations import Trial as Trial
     from kinesym.gait.relations import landmarks as landmarks
+    from kinesym.gait.sessions import Session as Session
+    from kinesym.gait.sessions import find_files as find_files
     from kinesym.gait.sharing import CorrectedForcePlates as CorrectedForcePlates
     from kinesym.gait.sharing import LeastCorrection as LeastCorrection
     from kinesym.gait.sharing import Sharing as Sharing

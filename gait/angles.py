@@ -21,6 +21,8 @@ from kinesym.symbolic.multibody.segments import Segment
 
 #: Angles alpha beyond which a segment is too near to the singular posture [rad].
 SINGULAR = np.radians(85.0)
+#: More than this no segment turns from one sample to the next [rad].
+TURN = np.radians(60.0)
 
 
 # -- one segment ----------------------------------------------------------------------------------
@@ -71,9 +73,24 @@ def turned(pose: Pose, position: ArrayLike) -> Array:
 
 
 def angles_of(A: Array) -> Array:
-    """alpha, beta, gamma (3, N) of attitudes (3, 3, N), unwrapped."""
-    angles = Rotation.from_matrix(A.transpose(2, 0, 1)).as_euler("YXZ")
-    return np.unwrap(angles[:, [1, 0, 2]].T, axis=1)
+    """alpha, beta, gamma (3, N) of attitudes (3, 3, N), unwrapped.
+
+    Between samples that are further apart than `TURN` nobody knows which way it turned: what is
+    between two such breaks is unwrapped alone, and put within half a turn of the longest of them.
+    """
+    angles = Rotation.from_matrix(A.transpose(2, 0, 1)).as_euler("YXZ")[:, [1, 0, 2]].T
+    runs = np.split(angles, np.flatnonzero(turns(A) > TURN), axis=1)
+    runs = [np.unwrap(run, axis=1) for run in runs]
+    middles = [np.median(run, axis=1, keepdims=True) for run in runs]
+    longest = middles[int(np.argmax([run.shape[1] for run in runs]))]
+    whole = [2.0 * np.pi * np.round((longest - middle) / (2.0 * np.pi)) for middle in middles]
+    return np.hstack([run + turn for run, turn in zip(runs, whole, strict=True)])
+
+
+def turns(A: Array) -> Array:
+    """By how much attitudes (3, 3, N) turn up to each sample, (N,) [rad]; 0 for the first."""
+    trace = np.einsum("ijn,ijn->n", A[:, :, 1:], A[:, :, :-1])
+    return np.append(0.0, np.arccos(np.clip(0.5 * (trace - 1.0), -1.0, 1.0)))
 
 
 def check_angles(segments: Sequence[Segment], z: Array, time: Array) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -31,7 +31,7 @@ from kinesym.models.whole_body import (
     whole_body,
 )
 from kinesym.notebook import Displayed
-from kinesym.runtime.arrays import time_grid
+from kinesym.runtime.arrays import Array, time_grid
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.manifest import Built
 from kinesym.symbolic.model import Model
@@ -43,9 +43,10 @@ def read_segments(table: File, points: File) -> tuple[Segment, ...]:
     start.
 
     Columns of the first: segment, proximal, mass, com_x, com_y, com_z, I_xx, I_yy, I_zz,
-    basis_point, basis_vectors; of the second: point, segment, x, y, z. Raises `FileNotFoundError`,
-    and `ValueError` that names segment and column for what is missing or no number, for segments
-    that make no tree, and for masses that look like fractions of the body mass.
+    basis_point, basis_vectors; of the second: point, segment, x, y, z. Rows may be in any order; of
+    segments at the root, the first in the table is the one that joints there count from. Raises
+    `FileNotFoundError`, and `ValueError` that names segment and column for what is missing or no
+    number, for segments that make no tree, and for masses that look like fractions.
     """
     rows, positions = records(table), records(points)
     with naming(f"{table}, {points}"):
@@ -132,7 +133,7 @@ class Body(Displayed):
 
     def forward(
         self,
-        kinematics: Spline,
+        kinematics: Spline | Callable[[Array], Samples],
         time: ArrayLike,
         control: PD | None = None,
         method: str = "trapezoid",
@@ -142,17 +143,20 @@ class Body(Displayed):
         The force on the root and the torques between world and segments, in world axes, are those
         of inverse dynamics at the nodes and, for methods that ask there, between them.
 
-        kinematics : the motion. time : nodes, in equal steps (N,) [s]. control : PD actuators that
-        track the motion; without them errors grow, as walking is unstable.
+        kinematics : the motion, or a function that gives it as `Samples` at any times. time :
+        nodes, in equal steps (N,) [s]. control : PD actuators that track the motion; without them
+        errors grow, as walking is unstable.
         method : as in `ks.simulate`.
 
         A run that ends early is returned up to there, with a message that names the instant and the
         segment with the largest error. Raises `ValueError` for times outside the motion or unequal
         steps, an unknown method, and what `PD` refuses.
         """
-        if not isinstance(kinematics, Spline):
+        course = kinematics.sample if isinstance(kinematics, Spline) else kinematics
+        if not callable(course):
             raise ValueError(
-                f"forward dynamics needs a Spline, also between its nodes, got {shown(kinematics)}"
+                "forward dynamics needs the motion between its nodes too: a Spline, or a function "
+                f"that gives Samples at any times; got {shown(kinematics)}"
             )
         check_choice(method, METHODS, "method")
         if control is not None and not isinstance(control, PD):
@@ -162,9 +166,9 @@ class Body(Displayed):
             raise ValueError("the nodes of a simulated walk must be in equal steps")
         halves = np.empty(2 * len(grid) - 1)
         halves[::2], halves[1::2] = grid, (grid[1:] + grid[:-1]) / 2.0
-        needed = self.inverse(kinematics.sample(halves))
+        needed = self.inverse(course(halves))
         numbers = self._structure.tree.values
-        reference = kinematics.sample(grid)
+        reference = course(grid)
         return track(_forward(self._structure), numbers, needed, reference, control, method)
 
 

@@ -35,9 +35,11 @@ _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 def content(path: str | Path) -> dict[str, Any]:
     """What a file holds: `points` (3, M, N) with NaN where they are missing, `names`, `unit`,
-    `rate` and `first` frame; of the plates `kinds` and `analog_rate`, and of plate k `unit_force`
-    and arrays `force_k`, `moment_k`, `cop_k`, `free_k` (3, F) and `corners_k` (3, 4). `said` and
-    `frames` are the numbers of frames of its header and of those that are there.
+    `rate` and `first` frame; of the `plates`, that many, `kinds`, `analog_rate`, frames of their
+    `zero`, `units` of their sixth channels, and of plate k `channels_k` (C, F), `origin_k`
+    (3,), `corners_k` (3, 4) and `matrix_k` (C, C); all but the first are empty where the file does
+    not have them. `said` and `frames` are the numbers of frames of its header and of those that are
+    there.
 
     Raises `FileNotFoundError`, `ImportError` without ezc3d, and `ValueError` for what cannot be
     read as C3D.
@@ -117,9 +119,8 @@ def _limit(memory: int, seconds: float) -> None:
         resource.setrlimit(what, (limit if hard < 0 else min(limit, hard), hard))
 
 
-#: Our names of what is known of a plate, and those of ezc3d.
-_PLATE = {name: name for name in ("force", "moment", "corners")}
-_PLATE |= {"cop": "center_of_pressure", "free": "Tz"}
+#: Parameters of POINT that name what is no marker: results of models, in other units.
+_RESULTS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", "REACTIONS")
 
 
 def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -127,30 +128,59 @@ def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     import ezc3d
 
     file = ezc3d.c3d(path)
-    used = _parameter(file, "FORCE_PLATFORM", "USED", [0])[0]
-    if used:  # fails if there are none
-        file = ezc3d.c3d(path, extract_forceplat_data=True)
+    plates = int(_parameter(file, "FORCE_PLATFORM", "USED", [0])[0])
     points, header = file["data"]["points"], file["header"]
-    labels = ["LABELS", *(f"LABELS{k}" for k in range(2, 10))]  # 255 names each
-    names = [name for more in labels for name in _parameter(file, "POINT", more, [])]
+    names = _listed(file, "LABELS")[: points.shape[1]]
+    results = {name for kind in _RESULTS for name in _listed(file, kind)}
+    markers = [k for k, name in enumerate(names) if name not in results]
     missing = file["data"]["meta_points"]["residuals"][0] < 0.0
     said, there = _frames(path, file)
     facts = {
-        "names": names[: points.shape[1]],
+        "names": [names[k] for k in markers],
         "rate": header["points"]["frame_rate"],
         "first": header["points"]["first_frame"],
         "analog_rate": header["analogs"]["frame_rate"],
         "unit": str([*_parameter(file, "POINT", "UNITS", []), "m"][0]).lower(),
         "kinds": [int(kind) for kind in _parameter(file, "FORCE_PLATFORM", "TYPE", [])],
+        "zero": [int(frame) for frame in _parameter(file, "FORCE_PLATFORM", "ZERO", [])],
         "said": said,
         "frames": min(there, points.shape[2]),
+        "plates": plates,
+        "units": [],
     }
-    arrays = {"points": np.where(missing, np.nan, points[:3])}
-    plates = file["data"]["platform"] if used else []
-    facts["unit_force"] = [plate["unit_force"] for plate in plates]
-    for k, plate in enumerate(plates):
-        arrays |= {f"{ours}_{k}": plate[theirs] for ours, theirs in _PLATE.items()}
+    arrays = {"points": np.where(missing, np.nan, points[:3])[:, markers]}
+    for k in range(plates):
+        parts, unit = _plate(file, k)
+        arrays |= {f"{name}_{k}": part for name, part in parts.items()}
+        facts["units"].append(unit)
     return arrays, facts
+
+
+def _listed(file: Any, name: str) -> list[str]:
+    """Names of a parameter of POINT and those that continue it, 255 each."""
+    more = [name, *(f"{name}{k}" for k in range(2, 10))]
+    return [text for each in more for text in _parameter(file, "POINT", each, [])]
+
+
+def _plate(file: Any, k: int) -> tuple[dict[str, Any], str]:
+    """What is known of plate k, and the unit of its last channel."""
+    analogs = file["data"]["analogs"][0]
+    parts = {"channels": np.zeros((0, analogs.shape[1]))}
+    for name, given, size in (("origin", "ORIGIN", 2), ("corners", "CORNERS", 3)):
+        values = np.asarray(_parameter(file, "FORCE_PLATFORM", given, np.zeros((0,) * size)), float)
+        fits = values.ndim == size and k < values.shape[-1]
+        parts[name] = values[..., k] if fits else np.zeros((0,) * (size - 1))
+    matrix = np.asarray(
+        _parameter(file, "FORCE_PLATFORM", "CAL_MATRIX", np.zeros((0, 0, 0))), float
+    )
+    fits = matrix.ndim == 3 and k < matrix.shape[2]
+    parts["matrix"] = matrix[:, :, k] if fits else np.zeros((0, 0))
+    numbers = np.asarray(_parameter(file, "FORCE_PLATFORM", "CHANNEL", np.zeros((0, 0))), int)
+    own: Any = numbers[:, k] if numbers.ndim == 2 and k < numbers.shape[1] else []
+    used = [int(n) - 1 for n in own if 1 <= n <= len(analogs)]
+    parts["channels"] = analogs[used]
+    units = [*_parameter(file, "ANALOG", "UNITS", []), *_parameter(file, "ANALOG", "UNITS2", [])]
+    return parts, units[used[5]] if len(used) > 5 and used[5] < len(units) else ""
 
 
 def _frames(path: str, file: Any) -> tuple[int, int]:

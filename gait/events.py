@@ -16,6 +16,8 @@ from scipy.ndimage import find_objects, label
 from scipy.signal import find_peaks
 
 from kinesym.checks import check_kind, check_text, finite, listed_of, mapping, positive, shown
+from kinesym.gait.check_plates import check_empty
+from kinesym.gait.checks import warn
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, vectors
 from kinesym.runtime.arrays import Array, real_array, time_grid
 from kinesym.runtime.signals.low_pass import low_pass
@@ -305,7 +307,8 @@ def assign_plates(
     if nearer than this [m]. height : of the plates [m].
 
     A foot may stand on several plates, at once too, and a plate may carry one foot after the
-    other. Raises `ValueError` naming plate and interval if two feet stand on it at once, or none.
+    other. Warns of plates that show a force while nothing stands on them. Raises `ValueError`
+    naming plate and interval if two feet stand on it at once, or none.
     """
     if not mapping(plates, "plates") or not mapping(feet, "feet"):
         raise ValueError("give at least one plate and one foot")
@@ -322,6 +325,7 @@ def assign_plates(
         foot: [vectors(f"heel of {foot!r}", heel, grid), vectors(f"toe of {foot!r}", toe, grid)]
         for foot, (heel, toe) in feet.items()
     }
+    warn([one for name, plate in plates.items() for one in check_empty(name, plate)])
     first = next(iter(plates.values()))
     sums = {foot: Wrench.zero(first.time) for foot in feet}
     steps = []
@@ -334,7 +338,7 @@ def assign_plates(
             _check_covered(name, contact, grid)
             here = plate.time[pressed]
             apart = {
-                foot: _distance(centre[:2, pressed], *(between(here, grid, x) for x in pair))
+                foot: distance_to_line(centre[:2, pressed], *(between(here, grid, x) for x in pair))
                 for foot, pair in lines.items()
             }
             foot = _owner(contact, apart, plate.force[2, pressed], near)
@@ -384,7 +388,7 @@ def _stretches(plate: Wrench, stances: Sequence[Contact]) -> list[NDArray[np.boo
     return found
 
 
-def _distance(centre: Array, heel: Array, toe: Array) -> Array:
+def distance_to_line(centre: Array, heel: Array, toe: Array) -> Array:
     """Distances seen from above of points (2, n) from the lines from heel to toe (3, n)."""
     along = toe[:2] - heel[:2]
     part = ((centre - heel[:2]) * along).sum(axis=0) / np.maximum((along**2).sum(axis=0), 1e-12)

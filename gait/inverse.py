@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kinesym.checks import suggest
-from kinesym.gait.angles import angular_velocity, pose, turning
+from kinesym.gait.angles import angles_of, angular_velocity, pose, turning
 from kinesym.gait.kinematics import Samples
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.wrench import Wrench
@@ -26,6 +26,9 @@ from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
 from kinesym.runtime.summary import samples
 from kinesym.symbolic.multibody.segments import Segment, owners
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,14 @@ class InverseDynamics(Displayed):
     def time(self) -> Array:
         """Time (N,) [s]."""
         return self.kinematics.time
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The generalised `forces` by the coordinate that they are along, by time [s]."""
+        import pandas as pd  # here: slow to import
+
+        index = pd.Index(self.time, name="time")
+        names = coordinate_names(self.skeleton.segments)
+        return pd.DataFrame(self.forces.T, index=index, columns=names)
 
     @cached_property
     def torque(self) -> Array:
@@ -224,6 +235,47 @@ class JointLoads(Displayed):
         parent = self.inverse.skeleton.proximal_neighbour(k)
         return flexion_angle(self.inverse.attitude[parent], self.inverse.attitude[k])
 
+    def adduction(self, joint: str) -> Array:
+        """Torque of a joint about its floating axis, (N,) [N m]: normal to the lateral axis of the
+        proximal segment and the long one of the segment itself, as in the joint coordinate systems
+        of the ISB (Wu et al. 2002, J. Biomech. 35:543; Grood, Suntay 1983).
+
+        Positive for adduction of hip and knee and inversion of the foot, on both sides; of lumbar
+        and others without a side, for what it is on the right. With `flexion` and `rotation` it is
+        conjugate to the angles: their products with the rates of these add up to `power`.
+        """
+        k, lateral = self._lateral(joint)
+        floating = np.cross(lateral, self.inverse.attitude[k][:, 2], axis=0)
+        along = np.einsum("in,in->n", self.torque[k], floating)
+        return self._side(joint) * along / np.linalg.norm(floating, axis=0)
+
+    def rotation(self, joint: str) -> Array:
+        """Torque of a joint about the long axis of the segment beyond it, (N,) [N m]: positive for
+        internal rotation, on both sides; see `adduction`."""
+        k, _ = self._lateral(joint)
+        long = self.inverse.attitude[k][:, 2]
+        return self._side(joint) * np.einsum("in,in->n", self.torque[k], long)
+
+    def adduction_angle(self, joint: str) -> Array:
+        """The angle of `adduction`, (N,) [rad]: about the floating axis, zero where both segments
+        have the same axes."""
+        return self._side(joint) * self._relative(joint)[0]
+
+    def rotation_angle(self, joint: str) -> Array:
+        """The angle of `rotation`, (N,) [rad], about the long axis of the segment beyond."""
+        return self._side(joint) * self._relative(joint)[2]
+
+    def _side(self, joint: str) -> float:
+        """1, or -1 on the left (`Lthigh`), where adduction and rotation turn the other way."""
+        name = self.inverse.skeleton.names[self._lateral(joint)[0]]
+        return -1.0 if name[:1] == "L" and name[1:2].islower() else 1.0
+
+    def _relative(self, joint: str) -> Array:
+        """Angles of a segment in the axes of its proximal neighbour, (3, N), see `angles`."""
+        k, _ = self._lateral(joint)
+        before = self.inverse.attitude[self.inverse.skeleton.proximal_neighbour(k)]
+        return angles_of(np.einsum("jin,jkn->ikn", before, self.inverse.attitude[k]))
+
     def power(self, joint: str) -> Array:
         """Power of the torque of a joint, (N,) [W]: positive where energy is generated."""
         k, _ = self._lateral(joint)
@@ -278,6 +330,12 @@ class JointLoads(Displayed):
         outputs, model = values | points, "inverse dynamics"
         return Trajectory(self.time, states, {}, outputs, {}, model, drawing=drawing)
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Everything by name, by time [s]: see `columns`."""
+        import pandas as pd  # here: slow to import
+
+        return pd.DataFrame(self.columns()).set_index("time_s").rename_axis("time")
+
     def columns(self) -> dict[str, Array]:
         """Everything by name, (N,) each: for tables and files."""
         found = {"time_s": self.time}
@@ -290,6 +348,8 @@ class JointLoads(Displayed):
             found[f"{joint}_flexion_rad"] = self.flexion_angle(joint)
             found[f"{joint}_flexion_Nm"] = self.flexion(joint)
             found[f"{joint}_flexion_Nm_per_kg"] = self.flexion(joint) / skeleton.mass
+            found[f"{joint}_adduction_Nm"] = self.adduction(joint)
+            found[f"{joint}_rotation_Nm"] = self.rotation(joint)
             found[f"{joint}_power_W"] = self.power(joint)
         for name, wrench in {"total": self.inverse.total, **self.loads}.items():
             for axis, f, m, c in zip("xyz", wrench.force, wrench.moment, wrench.cop(), strict=True):

@@ -1,14 +1,16 @@
 """Markers of a motion capture system: positions over time, gaps, smoothing.
 
-World axes everywhere: x forwards, y to the left, z up; `readers` turn those of a laboratory.
+World axes everywhere: x forwards, y to the left, z up; readers turn those of a laboratory.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,13 +19,20 @@ from scipy.ndimage import find_objects, label
 
 from kinesym import checks
 from kinesym.checks import check_text, finite, suggest
+from kinesym.gait.axes import ASKEW, Laboratory, about_vertical, askew, sides_agree
+from kinesym.gait.writers import write_trc
 from kinesym.notebook import Displayed
-from kinesym.runtime.arrays import Array, real_array, time_grid
+from kinesym.runtime.arrays import AXES, Array, real_array, time_grid
 from kinesym.runtime.results.plot import subplots
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LABELS = ("x forwards", "y left", "z up")
 #: Coordinates beyond this are no metres [m].
 FARTHEST = 50.0
+#: Markers of a static trial move by less [m rms].
+STILL = 0.02
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,7 @@ class Markers(Displayed):
     time : (N,) uniform instants [s]; the rounding of a file is taken out of them.
     positions : by name of the marker (3, N) in world axes x, y, z [m], NaN where missing; a sample
         with one coordinate missing is missing.
+    laboratory : axes and unit of the file they come from, if they do; `note` says them.
 
     `markers["R.Heel"]` is one of them. Raises `ValueError` for shapes, time that is not uniform,
     what is infinite, and coordinates that look like millimetres.
@@ -55,6 +65,7 @@ class Markers(Displayed):
 
     time: Array
     positions: Mapping[str, Array]
+    laboratory: Laboratory | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "time", uniform(self.time))
@@ -89,6 +100,24 @@ class Markers(Displayed):
         """Samples per second [Hz]."""
         return float((len(self.time) - 1) / (self.time[-1] - self.time[0]))
 
+    @property
+    def note(self) -> str:
+        """What was found of the axes and the unit of the file, and how; whether the person looks
+        elsewhere than forwards, and whether markers of one side are on the other."""
+        if self.laboratory is None:
+            return ""
+        said, angle = [self.laboratory.note], askew(self.positions)
+        if abs(angle) > ASKEW:
+            side, degrees = "left" if angle > 0.0 else "right", abs(np.degrees(angle))
+            said.append(
+                f"looks {degrees:.0f} degrees to the {side}, turned({-angle:.2f}) makes it forwards"
+            )
+        if not sides_agree(self.positions):
+            said.append(
+                "markers called right are to the left: names are exchanged, or axes left-handed"
+            )
+        return "; ".join(said)
+
     def __getitem__(self, name: str) -> Array:
         """Positions (3, N) of a marker [m]; `KeyError` suggests a name for an unknown one."""
         self._check_names([name])
@@ -107,7 +136,8 @@ class Markers(Displayed):
     def __repr__(self) -> str:
         span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s at {self.rate:g} Hz"
         gaps = len(self.gaps())
-        return f"<{len(self.positions)} markers, {len(self)} samples, {span}, {gaps} gaps>"
+        said = f"; in the file {self.note}" if self.note else ""
+        return f"<{len(self.positions)} markers, {len(self)} samples, {span}, {gaps} gaps{said}>"
 
     # -- other markers made of them -------------------------------------------------------------
 
@@ -121,13 +151,14 @@ class Markers(Displayed):
                 f"fewer than two samples are between {begin:g} and {end:g} s; the "
                 f"markers cover {self.time[0]:g} ... {self.time[-1]:g} s"
             )
-        return Markers(self.time[here], {name: x[:, here] for name, x in self.positions.items()})
+        part = {name: x[:, here] for name, x in self.positions.items()}
+        return replace(self, time=self.time[here], positions=part)
 
     def without(self, *names: str) -> Markers:
         """All markers but these; raises `KeyError` for an unknown name."""
         self._check_names(names)
         kept = {name: position for name, position in self.positions.items() if name not in names}
-        return Markers(self.time, kept)
+        return replace(self, positions=kept)
 
     def renamed(self, mapping: Mapping[str, str]) -> Markers:
         """With new names by old ones, all at once, so that two may change places.
@@ -141,7 +172,7 @@ class Markers(Displayed):
             if new in positions:
                 raise ValueError(f"two markers would be called {new!r}; rename or leave out one")
             positions[new] = position
-        return Markers(self.time, positions)
+        return replace(self, positions=positions)
 
     def exchanged(self, first: str = "R.", second: str = "L.") -> Markers:
         """With two beginnings of names exchanged, as where right and left were confused.
@@ -161,6 +192,14 @@ class Markers(Displayed):
                 f"no marker begins with {first!r} or {second!r}; there are {', '.join(self.names)}"
             )
         return self.renamed(mapping)
+
+    def turned(self, angle: float) -> Markers:
+        """Turned about the vertical through the origin, to the left [rad].
+
+        Forces of the same trial are turned alike by `Wrench.turned`.
+        """
+        turn = about_vertical(angle)
+        return replace(self, positions={name: turn @ x for name, x in self.positions.items()})
 
     # -- gaps and noise -------------------------------------------------------------------------
 
@@ -191,7 +230,7 @@ class Markers(Displayed):
             if gap.samples > longest * self.rate * (1.0 + 1e-9):
                 raise ValueError(f"{gap}, longer than {longest:g} s; raise longest= {remedy}")
         filled = {name: _bridged(self.time, x) for name, x in self.positions.items()}
-        return Markers(self.time, filled)
+        return replace(self, positions=filled)
 
     def smoothed(self, ssa: Callable[[Array, float], ArrayLike]) -> Markers:
         """With every coordinate smoothed on its own.
@@ -207,7 +246,43 @@ class Markers(Displayed):
             more = f" (and {len(gaps) - 1} more gaps)" if len(gaps) > 1 else ""
             raise ValueError(f"{gaps[0]}{more}; fill or exclude")
         positions = {name: np.asarray(ssa(x, self.rate)) for name, x in self.positions.items()}
-        return Markers(self.time, positions)
+        return replace(self, positions=positions)
+
+    # -- other things made of them ----------------------------------------------------------------
+
+    def mean(self) -> dict[str, Array]:
+        """The mean position (3,) of every marker over the samples that are not missing [m], as of a
+        static trial; markers that are missing throughout are left out.
+
+        Warns of markers that move by more than 2 cm rms, since then the trial is not static.
+        """
+        seen = {name: x[:, ~np.isnan(x[0])] for name, x in self.positions.items()}
+        found = {name: x.mean(axis=1) for name, x in seen.items() if x.size}
+        moves = {name: float(np.sqrt(seen[name].var(axis=1).sum())) for name in found}
+        worst = max(moves, key=moves.__getitem__, default="")
+        if worst and moves[worst] > STILL:
+            warnings.warn(
+                f"marker {worst!r} moves by {1e2 * moves[worst]:.1f} cm rms: this is no static "
+                "trial; between() takes a part of it",
+                stacklevel=2,
+            )
+        return found
+
+    def to_trc(self, path: str | Path, unit: str = "mm", up: str = "y", forward: str = "x") -> None:
+        """Write a TRC file in all digits, as OpenSim reads it; `read_trc` reads it again.
+
+        unit : "m", "cm" or "mm". up, forward : axes of the file. Missing samples are empty cells.
+        """
+        write_trc(path, self.time, self.positions, self.rate, unit, up, forward)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Positions by marker and axis, such as ("R.Heel", "x") [m], over time [s]."""
+        import pandas as pd  # here: slow to import
+
+        pairs = [(name, axis) for name in self.positions for axis in AXES]
+        columns = pd.MultiIndex.from_tuples(pairs, names=["marker", "axis"])
+        rows = np.vstack(list(self.positions.values())).T
+        return pd.DataFrame(rows, index=pd.Index(self.time, name="time"), columns=columns)
 
     def plot(self, names: Sequence[str] | None = None, before: Markers | None = None) -> Any:
         """A figure with x, y, z over time, one line per marker.

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import check_kind, listed_of, mapping, suggest
+from kinesym.checks import check_choice, check_kind, listed_of, mapping, suggest
 from kinesym.gait.angles import check_angles
+from kinesym.gait.check_feet import check_feet
+from kinesym.gait.check_markers import check_markers, put_back
+from kinesym.gait.check_segments import check_segments
+from kinesym.gait.checks import Check, warn
 from kinesym.gait.fit import Fitted, fit, landmark_targets, segments_from_landmarks, start_of
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.markers import Markers
 from kinesym.gait.natural.body import NaturalBody
-from kinesym.gait.relations import Landmarks, Relations, Trial, landmarks, names_in
+from kinesym.gait.relations import (
+    Landmarks,
+    Relations,
+    Trial,
+    clusters_in,
+    landmarks,
+    names_in,
+)
 from kinesym.gait.smoothing import SSA, noise_of
+from kinesym.gait.wrench import Wrench
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
@@ -42,7 +54,8 @@ class Reconstruction(Displayed):
 
     segments : with measured points. markers, smoothed : before and after the first
     SSA. fitted : coordinates of the nearest rigid segments, and residual distances.
-    kinematics : splines through these coordinates after the second SSA.
+    kinematics : splines through these coordinates after the second SSA. seen : what was found when
+    the markers were checked; see `check`.
     """
 
     segments: tuple[Segment, ...]
@@ -50,6 +63,7 @@ class Reconstruction(Displayed):
     smoothed: Markers
     fitted: Fitted
     kinematics: Spline
+    seen: Check = field(default_factory=lambda: Check(()))
 
     def __repr__(self) -> str:
         return f"<motion of {len(self.segments)} segments: {samples(self.markers.time)}>"
@@ -77,6 +91,27 @@ class Reconstruction(Displayed):
             ]
         )
 
+    def check(
+        self,
+        plates: Mapping[str, Wrench] | None = None,
+        shared: Mapping[str, Wrench] | None = None,
+    ) -> Check:
+        """Whether markers, and plates with them, can be right: a table and a picture.
+
+        plates : what was measured by foot, such as `assign_plates` gives. shared : wrenches by
+        foot that `share` made of it, `shared.wrenches`.
+
+        Of markers: exchanged ones, jumps, those off their segment, clusters against the standing
+        trial, sides exchanged throughout, segments that turn too fast or hang upside down. Of
+        plates: offsets, times, mass, the foot that stands on them. Raises `ValueError` for plates
+        of unknown feet.
+        """
+        found = self.seen
+        if plates is None and shared is None:
+            return found
+        more = check_feet(self.segments, self.kinematics, plates or {}, shared or {})
+        return Check(found.findings + more.findings, found.panels + more.panels)
+
     def plot(self) -> Any:
         """Distances between rigid segments and measured points over time, and by target."""
         figure, (over, by) = subplots(
@@ -102,6 +137,7 @@ def reconstruct(
     smooth: Smoother | None = None,
     again: Smoother | None = None,
     root: str = "J1",
+    repair: str | None = None,
 ) -> Reconstruction:
     """The motion of a body from markers (Pamies-Vila, Font-Llagunes 2013, section on the
     laboratory): smoothed, points and axes by relations, rigid segments, smoothed, splines.
@@ -111,8 +147,12 @@ def reconstruct(
     series (..., N) and their rate; by default without 1 mm rms, or 1.5 times their noise if that is
     more. again : of coordinates, by default without 0.5 mm or mrad, or 1.5 times their noise.
 
-    Warns if much of the noise of the markers stays, which accelerations make large, and of segments
-    whose axes look reversed. Raises `ValueError` for gaps, missing markers, relations for points
+    repair : "swaps" puts markers back that are exchanged for some samples, where the distances from
+    others of their segments prove it, and says so in a warning; nothing else is changed.
+
+    Warns of markers and segments that cannot be where they are said to be (see `check`), if much of
+    the noise of the markers stays, which accelerations make large, and of segments whose axes look
+    reversed. Raises `ValueError` for gaps, missing markers, relations for points
     that do not exist, postures near a singularity of the angles, and frames that do not converge.
     """
     check_kind(relations, Relations, "kinesym.gait")
@@ -125,20 +165,31 @@ def reconstruct(
     given = mapping({} if calibration is None else calibration, "calibration")
     still = {name: real_array(x, f"the calibration of {name!r}") for name, x in given.items()}
     check_relations(relations, segments, root)
+    if repair is not None:
+        check_choice(repair, ("swaps",), "repair")
+    findings, panels, mended = check_markers(markers, clusters_in(relations), still)
+    if repair is not None:
+        markers, findings = mended, put_back(findings)
+    warn(findings)
     first = smooth or SSA(noise=max(NOISE[0], ABOVE * noise(markers)))
     clean = markers.smoothed(first)
     _check_noise(markers, clean)
     _check_upright(still or {name: position[:, 0] for name, position in clean.positions.items()})
+    measured = landmarks(relations, Trial(markers.positions, still))
+    more, turning = check_segments(segments, relations, measured, markers.time)
+    warn(more)
     found = landmarks(relations, Trial(clean.positions, still))
     rows = segments_from_landmarks(segments, found, root)
     body = NaturalBody(rows, root)
     fitted = fit(body, landmark_targets(rows, found, root), start_of(rows, found, root))
     check_angles(rows, fitted.z, clean.time)
-    _check_reversed(rows, found)
+    if not any(one.says for one in (*findings, *more) if one.kind in ("right and left", "upright")):
+        _check_reversed(rows, found)
     rest = float(np.median(noise_of(fitted.z)))
     second = again or SSA(noise=max(NOISE[1], ABOVE * rest))
     kinematics = Spline.through(clean.time, np.asarray(second(fitted.z, clean.rate)))
-    return Reconstruction(rows, markers, clean, fitted, kinematics)
+    seen = Check((*findings, *more), (*panels, *turning))
+    return Reconstruction(rows, markers, clean, fitted, kinematics, seen)
 
 
 def noise(markers: Markers) -> float:

@@ -176,6 +176,18 @@ def names_in(relation: Any) -> set[str]:
     return set()
 
 
+def clusters_in(relation: Any) -> list[Sequence[str]]:
+    """All clusters of markers that something is carried by."""
+    if isinstance(relation, (tuple, list)):
+        return [cluster for part in relation for cluster in clusters_in(part)]
+    if isinstance(relation, Mapping):
+        return clusters_in(list(relation.values()))
+    if not dataclasses.is_dataclass(relation):
+        return []
+    inside = clusters_in([getattr(relation, f.name) for f in dataclasses.fields(relation)])
+    return [relation.cluster, *inside] if isinstance(relation, Carried) else inside
+
+
 def landmarks(relations: Relations, trial: Trial) -> Landmarks:
     """Evaluate all relations over a trial.
 

@@ -11,18 +11,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import sub
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.checks import check_choice, check_kind, finite, mapping, positive, shown, suggest
+from kinesym.gait.check_plates import check_lag
+from kinesym.gait.check_sharing import check_sharing
+from kinesym.gait.checks import warn
 from kinesym.gait.events import Contact, Phase, in_order, phases
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, same_grid
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 RAMPS = ("linear", "smoothstep", "half")
 #: Share of the body weight that the total may reach while no foot is on the ground.
@@ -197,6 +203,13 @@ class LeastCorrection:
         raise double.unmeasured("LeastCorrection")
 
 
+#: Methods for plates that a warning may name, by how they are written.
+OTHERS: Mapping[str, Method] = {
+    "LeastCorrection()": LeastCorrection(),
+    'CorrectedForcePlates(ramp="smoothstep")': CorrectedForcePlates("smoothstep"),
+}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Sharing(Displayed):
     """A total wrench shared between the feet.
@@ -228,6 +241,14 @@ class Sharing(Displayed):
         """Mismatch of the plates, total minus all plates; zero where not all feet were measured."""
         lacks = reduce(sub, self.plates.values(), self.total)
         return lacks.scaled(self.measured.astype(np.float64))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Force [N] and moment about the origin [N m] by foot, such as ("right", "force_x"), by
+        time [s]."""
+        import pandas as pd  # here: slow to import
+
+        frames = {foot: wrench.to_pandas() for foot, wrench in self.wrenches.items()}
+        return pd.concat(frames, axis=1, names=["foot", "part"])
 
     def shares(self) -> Array:
         """The force of the correction as a share of the body weight, (3, N); NaN where not all
@@ -300,6 +321,9 @@ def share(
     What a plate still shows at toe-off or heel strike, below the threshold of contacts, is faded
     out over the double support. The wrenches add up to the total while a foot is on the ground.
 
+    Warns where the shared centre of pressure of a foot is centimetres from that of its plate, with
+    the worst stretch and what helps, and of plates that are late or early against the motion.
+
     Raises `ValueError` naming the interval for contacts that cannot be (see `phases`), if no foot
     is on the ground but the motion needs a force, if a plate carries less than a fifth of what the
     motion needs in single support, if a plate gives loads instead of reactions or belongs to an
@@ -315,7 +339,7 @@ def share(
     if finite(flight, "flight") < 0.0:
         raise ValueError(f"flight must not be negative, got {flight}")
     ordered = in_order(contacts)
-    found = phases(ordered)
+    phases(ordered)
     feet = sorted({contact.foot for contact in ordered})
     given = _on_grid(total, {} if plates is None else mapping(plates, "plates"), feet)
     body = _weight(total, weight)
@@ -323,7 +347,31 @@ def share(
         foot: _measured(plate, [c for c in ordered if c.foot == foot])
         for foot, plate in given.items()
     }
-    time, rows = total.time, total.rows
+    limit = flight * body
+
+    def by(method: Method) -> Sharing:
+        return _shared(total, ordered, feet, given, measured, method, body, limit)
+
+    result = by(way)
+    full = mapping({} if plates is None else plates, "plates")  # on their own grids
+    warn(check_lag(total.time, total.force, full, result.measured) if full else [])
+    others = {name: one for name, one in OTHERS.items() if one != way}
+    warn(check_sharing(result, others, by))
+    return result
+
+
+def _shared(
+    total: Wrench,
+    ordered: Sequence[Contact],
+    feet: Sequence[str],
+    given: Mapping[str, Wrench],
+    measured: Mapping[str, list[Contact]],
+    way: Method,
+    body: float,
+    flight: float,
+) -> Sharing:
+    """By a method, once everything is known to fit."""
+    time, rows, found = total.time, total.rows, phases(ordered)
     shared = {foot: np.zeros_like(rows) for foot in feet}
     seen, left = np.zeros(len(time), dtype=bool), np.ones(len(time), dtype=bool)
     slack = _slack(time)
@@ -344,7 +392,7 @@ def share(
             if known[0] is not None:
                 _check_plate(phase, total, known[0], within)
             shared[phase.feet[0]][:, within] = rows[:, within]
-    _check_flight(total, left, flight * body)
+    _check_flight(total, left, flight)
     wrenches = {foot: Wrench(time, part[:3], part[3:]) for foot, part in shared.items()}
     return Sharing(total, wrenches, given, seen, tuple(found), body)
 

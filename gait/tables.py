@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import math
-import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,6 +14,8 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
+from kinesym.checks import shown
+from kinesym.gait.axes import warn
 from kinesym.gait.markers import uniform
 from kinesym.runtime.arrays import Array
 
@@ -84,7 +85,7 @@ def check_count(path: File, fact: str, said: str, found: int, text: str) -> None
         raise ValueError(
             f"{short}, and the last line has no end; remove it, or add a line break if it is whole"
         )
-    warnings.warn(short, stacklevel=3)
+    warn(short)
 
 
 def cells_of(
@@ -140,7 +141,9 @@ def over_time(path: File, cells: Cells) -> tuple[Array, dict[str, Array]]:
     if not clocks:
         known = ", ".join(cells.names[:6])
         raise ValueError(f"{path} has no column time or time_s; there are {known}")
-    columns = named(path, cells.names, numbers_of(path, cells))
+    if len(clocks) > 1:
+        raise ValueError(f"{path} has columns {' and '.join(clocks)}; leave one")
+    columns = distinct(path, cells.names, numbers_of(path, cells), "column")
     time = columns.pop(clocks[0])
     bad = ~np.isfinite(time)
     bad[1:] |= ~(np.diff(time) > 0.0)
@@ -185,6 +188,19 @@ def number(text: str) -> float | None:
     except ValueError:
         return None
     return None if math.isinf(value) or "_" in text else value
+
+
+def distinct(path: File, names: Sequence[str], rows: Iterable[T], what: str) -> dict[str, T]:
+    """Rows by name; those whose name comes twice or is empty are left out with a warning."""
+    counts = Counter(names)
+    twice = [name for name, times in counts.items() if name and times > 1]
+    told = [f"{shown(twice)} occur more than once"] if twice else []
+    told += [f"{counts['']} without a name"] if "" in counts else []
+    if told:
+        warn(
+            f"{path}: {what}s are left out: {', '.join(told)}; rename them in the file to use them"
+        )
+    return {name: row for name, row in zip(names, rows, strict=True) if counts[name] == 1 and name}
 
 
 def named(path: File, names: Sequence[str], rows: Iterable[T]) -> dict[str, T]:

@@ -7,7 +7,7 @@ the foot: its vertical force is positive.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +15,16 @@ from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import interp1d
 
 from kinesym.checks import check_kind, finite
+from kinesym.gait.axes import about_vertical
 from kinesym.gait.support import center_of_pressure
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.low_pass import low_pass
 from kinesym.runtime.summary import samples
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Vertical force below which a plate counts as unloaded [N]; usual in gait analysis.
 THRESHOLD = 20.0
@@ -175,6 +179,18 @@ class Wrench(Displayed):
                 f"got {factor.shape}"
             )
         return Wrench(self.time, self.force * factor, self.moment * factor)
+
+    def turned(self, angle: float) -> Wrench:
+        """Turned about the vertical through the origin, to the left [rad]."""
+        turn = about_vertical(angle)
+        return Wrench(self.time, turn @ self.force, turn @ self.moment)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Columns force_x, ... [N] and moment_x, ... about the origin [N m], by time [s]."""
+        import pandas as pd  # here: slow to import
+
+        names = [f"{kind}_{axis}" for kind in ("force", "moment") for axis in AXES]
+        return pd.DataFrame(self.rows.T, index=pd.Index(self.time, name="time"), columns=names)
 
     def plot(self, height: float = 0.0) -> Any:
         """A figure over time: force on the left, centre of pressure and free moment on the right.

@@ -66,11 +66,24 @@ def segments_from_tables(
     table: Iterable[Mapping[str, str]], points: Iterable[Mapping[str, str]]
 ) -> tuple[Segment, ...]:
     """Segments from the rows of two tables in kg, m, kg m^2, see `kinesym.gait.read_segments`."""
-    rows = _segments(table, points, 1.0, 1.0)
+    rows = _from_the_root(_segments(table, points, 1.0, 1.0))
     if abs(sum(row.mass for row in rows) - 1.0) < 1e-3:
         raise ValueError("the masses sum up to 1: these are fractions, not kg")
     whole_body(rows)  # raises for segments without a parent
     return rows
+
+
+def _from_the_root(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    """Each segment after the one that it hangs on, otherwise as they are."""
+    owned = {point for row in segments for point in row.points}
+    known = {row.proximal for row in segments} - owned
+    left, found = list(segments), []
+    while left:
+        row = next((row for row in left if row.proximal in known), left[0])
+        left.remove(row)
+        found.append(row)
+        known |= set(row.points)
+    return tuple(found)
 
 
 def write_segments(segments: Sequence[Segment], table: str | Path, points: str | Path) -> None:

@@ -1,15 +1,16 @@
-"""A line per solve and a bar per simulation on a terminal and in a notebook; silence elsewhere."""
+"""Bars and lines of long work on a terminal and in a notebook; silence elsewhere."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from kinesym.runtime.ipopt.driver import Iteration
+if TYPE_CHECKING:
+    from kinesym.runtime.ipopt.driver import Iteration
 
 
 def _shown(show: bool | None) -> bool:

@@ -32,6 +32,7 @@ SAMPLED = (
     "api/test_own_times.py",
     "codegen/test_c.py",
     "codegen/test_strict_c.py",
+    "models/test_osim",
     "random_models",
     "runtime/ipopt/test_ipopt.py",
     "runtime/native/test_kkt.py",

@@ -94,6 +94,13 @@ class Attempts:
         guess = self.guess if z is self.z else None  # multipliers belong to its own start
         return self.problem._fitted(z, guess, chosen, self.progress)
 
+    def _again(self, lost: Solution, z: Array) -> Solution:
+        """One solve after a lost one; where no function is finite at z, the lost one."""
+        try:
+            return after(lost, self._solved(z))
+        except ValueError:  # not finite where it begins
+            return lost
+
     def _in_ways(self) -> Solution:
         """The solution from z; one that is not there soon is looked for in other ways, too, before
         there is more time for the first."""
@@ -115,7 +122,7 @@ class Attempts:
         zero = self.problem._packed(self.guess, ())
         if np.array_equal(zero, self.z):
             return lost
-        found = after(lost, self._solved(zero))
+        found = self._again(lost, zero)
         return _noted(found, _FROM_ZERO) if found.success else lost
 
     def _from_data(self, lost: Solution) -> Solution:
@@ -127,7 +134,7 @@ class Attempts:
         if np.array_equal(begin, self.z) or self.chosen.late:
             return lost
         say(self.progress, "no solution yet: trying without the trajectories of the guess")
-        found = after(lost, self._solved(begin))
+        found = self._again(lost, begin)
         return _noted(found, _FROM_DATA) if found.success else lost
 
     def _from_nearest(self, lost: Solution) -> Solution:
@@ -135,7 +142,7 @@ class Attempts:
         say(self.progress, "no solution yet: looking for where all conditions are met")
         points = meeting_points(self.problem, lost.free_vector, self.z, self.chosen.deadline)
         for near in points:
-            found = after(lost, self._solved(near))
+            found = self._again(lost, near)
             if found.success:
                 return _noted(found, _FROM_NEAREST)
             if found.status is Solve.INTERRUPTED or self.chosen.late:

@@ -72,7 +72,7 @@ class Smoothed:
                 square = self.variance * next(found) + self._of_estimates(slopes)
                 spread[name] = np.sqrt(square)
             trials.append(band_of(run, spread, self.freedom))
-        return Bands(trials=trials, model=self.runs[0].model)
+        return Bands(trials=trials, model=self.runs[0].model, units=self.runs[0].units)
 
     def _slopes(self, trial: int, names: Collection[str] | None) -> Mapping[str, Any]:
         """Derivatives of trajectories of a trial, by name."""

@@ -100,6 +100,7 @@ def grid_error(
         ranges={x: _range(np.concatenate([r[x] for r in runs])) for x in moving},
         fitted=bool(problem.objective.least_squares),
         note=note,
+        units=problem.model.units,
     )
 
 

@@ -41,6 +41,9 @@ from kinesym.runtime.status import Solve
 _MAXIMUM = "the likelihood is largest, after {} steps"
 _NO_MAXIMUM = "the search for the largest likelihood ended without one; change the guess or bounds"
 
+#: Ways to end for a derivative that is not finite: to most linear solvers that is a failure.
+_STUCK = (Solve.STEP_FAILED, Solve.RESTORATION_FAILED, Solve.NOT_FINITE)
+
 #: What is said of fits that do not follow their data.
 _ASK_WHY = "solution.why() tries other signs, units and names of channels"
 
@@ -235,8 +238,7 @@ class Solvable(Integrated):
             raise ValueError(f"at the guess, {reason}; change the guess or the bounds")
 
     def _solution(self, found: Solved, seconds: float) -> Solution:
-        if found.status in (Solve.STEP_FAILED, Solve.NOT_FINITE):
-            # to most linear solvers an infinite derivative is a failure
+        if found.status in _STUCK:
             reason = explain(self.program, self.nlp, found.z)
             found = replace(found, status=Solve.NOT_FINITE) if reason else found
         message = found.message

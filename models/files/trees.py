@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
@@ -98,11 +97,10 @@ def tree_of(description: Description, locked: Iterable[str] | None = None) -> Fi
         check_known(name, rows, f"locked: {name} is no coordinate of {description.name}")
     fixed = {name: rows[name].default for name in names}
     values = coordinate_values(description, fixed)
-    rows_and_faults = [mended(row) for row in description.bodies]
-    bodies = {row.name: row for row, _ in rows_and_faults}
+    bodies = {row.name: row for row in description.bodies}
     made = [body_of(bodies[j.child.body or ""], j, values) for j in outwards(description)]
     left_out = (f"{part} is left out" for part in description.left_out)
-    for sentence in (*left_out, *(fault for _, fault in rows_and_faults if fault)):
+    for sentence in (*left_out, *filter(None, map(fault_of, bodies.values()))):
         warnings.warn(f"{description.name}: {sentence}", stacklevel=3)
     return FileTree(
         description.name,
@@ -189,25 +187,23 @@ def body_of(row: BodyRow, joint: JointRow, values: Mapping[str, sp.Expr]) -> Bod
         identifier(row.name),
         number(row.mass),
         exact(row.com),
-        inertia_of(row).tolist(),
+        inertia_of(row).tolist() if row.mass else (0, 0, 0),
         made,
         exact(joint.parent.at),
         parent and identifier(parent),
+        reflected=row.mass > 0.0 and bool(fault_of(row)),
     )
 
 
-def mended(row: BodyRow) -> tuple[BodyRow, str]:
-    """A body with an inertia that a body can have, as OpenSim mends it, and what was wrong: without
-    mass none, else that of a sphere with the root mean square of the moments."""
+def fault_of(row: BodyRow) -> str:
+    """What is wrong with the inertia of a body, in words; empty if it is that of one."""
     if row.mass == 0.0 and any(row.inertia):
-        return replace(row, inertia=(0.0,) * 6), f"body {row.name} has no mass; its inertia is 0"
+        return f"body {row.name} has no mass; its inertia is taken as 0, as by OpenSim"
     try:
         check_moments(inertia_of(row))
     except ValueError as error:
-        r = float(np.sqrt(np.mean(np.square(row.inertia[:3]))))
-        said = f"body {row.name}: {error}; {r:.3g} is taken for all three, as OpenSim does"
-        return replace(row, inertia=(r, r, r, 0.0, 0.0, 0.0)), said
-    return row, ""
+        return f"body {row.name}: {error}; they are taken as they are"
+    return ""
 
 
 def inertia_of(row: BodyRow) -> sp.Matrix:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterator
 from math import isfinite
 from pathlib import Path
@@ -10,6 +11,9 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from kinesym.checks import shown
 from kinesym.models.files.description import Triple
+
+#: What other readers let pass: comments within comments, and names such as `Contact::Parameters`.
+_COMMENT, _DOUBLE = re.compile("<!--.*?-->", re.DOTALL), re.compile(r"(</?\w+)::(?=\w)")
 
 
 def root_of(path: str | Path) -> Element:
@@ -21,9 +25,10 @@ def root_of(path: str | Path) -> Element:
     try:
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
-        return fromstring(data)
+        said = data.decode("utf-8-sig", errors="replace")
+        return fromstring(_DOUBLE.sub(r"\1.", _COMMENT.sub("", said)))
     except (ParseError, OSError, EOFError) as error:
-        raise ValueError(f"{path} is no XML file: {error}") from error
+        raise ValueError(f"it is no XML file: {error}") from error
 
 
 def named(element: Element) -> str:
@@ -60,21 +65,26 @@ def _numbers(said: str, default: tuple[float, ...] | None, what: str) -> list[fl
     return values
 
 
+def listed_numbers(
+    element: Element, name: str, count: int, default: tuple[float, ...] | None = None
+) -> list[float]:
+    """So many numbers of an attribute."""
+    values = _numbers(element.get(name, ""), default, f"{named(element)}: {name}")
+    if len(values) != count:
+        numbers = "one number" if count == 1 else f"{count} numbers"
+        raise ValueError(f"{named(element)}: {name} is {numbers}, got {len(values)}")
+    return values
+
+
 def attributes(element: Element, name: str, default: Triple | None = None) -> Triple:
     """The three numbers of an attribute."""
-    values = _numbers(element.get(name, ""), default, f"{named(element)}: {name}")
-    if len(values) != 3:
-        raise ValueError(f"{named(element)}: {name} has three components, got {len(values)}")
-    return (values[0], values[1], values[2])
+    x, y, z = listed_numbers(element, name, 3, default)
+    return (x, y, z)
 
 
 def attribute(element: Element, name: str, default: float | None = None) -> float:
     """The number of an attribute."""
-    given = None if default is None else (default,)
-    values = _numbers(element.get(name, ""), given, f"{named(element)}: {name}")
-    if len(values) != 1:
-        raise ValueError(f"{named(element)}: {name} is one number, got {len(values)}")
-    return values[0]
+    return listed_numbers(element, name, 1, None if default is None else (default,))[0]
 
 
 def number(element: Element, tag: str, default: float | None = None) -> float:

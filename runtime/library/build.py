@@ -23,16 +23,18 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any
 
 from kinesym.runtime.library import cache
 from kinesym.runtime.library.cache import CACHE_VARIABLE, CacheError
 from kinesym.runtime.native import Compiled
+from kinesym.runtime.progress import task_bar
 
 INCLUDE = Path(__file__).parents[1] / "native" / "c" / "include"
 
@@ -380,11 +382,17 @@ def _linked(recipe: _Recipe, objects: Path | None) -> bytes:
     """Compile the units in parallel, and link; `objects` is where their objects are kept."""
     longest_first = sorted(recipe.files, key=lambda name: (-len(recipe.files[name]), name))
     with tempfile.TemporaryDirectory(prefix=cache.WORK) as work:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            made = sorted(
-                pool.map(lambda name: _object(recipe, name, objects, work), longest_first)
-            )
-        command = ["-shared", *made, "-o", "library.so", *recipe.compiler.libraries]
+        show = None if current_thread() is main_thread() else False  # others are not waited for
+        with (
+            ThreadPoolExecutor(os.cpu_count()) as pool,
+            task_bar(len(longest_first), show, "files of C") as report,
+        ):
+            jobs = [pool.submit(_object, recipe, name, objects, work) for name in longest_first]
+            made = []
+            for job in as_completed(jobs):
+                made.append(job.result())
+                report(1, 0)
+        command = ["-shared", *sorted(made), "-o", "library.so", *recipe.compiler.libraries]
         return _output(recipe, command, work, "the library")
 
 

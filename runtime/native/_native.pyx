@@ -187,6 +187,7 @@ cdef extern from "machine/machine.h" nogil:
         ptrdiff_t n_code
         ptrdiff_t n_shared
         ptrdiff_t n_constants
+        ptrdiff_t n_registers
         ptrdiff_t done
         const ks_instruction *hoisted
         const ks_instruction *code
@@ -433,7 +434,9 @@ cdef class Interpreted(Library):
         k.name, k.n_args, k.n_out = title, len(counts), outputs
         k.count = &count[0] if len(counts) else NULL
         k.varying = &flags[0] if len(counts) else NULL
-        k.n_uniform, k.n_scratch = shared + len(constants), registers * machine.group
+        k.n_uniform = shared + len(constants)
+        k.n_scratch = registers * (machine.group + 1)  # and the places of their values
+        p.n_registers = registers
         k.n_wide, k.uniform, k.block = machine.group, machine.uniform, machine.block
         p.n_shared, p.n_constants = shared, len(constants)
         p.constants = &numbers[0] if len(constants) else NULL

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.notebook import html_table
+from kinesym.notebook import html_table, with_unit
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.results.estimates import quantile
 from kinesym.runtime.results.plot import chosen, chosen_trial, panels
@@ -67,11 +67,13 @@ class Bands(ByName, Saved):
     """The result of `bands` of a fit: how far a record tells the trajectories of each trial.
 
     `bands["theta"]` is the standard deviation of theta over time (N,) in the first trial,
-    `bands.trials[k]["theta"]` that in trial k. model : its name.
+    `bands.trials[k]["theta"]` that in trial k. model : its name. units : by name, as far as they
+    are known.
     """
 
     trials: Sequence[Band]
     model: str = ""
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, key: object) -> Array:
         return self.trials[0][key]
@@ -90,7 +92,7 @@ class Bands(ByName, Saved):
         for name, row in self.items():
             known = row[~np.isnan(row)]
             ends = (known.min(), known.max()) if len(known) else (np.nan, np.nan)
-            rows.append((name, *(f"{end:.3g}" for end in ends)))
+            rows.append((with_unit(name, self.units), *(f"{end:.3g}" for end in ends)))
         return html_table(repr(self)[1:-1], rows, head)
 
     def plot(self, trial: int = 0, names: Sequence[Any] | None = None, level: float = 0.95) -> Any:
@@ -99,7 +101,7 @@ class Bands(ByName, Saved):
         band = self.trials[chosen_trial(trial, len(self.trials))]
         wanted = chosen(names, band.keys())
         title = f"{self.model}: {100 * level:g} % at any one time"
-        figure, axes = panels(wanted, title)
+        figure, axes = panels(wanted, title, self.units)
         for axis, name in zip(axes, wanted, strict=True):
             time, samples = band.samples_of(name)
             size = 2.0 if np.isfinite(samples).sum() > 300 else 5.0

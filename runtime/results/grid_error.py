@@ -36,7 +36,7 @@ class GridError(Saved):
     an interval, as where they jump, (intervals,); that of inputs in path conditions is not known,
     and not counted. begin, trial : of the intervals, time [s] and number. time : of the nodes
     [s]. values : of parameters, objective and durations. ranges : of states. scheme : its name.
-    note : why shifts are not known (NaN), if they are not.
+    note : why shifts are not known (NaN), if they are not. units : by name, if known.
     """
 
     scheme: str
@@ -56,6 +56,7 @@ class GridError(Saved):
     note: str = ""
     order: int = 2
     fitted: bool = field(default=False)
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def _shifts(self) -> Iterator[Shift]:
         """What the verdict looks at, and refinement makes small: parameters that something
@@ -160,7 +161,7 @@ class GridError(Saved):
         """A figure of a trial, one panel per state: the local error of each interval, and by how
         much the solution is off at each node."""
         wanted = chosen(names, self.defects)
-        figure, axes = panels(wanted, f"Error of the grid, {self.scheme}")
+        figure, axes = panels(wanted, f"Error of the grid, {self.scheme}", self.units)
         here = self.trial == chosen_trial(trial, len(np.bincount(self.trial)))
         nodes = slice(*np.searchsorted(self._trial_of_nodes, [trial, trial + 1]))
         time, begin = self.time[nodes], self.begin[here]

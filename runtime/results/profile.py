@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy
 
+from kinesym.notebook import with_unit
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
@@ -22,7 +23,7 @@ class Profile(Rises, Saved):
     name : of the quantity. estimate, standard_error : at the minimum. rise : J - J(estimate) at
     `values`, in order, in units of the variance of samples. level, target : of the interval, and
     the rise at its ends. low, high : ends of the interval; infinite, or the bound, where a side
-    is open; `notes` says so.
+    is open; `notes` says so. units : by name, as far as they are known.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Profile(Rises, Saved):
     standard_error: float
     level: float
     target: float
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         words = "".join(f"; {note}" for note in self.notes)
@@ -61,7 +63,7 @@ def draw(axis: Any, profile: Profile) -> None:
         if np.isfinite(end):
             axis.axvline(end, color="C3", lw=0.8)
     axis.set_ylim(0.0, 1.6 * max(profile.target, 1e-300))
-    axis.set_xlabel(profile.name)
+    axis.set_xlabel(with_unit(profile.name, profile.units))
     axis.set_ylabel("rise of -2 log L")
     axis.grid(alpha=0.3)
 

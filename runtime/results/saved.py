@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -121,6 +121,15 @@ def _kept(kind: Any) -> list[Field[Any]]:
     return [field for field in fields(kind) if field.metadata.get("saved", True)]
 
 
+def _optional(kind: Any) -> set[str]:
+    """The fields that have a default."""
+    return {
+        field.name
+        for field in fields(kind)
+        if field.default is not MISSING or field.default_factory is not MISSING
+    }
+
+
 def _form(hint: Any) -> tuple[str, Any]:
     """How, and of what: "array" or "arrays" over dimensions, "log" or "logs", "results" of classes,
     "table" of a class, "value" of a type, "json" and what makes tuples of lists where they were
@@ -200,6 +209,10 @@ def _together(
     made: dict[str, Any] = {}
     for field, (form, of) in _forms(kind).items():
         mine = columns.get(field, {})
+        if form in ("value", "json") and field not in attributes:
+            if field in _optional(kind):
+                continue  # it is from before there was this field
+            raise ValueError(f"{kind.__name__}: {field} is missing, or of another version")
         if form == "array":
             made[field] = mine[""]
         elif form == "arrays":

@@ -25,6 +25,7 @@ from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import listed
 
 if TYPE_CHECKING:
+    import pandas as pd
     import xarray as xr
 
 OverTime: TypeAlias = Annotated[Array, "time"]
@@ -398,13 +399,23 @@ class Trajectory(Series):
         """A moving stick figure as a .gif or .html file; see `runtime.results.animate.animate`."""
         return animate(self, Path(path), fps, speed, up)
 
-    def to_csv(self, path: str | Path) -> None:
-        """Write columns with a line of names, in all digits: time [s], states, inputs and outputs,
-        then `measured_...` and `std_...` of what was measured at nodes, NaN where it is missing."""
+    def _columns(self) -> dict[str, Array]:
         rows = {"time": self.time, **self}
         for name, values in self.measurements.items():
             rows[f"measured_{name}"] = values
             rows |= {f"std_{name}": self.std[name]} if name in self.std else {}
+        return rows
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The columns of `to_csv`, by time [s]."""
+        import pandas as pd  # here: slow to import
+
+        return pd.DataFrame(self._columns()).set_index("time")
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write columns with a line of names, in all digits: time [s], states, inputs and outputs,
+        then `measured_...` and `std_...` of what was measured at nodes, NaN where it is missing."""
+        rows = self._columns()
         table = np.column_stack(list(rows.values()))
         with replacing(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerow(rows)  # a name may hold a comma

@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -209,7 +209,7 @@ class Trials(ByName, Saved):
             if not row.standard_error > 0.0:
                 why = row.remark or "not known"
                 raise ValueError(f"parameter {name} has no profile: it is {why}")
-            return self._asked().profile(name, level)
+            return replace(self._asked().profile(name, level), units=self._units)
         if not self._combination(quantity, number)[1] > 0.0:
             raise ValueError(f"{quantity} has no profile: it has no standard error")
         return self._asked().profile(quantity, level, number)

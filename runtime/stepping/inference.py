@@ -75,7 +75,7 @@ class ShootingInference:
             covariance = self.about.covariance[np.ix_(first, first)]
             spread = zip(slopes, (_spread(rows, covariance) for rows in dense), strict=True)
             trials.append(band_of(run, dict(spread), self.about.freedom))
-        return Bands(trials=trials, model=runs[0].model)
+        return Bands(trials=trials, model=runs[0].model, units=runs[0].units)
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
         """See `Inference`."""

@@ -104,7 +104,7 @@ def settled(
     model = Model(
         tree.name,
         states,
-        sorted(inputs, key=name_of),
+        in_order(tree, inputs),
         sorted(symbols, key=name_of),
         equations,
         expressions,
@@ -116,6 +116,12 @@ def settled(
         labels=labels,
     )
     return model if forward is None else model.solved_by(forward)
+
+
+def in_order(tree: Mechanism, inputs: Iterable[AppliedUndef]) -> list[AppliedUndef]:
+    """Inputs: those that drive joints in the order of their speeds, then others by name."""
+    places = {name: k for k, name in enumerate(tree.inputs.values())}
+    return sorted(inputs, key=lambda f: (places.get(name_of(f), len(places)), name_of(f)))
 
 
 def check_symbols(tree: Mechanism, names: Iterable[str]) -> None:

@@ -36,6 +36,8 @@ class Body:
         of the parent [m].
     parent : name of the body on the other side of the joint; None for the base.
     end : its far end in its axes, for pictures [m]; its centre of mass by default.
+    reflected : whether its inertia has that of rotors behind gears in it, or is otherwise that of
+        no rigid body; then moments may be any that are not negative.
 
     Raises `ValueError` for a body that cannot exist.
     """
@@ -48,6 +50,7 @@ class Body:
     at: Sequence[Any] = (0, 0, 0)
     parent: str | None = None
     end: Sequence[Any] | None = None
+    reflected: bool = False
 
     def __post_init__(self) -> None:
         check_identifier(self.name, "the name of a body")
@@ -209,7 +212,7 @@ def check_body(body: Body) -> None:
     if not inertia.is_symmetric():
         raise ValueError("inertia is not symmetric")
     if not inertia.free_symbols:
-        check_moments(inertia)
+        check_moments(inertia, body.reflected)
 
 
 def planar_axis(inertia: Any) -> int | None:
@@ -231,10 +234,11 @@ def check_turns(body: Body | None, angular: Vector) -> None:
             )
 
 
-def check_moments(inertia: Any) -> None:
+def check_moments(inertia: Any, reflected: bool = False) -> None:
     """Raise `ValueError` for numbers that are the inertia of no body."""
     moments = np.linalg.eigvalsh(np.array(inertia, dtype=float))
-    if planar_axis(inertia) is None or moments.min() < 0.0:
+    positive = moments.min() >= -ROUNDING * moments.max()
+    if not positive or not (reflected or planar_axis(inertia) is not None):
         check_inertia(moments)
 
 
@@ -259,7 +263,7 @@ def check_values(bodies: Sequence[Body], values: dict[str, float]) -> None:
         matrix = matrix.subs({s: values[s.name] for s in matrix.free_symbols if s.name in values})
         if not matrix.free_symbols:
             try:
-                check_moments(matrix)
+                check_moments(matrix, body.reflected)
             except ValueError as error:
                 raise ValueError(f"body {body.name}: {error}") from error
 
@@ -271,8 +275,9 @@ def inertia_limits(body: Body) -> dict[str, sp.Expr]:
     if not matrix.is_diagonal() or not matrix.free_symbols:
         return {}
     axis = planar_axis(matrix)
-    if axis is not None:
-        return {f"body {body.name}: {moments[axis]} is negative": moments[axis]}
+    if body.reflected or axis is not None:
+        signed = moments if axis is None else [moments[axis]]
+        return {f"body {body.name}: {moment} is negative": moment for moment in signed}
     found = {}
     for k, moment in enumerate(moments):
         a, b = moments[:k] + moments[k + 1 :]

@@ -53,8 +53,9 @@ class Tree(Mechanism):
         values : of parameters; they come before those of the tree. Those that the model does not
             have are left out, as one table serves whatever is locked.
 
-        Whatever function of time appears that is no coordinate and no speed becomes an input, every
-        other symbol a parameter. Raises `ValueError` if a speed or family is unknown or if the
+        Whatever function of time appears that is no coordinate and no speed becomes an input, those
+        that drive joints in the order of the speeds, then others by name; every other symbol is a
+        parameter. Raises `ValueError` if a speed or family is unknown or if the
         values are those of bodies that cannot exist.
         """
         torques = self.checked_torques(torques)

@@ -421,6 +421,17 @@ def test_too_many_impacts():
     assert len(last) == 20 and all("impact heel" in event for event in last)
 
 
+@pytest.mark.filterwarnings("ignore:the simulation of ball:UserWarning")
+def test_bounces_too_low_to_be_told_apart():
+    """They rise less than the heights that count as the ground; what helps is said, and does."""
+    start, said = (np.linspace(0.0, 9.0, 400), {y: 1.0, v: 0.0}), []
+    for restitution in (0.4, 0.5, 0.6):
+        said.append(ks.simulate(ball(restitution, v_stop=1e-6), *start).message)
+        assert not ks.simulate(ball(restitution, v_stop=5.4e-4), *start).message
+    stuck = [message for message in said if message.startswith("contacts heel")]
+    assert stuck and all("raise v_stop to 0.00054 m/s" in message for message in stuck)
+
+
 def relay(scale):
     """x moves towards 0 from both sides: the hysteresis alone keeps the switches apart."""
     on = sp.Function("on")(ks.t)

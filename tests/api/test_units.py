@@ -94,6 +94,10 @@ def test_results(tmp_path):
             assert "k [N/m] = " in repr(each)
         assert "k [N/m]" in str(fit.intervals(0.9, "sandwich"))
         assert "<th>k [N/m]</th>" in fit.report(tmp_path / "fit.html").read_text()
+        assert labels(fit.bands().plot())[0] == "x [m]"
+        assert fit.profile("k").plot().axes[0].get_xlabel() == "k [N/m]"
+    fit = ks.Collocation(model, trial, unknown={k: (1.0, 20.0)}, known={m: 1.0}).solve()
+    assert labels(fit.grid_error().plot())[0] == "x [m]"
 
 
 def test_owners():

@@ -311,6 +311,14 @@ def test_nodes_are_those_that_were_given(body):
     np.testing.assert_allclose(body.forward(COURSE, time, method="rk4").time, time, atol=1e-12)
 
 
+def test_a_course_may_be_a_function(body):
+    time = grid(0.01, 0.1)
+    one, two = (body.forward(course, time, method="rk4") for course in (COURSE, COURSE.sample))
+    np.testing.assert_array_equal(one.z, two.z)
+    with pytest.raises(ValueError, match="a Spline, or a function that gives Samples"):
+        body.forward(3.0, time)
+
+
 def test_bad_times(body):
     with pytest.raises(ValueError, match=r"times -0.09 .* are asked for, the spline is known for"):
         body.forward(COURSE, np.linspace(-0.09, 0.3, 40))

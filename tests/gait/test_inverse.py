@@ -394,6 +394,39 @@ def test_a_leg_in_the_air(body):
     np.testing.assert_allclose(loads.flexion("right_knee"), knee, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("side", "sign"), [("right", 1.0), ("left", -1.0)])
+def test_signs_of_adduction_and_rotation(light, side, sign):
+    """The ground pushes a foot inwards by 50 N and turns it inwards by 8 N m: muscles abduct and
+    rotate outwards, the same on both sides."""
+    found, foot = light.inverse(posture({})), f"{side[0].upper()}hindfoot"
+    ankle = found.position[NAMES.index(foot)][:, 0]
+    push = ground(ankle + [0.0, 0.0, -0.08], [0.0, 50.0 * sign, 0.0])
+    turn = Wrench(push.time, push.force, push.moment + [[0.0], [0.0], [8.0 * sign]])
+    loads = found.joints({foot: turn})
+    for joint in ("hip", "knee", "ankle"):
+        name = f"{side}_{joint}"
+        height = found.position[found.skeleton.number(name)][2] - ankle[2] + 0.08
+        np.testing.assert_allclose(loads.adduction(name), -50.0 * height, atol=1e-6)
+        across = found.position[found.skeleton.number(name)][0] - ankle[0]
+        np.testing.assert_allclose(loads.rotation(name), -8.0 + 50.0 * across, atol=1e-6)
+        np.testing.assert_allclose(loads.flexion(name), 0.0, atol=1e-6)
+
+
+def test_components_are_conjugate_to_their_angles(body):
+    """Their products with the rates of the angles are the power of the joint."""
+    h, middle = 1e-4, np.linspace(0.1, 0.5, 5)
+    before, here, after = (body.inverse(smooth_motion(middle + k * h)) for k in (-1, 0, 1))
+    loads = here.joints({"Rforefoot": here.total})
+    ends = before.joints({}), after.joints({})
+    for name in ("right_hip", "left_knee", "right_ankle", "left_shoulder", "lumbar"):
+        power = 0.0
+        for part in ("flexion", "adduction", "rotation"):
+            low, high = (getattr(end, f"{part}_angle")(name) for end in ends)
+            power = power + getattr(loads, part)(name) * (high - low) / (2.0 * h)
+        scale = np.abs(loads.power(name)).max()
+        np.testing.assert_allclose(power, loads.power(name), atol=1e-5 * scale)
+
+
 def test_angles_go_on():
     """A segment that turns twice over, before one that leans sideways."""
     beta = np.linspace(0.0, 4 * np.pi, 50)
@@ -530,7 +563,7 @@ def test_unknown_names(needed):
         needed.joints({"Rtoes": wrench})
     with pytest.raises(ValueError, match="there is no segment or joint 'knee'"):
         loads.flexion("knee")
-    for one in (loads.flexion, loads.power, loads.flexion_angle):
+    for one in (loads.flexion, loads.adduction, loads.rotation, loads.power, loads.flexion_angle):
         with pytest.raises(ValueError, match="pelvis has no neighbour"):
             one("pelvis")
 

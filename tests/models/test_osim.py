@@ -6,6 +6,7 @@ be complex: so that Jacobians, and mass matrices from them, are exact to roundin
 
 import gzip
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,18 +18,16 @@ import kinesym as ks
 from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Kernel
-from kinesym.models.files.osim import parse
-from kinesym.models.files.trees import tree_of
 
 TESTS = Path(__file__).parents[1] / "data" / "opensim"
 EXAMPLES = Path(ks.__file__).parents[1] / "examples" / "data"
 MODELS = {
+    "LaiUhlrich2022": TESTS / "LaiUhlrich2022.osim.gz",
     "arm26": EXAMPLES / "opensim_arm26.osim.gz",
-    "subject01": EXAMPLES / "opensim_subject01.osim.gz",
     "gait2354": TESTS / "gait2354_simbody.osim.gz",
+    "subject01": EXAMPLES / "opensim_subject01.osim.gz",
     "gait10dof18musc": TESTS / "gait10dof18musc_subject01.osim.gz",
     "2D_gait": TESTS / "2D_gait.osim.gz",
-    "LaiUhlrich2022": TESTS / "LaiUhlrich2022.osim.gz",
 }
 STEP = 1e-30
 pytestmark = pytest.mark.filterwarnings("ignore:LaiUhlrich2022. body toes")
@@ -61,8 +60,10 @@ def offset(at, angles):
     return moved(turn, at)
 
 
-def simm(x, y, at):
-    """The spline by elimination as in Forsythe, Malcolm and Moler's SPLINE."""
+@lru_cache
+def spline(x, y):
+    """Slopes, and sixths of second derivatives, by elimination as in Forsythe, Malcolm and Moler's
+    SPLINE."""
     n, h, s = len(x), np.diff(x), np.diff(y) / np.diff(x)
     A, r = np.zeros((n, n)), np.zeros(n)
     for i in range(1, n - 1):
@@ -72,18 +73,24 @@ def simm(x, y, at):
     third = [0.0, 0.0]
     for k, i in enumerate((0, n - 4)):
         if n > 3:
-            second = np.diff(s[i : i + 3]) / (x[i + 2 : i + 4] - x[i : i + 2])
+            steps = np.subtract(x[i + 2 : i + 4], x[i : i + 2])
+            second = np.diff(s[i : i + 3]) / steps
             third[k] = (second[1] - second[0]) / (x[i + 3] - x[i])
     r[0], r[-1] = h[0] ** 2 * third[0], -(h[-1] ** 2) * third[1]
     c = np.linalg.solve(A, r)
-    slopes = [*(s - h * (c[1:] + 2 * c[:-1])), s[-1] + h[-1] * (c[-2] + 2 * c[-1])]
+    return [*(s - h * (c[1:] + 2 * c[:-1])), s[-1] + h[-1] * (c[-2] + 2 * c[-1])], c
+
+
+def simm(x, y, at):
+    """A spline of SIMM at a complex place, straight beyond its ends."""
+    slopes, c = spline(tuple(x), tuple(y))
     if at.real < x[0]:
         return y[0] + slopes[0] * (at - x[0])
     if at.real > x[-1]:
         return y[-1] + slopes[-1] * (at - x[-1])
-    k = min(int(np.searchsorted(x, at.real, side="right")) - 1, n - 2)
+    k = min(int(np.searchsorted(x, at.real, side="right")) - 1, len(x) - 2)
     d = at - x[k]
-    return y[k] + d * (slopes[k] + d * (3 * c[k] + d * (c[k + 1] - c[k]) / h[k]))
+    return y[k] + d * (slopes[k] + d * (3 * c[k] + d * (c[k + 1] - c[k]) / (x[k + 1] - x[k])))
 
 
 def evaluated(e, q):
@@ -95,6 +102,9 @@ def evaluated(e, q):
         return np.dot(slopes, q) + last
     if e.tag == "PolynomialFunction":
         return np.polyval(numbers(e, "coefficients"), q[0])
+    if e.tag == "Sine":
+        a, w, p, b = (float(e.findtext(k)) for k in ("amplitude", "omega", "phase", "offset"))
+        return a * np.sin(w * q[0] + p) + b
     if e.tag == "MultiplierFunction":
         return float(e.findtext("scale")) * evaluated(e.find("function")[0], q)
     assert e.tag in ("SimmSpline", "NaturalCubicSpline")
@@ -103,7 +113,9 @@ def evaluated(e, q):
 
 class Plain:
     def __init__(self, path):
-        self.model = ElementTree.fromstring(gzip.decompress(path.read_bytes())).find("Model")
+        data = path.read_bytes()
+        data = gzip.decompress(data) if path.suffix == ".gz" else data
+        self.model = ElementTree.fromstring(data).find("Model")
         every = self.model.findall("BodySet/objects/Body")
         self.bodies = {e.get("name"): e for e in every if e.get("name") != "ground"}
         self.joints = {}
@@ -144,7 +156,7 @@ class Plain:
         q = dict(q)
         for name, e in self.couplers.items():
             given = [q[other] for other in e.findtext("independent_coordinate_names").split()]
-            scale = float(e.findtext("scale_factor"))
+            scale = float(e.findtext("scale_factor") or 1)
             q[name] = scale * evaluated(e.find("coupled_coordinates_function")[0], given)
         return q
 
@@ -158,6 +170,13 @@ class Plain:
             return moved(about(axes[0], q[names[0]]) @ about(axes[1], q[names[1]]), 0)
         if joint.tag == "WeldJoint":
             return np.eye(4)
+        if joint.tag == "SliderJoint":
+            return moved(np.eye(3), [q[names[0]], 0, 0])
+        if joint.tag in ("BallJoint", "FreeJoint"):
+            turn = np.eye(3)
+            for axis, name in zip(axes, names, strict=False):
+                turn = turn @ about(axis, q[name])
+            return moved(turn, [q[name] for name in names[3:]] or 0)
         assert joint.tag == "CustomJoint"
         turn, at = np.eye(3), np.zeros(3)
         for k, e in enumerate(joint.find("SpatialTransform")):
@@ -190,8 +209,6 @@ class Plain:
         else:
             parts = ("xx", "yy", "zz", "xy", "xz", "yz")
             xx, yy, zz, xy, xz, yz = (float(body.findtext(f"inertia_{k}")) for k in parts)
-        if xx + yy < zz:  # OpenSim takes a sphere
-            xx = yy = zz = np.sqrt((xx**2 + yy**2 + zz**2) / 3)
         return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
     def mass_matrix(self, q, names):
@@ -296,44 +313,20 @@ def test_inverse_dynamics_of_the_arm():
         assert rms(ours[name] - theirs[name]) < 5e-4 * rms(theirs[name])
 
 
-def old_inertias(description):
-    """What the published result was made with: moments of the unscaled model times the ratio of
-    masses, 1e-4 kg m^2 of its toes. With those of the file torques of swing legs and trunk are off
-    by a constant share of their moments of inertia."""
-    generic = {row.name: row for row in parse(MODELS["gait2354"]).bodies}
-    rows = []
-    for row in description.bodies:
-        before = generic[row.name]
-        moments = (1e-4,) * 3 if "toes" in row.name else before.inertia[:3]
-        scaled = [row.mass / before.mass * moment for moment in moments]
-        rows.append(replace(row, inertia=(*scaled, 0.0, 0.0, 0.0)))
-    return replace(description, bodies=tuple(rows))
-
-
 def test_inverse_dynamics_of_a_walk():
-    tree = tree_of(old_inertias(parse(MODELS["subject01"])))
+    """By OpenSim 4.6; what is published with these files is of other inertias and forces: OpenSim
+    itself is as far from that as this."""
+    tree = ks.osim.read(MODELS["subject01"])
     table = ks.gait.read_mot(EXAMPLES / "opensim_subject01.mot.gz")
     motion = low_passed(table, tree.coordinates)
     forces = ks.osim.read_loads(EXAMPLES / "opensim_subject01_forces.xml")
     assert set(forces) == {"calcn_r", "calcn_l"}
-    theirs = ks.gait.read_mot(TESTS / "std_subject01_InverseDynamics.sto.gz")
-    chosen = theirs.time >= table.time[0]
-    time = theirs.time[chosen]
+    theirs = ks.gait.read_mot(TESTS / "subject01_InverseDynamics.sto.gz")
+    time = np.clip(theirs.time, table.time[0], None)
     ours = ks.inverse_dynamics(tree, motion, forces, time)
-    error = {name: ours[name] - theirs[name][chosen] for name in theirs.names}
-    share = {name: rms(e) / rms(theirs[name]) for name, e in error.items()}
-    exact = ("pelvis_tx", "pelvis_ty", "pelvis_tz", "lumbar", "mtp")
-    assert all(share[name] < 2e-3 for name in share if name.startswith(exact))
-    # Away from the ends of the motion, a leg in the air needs the same to all digits of the file.
-    for side in "rl":
-        plate = forces[f"calcn_{side}"]
-        near = [np.interp(time + step, plate.time, plate.force[1]) for step in (-0.017, 0.0, 0.017)]
-        air = (time > 0.7) & (np.max(near, axis=0) == 0.0)
-        legs = [f"{joint}_{side}_moment" for joint in ("ankle_angle", "knee_angle", "hip_flexion")]
-        assert air.sum() > 8
-        assert all(np.abs(error[name][air]).max() < 1e-4 for name in legs)
-    # On the ground, it is as if their centre of pressure were elsewhere by a millimetre.
-    for side in "rl":
-        load = np.interp(time, forces[f"calcn_{side}"].time, forces[f"calcn_{side}"].force[1])
-        assert np.all(np.abs(error[f"ankle_angle_{side}_moment"]) < 2e-3 * load + 0.01)
-    assert max(rms(e) for e in error.values()) < 0.5
+    assert set(ours.names) == set(theirs.names)
+    for name in theirs.names:
+        error = (ours[name] - theirs[name])[1:]  # the end of a spline is not the same
+        assert rms(error) < 3e-3 * rms(theirs[name])
+        if name.startswith(("lumbar", "mtp")):  # nothing of the plates, nothing of the ends
+            assert np.abs(error[11:]).max() < 1e-4

@@ -353,6 +353,11 @@ def test_tables_of_a_person(tmp_path):
     places.write_text("\n".join(["point,segment,x,y,z", *points]))
     assert read_segments(table, str(places)) == rows
 
+    table.write_text("\n".join([header, lines[0], *reversed(lines[1:])]))  # in any order
+    places.write_text("\n".join(["point,segment,x,y,z", *reversed(points)]))
+    turned = read_segments(table, places)
+    assert turned[0] == rows[0] and {r.name for r in turned} == {r.name for r in rows}
+
     def with_tables(rows=lines, points=points, header=header):
         table.write_text("\n".join([header, *rows]))
         places.write_text("\n".join(["point,segment,x,y,z", *points]))

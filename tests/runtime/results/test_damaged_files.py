@@ -88,7 +88,30 @@ def whole_text():
         ),
         "forces": _table([], ["time_s", *plate], [row[:10] for row in loads], ","),
         "places": _table([], ["marker", "x_m", "y_m", "z_m"], static, ","),
+        "loads": _loads(),
+        "cortex": _table(
+            ["[Force Data]", "NumberOfForcePlates=1", "SampleRate=600.0", "NumberOfSamples=30"],
+            ["#Sample", "FX1", "FY1", "FZ1", "X1", "Y1", "Z1", "MZ1"],
+            [
+                [str(k + 1), "10.5", "-3.0", f"{700 + k}.25", *"50 80 0 1250".split()]
+                for k in range(30)
+            ],
+        ),
     }
+
+
+def _loads():
+    """ExternalLoads of OpenSim, for forces in a file beside it."""
+    parts = "".join(
+        f"<{part}_identifier>r_ground_{name}</{part}_identifier>\n"
+        for part, name in (("force", "force_v"), ("point", "force_p"), ("torque", "torque_"))
+    )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n<OpenSimDocument Version="40000">\n<ExternalLoads>'
+        '\n<objects>\n<ExternalForce name="right">\n<applied_to_body>calcn_r</applied_to_body>\n'
+        f"{parts}</ExternalForce>\n</objects>\n<datafile>beside.mot</datafile>\n"
+        "</ExternalLoads>\n</OpenSimDocument>\n"
+    )
 
 
 def whole_files(saved, folder):
@@ -98,6 +121,7 @@ def whole_files(saved, folder):
     from kinesym.models.whole_body import segments_of_body, write_segments
 
     found = {name: text.encode() for name, text in whole_text().items()}
+    (folder / "beside.mot").write_text(whole_text()["grf"])
     found |= {f"{name}.gz": gzip.compress(content) for name, content in found.items()}
     paths = folder / "segments.whole", folder / "points.whole"
     write_segments(segments_of_body(72.0, 1.75), *paths)
@@ -272,6 +296,8 @@ def readers(folder):
         "grf": gait.read_forces,
         "forces": gait.read_forces,
         "places": gait.read_places,
+        "loads": gait.read_forces,
+        "cortex": gait.read_forces,
         "c3d": gait.read_c3d,
     }
     found |= {f"{name}.gz": read for name, read in found.items()}

@@ -15,7 +15,7 @@ import pytest
 import sympy as sp
 import xarray as xr
 
-from kinesym.gait.readers import read_table
+from kinesym.gait.motion_files import read_table
 from kinesym.runtime.results.files import SEALED, replacing
 
 KINDS = ["Trajectory", "Solution", "Fit", "Ensemble", "Bands"]
@@ -307,6 +307,17 @@ def test_files_of_an_earlier_version(results, tmp_path):
     data.to_netcdf(tmp_path / "old.nc", engine="h5netcdf")
     with pytest.raises(ValueError, match=r"old\.nc was not .* but by an earlier version"):
         type(results["Trajectory"]).load(tmp_path / "old.nc")
+
+
+def test_datasets_from_before_a_field(results):
+    """A field that was added since has its default; one without a default is needed."""
+    run = results["Trajectory"]
+    data = run.to_xarray()
+    del data.attrs["units"]
+    assert digest(type(run).from_xarray(data)) == digest(run)
+    del data.attrs["parameters"]
+    with pytest.raises(ValueError, match="parameters is missing, or of another version"):
+        type(run).from_xarray(data)
 
 
 # -- what results are -----------------------------------------------------------------------------

@@ -216,3 +216,19 @@ def test_others_do_not_share_coordinates():
     bodies = [Body("shank", 1, joint=Revolute("z")), Body("foot", 1, joint=Custom([q], [("z", q)]))]
     with pytest.raises(ValueError, match="two joints have a coordinate or speed shank_z"):
         Tree("legs", bodies)
+
+
+@pytest.mark.parametrize("names", [("b_speed",), ("d_speed", "c_speed")])
+def test_locks_take_out_rows_and_columns(names):
+    mass, bias = mass_and_bias(tree().model(), NAMES)
+    held = tree().lock(*names).model()
+    left = [k for k, name in enumerate(NAMES) if name not in names]
+    kept = mass_and_bias(held, [NAMES[k] for k in left])
+    np.testing.assert_allclose(kept[0], mass[np.ix_(left, left)], rtol=1e-12, atol=1e-12)
+    at_rest = dict(VALUES)
+    VALUES.update(dict.fromkeys(names, 0.0))
+    try:
+        _, bias = mass_and_bias(tree().model(), NAMES)
+    finally:
+        VALUES.update(at_rest)
+    np.testing.assert_allclose(kept[1], bias[left], rtol=1e-11, atol=1e-11)

@@ -18,7 +18,7 @@ typedef struct {
 /* A kernel, as the first member of what its functions find of it. */
 typedef struct {
     ks_kernel kernel;
-    ptrdiff_t n_hoisted, n_code, n_shared, n_constants;
+    ptrdiff_t n_hoisted, n_code, n_shared, n_constants, n_registers;
     const ks_instruction *hoisted, *code; /* once per call, and for each group of points */
     const double *constants;              /* in u from n_shared on */
     ptrdiff_t done;                       /* instructions for groups of points, so far */

@@ -65,29 +65,29 @@ static inline V ks_five_halves(V x) { return x * x * ks_sqrt(x); }
 #define KS_NUMBER(name) KS_DO_##name,
 enum { KS_ALL(KS_NUMBER) KS_INSTRUCTIONS };
 
-/* What becomes of each vector v of register `to`: of registers a, b and c, or the shared value s. */
+/* What becomes of each vector v of register `to`: of operands A, B and C, or the shared value s. */
+#define A ks_load(at[code->a] + v * KS_LANES)
+#define B ks_load(at[code->b] + v * KS_LANES)
+#define C ks_load(at[code->c] + v * KS_LANES)
 #define KS_EACH(value)                              \
     for (int v = 0; v < blocks; v++) to[v] = value; \
+    at[code->to] = (const double *)to;              \
     break;
 #define KS_CASE(name, value) \
     case KS_DO_##name: KS_EACH(value)
-#define KS_UNARY_CASE(name) KS_CASE(name, ks_##name(a[v]))
-#define KS_BINARY_CASE(name) KS_CASE(name, ks_##name(a[v], b[v]))
+#define KS_UNARY_CASE(name) KS_CASE(name, ks_##name(A))
+#define KS_BINARY_CASE(name) KS_CASE(name, ks_##name(A, B))
 
-/* All instructions for so many blocks of points from i on. */
+/* All instructions for so many blocks of points from i on. A value is where `at` says: in its register,
+ * or where it was loaded from, which saves a copy. */
 static inline __attribute__((always_inline)) void ks_group(
     const ks_instruction *restrict code, ptrdiff_t n, const ks_arg *arg, ptrdiff_t i, double *u,
-    double *out, ptrdiff_t ld, ptrdiff_t step, V *registers, int blocks) {
+    double *out, ptrdiff_t ld, ptrdiff_t step, V *restrict registers, const double **restrict at,
+    int blocks) {
     for (const ks_instruction *end = code + n; code < end; code++) {
         V *to = registers + (ptrdiff_t)code->to * KS_GROUP;
-        const V *a = registers + (ptrdiff_t)code->a * KS_GROUP;
-        const V *b = registers + (ptrdiff_t)code->b * KS_GROUP;
-        const V *c = registers + (ptrdiff_t)code->c * KS_GROUP;
         switch (code->op) {
-        case KS_DO_load: {
-            const double *from = arg[code->a].data + code->b * arg[code->a].ld + i;
-            KS_EACH(ks_load(from + v * KS_LANES))
-        }
+        case KS_DO_load: at[code->to] = arg[code->a].data + code->b * arg[code->a].ld + i; break;
         case KS_DO_take: {
             const V s = ks_splat(arg[code->a].data[code->b]);
             KS_EACH(s)
@@ -98,7 +98,7 @@ static inline __attribute__((always_inline)) void ks_group(
         }
         case KS_DO_store: {
             double *to_point = out + code->to * ld;
-            for (int v = 0; v < blocks; v++) ks_store(to_point + v * step, a[v]);
+            for (int v = 0; v < blocks; v++) ks_store(to_point + v * step, A);
             break;
         }
         case KS_DO_store_s: {
@@ -106,42 +106,43 @@ static inline __attribute__((always_inline)) void ks_group(
             for (int v = 0; v < blocks; v++) ks_store(to_point + v * step, ks_splat(u[code->a]));
             break;
         }
-        case KS_DO_keep: u[code->to] = ks_first(*a); break;
-        KS_CASE(add, a[v] + b[v])
-        KS_CASE(sub, a[v] - b[v])
-        KS_CASE(mul, a[v] * b[v])
-        KS_CASE(div, a[v] / b[v])
-        KS_CASE(fma, a[v] * b[v] + c[v])
-        KS_CASE(fms, a[v] * b[v] - c[v])
-        KS_CASE(fnma, c[v] - a[v] * b[v])
+        case KS_DO_keep: u[code->to] = *at[code->a]; break;
+        KS_CASE(add, A + B)
+        KS_CASE(sub, A - B)
+        KS_CASE(mul, A * B)
+        KS_CASE(div, A / B)
+        KS_CASE(fma, A * B + C)
+        KS_CASE(fms, A * B - C)
+        KS_CASE(fnma, C - A * B)
 #define KS_SHARED_CASE(name, value)           \
     case KS_DO_##name: {                      \
         const V s = ks_splat(u[code->b]);     \
         KS_EACH(value)                        \
     }
-        KS_SHARED_CASE(add_s, a[v] + s)
-        KS_SHARED_CASE(sub_s, a[v] - s)
-        KS_SHARED_CASE(s_sub, s - a[v])
-        KS_SHARED_CASE(mul_s, a[v] * s)
-        KS_SHARED_CASE(div_s, a[v] / s)
-        KS_SHARED_CASE(s_div, s / a[v])
-        KS_SHARED_CASE(fma_s, a[v] * s + c[v])
-        KS_SHARED_CASE(fms_s, a[v] * s - c[v])
-        KS_SHARED_CASE(fnma_s, c[v] - a[v] * s)
-        KS_CASE(neg, -a[v])
-        KS_CASE(inv, 1.0 / a[v])
-        KS_CASE(select, ks_select(a[v], b[v], c[v]))
+        KS_SHARED_CASE(add_s, A + s)
+        KS_SHARED_CASE(sub_s, A - s)
+        KS_SHARED_CASE(s_sub, s - A)
+        KS_SHARED_CASE(mul_s, A * s)
+        KS_SHARED_CASE(div_s, A / s)
+        KS_SHARED_CASE(s_div, s / A)
+        KS_SHARED_CASE(fma_s, A * s + C)
+        KS_SHARED_CASE(fms_s, A * s - C)
+        KS_SHARED_CASE(fnma_s, C - A * s)
+        KS_CASE(neg, -A)
+        KS_CASE(inv, 1.0 / A)
+        KS_CASE(select, ks_select(A, B, C))
         case KS_DO_sincos: {
             V *cosine = registers + (ptrdiff_t)code->d * KS_GROUP;
             for (int v = 0; v < blocks; v++) {
                 V s, co;
-                ks_sincos(a[v], &s, &co);
+                ks_sincos(A, &s, &co);
                 to[v] = s, cosine[v] = co;
             }
+            at[code->to] = (const double *)to, at[code->d] = (const double *)cosine;
             break;
         }
-        KS_CASE(locate, ks_locate(arg[code->a].data + code->b, code->d, c[v]))
-        KS_CASE(entry, ks_entry(arg[code->a].data + code->b, code->d, c[v]))
+        KS_CASE(locate, ks_locate(arg[code->a].data + code->b, code->d, C))
+        KS_CASE(entry, ks_entry(arg[code->a].data + code->b, code->d, C))
         KS_BINARY_CASE(pow)
         KS_BINARY_CASE(atan2)
         KS_BINARY_CASE(min)
@@ -176,10 +177,16 @@ static inline __attribute__((always_inline)) void ks_group(
     }
 }
 
+/* Where the places of values are kept: behind the registers. */
+static const double **ks_places(const ks_program *p, V *registers) {
+    return (const double **)(registers + p->n_registers * KS_GROUP);
+}
+
 static void ks_machine_uniform(const ks_kernel *k, const ks_arg *arg, double *u, void *scratch) {
     const ks_program *p = (const ks_program *)k;
     memcpy(u + p->n_shared, p->constants, (size_t)p->n_constants * sizeof *u);
-    ks_group(p->hoisted, p->n_hoisted, arg, 0, u, NULL, 0, 0, scratch, 1);
+    const double **at = ks_places(p, scratch);
+    ks_group(p->hoisted, p->n_hoisted, arg, 0, u, NULL, 0, 0, scratch, at, 1);
 }
 
 static void ks_machine_block(const ks_kernel *k, ptrdiff_t n_blocks, const ks_arg *arg,
@@ -187,13 +194,14 @@ static void ks_machine_block(const ks_kernel *k, ptrdiff_t n_blocks, const ks_ar
                              void *scratch) {
     const ks_program *p = (const ks_program *)k;
     double *shared = (double *)u; /* which these instructions only read */
+    const double **at = ks_places(p, scratch);
     ptrdiff_t b = 0, groups = (n_blocks + KS_GROUP - 1) / KS_GROUP;
     __atomic_fetch_add(&((ks_program *)k)->done, groups * p->n_code, __ATOMIC_RELAXED);
     for (; b + KS_GROUP <= n_blocks; b += KS_GROUP)
-        ks_group(p->code, p->n_code, arg, b * KS_LANES, shared, out + b * step, ld, step, scratch,
+        ks_group(p->code, p->n_code, arg, b * KS_LANES, shared, out + b * step, ld, step, scratch, at,
                  KS_GROUP);
     if (b < n_blocks)
-        ks_group(p->code, p->n_code, arg, b * KS_LANES, shared, out + b * step, ld, step, scratch,
+        ks_group(p->code, p->n_code, arg, b * KS_LANES, shared, out + b * step, ld, step, scratch, at,
                  (int)(n_blocks - b));
 }
 

@@ -1,0 +1,378 @@
+"""Axes and units of a laboratory: told, or found from the data, and said.
+
+World axes of kinesym: x forwards, y to the left, z up. Those of a file are named by `up`,
+`forward` and `left`: one of x, y, z, -x, -y, -z each.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from kinesym.checks import check_choice, finite
+from kinesym.runtime.arrays import Array
+
+DIRECTIONS = ("x", "y", "z", "-x", "-y", "-z")
+#: Lengths in metres.
+UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
+#: Other spellings in files.
+SPELLINGS = {"meters": "m", "metres": "m", "meter": "m", "millimeters": "mm", "millimetres": "mm"}
+#: Where forwards is if nothing tells, by the axis that is up.
+AHEAD = {"x": "y", "y": "x", "z": "x"}
+#: Coordinates of people in a laboratory lie between these [m].
+PLAUSIBLE = (0.05, 50.0)
+#: And more surely between these, if the unit has to be found.
+SURE = (0.3, 20.0)
+#: A direction belongs to an axis if their cosine is more: 26 degrees.
+ALONG = 0.9
+#: The same angle [rad].
+ASKEW = float(np.arccos(ALONG))
+#: A walk is longer, and feet and shoulders are apart by more [m].
+WALKED, APART = 0.5, 0.05
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """The axes and the unit of a file.
+
+    up, forward, left : axes of the file. unit : of its lengths. note : what was found, and how.
+    """
+
+    up: str
+    forward: str
+    left: str
+    unit: str = "m"
+    note: str = ""
+
+    @property
+    def turn(self) -> Array:
+        """The matrix (3, 3) from axes of the file to those of the world."""
+        return rotation(self.up, self.forward, self.left)
+
+    def noting(self, more: str) -> Laboratory:
+        """With another part of the note."""
+        return replace(self, note=f"{self.note}; {more}")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What data say about directions of their file: an axis or nothing, and why."""
+
+    up: str = ""
+    upward: str = ""
+    forward: str = ""
+    onward: str = ""
+
+
+NOTHING = Evidence()
+
+
+def warn(message: str) -> None:
+    """Warn at the line that called a reader, however deep this is."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals["__name__"].startswith("kinesym.gait."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
+
+
+def rotation(up: str, forward: str, left: str | None = None) -> Array:
+    """The matrix (3, 3) from axes of a file to those of the world.
+
+    left : by default what makes the axes right-handed; its opposite mirrors.
+
+    Raises `ValueError` for what is no axis, and for two that are the same.
+    """
+    for what, axis in (("up", up), ("forward", forward), ("left", left or "x")):
+        check_choice(axis, DIRECTIONS, what)
+    ahead, above = (_unit_vector(axis) for axis in (forward, up))
+    if ahead @ above:
+        raise ValueError(f"up={up!r} and forward={forward!r} are the same axis; choose two")
+    aside = np.cross(above, ahead)
+    if left is not None:
+        if not aside @ _unit_vector(left):
+            raise ValueError(f"left={left!r} is up or forward too; choose {name_of(aside)!r}")
+        aside = _unit_vector(left)
+    return np.array([ahead, aside, above])
+
+
+def about_vertical(angle: float) -> Array:
+    """The matrix (3, 3) that turns the world to the left [rad]."""
+    cosine, sine = np.cos(finite(angle, "the angle")), np.sin(angle)
+    return np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
+
+
+def name_of(direction: Array) -> str:
+    """The axis nearest to a vector (3,)."""
+    k = int(np.argmax(np.abs(direction)))
+    return ("-" if direction[k] < 0.0 else "") + "xyz"[k]
+
+
+def chosen(
+    path: object,
+    told: tuple[str | None, str | None, str | None],
+    evidence: Evidence,
+    unit: str,
+    default: str,
+    like: Laboratory | None = None,
+) -> Laboratory:
+    """Axes as they were told (up, forward, left), or else found, or else usual.
+
+    default : what is up if nothing tells. like : the file whose axes these are too.
+
+    Warns if the data contradict what was told or what `like` has (who walks backwards brakes the
+    other way), and if forwards is found to be elsewhere than it usually is, since other files of
+    the trial have to be read alike.
+    """
+    up, forward, left = told
+    if like is not None:
+        up, forward, left = up or like.up, forward or like.forward, left or like.left
+    above = up or evidence.up or default
+    check_choice(above, DIRECTIONS, "up")
+    usual = AHEAD[above[-1]]
+    seen = evidence.forward if evidence.forward[-1:] != above[-1] else ""
+    ahead = forward or seen or _beside(above, usual)
+    aside = left or name_of(rotation(above, ahead)[1])
+    rotation(above, ahead, aside)  # raises
+    if up and evidence.up and up != evidence.up:
+        warn(f"{path}: up={up!r} was given, but {evidence.up} is up by {evidence.upward}")
+    elif forward and seen and forward != seen and (like is None or forward[-1] != seen[-1]):
+        warn(f"{path}: forward={forward!r} was given, but {seen} is forwards by {evidence.onward}")
+    elif not forward and seen not in ("", usual):
+        warn(
+            f"{path}: {seen} is forwards by {evidence.onward}: turned; read other files of the "
+            f"trial with forward={seen!r} too"
+        )
+    reasons = [_because(bool(up), evidence.up, evidence.upward)]
+    reasons.append(_because(bool(forward), seen, evidence.onward))
+    note = f"{above} is up ({reasons[0]}), {ahead} forwards ({reasons[1]}); lengths in {unit}"
+    return Laboratory(above, ahead, aside, unit, note)
+
+
+def _because(told: bool, found: str, why: str) -> str:
+    return "as told" if told else f"by {why}" if found else "as usual"
+
+
+def _beside(up: str, forward: str) -> str:
+    return forward if forward != up[-1] else AHEAD[forward]
+
+
+def _unit_vector(axis: str) -> Array:
+    return (-1.0 if axis[0] == "-" else 1.0) * np.eye(3)["xyz".index(axis[-1])]
+
+
+# -- units --------------------------------------------------------------------------------------
+
+
+def unit_of(path: object, said: str, unit: str | None, coordinates: Iterable[Array]) -> str:
+    """The unit of lengths: what the user says, or else the file, or else the coordinates.
+
+    said : by the file, "" if it says nothing.
+
+    Warns where coordinates of people cannot be in the unit that the file says. Raises `ValueError`
+    for units that are not known.
+    """
+    if unit is not None:
+        check_choice(unit, UNITS, "unit")
+        return unit
+    known = SPELLINGS.get(said, said) or "m"
+    if known not in UNITS:
+        raise ValueError(f"{path} says that lengths are in {said!r}; set unit='m' or unit='mm'")
+    largest = max((float(np.nanmax(np.abs(rows), initial=0.0)) for rows in coordinates), default=0)
+    if PLAUSIBLE[0] <= largest * UNITS[known] <= PLAUSIBLE[1]:
+        return known
+    better = [name for name in ("m", "mm") if SURE[0] <= largest * UNITS[name] <= SURE[1]]
+    if not better:
+        return known
+    if said:
+        warn(
+            f"{path} says that lengths are in {said}, but the largest is {largest:.4g}: taken as "
+            f"{better[0]}; unit={known!r} insists"
+        )
+    return better[0]
+
+
+# -- what markers say ---------------------------------------------------------------------------
+
+_HEELS = r"heel|hee$|calc|(?<![a-z]{2})cal\d?$"
+_FOOT = re.compile(rf"{_HEELS}|toe|(?<!sh)ank|malleol|mt[1-5]|^[rl]?mt|foot|hallux|meta(?!c)")
+_HEEL, _TOE = re.compile(_HEELS), re.compile(r"toe|hallux|mt[1-5]|meta(?!c)")
+_TRUNK = re.compile(
+    r"asi|psi|sacr|iliac|pelv|hip|acr|shou|sho$|neck|head|hd$|c7|clav|ster|strn|jugul|nose|torso"
+)
+_BONE = re.compile(r"fib|fem|tib|cond|hum|uln|rad|thi|sha")
+
+
+def seen_in_markers(positions: Mapping[str, Array]) -> Evidence:
+    """What markers (3, N) in metres say of up: names of feet below those of trunk and head, or the
+    longest extent; and of forwards: the way walked, or from heels to toes, or between sides."""
+    up, upward = _up(positions)
+    if not up:
+        return NOTHING
+    above = _unit_vector(up)
+    forward, onward = _forward(positions, above)
+    return Evidence(up, upward, forward, onward)
+
+
+def _up(positions: Mapping[str, Array]) -> tuple[str, str]:
+    foot = [name for name in positions if _FOOT.search(name.lower())]
+    trunk = [name for name in positions if _is_trunk(name.lower())]
+    rise = _middle(positions, trunk) - _middle(positions, foot)
+    if foot and trunk and np.linalg.norm(rise) > 0.3 and _along(rise):
+        return name_of(rise), "the names of markers"
+    if len(positions) < 8:
+        return "", ""
+    rows = np.array(list(positions.values()))
+    seen = rows[:, :, np.isfinite(rows).all(axis=(0, 1))]
+    if not seen.size:
+        return "", ""
+    extent = np.ptp(seen, axis=0).mean(axis=1)
+    longest = int(np.argmax(extent))
+    second = np.sort(extent)[-2]
+    if not 0.5 < extent[longest] < 2.6 or extent[longest] < 1.4 * second:
+        return "", ""
+    return name_of(np.eye(3)[longest] * np.sign(seen[:, longest].mean())), "the longest extent"
+
+
+def _is_trunk(name: str) -> bool:
+    return bool(_TRUNK.search(name)) and not _FOOT.search(name) and not _BONE.search(name)
+
+
+def _forward(positions: Mapping[str, Array], above: Array) -> tuple[str, str]:
+    facing, why = _facing(positions, above)
+    if not why:
+        facing, why = np.cross(_across(positions), above), "left and right"
+        facing = facing - (facing @ above) * above
+    if np.linalg.norm(facing) < APART or not _along(facing):
+        return "", ""
+    return name_of(facing), why
+
+
+def _facing(positions: Mapping[str, Array], above: Array) -> tuple[Array, str]:
+    """Where a person looks (3,), and why: the way walked, or from heels to toes, also of one who
+    walks backwards."""
+    level = np.eye(3) - np.outer(above, above)
+    toes = [name for name in positions if _TOE.search(name.lower())]
+    heels = [name for name in positions if _HEEL.search(name.lower())]
+    pointing = np.zeros(3)
+    if toes and heels:
+        pointing = level @ (_middle(positions, toes) - _middle(positions, heels))
+    walked = level @ _way(positions)
+    if np.linalg.norm(walked) > WALKED and not pointing @ walked < 0.0:
+        return walked, "the way walked"
+    return (pointing, "heels and toes") if np.linalg.norm(pointing) > APART else (pointing, "")
+
+
+_UP = np.array([0.0, 0.0, 1.0])
+
+
+def askew(positions: Mapping[str, Array]) -> float:
+    """By which angle a person looks to the left of forwards, in world axes (3, N) [rad]; zero if
+    neither feet nor the way tell."""
+    facing, why = _facing(positions, _UP)
+    return float(np.arctan2(facing[1], facing[0])) if why else 0.0
+
+
+def sides_agree(positions: Mapping[str, Array]) -> bool:
+    """Whether markers called left are to the left of those called right, in world axes (3, N), of
+    somebody whose feet or way show where forwards is."""
+    facing, why = _facing(positions, _UP)
+    if not why:
+        return True
+    aside = np.cross(_UP, facing) / np.linalg.norm(facing)
+    return bool(_across(positions) @ aside > -APART)
+
+
+def _across(positions: Mapping[str, Array]) -> Array:
+    """From markers called right to their partners called left, in the mean (3,)."""
+    lower = {name.lower(): name for name in positions}
+    pairs = [
+        (name, lower[other])
+        for small, name in lower.items()
+        for other in _partners(small)
+        if other in lower
+    ]
+    if not pairs:
+        return np.zeros(3)
+    right, left = ([pair[k] for pair in pairs] for k in (0, 1))
+    return _middle(positions, left) - _middle(positions, right)
+
+
+def _partners(name: str) -> list[str]:
+    """What the same marker of the left side may be called, of one of the right side."""
+    found = []
+    for right, left in (("right", "left"), ("r", "l")):
+        if name.startswith(right):
+            found.append(left + name.removeprefix(right))
+        if name.endswith((f"_{right}", f".{right}")):
+            found.append(name.removesuffix(right) + left)
+    return found
+
+
+def _middle(positions: Mapping[str, Array], names: Sequence[str]) -> Array:
+    """The mean position (3,) of markers; zero if there is none."""
+    rows = [positions[name][:, np.isfinite(positions[name][0])] for name in names]
+    means = [row.mean(axis=1) for row in rows if row.size]
+    return np.mean(means, axis=0) if means else np.zeros(3)
+
+
+def _way(positions: Mapping[str, Array]) -> Array:
+    """From the first tenth of the record to the last (3,), of markers that are seen in both."""
+    found = []
+    for position in positions.values():
+        tenth = max(position.shape[1] // 10, 1)
+        parts = position[:, :tenth], position[:, -tenth:]
+        first, last = (part[:, np.isfinite(part[0])] for part in parts)
+        if first.size and last.size:
+            found.append(last.mean(axis=1) - first.mean(axis=1))
+    return np.mean(found, axis=0) if found else np.zeros(3)
+
+
+def _along(direction: Array) -> bool:
+    """Whether a vector points along an axis."""
+    return bool(np.abs(direction).max() > ALONG * np.linalg.norm(direction))
+
+
+# -- what forces say ----------------------------------------------------------------------------
+
+#: From braking to pushing, the mean force of half a stance changes by more [of the mean load].
+PUSH = 0.1
+#: Stances of walking and running last so long [s].
+STANCE = (0.12, 1.5)
+
+
+def seen_in_forces(plates: Iterable[tuple[Array, Array]], threshold: float) -> Evidence:
+    """What forces (3, N) at times (N,) say: weight is along the vertical, and stances that are seen
+    as a whole first brake, then push on. Which way the vertical points is not seen."""
+    data = list(plates)
+    sizes = [np.abs(np.nan_to_num(force)).sum(axis=1) for _, force in data]
+    total = np.sum(sizes, axis=0) if sizes else np.zeros(3)
+    if not total.any() or not total.max() > 2.0 * np.sort(total)[-2]:
+        return NOTHING
+    k = int(np.argmax(total))
+    pushes = [p for time, force in data for p in _pushes(time, force, k, threshold)]
+    forward = np.mean(pushes, axis=0) if pushes else np.zeros(3)
+    if np.linalg.norm(forward) > PUSH and _along(forward):
+        return Evidence("xyz"[k], "the weight", name_of(forward), "braking and pushing")
+    return Evidence("xyz"[k], "the weight")
+
+
+def _pushes(time: Array, force: Array, vertical: int, threshold: float) -> list[Array]:
+    """Of every whole stance the change from its first half to its second, (3,) over the load."""
+    load = np.abs(force[vertical])
+    ends = np.flatnonzero(np.diff((load > threshold).astype(int)))
+    found = []
+    for begin, end in pairwise(ends):
+        if load[begin + 1] > threshold and STANCE[0] < time[end] - time[begin] < STANCE[1]:
+            halves = np.array_split(np.nan_to_num(force[:, begin + 1 : end + 1]), 2, axis=1)
+            change = (halves[1].mean(axis=1) - halves[0].mean(axis=1)) / load[
+                begin : end + 1
+            ].mean()
+            change[vertical] = 0.0
+            found.append(change)
+    return found

@@ -1,0 +1,217 @@
+"""C3D files: markers and force plates, into world axes and SI units; see `marker_files`."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kinesym import checks
+from kinesym.checks import check_choice, check_kind, naming
+from kinesym.gait.axes import UNITS, Laboratory, rotation, seen_in_forces, warn
+from kinesym.gait.c3d import content
+from kinesym.gait.force_files import renamed
+from kinesym.gait.force_plates import on_plate, plate_wrench, zeroed
+from kinesym.gait.marker_files import markers_of
+from kinesym.gait.markers import Markers
+from kinesym.gait.tables import distinct
+from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction
+from kinesym.runtime.arrays import AXES, Array, check_span
+from kinesym.runtime.results.files import replacing
+
+
+def read_c3d(
+    path: str | Path,
+    unit: str | None = None,
+    up: str | None = None,
+    forward: str | None = None,
+    rename: Mapping[str, str] | None = None,
+) -> tuple[Markers, dict[str, Wrench]]:
+    """Markers of a C3D file, and wrenches of its force plates by number, "1", "2", ..., at their
+    own rate.
+
+    Points with a negative residual are missing samples; those whose name comes twice or is empty
+    are left out with a warning, and results of models, such as angles, silently. Plates of types 1
+    to 4 are evaluated, others left out with a warning; what they show in the frames that the file
+    names for it is taken off. By custom they hold the force of the ground on the foot; signs of
+    those that do not are changed with a warning.
+
+    unit : of the points, "m", "cm" or "mm"; default what the file says. up, forward : as in
+    `read_trc`; z is up if nothing tells. rename : new names of plates by old ones; `assign_plates`
+    finds feet.
+
+    A file that is shorter than its header says is warned of, and read as far as it goes. Raises
+    `FileNotFoundError`, `KeyError` for an unknown plate to rename, and `ValueError` for what is no
+    C3D file or holds no points.
+    """
+    found = content(path)
+    names, frames, said, rate = (found[key] for key in ("names", "frames", "said", "rate"))
+    if not names:
+        raise ValueError(f"{path} holds no points; read_forces reads forces alone from CSV and MOT")
+    if not (0.0 < rate < np.inf and frames):
+        raise ValueError(f"{path} holds {frames} frames at {rate:g} Hz; it seems to be damaged")
+    if frames < said:
+        warn(f"{path} is cut short: its header says {said} frames, there are {frames}")
+    positions = found["points"].swapaxes(0, 1)[:, :, :frames]
+    labelled = [k for k, name in enumerate(names) if not name.startswith("*")]  # Vicon's others
+    time = (found["first"] + np.arange(frames)) / rate
+    points = distinct(path, [names[k] for k in labelled], positions[labelled], "marker")
+    told, pressed = (up, forward, None), seen_in_forces(_pressed(found), THRESHOLD)
+    markers, laboratory = markers_of(path, time, points, found["unit"], unit, told, "z", pressed)
+    plates = {str(k + 1): _plate(path, found, k, laboratory, time) for k in range(found["plates"])}
+    evaluated = {name: plate for name, plate in plates.items() if plate is not None}
+    return markers, renamed(evaluated, rename or {})
+
+
+def _pressed(found: Mapping[str, Any]) -> Iterator[tuple[Array, Array]]:
+    """Time (F,) and force (3, F) of plates, in axes of the file; those that can be evaluated."""
+    for k in range(found["plates"]):
+        parts = (found[f"{name}_{k}"] for name in ("channels", "corners", "origin", "matrix"))
+        with suppress(ValueError, IndexError):
+            force, _ = plate_wrench(found["kinds"][k], *parts)
+            yield np.arange(force.shape[1]) / (found["analog_rate"] or 1.0), force
+
+
+def _plate(
+    path: str | Path, found: Mapping[str, Any], k: int, laboratory: Laboratory, time: Array
+) -> Wrench | None:
+    """Plate k of a C3D file in the world; nothing, and a warning, if it cannot be evaluated."""
+    what, rate = f"{path}, plate {k + 1}", found["analog_rate"]
+    if not 0.0 < rate < np.inf:
+        raise ValueError(f"{what} has samples at {rate:g} Hz; the file seems to be damaged")
+    kind = found["kinds"][k] if k < len(found["kinds"]) else 0
+    channels, step = found[f"channels_{k}"], (time[-1] - time[0]) / (len(time) - 1)
+    if kind != 1:
+        channels = zeroed(channels, found["zero"], found["first"] + 1, round(rate * step))
+    corners, origin, matrix = (found[f"{name}_{k}"] for name in ("corners", "origin", "matrix"))
+    try:
+        force, moment = plate_wrench(kind, channels, corners, origin, matrix)
+        scale = _of_moments(found["units"][k], kind, laboratory.unit)
+        if scale != 1.0:
+            other = plate_wrench(kind, channels, corners, origin, matrix, scale)
+            moment = other[1] if on_plate(*other, corners) else moment
+    except ValueError as error:
+        warn(f"{what} is left out: {error}")
+        return None
+    instants = time[0] + np.arange(force.shape[1]) / rate
+    here = instants < time[-1] + step - 0.5 / rate
+    turn = laboratory.turn
+    with naming(what):
+        rows = turn @ force[:, here], UNITS[laboratory.unit] * turn @ moment[:, here]
+        return _reaction(what, Wrench(instants[here], *rows))
+
+
+def _of_moments(said: str, kind: int, unit: str) -> float:
+    """What moments are multiplied by, to be in the lengths of the points: channels that need no
+    calibration say their unit."""
+    length = said.lower().replace(".", "").replace("*", "").replace("-", "").strip().lstrip("n")
+    known = kind in (1, 2) and said[:1] in ("N", "n") and length in UNITS
+    return UNITS[length] / UNITS[unit] if known else 1.0
+
+
+def _reaction(what: str, wrench: Wrench) -> Wrench:
+    """With the signs of the force of the ground on the foot, whichever the file has."""
+    try:
+        check_reaction(wrench)
+    except ValueError:
+        warn(f"{what} gives the load, not the reaction: signs of force and moment are changed")
+        return wrench.scaled(-1.0)
+    return wrench
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+#: Plates that are written reach beyond the centres of pressure by this [m].
+RIM = 0.1
+
+
+def write_c3d(
+    path: str | Path,
+    markers: Markers,
+    plates: Mapping[str, Wrench] | None = None,
+    unit: str = "mm",
+    up: str = "z",
+    forward: str = "x",
+    height: float = 0.0,
+) -> None:
+    """Write markers, and wrenches by plate or foot, as a C3D file that viewers such as Mokka open.
+
+    C3D has numbers of 32 bits: `read_c3d` reads them again to 1e-7 of the largest. Wrenches are
+    written as plates of type 2 in the floor at `height` [m], rectangles around the centres of
+    pressure, at a multiple of the rate of the markers. The first sample is put at the nearest whole
+    frame. unit : "m", "cm" or "mm". up, forward : axes of the file.
+
+    Raises `ImportError` without ezc3d, and `ValueError` for wrenches that do not cover the markers.
+    """
+    check_kind(markers, Markers, "kinesym.gait")
+    check_choice(unit, UNITS, "unit")
+    if importlib.util.find_spec("ezc3d") is None:
+        raise ImportError("C3D files are written by ezc3d: pip install ezc3d")
+    import ezc3d
+
+    file = ezc3d.c3d()
+    back = rotation(up, forward).T / UNITS[unit]
+    points = np.ones((4, len(markers.names), len(markers)))
+    points[:3] = np.stack([back @ row for row in markers.positions.values()], axis=1)
+    file["header"]["points"]["first_frame"] = round(markers.time[0] * markers.rate)
+    file["data"]["points"] = points
+    facts = file["parameters"]
+    facts["POINT"]["UNITS"]["value"] = [unit]
+    facts["POINT"]["RATE"]["value"] = [markers.rate]
+    facts["POINT"]["LABELS"]["value"] = markers.names
+    given = checks.mapping(plates or {}, "plates")
+    if given:
+        _add_plates(file, markers, given, back, height)
+    with replacing(path) as beside:
+        file.write(str(beside))
+
+
+def _add_plates(
+    file: Any, markers: Markers, plates: Mapping[str, Wrench], back: Array, height: float
+) -> None:
+    """Channels and places of plates; back : from the world to axes and lengths of the file."""
+    for wrench in plates.values():
+        check_kind(wrench, Wrench, "kinesym.gait")
+    rates = [(len(w.time) - 1) / (w.time[-1] - w.time[0]) for w in plates.values()]
+    ratio = max(round(max(rates) / markers.rate), 1)
+    time = markers.time[0] + np.arange(len(markers) * ratio) / (ratio * markers.rate)
+    length = float(np.linalg.norm(back[:, 0]))
+    rows, corners = [], []
+    for name, wrench in plates.items():
+        with naming(name):
+            check_span(markers.time, (wrench.time[0], wrench.time[-1]), "the wrench")
+        middle, sides = _rectangle(wrench, height)
+        force, moment = np.split(between(time, wrench.time, wrench.rows), 2)
+        about = moment - np.cross(middle, force.T).T
+        rows += [*(_DOWN @ force), *(length * _DOWN @ about)]
+        places = middle[:, None] + 0.5 * sides[:, None] * [[1, -1, -1, 1], [-1, -1, 1, 1], [0] * 4]
+        corners.append(back @ places)
+    labels = [f"{name}.{kind}{axis}" for name in plates for kind in "FM" for axis in AXES]
+    group, count = file["parameters"]["FORCE_PLATFORM"], len(plates)
+    moments = "N" + file["parameters"]["POINT"]["UNITS"]["value"][0]
+    file["parameters"]["ANALOG"]["RATE"]["value"] = [ratio * markers.rate]
+    file["parameters"]["ANALOG"]["LABELS"]["value"] = labels
+    file["parameters"]["ANALOG"]["UNITS"]["value"] = [*["N"] * 3, *[moments] * 3] * count
+    file["data"]["analogs"] = np.array(rows)[None]
+    group["USED"]["value"], group["TYPE"]["value"] = np.array([count]), np.full(count, 2)
+    group["CORNERS"]["value"] = np.stack(corners, axis=-1)
+    group["ORIGIN"]["value"] = np.zeros((3, count))
+    group["CHANNEL"]["value"] = np.arange(1, 6 * count + 1).reshape(6, count, order="F")
+
+
+#: Axes of plates that are written: x forwards, y to the right, z down.
+_DOWN = np.diag([1.0, -1.0, -1.0])
+
+
+def _rectangle(wrench: Wrench, height: float) -> tuple[Array, Array]:
+    """The middle of a plate in the floor around the centres of pressure, and its sides (3,) [m]."""
+    centre = wrench.cop(height)
+    seen = centre[:, ~np.isnan(centre[0])]
+    if not seen.size:
+        seen = np.array([[0.0], [0.0], [height]])
+    low, high = seen.min(axis=1), seen.max(axis=1)
+    return 0.5 * (low + high), high - low + 2.0 * RIM * np.array([1.0, 1.0, 0.0])

@@ -1,0 +1,229 @@
+"""Force plates against a motion: under the other foot, of another mass, centres beside the foot.
+
+They are held against the motion: the force that it needs, and where the feet are. World axes x
+forwards, y to the left, z up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.gait.check_plates import check_empty, check_lag
+from kinesym.gait.checks import Check, Finding, Panel, judged
+from kinesym.gait.events import contacts_from_wrench, distance_to_line
+from kinesym.gait.kinematics import Spline
+from kinesym.gait.natural.body import NaturalBody
+from kinesym.gait.wrench import Wrench, between
+from kinesym.runtime.arrays import Array
+from kinesym.symbolic.multibody.segments import Segment
+
+#: Standard gravity [m/s^2].
+G = 9.81
+#: Deviation of the mean vertical force over strides from the weight [-].
+MASS = 0.05
+#: Distance of a centre of pressure from the line of the foot, on average and at any instant [m].
+BESIDE, OUTSIDE = 0.10, 0.12
+#: Share of the weight below which a centre of pressure says little.
+PRESSING = 0.2
+#: How far a foot goes behind the ankle and ahead of the ball, in distances between them.
+BEHIND, AHEAD = 0.4, 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """The motion as far as plates are concerned: time (N,), the force that it needs (3, N) [N],
+    mass [kg], ends of the line of each foot (2, 3, N) [m]."""
+
+    time: Array
+    force: Array
+    mass: float
+    feet: Mapping[str, Array]
+
+
+def check_feet(
+    segments: Sequence[Segment],
+    kinematics: Spline,
+    plates: Mapping[str, Wrench],
+    shared: Mapping[str, Wrench],
+) -> Check:
+    """Plates, and wrenches shared between the feet, by foot, against a motion."""
+    moved = _moved(segments, kinematics, [*plates, *shared])
+    findings, panels = [], []
+    if plates:
+        for name, plate in plates.items():
+            findings += check_empty(name, plate)
+        findings += check_lag(
+            moved.time, moved.force, plates, ~_unmeasured(moved, moved.time, plates)
+        )
+        findings += _check_mass(moved, plates)
+        findings += _check_feet(moved, plates)
+        panels += [_forces(moved, plates), _distances(moved, plates, "foot on its plate", BESIDE)]
+    if shared:
+        findings += _check_outside(moved, shared)
+        panels.append(_distances(moved, shared, "shared centre of pressure", OUTSIDE))
+    return Check(tuple(findings), tuple(panels))
+
+
+def _moved(segments: Sequence[Segment], kinematics: Spline, feet: Sequence[str]) -> Moved:
+    body = NaturalBody(segments, segments[0].proximal)
+    begin, end = kinematics.span
+    time = kinematics.time[(kinematics.time >= begin) & (kinematics.time <= end)]
+    motion = kinematics.sample(time)
+    q = body.kinematics(motion.z).q
+    lines = {}
+    for foot in dict.fromkeys(feet):
+        parts = [s for s in segments if "foot" in s.name.lower() and s.name[0] == foot[0].upper()]
+        if not parts:
+            raise ValueError(
+                f"there is no foot {foot!r} among the segments; plates are given by foot, "
+                "'right' and 'left', such as assign_plates gives them"
+            )
+        ankle = q[body.rows_of(parts[0].proximal)]
+        ball = q[body.rows_of(next(iter(parts[0].points)))]
+        lines[foot] = np.array([ankle - BEHIND * (ball - ankle), ball + AHEAD * (ball - ankle)])
+    force = body.forces(motion.z, motion.zd, motion.zdd)[:3]
+    return Moved(time, force, sum(row.mass for row in segments), lines)
+
+
+def _vertical(plates: Mapping[str, Wrench], time: Array) -> Array:
+    """The sum of vertical forces (n,) at instants (n,) [N]."""
+    return np.sum([between(time, p.time, p.force[2:])[0] for p in plates.values()], axis=0)
+
+
+def _unmeasured(moved: Moved, time: Array, plates: Mapping[str, Wrench]) -> NDArray[np.bool_]:
+    """Where (n,) a foot must stand beside the plates: they show nothing, the motion needs much."""
+    needed = between(time, moved.time, moved.force[2:])[0]
+    weight = moved.mass * G
+    return (_vertical(plates, time) < 0.1 * weight) & (needed > 0.3 * weight)
+
+
+def _check_mass(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
+    """The mean vertical force over whole strides, against the weight."""
+    weight, found = moved.mass * G, []
+    for foot, plate in plates.items():
+        strikes = [c.begin for c in contacts_from_wrench(foot, plate) if c.struck]
+        for begin, end in pairwise(strikes):
+            if begin < moved.time[0] or end > moved.time[-1]:
+                continue
+            grid = np.linspace(begin, end, 400)
+            if not _unmeasured(moved, grid, plates).any():
+                total = _vertical(plates, grid)
+                found.append((float(total.mean()) / weight - 1.0, begin, end))
+    if not found:
+        return []
+    off = float(np.mean([part for part, _, _ in found]))
+    begin, end = found[0][1], found[-1][2]
+    says = (
+        f"plates bear {(1.0 + off) * weight:.0f} N on average over whole strides, the body of "
+        f"{moved.mass:.1f} kg weighs {weight:.0f} N: its mass should be "
+        f"{(1.0 + off) * moved.mass:.1f} kg, or the plates are not calibrated"
+    )
+    return [
+        Finding(
+            "weight",
+            tuple(plates),
+            begin,
+            end,
+            begin,
+            abs(off),
+            MASS,
+            "-",
+            says if abs(off) > MASS else "",
+        )
+    ]
+
+
+def _check_feet(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
+    """Whether every plate is under the foot that it is given to: the mean distance of its centre of
+    pressure, weighted by the vertical force, over each contact."""
+    found = []
+    for foot, plate in plates.items():
+        for contact in contacts_from_wrench(foot, plate):
+            here = (moved.time >= contact.begin) & (moved.time <= contact.end)
+            if here.sum() < 5:
+                continue
+            grid = moved.time[here]
+            load = between(grid, plate.time, plate.force[2:])[0]
+            apart = {
+                name: distance_to_line(_centre(plate, grid)[:2], *line[:, :, here])
+                for name, line in moved.feet.items()
+            }
+            mean = {name: _weighted(row, load) for name, row in apart.items()}
+            nearest = min(mean, key=lambda name: mean[name])
+            other = f"; {nearest!r} is there" if nearest != foot and mean[nearest] < BESIDE else ""
+            worst = float(grid[int(np.nanargmax(np.nan_to_num(apart[foot])))])
+            found.append(
+                Finding(
+                    "foot on its plate",
+                    (foot,),
+                    contact.begin,
+                    contact.end,
+                    worst,
+                    mean[foot],
+                    BESIDE,
+                    "m",
+                    ""
+                    if mean[foot] < BESIDE
+                    else (
+                        f"the plate of {foot!r} is pressed {mean[foot]:.2f} m beside that foot "
+                        f"from {contact.begin:.3f} to {contact.end:.3f} s{other}: are plates "
+                        "exchanged, or their axes or origin wrong? assign_plates finds the foot "
+                        "on each plate"
+                    ),
+                )
+            )
+    found.sort(key=lambda one: -one.size)
+    return [one for one in found if one.says] or found[:1]
+
+
+def _check_outside(moved: Moved, shared: Mapping[str, Wrench]) -> list[Finding]:
+    """Whether the centre of pressure of shared wrenches stays under the foot."""
+    rows = _distances(moved, shared, "shared centre of pressure", OUTSIDE).rows
+    return judged(
+        "shared centre of pressure",
+        moved.time,
+        rows,
+        OUTSIDE,
+        "m",
+        lambda one: (
+            f"the shared centre of pressure of {one.names[0]!r} is {one.size:.2f} m beside the "
+            f"line of the foot at {one.worst:.3f} s: moments of joints are wrong by "
+            "that times the force; use the plates as measured"
+        ),
+    )
+
+
+def _distances(moved: Moved, wrenches: Mapping[str, Wrench], kind: str, limit: float) -> Panel:
+    """Distance of the centre of pressure of each foot from its line over time, NaN where little
+    presses."""
+    rows = {}
+    for foot, wrench in wrenches.items():
+        here = (moved.time >= wrench.time[0]) & (moved.time <= wrench.time[-1])
+        grid = moved.time[here]
+        load = between(grid, wrench.time, wrench.force[2:])[0]
+        apart = distance_to_line(_centre(wrench, grid)[:2], *moved.feet[foot][:, :, here])
+        rows[foot] = np.full_like(moved.time, np.nan)
+        rows[foot][here] = np.where(load > PRESSING * moved.mass * G, apart, np.nan)
+    return Panel(f"{kind} [m]", moved.time, rows, limit, (kind,))
+
+
+def _forces(moved: Moved, plates: Mapping[str, Wrench]) -> Panel:
+    rows = {"needed": moved.force[2]}
+    rows["plates"] = _vertical(plates, moved.time)
+    return Panel("vertical force [N]", moved.time, rows, kinds=("force on an empty plate",))
+
+
+def _centre(wrench: Wrench, time: Array) -> Array:
+    """The centre of pressure (3, n) at instants (n,)."""
+    rows = between(time, wrench.time, wrench.rows)
+    return Wrench(time, rows[:3], rows[3:]).cop()
+
+
+def _weighted(row: Array, load: Array) -> float:
+    known = np.isfinite(row)
+    return float(np.sum(row[known] * load[known]) / max(np.sum(load[known]), 1e-9))

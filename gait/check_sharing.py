@@ -1,0 +1,76 @@
+"""Shared wrenches that cannot be right: centres of pressure that leave those of the plates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kinesym.gait.checks import Finding, judged
+from kinesym.runtime.arrays import Array
+
+if TYPE_CHECKING:
+    from kinesym.gait.sharing import Method, Sharing
+
+#: Distance of a shared centre of pressure from that of the plate [m], and the share of the weight
+#: below which it says little.
+APART, PRESSING = 0.05, 0.2
+#: Another method helps if no more than this share of the distance is left.
+HELPS = 0.6
+
+AS_MEASURED = "use the plates as measured, joints({foot: plates[foot].at(time) for foot in plates})"
+
+
+def check_sharing(
+    shared: Sharing, others: Mapping[str, Method], again: Callable[[Method], Sharing]
+) -> list[Finding]:
+    """Where the shared centre of pressure of a foot is far from that of its plate, and what helps.
+
+    others : other methods by how they are written; again : shares by one of them.
+    """
+    rows = _apart(shared)
+    kind, time = "shared centre of pressure", shared.total.time
+    found = judged(kind, time, rows, APART, "m", lambda one: "far") if rows else []
+    if not any(one.says for one in found):
+        return found
+    left = {name: _largest(_apart(again(method))) for name, method in others.items()}
+    best = min(left, key=lambda name: left[name]) if left else ""
+    helps = AS_MEASURED
+    if best and left[best] < HELPS * max(one.size for one in found):
+        helps = f"method={best} leaves {left[best]:.2f} m, or {AS_MEASURED}"
+    return [replace(one, says=_sentence(shared, one, rows[one.names[0]], helps)) for one in found]
+
+
+def _sentence(shared: Sharing, one: Finding, row: Array, helps: str) -> str:
+    """About the stretch around the worst instant in which the centre is too far away."""
+    time, foot = shared.total.time, one.names[0]
+    worst = int(np.nan_to_num(row).argmax())
+    near = np.flatnonzero(~(row > APART))
+    first, last = near[near < worst], near[near > worst]
+    begin = time[first[-1] + 1 if len(first) else 0]
+    end = time[last[0] - 1 if len(last) else -1]
+    correction = shared.correction
+    force = np.linalg.norm(correction.force[:, worst]) / shared.weight
+    moment = np.linalg.norm(correction.about(np.nan_to_num(shared.plates[foot].cop()))[:, worst])
+    return (
+        f"from {begin:.3f} to {end:.3f} s the shared centre of pressure of {foot!r} is up to "
+        f"{one.size:.2f} m from that of its plate, at {one.worst:.3f} s, where motion and plates "
+        f"differ by {100.0 * force:.0f} % of the weight and {moment:.0f} N m; {helps}"
+    )
+
+
+def _apart(shared: Sharing) -> dict[str, Array]:
+    """Distances between both centres of pressure by foot (N,), NaN where one says little."""
+    rows = {}
+    for foot, plate in shared.plates.items():
+        ours, low = shared.wrenches[foot], PRESSING * shared.weight
+        known = shared.measured & (ours.force[2] > low) & (plate.force[2] > low)
+        apart = np.linalg.norm((ours.cop() - plate.cop())[:2], axis=0)
+        rows[foot] = np.where(known, apart, np.nan)
+    return {foot: row for foot, row in rows.items() if np.isfinite(row).any()}
+
+
+def _largest(rows: Mapping[str, Array]) -> float:
+    return max((float(np.nanmax(row)) for row in rows.values()), default=np.inf)

@@ -1,0 +1,399 @@
+"""Files of force plates: MOT and STO of OpenSim, its external loads, Cortex, and CSV.
+
+World axes of kinesym: x forwards, y to the left, z up; see `marker_files`.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from kinesym import checks
+from kinesym.checks import check_kind, naming, suggest
+from kinesym.gait.axes import (
+    SURE,
+    UNITS,
+    Laboratory,
+    chosen,
+    rotation,
+    seen_in_forces,
+    unit_of,
+    warn,
+)
+from kinesym.gait.marker_files import absent, vector
+from kinesym.gait.markers import Markers
+from kinesym.gait.motion_files import Table, end_of_header, read_mot, read_table
+from kinesym.gait.tables import File, cells_of, check_count, named, number, numbers_of, text_of
+from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
+from kinesym.gait.writers import write_storage
+from kinesym.runtime.arrays import AXES, Array
+from kinesym.runtime.results.files import replacing
+
+#: Columns of a plate: kind ("force", "cop", "torque", "free_moment", "moment"), axis ("" for the
+#: vertical), values.
+Parts = dict[str, dict[str, Array]]
+
+#: `1_ground_force_vx`, `ground_force_r_px`, `l_ground_torque_z` of OpenSim.
+_OPENSIM = re.compile(
+    r"(?P<before>.*?)_?ground_(?P<kind>force|torque|moment)_?(?P<after>.*?)_?"
+    r"(?P<what>[vpm]?)(?P<axis>[xyz])"
+)
+#: `right_force_x_N`, `plate6_free_moment_Nm`, `moment_z_Nm`.
+_FORCE = re.compile(
+    r"(?:(?P<plate>.+?)_)?(?P<kind>force|cop|torque|free_moment|(?<!free_)moment)"
+    r"(?:_(?P<axis>[xyz]))?_(?P<unit>N|m|mm|Nm|Nmm)"
+)
+#: `FX1`, `X1`, `MZ1` of Cortex, in N, mm and N mm.
+_CORTEX = re.compile(r"(?P<kind>F|M|)(?P<axis>[XYZ])(?P<plate>\d+)")
+
+
+def read_forces(
+    path: File,
+    unit: str | None = None,
+    up: str | None = None,
+    forward: str | None = None,
+    left: str | None = None,
+    threshold: float = THRESHOLD,
+    rename: Mapping[str, str] | None = None,
+    like: Markers | None = None,
+) -> dict[str, Wrench]:
+    """Ground reaction by plate or foot, from a CSV, MOT, STO, XML or .forces file.
+
+    Columns are those of OpenSim, `ground_force_vx`, `ground_force_px`, `ground_torque_x`, ... with
+    something before or within, such as `1_` or `l_`, which is the name here (without: "ground"); or
+    `right_force_x_N`, `right_cop_x_m`, `right_torque_x_Nm`, ... (without a name: "plate").
+    Torques are about the centre of pressure; instead of three `right_free_moment_Nm` is about the
+    vertical, and `right_moment_z_Nm`, ... without a centre is about the origin. Where no column
+    has the axis to the side, the record is of one plane; a height that the centre lacks is zero.
+
+    An XML file is OpenSim's ExternalLoads: it names the columns, whatever they are called, and a
+    file beside it; names here are those of the bodies. A .forces file is Cortex's: names here are
+    "1", "2", ...
+
+    unit : of lengths without one in the name of the column, "m", "cm" or "mm"; default metres.
+    up, forward, left : axes of the file as in `read_trc`; default what the data say: the vertical
+        by weight, forwards by braking and pushing in whole stances. like : markers of the same
+        trial; their axes are taken.
+    threshold : see `Wrench.at_cop`. rename : new names by old ones; `assign_plates` finds feet.
+
+    Warns as `read_trc`. Raises `FileNotFoundError`, `KeyError` for an unknown name, and
+    `ValueError` naming line, column or plate of what is wrong.
+    """
+    text = text_of(path)
+    if like is not None:
+        check_kind(like, Markers, "kinesym.gait")
+    if text.lstrip().startswith("<"):
+        time, plates = _external_loads(path, text, unit)
+    elif text.startswith("[Force Data]"):
+        time, plates = _cortex(path, text)
+    else:
+        is_mot = end_of_header(text.splitlines()) is not None
+        table = read_mot(path) if is_mot else read_table(path)
+        time, plates = table.time, _plates(path, table, unit)
+    told, own = (up, forward, left), like.laboratory if like else None
+    wrenches = _turned(path, time, plates, told, threshold, own)
+    return renamed(wrenches, rename or {})
+
+
+def _turned(
+    path: File,
+    time: Array,
+    plates: Mapping[str, Parts],
+    told: tuple[str | None, str | None, str | None],
+    threshold: float,
+    like: Laboratory | None,
+) -> dict[str, Wrench]:
+    """Wrenches in the world from columns in the axes of the file."""
+    up, forward, _ = told if like is None else (like.up, like.forward, like.left)
+    vectors = [parts.get(kind, {}) for parts in plates.values() for kind in ("force", "cop")]
+    plane = absent(up, forward, vectors)
+    forces = {
+        plate: vector(f"{path}, {plate}", "force ", parts["force"], plane)
+        for plate, parts in plates.items()
+        if "force" in parts
+    }
+    evidence = seen_in_forces([(time, force) for force in forces.values()], threshold)
+    if evidence.up == (up or "")[-1:]:  # which way it points is not seen
+        evidence = replace(evidence, up=up or "")
+    default = "z" if plane == "y" else "y"
+    laboratory = chosen(path, told, evidence, "m", default, like)
+    return {
+        plate: _wrench(
+            f"{path}, {plate}", time, parts, forces.get(plate), laboratory, plane, threshold
+        )
+        for plate, parts in plates.items()
+    }
+
+
+def renamed(wrenches: Mapping[str, Wrench], rename: Mapping[str, str]) -> dict[str, Wrench]:
+    """With new names by old ones; raises `KeyError` for an unknown name, `ValueError` if two get
+    the same one."""
+    found: dict[str, Wrench] = {}
+    for old in checks.mapping(rename, "rename"):
+        if old not in wrenches:
+            raise KeyError(f"there is no plate {old!r}; {suggest(old, wrenches)}")
+    for name, wrench in wrenches.items():
+        new = rename.get(name, name)
+        if new in found:
+            raise ValueError(f"two plates would be called {new!r}; rename one of them otherwise")
+        found[new] = wrench
+    return found
+
+
+# -- columns by plate -----------------------------------------------------------------------------
+
+
+def _plates(path: File, table: Table, unit: str | None) -> dict[str, Parts]:
+    """Columns of a table by what their names say."""
+    plates: dict[str, Parts] = {}
+    for column, row in table.columns.items():
+        found = _force_column(path, column, unit)
+        if found:
+            plate, kind, axis, scale = found
+            plates.setdefault(plate, {}).setdefault(kind, {})[axis] = scale * row
+    if not any("force" in parts for parts in plates.values()):
+        raise ValueError(
+            f"{path} has no columns of forces, such as ground_force_vx or "
+            f"right_force_x_N; there are {', '.join(table.names[:6])}"
+        )
+    return plates if unit else _in_metres(path, plates)
+
+
+def _in_metres(path: File, plates: dict[str, Parts]) -> dict[str, Parts]:
+    """Columns whose lengths are millimetres, turned to metres with a warning: where the load acts,
+    in its mean, is beyond any laboratory."""
+    if _farthest(plates) < SURE[1]:
+        return plates
+    warn(f"{path}: the load acts {_farthest(plates):.4g} m away: taken as mm; unit='m' insists")
+    lengths = ("cop", "torque", "free_moment", "moment")
+    return {
+        plate: {
+            kind: {a: row * (UNITS["mm"] if kind in lengths else 1.0) for a, row in axes.items()}
+            for kind, axes in parts.items()
+        }
+        for plate, parts in plates.items()
+    }
+
+
+def _farthest(plates: Mapping[str, Parts]) -> float:
+    """How far from the origin the load acts along an axis, in the mean over it, at most."""
+    found = [0.0]
+    for parts in plates.values():
+        load = np.nan_to_num(sum(np.abs(row) for row in parts.get("force", {}).values()))
+        for row in parts.get("cop", {}).values():
+            if np.any(load):
+                found.append(float(np.nan_to_num(np.abs(row)) @ load / load.sum()))
+    return max(found)
+
+
+def _force_column(path: File, column: str, unit: str | None) -> tuple[str, str, str, float] | None:
+    """Plate, kind, axis ("" for the vertical) and scale of a column of forces."""
+    found = _OPENSIM.fullmatch(column)
+    if found:
+        plate = "_".join(part for part in (found["before"], found["after"]) if part) or "ground"
+        kind = {"v": "force", "p": "cop"}.get(found["what"], "torque")
+        scale = 1.0 if kind == "force" else UNITS[unit_of(path, "m", unit, [])]
+        return plate, kind, found["axis"], scale
+    found = _FORCE.fullmatch(column)
+    if not found:
+        return None
+    scale = 1.0 if found["kind"] == "force" else UNITS["mm" if "mm" in found["unit"] else "m"]
+    return found["plate"] or "plate", found["kind"], found["axis"] or "", scale
+
+
+def _cortex(path: File, text: str) -> tuple[Array, dict[str, Parts]]:
+    """A .forces file of Cortex: samples at a rate, force, centre [mm] and free moment [N mm]."""
+    lines = text.splitlines()
+    begin = next((k for k, line in enumerate(lines) if line.startswith("#Sample")), None)
+    if begin is None:
+        raise ValueError(f"{path} is no .forces file: a line with '#Sample FX1 FY1 ...' is missing")
+    facts = dict(line.split("=", 1) for line in lines[1:begin] if "=" in line)
+    rate = number(facts.get("SampleRate", ""))
+    if rate is None or not rate > 0.0:
+        raise ValueError(f"{path} must say SampleRate=..., a positive number [Hz]")
+    names = lines[begin].split()
+    columns = named(path, names, numbers_of(path, cells_of(path, text, begin + 2, None, names)))
+    samples = columns.pop("#Sample")
+    check_count(path, "NumberOfSamples", facts.get("NumberOfSamples", ""), len(samples), text)
+    plates: dict[str, Parts] = {}
+    for name, row in columns.items():
+        found = _CORTEX.fullmatch(name)
+        if found:
+            kind = {"F": "force", "M": "torque", "": "cop"}[found["kind"]]
+            scale = 1.0 if kind == "force" else UNITS["mm"]
+            axes = plates.setdefault(found["plate"], {}).setdefault(kind, {})
+            axes[found["axis"].lower()] = scale * row
+    if not plates:
+        raise ValueError(f"{path} has no columns FX1, FY1, FZ1, X1, ...; there are {names[1:6]}")
+    return (samples - samples[0]) / rate, plates
+
+
+def _external_loads(path: File, text: str, unit: str | None) -> tuple[Array, dict[str, Parts]]:
+    """What an ExternalLoads file of OpenSim says of the columns of the file beside it."""
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"{path} is no XML file: {error}") from error
+    forces = root.findall(".//ExternalForce")
+    data = (root.findtext(".//datafile") or "").strip()
+    if not forces or not data:
+        raise ValueError(f"{path} is no ExternalLoads file: it lacks ExternalForce or datafile")
+    table = _beside(path, data)
+    lengths = UNITS[unit_of(path, "m", unit, [])]
+    plates: dict[str, Parts] = {}
+    for force in forces:
+        name = _text(force, "applied_to_body") or force.get("name", "")
+        for frame in ("force_expressed_in_body", "point_expressed_in_body"):
+            if _text(force, frame) not in ("", "ground", "/ground"):
+                raise ValueError(f"{path}: {name} is given in axes of a body; only ground is read")
+        parts: Parts = {}
+        for kind, scale in (("force", 1.0), ("cop", lengths), ("torque", lengths)):
+            before = _text(force, f"{'point' if kind == 'cop' else kind}_identifier")
+            keys = {axis: f"{before}{axis}" for axis in AXES}
+            if before and (kind != "torque" or set(keys.values()) <= set(table.names)):
+                parts[kind] = {axis: scale * _column(path, table, keys[axis]) for axis in AXES}
+        plates[f"{name}_{len(plates) + 1}" if name in plates else name] = parts
+    return table.time, plates
+
+
+def _beside(path: File, name: str) -> Table:
+    """The table that a file names, in its own folder, compressed or not."""
+    folder = Path(str(path)).parent
+    places = [folder / f"{name}{ending}" for ending in ("", ".gz")]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise ValueError(f"{path} names the file {name!r}, which is not beside it; put it there")
+    return read_mot(found)
+
+
+def _column(path: File, table: Table, name: str) -> Array:
+    if name not in table.columns:
+        raise ValueError(f"{path} names the column {name!r}; {suggest(name, table.columns)}")
+    return table.columns[name]
+
+
+def _text(element: ElementTree.Element, name: str) -> str:
+    return (element.findtext(name) or "").strip()
+
+
+# -- a wrench -------------------------------------------------------------------------------------
+
+
+def _wrench(
+    what: str,
+    time: Array,
+    parts: Parts,
+    force: Array | None,
+    laboratory: Laboratory,
+    plane: str,
+    threshold: float,
+) -> Wrench:
+    """One plate from its columns, still in the axes of the file; moments are mirrored otherwise
+    than vectors."""
+    if force is None or not parts.keys() & {"cop", "moment"}:
+        raise ValueError(
+            f"{what}: force and centre of pressure are needed, or force and moment about the "
+            f"origin; there is {', '.join(parts)}"
+        )
+    turn = laboratory.turn
+    mirrored = turn * np.linalg.det(turn)
+    force, free = turn @ force, np.zeros_like(force)
+    if "torque" in parts:
+        free = mirrored @ vector(what, "torque ", parts["torque"], "xyz")
+    for axis, row in parts.get("free_moment", {}).items():
+        along = mirrored["xyz".index(axis)] if axis else np.array([0.0, 0.0, 1.0])
+        free += np.outer(along, row)
+    if "cop" in parts:
+        cop = turn @ vector(what, "cop ", parts["cop"], plane + laboratory.up[-1])
+        with naming(what):
+            return Wrench.at_cop(time, force, cop, free, threshold)
+    moment = mirrored @ vector(what, "moment ", parts["moment"], "xyz" if plane else "")
+    with naming(what):
+        found = Wrench(time, force, moment)
+        check_reaction(found)
+    return found
+
+
+# -- writing --------------------------------------------------------------------------------------
+
+
+def write_forces(
+    path: str | Path,
+    wrenches: Mapping[str, Wrench],
+    up: str = "y",
+    forward: str = "x",
+    height: float = 0.0,
+    threshold: float = THRESHOLD,
+    bodies: Mapping[str, str] | None = None,
+) -> None:
+    """Write wrenches by plate or foot as a MOT or STO file, as OpenSim's ExternalLoads expects:
+    `right_ground_force_vx`, `right_ground_force_px`, `right_ground_torque_x`, ...
+
+    Forces [N] act at the centre of pressure on the floor at `height` [m], with a torque [N m].
+    Where the vertical force is below `threshold` [N], the point is the nearest centre in time and
+    the torque has three components, so that nothing is lost: `read_forces` reads the same wrenches.
+    up, forward : axes of the file. bodies : by name here, the body of a model; then `path` with the
+    ending .xml is written too, ExternalLoads that OpenSim reads.
+
+    Raises `ValueError` for no wrenches, other times, names with blanks, and bodies of unknown ones.
+    """
+    if not checks.mapping(wrenches, "wrenches"):
+        raise ValueError("there are no wrenches; give at least one as name: Wrench")
+    back, columns = rotation(up, forward).T, dict[str, Array]()
+    time = next(iter(wrenches.values())).time
+    for name, wrench in wrenches.items():
+        check_kind(wrench, Wrench, "kinesym.gait")
+        if not same_grid(wrench.time, time):
+            raise ValueError(f"{name!r} has other times than the first; resample with at()")
+        point = held(wrench.cop(height, threshold), height)
+        parts = {"force_v": wrench.force, "force_p": point, "torque_": wrench.about(point)}
+        for part, rows in parts.items():
+            for axis, row in zip(AXES, back @ rows, strict=True):
+                columns[f"{name}_ground_{part}{axis}"] = row
+    loads = _loads(Path(path).name, wrenches, bodies) if bodies is not None else None
+    write_storage(path, time, columns, False)
+    if loads is not None:
+        ElementTree.indent(loads)
+        with replacing(Path(path).with_suffix(".xml")) as beside:
+            ElementTree.ElementTree(loads).write(beside, "utf-8", xml_declaration=True)
+
+
+def held(centre: Array, height: float) -> Array:
+    """Centres (3, N) with what is missing taken from the nearest sample; the origin if none is."""
+    known = np.flatnonzero(~np.isnan(centre[0]))
+    if not known.size:
+        return np.outer([0.0, 0.0, height], np.ones(centre.shape[1]))
+    k = np.arange(centre.shape[1])
+    after = np.clip(np.searchsorted(known, k), 0, len(known) - 1)
+    before = np.clip(after - 1, 0, None)
+    nearer = k - known[before] < known[after] - k
+    return centre[:, known[np.where(nearer, before, after)]]
+
+
+def _loads(
+    data: str, wrenches: Mapping[str, Wrench], bodies: Mapping[str, str]
+) -> ElementTree.Element:
+    """ExternalLoads of OpenSim."""
+    root = ElementTree.Element("OpenSimDocument", Version="40000")
+    loads = ElementTree.SubElement(root, "ExternalLoads", name="loads")
+    objects = ElementTree.SubElement(loads, "objects")
+    for name, body in checks.mapping(bodies, "bodies").items():
+        if name not in wrenches:
+            raise ValueError(f"bodies names {name!r}; {suggest(name, wrenches)}")
+        force = ElementTree.SubElement(objects, "ExternalForce", name=name)
+        for key, value in (
+            ("applied_to_body", body),
+            ("force_expressed_in_body", "ground"),
+            ("point_expressed_in_body", "ground"),
+            ("force_identifier", f"{name}_ground_force_v"),
+            ("point_identifier", f"{name}_ground_force_p"),
+            ("torque_identifier", f"{name}_ground_torque_"),
+        ):
+            ElementTree.SubElement(force, key).text = value
+    ElementTree.SubElement(loads, "datafile").text = data
+    return root

@@ -1,0 +1,150 @@
+"""Tables over time: CSV, and MOT and STO of OpenSim."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kinesym.checks import check_kind, listed, suggest
+from kinesym.gait.tables import File, cells_of, check_count, csv_cells, over_time, text_of
+from kinesym.gait.writers import write_storage
+from kinesym.notebook import Displayed
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.trajectory import ByName, Trajectory
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: A line of a header: `nRows=3`, in files of SIMM `datarows 3`.
+_FACT = re.compile(r"(\S+?)[\s=]+(.*)")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(Displayed, ByName):
+    """Columns over time (N,) [s], each (N,), in the units of the file.
+
+    degrees : whether angles are in degrees; `radians` takes that out.
+    header : what else a file says about itself.
+
+    Raises `ValueError` for columns of other lengths.
+    """
+
+    time: Array
+    columns: Mapping[str, Array]
+    degrees: bool = False
+    header: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, row in self.columns.items():
+            if np.shape(row) != np.shape(self.time):
+                raise ValueError(
+                    f"column {name!r} must be {np.shape(self.time)} as time, got {np.shape(row)}"
+                )
+
+    @classmethod
+    def of(cls, result: Trajectory) -> Table:
+        """All that a trajectory has; angles are in radians."""
+        check_kind(result, Trajectory, "kinesym")
+        return cls(result.time, dict(result))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(self.columns)
+
+    def __getitem__(self, name: object) -> Array:
+        """A column (N,); `KeyError` suggests a name for an unknown one."""
+        if name not in self.columns:
+            raise KeyError(f"there is no column {name!r}; {suggest(name, self.columns)}")
+        return self.columns[str(name)]
+
+    def keys(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.columns)
+
+    def __repr__(self) -> str:
+        span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s"
+        return f"<table of {len(self.columns)} columns, {len(self.time)} rows, {span}>"
+
+    def radians(self, name: str) -> Array:
+        """An angle or its derivative in radians, whatever the file has."""
+        return np.deg2rad(self[name]) if self.degrees else self[name]
+
+    def in_degrees(self, angles: Iterable[str]) -> Table:
+        """With these columns, angles in radians and their derivatives, turned to degrees, as
+        OpenSim's motions have them; raises `KeyError` for an unknown one, `ValueError` if they
+        already are."""
+        if self.degrees:
+            raise ValueError("the angles of this table are in degrees already")
+        turned = {name: np.rad2deg(self[name]) for name in listed(angles, "angles")}
+        return Table(self.time, {**self.columns, **turned}, True, self.header)
+
+    def to_mot(self, path: str | Path) -> None:
+        """Write a MOT or STO file of OpenSim, in all digits; `read_mot` reads it again.
+
+        Raises `ValueError` for names with blanks, which would be two columns.
+        """
+        write_storage(path, self.time, self.columns, self.degrees)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The columns, by time [s]."""
+        import pandas as pd  # here: slow to import
+
+        return pd.DataFrame(dict(self.columns), index=pd.Index(self.time, name="time"))
+
+
+def read_mot(path: File) -> Table:
+    """A MOT or STO table of OpenSim or SIMM; raises as `read_table`.
+
+    Columns keep their units. Angles are in degrees where the header says `inDegrees=yes` or, if it
+    has no version, `Angles are in degrees.`, and in motions of SIMM; see `Table.radians`.
+    """
+    text = text_of(path)
+    lines = text.splitlines()
+    end = end_of_header(lines)
+    if end is None or len(lines) < end + 2:
+        raise ValueError(
+            f"{path} is no MOT or STO file: a line 'endheader' with labels below it is missing; "
+            "read_table reads CSV"
+        )
+    header = {}
+    for line in lines[:end]:
+        fact = _FACT.fullmatch(line.strip())
+        if fact:
+            header[fact[1].lower()] = fact[2]
+    time, columns = over_time(path, cells_of(path, text, end + 2, None))
+    rows = next((key for key in ("nRows", "datarows", "nr") if key.lower() in header), "nRows")
+    check_count(path, rows, header.get(rows.lower(), ""), len(time), text)
+    return Table(time, columns, _in_degrees(path, header), header)
+
+
+def _in_degrees(path: File, header: Mapping[str, str]) -> bool:
+    said = header.get("indegrees")
+    if said is not None:
+        if said.lower() not in ("yes", "no", "y", "n"):
+            raise ValueError(f"{path} says inDegrees={said}; it must be yes or no")
+        return said.lower().startswith("y")
+    if "version" not in header and "angles" in header:
+        return header["angles"].startswith("are in degrees")
+    return "datacolumns" in header  # SIMM has nothing else
+
+
+def end_of_header(lines: Sequence[str]) -> int | None:
+    """Where the header of a MOT or STO file ends, if it is one."""
+    return next((k for k, line in enumerate(lines) if line.strip().lower() == "endheader"), None)
+
+
+def read_table(path: File) -> Table:
+    """A CSV table with a column `time` or `time_s`, which may be compressed (.gz).
+
+    Empty cells are NaN. Columns keep their names and units; those whose name comes twice are left
+    out with a warning. Raises `FileNotFoundError`, and `ValueError` naming line and column of what
+    is wrong.
+    """
+    time, columns = over_time(path, csv_cells(path))
+    return Table(time, columns)

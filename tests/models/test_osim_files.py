@@ -1,0 +1,275 @@
+"""Every kind of joint and function in a file that is written here; what is wrong is named."""
+
+import re
+
+import numpy as np
+import pytest
+from test_osim import Plain, interpreted, poses  # beside this file
+
+import kinesym as ks
+from kinesym.gait.motion_files import Table
+from kinesym.multibody import Body, Spherical, Tree
+
+CUSTOM = """<SpatialTransform>
+  <TransformAxis name="rotation1"><coordinates>a b</coordinates><axis>1 0.2 0</axis>
+    <LinearFunction><coefficients>1 -2 0.1</coefficients></LinearFunction></TransformAxis>
+  <TransformAxis name="rotation2"><coordinates>b</coordinates><axis>0 1 0.1</axis>
+    <PolynomialFunction><coefficients>0.5 -1 0.2 0.3</coefficients></PolynomialFunction>
+  </TransformAxis>
+  <TransformAxis name="rotation3"><coordinates>stuck</coordinates><axis>0 0 1</axis>
+    <LinearFunction><coefficients>1 0</coefficients></LinearFunction></TransformAxis>
+  <TransformAxis name="translation1"><coordinates>a</coordinates><axis>1 0 0</axis>
+    <Sine><amplitude>0.3</amplitude><omega>2</omega><phase>0.1</phase><offset>0.4</offset></Sine>
+  </TransformAxis>
+  <TransformAxis name="translation2"><coordinates>b</coordinates><axis>0 1 0.5</axis>
+    <MultiplierFunction><function><SimmSpline><x>-1 0 1</x><y>0.1 0.3 0.2</y></SimmSpline>
+      </function><scale>1.5</scale></MultiplierFunction></TransformAxis>
+  <TransformAxis name="translation3"><coordinates></coordinates><axis>0 0 1</axis>
+    <Constant><value>0.25</value></Constant></TransformAxis>
+</SpatialTransform>"""
+#: Joint, coordinates, angles of the frame on the parent and on the child.
+JOINTS = {
+    "FreeJoint": ("rx ry rz tx ty tz", "0 0 0", "0 0 0"),
+    "PinJoint": ("pin", "0.1 0.2 0.3", "0 0 0"),
+    "SliderJoint": ("slide", "0 0 0", "0.4 0 -0.2"),
+    "UniversalJoint": ("u1 u2", "0.5 -0.5 0", "0.5 -0.5 0"),
+    "BallJoint": ("b1 b2 b3", "0 1 0", "1 0 0.3"),
+    "PlanarJoint": ("p1 p2 p3", "0.3 0 0", "0 0 0"),
+    "CustomJoint": ("a b stuck", "0 0 0.7", "0.2 0.1 0"),
+    "WeldJoint": ("", "0 -0.6 0", "0.1 0.1 0.1"),
+}
+COUPLER = """<CoordinateCouplerConstraint name="follows"><coupled_coordinates_function>
+  <LinearFunction><coefficients>0.5 0.1</coefficients></LinearFunction>
+  </coupled_coordinates_function><independent_coordinate_names>pin</independent_coordinate_names>
+  <dependent_coordinate_name>slide</dependent_coordinate_name>
+  <scale_factor>2</scale_factor></CoordinateCouplerConstraint>"""
+
+
+def coordinate(name):
+    stuck = "<default_value>0.6</default_value><locked>true</locked>" if name == "stuck" else ""
+    return f'<Coordinate name="{name}">{stuck}<range>-1 2</range></Coordinate>'
+
+
+def model_file(joints=JOINTS):
+    bodies, made, parent = "", "", "/ground"
+    for k, (kind, (names, before, after)) in enumerate(joints.items()):
+        bodies += (
+            f'<Body name="body{k}"><mass>{1 + k}</mass>'
+            f"<mass_center>0.1 {0.1 * k} -0.2</mass_center>"
+            "<inertia>0.5 0.6 0.7 0.02 -0.03 0.01</inertia></Body>"
+        )
+        made += f"""<{kind} name="joint{k}">
+          <socket_parent_frame>before</socket_parent_frame>
+          <socket_child_frame>after</socket_child_frame>
+          <coordinates>{"".join(map(coordinate, names.split()))}</coordinates>
+          <frames>
+            <PhysicalOffsetFrame name="between"><socket_parent>{parent}</socket_parent>
+              <translation>0.1 0 0.2</translation><orientation>0 0.1 0</orientation>
+            </PhysicalOffsetFrame>
+            <PhysicalOffsetFrame name="before"><socket_parent>../between</socket_parent>
+              <translation>0 0.3 0</translation><orientation>{before}</orientation>
+            </PhysicalOffsetFrame>
+            <PhysicalOffsetFrame name="after"><socket_parent>/bodyset/body{k}</socket_parent>
+              <translation>0 {0.1 * (k % 2)} 0.05</translation><orientation>{after}</orientation>
+            </PhysicalOffsetFrame>
+          </frames>{CUSTOM if kind == "CustomJoint" else ""}</{kind}>"""
+        parent = f"/bodyset/body{k}"
+    return f"""<OpenSimDocument Version="40000"><Model name="all">
+      <gravity>0 -9.8 0.5</gravity>
+      <BodySet><objects>{bodies}</objects></BodySet>
+      <JointSet><objects>{made}</objects></JointSet>
+      <ConstraintSet><objects>{COUPLER}</objects></ConstraintSet>
+      <MarkerSet><objects><Marker name="tip"><location>0.1 0.2 0.3</location>
+        <socket_parent_frame>/jointset/joint1/after</socket_parent_frame></Marker></objects></MarkerSet>
+      <ContactGeometrySet><objects>
+        <ContactSphere name="heel"><socket_frame>/bodyset/body2</socket_frame>
+          <radius>0.03</radius><location>0.1 0 0</location></ContactSphere>
+        <ContactHalfSpace name="floor"><socket_frame>/ground</socket_frame>
+          <orientation>0 0 -1.5707963267948966</orientation></ContactHalfSpace>
+      </objects></ContactGeometrySet>
+      <ForceSet><objects><Thelen2003Muscle name="soleus"/></objects></ForceSet>
+    </Model></OpenSimDocument>"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    found = tmp_path / "all.osim"
+    found.write_text(model_file())
+    return found
+
+
+def test_all_kinds_of_joints(path):
+    plain, tree = Plain(path), ks.osim.read(path)
+    free = [name for name in plain.free() if name != "stuck"]
+    assert [*tree.coordinates] == free and tree.fixed == {"stuck": 0.6}
+    model = tree.parametrised().model(
+        outputs=[
+            "places",
+            "attitudes",
+            {
+                f"tip_{axis}": e
+                for axis, e in zip("xyz", tree.parametrised().markers["tip"], strict=True)
+            },
+        ]
+    )
+    q = poses(plain, 20)
+    found = dict(zip(model.outputs, interpreted(model, model.outputs.values(), q), strict=True))
+    n = len(free)
+    for k in range(20):
+        here = {name: row[k] for name, row in q.items()} | {"stuck": 0.6}
+        places = plain.places(here)
+        for body in plain.bodies:
+            ours = [found[f"{body}_place_{axis}"][k] for axis in "xyz"]
+            np.testing.assert_allclose(ours, places[body][:3, 3].real, rtol=0, atol=1e-11)
+            turn = [[found[f"{body}_attitude_{i}{j}"][k] for j in "xyz"] for i in "xyz"]
+            np.testing.assert_allclose(turn, places[body][:3, :3].real, rtol=0, atol=1e-12)
+        after = plain.joints["body1"][4]
+        tip = (places["body1"] @ after @ [0.1, 0.2, 0.3, 1.0]).real
+        np.testing.assert_allclose([found[f"tip_{axis}"][k] for axis in "xyz"], tip[:3], atol=1e-11)
+        if k < 3:
+            rates = {f"{x}_speed": row for x, row in zip(free, np.eye(n, n + 1, 1), strict=True)}
+            rows = interpreted(model, model.equations[n:], here, rates)
+            mass, expected = rows[:, 1:] - rows[:, :1], plain.mass_matrix(here, free)
+            np.testing.assert_allclose(mass, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+
+
+def test_what_is_no_equation(path):
+    tree = ks.osim.read(path, locked=["a", "b"])
+    assert tree.fixed == {"a": 0.0, "b": 0.0} and "stuck" in tree.coordinates
+    assert tree.ranges["pin"] == (-1.0, 2.0) and tree.defaults["stuck"] == 0.6
+    tables = tree.description
+    assert tables.spheres[0].center == (0.1, 0.0, 0.0) and tables.spheres[0].radius == 0.03
+    np.testing.assert_allclose(tables.half_spaces[0].normal, (0, 1, 0), atol=1e-15)
+    assert [e.get("name") for e in tables.forces] == ["soleus"]
+    assert tree.inputs["tx_speed"] == "tx_force" and tree.inputs["pin_speed"] == "pin_moment"
+
+
+def test_names_that_are_none_are_changed(path):
+    path.write_text(path.read_text().replace('"pin"', '"pin.1"').replace(">pin<", ">pin.1<"))
+    assert "pin_1" in ks.osim.read(path).coordinates
+
+
+def test_degrees_and_missing_coordinates(path):
+    tree, time = ks.osim.read(path), np.linspace(0.0, 1.0, 7)
+    still = {name: np.full(7, 0.2) for name in tree.coordinates if name != "b1"}
+    radians = ks.inverse_dynamics(tree, {"time": time, **still})
+    slides = {"tx", "ty", "tz", "p2", "p3"}
+    degrees = {n: row if n in slides else np.rad2deg(row) for n, row in still.items()}
+    again = ks.inverse_dynamics(tree, Table(time, degrees, True, {}))
+    for name in radians:
+        np.testing.assert_allclose(again[name], radians[name], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("<OpenSimDocument", "<Other", "no XML"),
+        ("<Model.*</Model>", "", "it has no Model of OpenSim"),
+        ("SliderJoint", "ScrewJoint", "joints of the kind ScrewJoint .joint2. are not known"),
+        ("PolynomialFunction", "Spiral", "CustomJoint joint6: rotation2.*the kind Spiral"),
+        ("<mass>3</mass>", "<mass>x</mass>", "Body body2: mass must be numbers, got 'x'"),
+        ("/bodyset/body3<", "/bodyset/body9<", "body9 is no body and no frame of a joint"),
+        (
+            '<Body name="body0">',
+            '<Body name="lost"><mass>1</mass></Body>\\g<0>',
+            "lost has no joint",
+        ),
+        ("<y>0.1 0.3 0.2</y>", "<y>0.1 0.3</y>", "SimmSpline has 3 points and 2 values"),
+        (">/ground<", ">/bodyset/body1<", "joint joint0 is in a circle of joints"),
+        (">/bodyset/body7<", ">/bodyset/body6<", "body body6 has two joints, joint6 and joint7"),
+        (">b</coordinates>", ">c</coordinates>", "c is no coordinate"),
+        (
+            "0.5 0.6 0.7 0.02 -0.03 0.01",
+            "1 1 1 0 0 0 0",
+            "Body body0: 6 numbers are expected, got 7",
+        ),
+        (">pin<", ">slide<", "the couplers of slide go in a circle"),
+        ("<locked>true", "<locked>perhaps", "locked is true or false, got 'perhaps'"),
+        ('<Coordinate name="u2">.*?</Coordinate>', "", "joint3 has 1 coordinates in place of 2"),
+    ],
+)
+def test_what_is_wrong_is_named(path, old, new, said):
+    text, count = re.subn(old, new, path.read_text(), flags=re.DOTALL)
+    assert count
+    path.write_text(text)
+    with pytest.raises(ValueError, match=said) as caught:
+        ks.osim.read(path)
+    assert str(path) in str(caught.value)
+
+
+def test_what_is_left_out_is_said(path):
+    weld = '<WeldConstraint name="seat"/><CoordinateCouplerConstraint'
+    path.write_text(path.read_text().replace("<CoordinateCouplerConstraint", weld, 1))
+    with pytest.warns(UserWarning, match="all: constraint WeldConstraint seat is left out"):
+        ks.osim.read(path)
+    with pytest.raises(ValueError, match="locked: pim is no coordinate of all; did you mean pin"):
+        ks.osim.read(path, locked=["pim"])
+
+
+def test_impossible_inertia_is_taken_as_it_is(path):
+    path.write_text(path.read_text().replace("0.5 0.6 0.7 0.02 -0.03 0.01", "1 2 7 0 0 0", 1))
+    with pytest.warns(UserWarning, match=r"body body0: no body has .* taken as they are"):
+        tree = ks.osim.read(path)
+    assert [float(tree.bodies[0].inertia[k][k]) for k in range(3)] == [1.0, 2.0, 7.0]
+    assert tree.parametrised().model().parameter_names
+    path.write_text(path.read_text().replace("1 2 7 0 0 0", "1 2 3 4 0 0"))
+    with pytest.raises(ValueError, match=r"body body0: .*moments"):
+        ks.osim.read(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda m: m.pop("time"), "the motion has no 'time'"),
+        (lambda m: m.update(time=m["time"][:4]), "a motion needs 6 samples or more, got 4"),
+        (lambda m: m.update(pin=m["pin"][:4]), "pin must be 7 finite numbers"),
+        (lambda m: m.update(pin=np.full(7, np.nan)), "pin must be 7 finite numbers"),
+    ],
+)
+def test_motions_that_are_none(path, change, said):
+    tree = ks.osim.read(path)
+    motion = {"time": np.linspace(0, 1, 7), **dict.fromkeys(tree.coordinates, np.zeros(7))}
+    change(motion)
+    with pytest.raises(ValueError, match=said):
+        ks.inverse_dynamics(tree, motion)
+
+
+def test_trees_without_inverse_dynamics(path):
+    time = np.linspace(0, 1, 7)
+    ball = Tree("ball", [Body("arm", 1, (0, 0, 1), (1, 1, 1), Spherical())])
+    with pytest.raises(ValueError, match="the speeds of arm are no rates of its coordinates"):
+        ks.inverse_dynamics(ball, {"time": time})
+    closed = ks.osim.read(path).close("body7", at=(0, 0, 1))
+    with pytest.raises(ValueError, match="all has closed loops"):
+        ks.inverse_dynamics(closed, {"time": time})
+    wrench = ks.gait.Wrench.zero(time)
+    with pytest.raises(ValueError, match="wrenches: there is no body 'foot'"):
+        ks.inverse_dynamics(ks.osim.read(path), {"time": time}, {"foot": wrench})
+
+
+def test_loads_that_are_none(tmp_path):
+    (tmp_path / "f.mot").write_text(
+        "f\nnRows=2\nnColumns=4\nendheader\ntime\tgvx\tgvy\tgvz\n0\t1\t2\t3\n1\t1\t2\t3\n"
+    )
+    loads = (
+        "<ExternalLoads><objects><ExternalForce name='left'><applied_to_body>foot</applied_to_body>"
+        "<force_identifier>gv</force_identifier></ExternalForce></objects>"
+        "<datafile>f.mot</datafile></ExternalLoads>"
+    )
+    path = tmp_path / "loads.xml"
+    path.write_text(loads)
+    found = ks.osim.read_loads(path)
+    np.testing.assert_allclose(found["foot"].force, [[1, 1], [2, 2], [3, 3]])
+    np.testing.assert_allclose(found["foot"].moment, 0.0)
+    for old, new, said in (
+        (">gv<", ">gq<", "ExternalForce left: three columns of its data begin with 'gq', found"),
+        ("ExternalLoads", "Other", "it has no ExternalLoads"),
+        (
+            "<force_id",
+            "<force_expressed_in_body>foot</force_expressed_in_body><force_id",
+            "left: force_expressed_in_body is not ground",
+        ),
+    ):
+        path.write_text(loads.replace(old, new))
+        with pytest.raises(ValueError, match=said):
+            ks.osim.read_loads(path)
