@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import qmc
 
 from kinesym.symbolic.names import t
+from kinesym.symbolic.table import NumericFunction
 
 Array = NDArray[np.float64]
 Coordinates = Mapping[str, Array]
@@ -47,6 +48,22 @@ class PathFit:
     def worst(self) -> float:
         """The largest RMS error of length and moment arms [m]."""
         return max(self.length_rms, *self.arm_rms.values(), 0.0)
+
+    def lengths(self, q: Coordinates) -> Array:
+        """Lengths (N,) [m] for coordinates (N,) [rad, m] by name."""
+        return self._values([self.length], q)[0]
+
+    def moment_arms(self, q: Coordinates) -> dict[str, Array]:
+        """Minus the derivatives of the length (N,) by the name of the coordinate [m, or 1]."""
+        rows = self._values([-self.length.diff(sp.Function(name)(t)) for name in self.ranges], q)
+        return dict(zip(self.ranges, rows, strict=True))
+
+    def _values(self, rows: list[sp.Expr], q: Coordinates) -> list[Array]:
+        plain = {sp.Function(name)(t): sp.Symbol(name) for name in self.ranges}
+        function = NumericFunction([*plain.values()], [e.xreplace(plain) for e in rows])
+        given = [np.asarray(q[name], dtype=np.float64) for name in self.ranges]
+        shape = np.broadcast_shapes((), *(x.shape for x in given))
+        return [np.broadcast_to(np.asarray(row), shape) for row in function(*given)]
 
     def __str__(self) -> str:
         arms = ", ".join(
@@ -113,8 +130,8 @@ class _Samples:
         middle, half = ends.mean(axis=1), 0.5 * np.ptp(ends, axis=1)
         q = {name: m + h * row for name, m, h, row in zip(ranges, middle, half, x, strict=True)}
         found = arms(q)
-        rows = np.array([found[name] for name in ranges]).reshape(len(ends), -1)
-        return cls(x, half, lengths(q), rows)
+        rows = np.array([found[name] for name in ranges]).reshape(x.shape)
+        return cls(x, half, np.broadcast_to(lengths(q), x.shape[1:]), rows)
 
     def columns(self, powers: Sequence[tuple[int, ...]]) -> Array:
         """Lengths and moment arms of monomials, given by the coordinates that are their factors,

@@ -28,9 +28,10 @@ Array = NDArray[np.float64]
 #: Error of lengths and moment arms that a polynomial may have [m], its highest degree, and ends of
 #: ranges of coordinates that are none [rad, m].
 TOLERANCE, DEGREE, _FAR = 1e-3, 6, 20.0
-#: Step of differences for moment arms [rad, m]; how often surfaces are gone through, and the change
-#: of length that ends it [m]; how far beyond its range a conditional point is kept.
-_STEP, _ROUNDS, _SETTLED, _SLACK = 1e-5, 10, 1e-10, 1e-5
+#: Step of differences for moment arms [rad, m], and how much those of both sides differ at a jump [m];
+#: how often surfaces are gone through, and the change of length that ends it [m]; how far beyond its
+#: range a conditional point is kept.
+_STEP, _JUMP, _ROUNDS, _SETTLED, _SLACK = 1e-5, 0.03, 10, 1e-10, 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,12 +92,16 @@ class MusclePath:
         return result
 
     def moment_arms(self, q: Mapping[str, Array]) -> dict[str, Array]:
-        """Minus the derivatives of the length (N,) by the name of the coordinate [m, or 1]."""
+        """Minus the derivatives of the length (N,) by the name of the coordinate [m, or 1]; of one
+        side where the length jumps."""
         q = {name: np.asarray(q[name], dtype=np.float64) for name in self.coordinates}
-        found = {}
+        found, here = {}, self.lengths(q)
         for name in self.coordinates:
             low, high = (self.lengths({**q, name: q[name] + step}) for step in (-_STEP, _STEP))
-            found[name] = (low - high) / (2.0 * _STEP)
+            before, after = (low - here) / _STEP, (here - high) / _STEP
+            least = np.where(np.abs(before) < np.abs(after), before, after)
+            jumps = np.abs(before - after) > _JUMP
+            found[name] = np.where(jumps, least, 0.5 * (before + after))
         return found
 
     def fit(

@@ -7,7 +7,7 @@ When a string touches, and on which side, follows OpenSim (`WrapCylinder`, `Wrap
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,14 +49,13 @@ def around(wrap: Wrap, p: Array, q: Array) -> Touch:
 @dataclass(frozen=True)
 class _Circle:
     """Strings around a circle about the origin of a plane: angles at which they touch and leave it,
-    as `turn` says counterclockwise (1) or not (-1), and the angle between."""
+    and the angle between."""
 
     touches: Truths
     needed: Truths
     first: Array
     last: Array
     angle: Array
-    turn: Array
 
 
 def _circle(p: Array, q: Array, radius: Array, turn: Array | None = None) -> _Circle:
@@ -71,33 +70,22 @@ def _circle(p: Array, q: Array, radius: Array, turn: Array | None = None) -> _Ci
     first = begin + turn * np.arccos(radius / np.hypot(*p.T))
     outside = np.isfinite(spread)
     touches, needed = outside & (angle > 0.0), outside & (either > 0.0)
-    return _Circle(touches, needed, first, first + turn * angle, angle, turn)
+    return _Circle(touches, needed, first, first + turn * angle, angle)
 
 
 def _sided(p: Array, q: Array, radius: Array, side: Array) -> _Circle:
-    """By the way around the half of the circle in a direction (n, 2)."""
-    tangents = [
-        (x, np.arctan2(x[:, 1], x[:, 0]), np.arccos(radius / np.hypot(*x.T))) for x in (p, q)
-    ]
-
-    def faces(angle: Array) -> Truths:
-        found: Truths = np.cos(angle) * side[:, 0] + np.sin(angle) * side[:, 1] > 0.0
-        return found
-
-    (a, b), (c, d) = ((faces(at + s), faces(at - s)) for _, at, s in tangents)
-    ahead = np.mod(tangents[1][1] - tangents[0][1], 2.0 * np.pi)
-    neither = np.where(c, False, d | (ahead <= np.pi))
-    turn = np.where(a & b, ~c, np.where(a, True, np.where(b, False, neither)))
-    found = _circle(p, q, radius, np.where(turn, 1.0, -1.0))
-    # Free of the surface on its own side
-    on = [np.sum(x * side, axis=1) > 0.0 for x in (p, q)]
+    """By the way whose middle is on the half of the circle in a direction (n, 2)."""
+    begin, end = (np.arctan2(x[:, 1], x[:, 0]) for x in (p, q))
+    middle = begin + 0.5 * np.mod(end - begin, 2.0 * np.pi)
+    ahead = np.cos(middle) * side[:, 0] + np.sin(middle) * side[:, 1] > 0.0
+    found = _circle(p, q, radius, np.where(ahead, 1.0, -1.0))
+    # A line that passes the circle on its side, or ends there, is free
+    on = [_dot(x, side) > 0.0 for x in (p, q)]
     along = q - p
-    foot = p - (np.sum(p * along, axis=1) / np.sum(along**2, axis=1))[:, None] * along
-    passes = (on[0] != on[1]) & ~(np.sum(foot * side, axis=1) > 0.0)
+    foot = p - (_dot(p, along) / _dot(along, along))[:, None] * along
+    passes = (on[0] != on[1]) & ~(_dot(foot, side) > 0.0)
     free = (on[0] | on[1]) & ~found.needed & ~passes
-    return _Circle(
-        found.touches & ~free, found.needed, found.first, found.last, found.angle, found.turn
-    )
+    return replace(found, touches=found.touches & ~free)
 
 
 def _cylinder(wrap: Wrap, p: Array, q: Array) -> Touch:

@@ -288,6 +288,8 @@ def test_polynomials_are_as_close_as_they_say(model, names):
         symbols = [tree.coordinates[key] for key in fit.ranges]
         slopes = [-muscle.length.diff(symbol) for symbol in symbols]
         length, *arms = sp.lambdify(symbols, [muscle.length, *slopes])(*map(q.get, fit.ranges))
+        np.testing.assert_allclose(fit.lengths(q), length, rtol=1e-14)
+        np.testing.assert_allclose([*fit.moment_arms(q).values()], arms, atol=1e-15)
         error = length - path.lengths(q)
         assert np.sqrt(np.mean(error**2)) < 1.5 * fit.length_rms + 1e-5 < 1.3e-3
         assert np.abs(error).max() < 2.0 * fit.length_max + 1e-5
