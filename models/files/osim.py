@@ -367,7 +367,7 @@ def read(path: str | Path, locked: Iterable[str] | None = None) -> FileTree:
 
     locked : names of coordinates that stay at their default values; by default those that the file
     locks. Other constraints and contact geometry than spheres and half-spaces are left out with a
-    warning. The file itself is in `description`, muscles among its `forces`.
+    warning. Paths of muscles are in `muscles`; the file itself is in `description`.
 
     Raises `FileNotFoundError`, and `ValueError` that names the element for what is no model or is
     not understood, and for bodies that make no tree.
