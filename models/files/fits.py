@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 Coordinates = Mapping[str, Array]
 
 #: Logarithms to base 2 of the number of poses: of one coordinate, and at most; and of the check.
-_FEW, _MANY, _CHECKED = 8, 10, 9
+_FEW, _MANY, _CHECKED = 8, 9, 9
 #: How much worse than the best of the highest degree is enough if that misses the tolerance.
 _ENOUGH = 1.02
 #: A coordinate on which the length depends by less than this is left out [m, or 1].
@@ -29,13 +29,14 @@ _NONE = 1e-7
 class PathFit:
     """The length of a muscle as a polynomial, fitted to lengths and moment arms together.
 
-    length : an expression of the coordinates [m]. ranges : of the coordinates that it depends on,
+    length : an expression of the coordinates [m]. slopes : its derivatives by coordinate. ranges : of the coordinates that it depends on,
     by name [rad, m]; it holds in these. terms : of the polynomial; degree : of the highest.
     length_rms, length_max : errors of the length [m] in poses that it was not fitted to; arm_rms,
     arm_max : of moment arms [m] by coordinate.
     """
 
     length: sp.Expr
+    slopes: dict[str, sp.Expr]
     ranges: dict[str, tuple[float, float]]
     terms: int
     degree: int
@@ -55,8 +56,8 @@ class PathFit:
 
     def moment_arms(self, q: Coordinates) -> dict[str, Array]:
         """Minus the derivatives of the length (N,) by the name of the coordinate [m, or 1]."""
-        rows = self._values([-self.length.diff(sp.Function(name)(t)) for name in self.ranges], q)
-        return dict(zip(self.ranges, rows, strict=True))
+        rows = self._values([-e for e in self.slopes.values()], q)
+        return dict(zip(self.slopes, rows, strict=True))
 
     def _values(self, rows: list[sp.Expr], q: Coordinates) -> list[Array]:
         plain = {sp.Function(name)(t): sp.Symbol(name) for name in self.ranges}
@@ -168,9 +169,9 @@ def _powers(used: Sequence[int], degree: int) -> list[tuple[int, ...]]:
 
 
 def _solved(columns: Array, values: Array) -> Array:
-    """Coefficients by least squares."""
-    found = np.linalg.lstsq(columns.reshape(-1, columns.shape[2]), values.ravel(), rcond=None)
-    return np.asarray(found[0])
+    """Coefficients by least squares; normal equations are exact enough, as x is in -1 ... 1."""
+    A = columns.reshape(-1, columns.shape[2])
+    return np.asarray(np.linalg.lstsq(A.T @ A, A.T @ values.ravel(), rcond=None)[0])
 
 
 def _stepwise(columns: Array, values: Array, tolerance: float) -> list[int]:
@@ -214,8 +215,14 @@ def _described(
     rms, largest = np.sqrt(np.mean(error**2, axis=1)), np.abs(error).max(axis=1)
     used = sorted({k for factors in powers for k in factors})
     names = [*ranges]
+    terms = {
+        tuple(np.bincount(np.array(p, dtype=int), minlength=len(names)).tolist()): float(c)
+        for p, c in zip(powers, coefficients, strict=True)
+    }
+    x = [_scaled(name, *ends) for name, ends in ranges.items()]
     return PathFit(
-        _expression(powers, coefficients, ranges),
+        _nested(terms, x),
+        {names[k]: _nested(_slope(terms, k, float(check.half[k])), x) for k in used},
         {names[k]: ranges[names[k]] for k in used},
         len(powers),
         max(map(len, powers)),
@@ -226,28 +233,31 @@ def _described(
     )
 
 
-def _expression(
-    powers: Sequence[tuple[int, ...]],
-    coefficients: Array,
-    ranges: Mapping[str, tuple[float, float]],
-) -> sp.Expr:
-    """Nested by Horner's rule, of coordinates in -1 ... 1."""
-    x = []
-    for name, (low, high) in ranges.items():
-        q = sp.Function(name)(t)
-        x.append((q - sp.Float(0.5 * (low + high))) * sp.Float(2.0 / (high - low)))
-    terms = {
-        tuple(np.bincount(np.array(p, dtype=int), minlength=len(x)).tolist()): float(c)
-        for p, c in zip(powers, coefficients, strict=True)
+#: Coefficients by the power of each coordinate.
+_Terms = dict[tuple[int, ...], float]
+
+
+def _scaled(name: str, low: float, high: float) -> sp.Expr:
+    """A coordinate from -1 to 1 in its range."""
+    q: sp.Expr = sp.Function(name)(t)
+    return (q - sp.Float(0.5 * (low + high))) * sp.Float(2.0 / (high - low))
+
+
+def _slope(terms: _Terms, k: int, half: float) -> _Terms:
+    """The derivative with respect to a coordinate, half of whose range is `half`."""
+    return {
+        (*powers[:k], powers[k] - 1, *powers[k + 1 :]): c * powers[k] / half
+        for powers, c in terms.items()
+        if powers[k]
     }
-    return _nested(terms, x)
 
 
-def _nested(terms: Mapping[tuple[int, ...], float], x: Sequence[sp.Expr]) -> sp.Expr:
-    """A polynomial of the last variable with coefficients that are such of those before."""
+def _nested(terms: _Terms, x: Sequence[sp.Expr]) -> sp.Expr:
+    """By Horner's rule: a polynomial of the last variable with coefficients that are such of those
+    before."""
     if not x:
         return sp.Float(sum(terms.values()))
-    by_power: dict[int, dict[tuple[int, ...], float]] = {}
+    by_power: dict[int, _Terms] = {}
     for powers, c in terms.items():
         by_power.setdefault(powers[-1], {})[powers[:-1]] = c
     result: sp.Expr = sp.S.Zero

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sympy as sp
 from numpy.typing import NDArray
 
 from kinesym.checks import listed
@@ -19,7 +20,7 @@ from kinesym.models.files.poses import Place, Poses, on
 from kinesym.models.files.trees import identifier
 from kinesym.models.files.wrapping import Touch, around
 from kinesym.symbolic.multibody.muscles import Muscle
-from kinesym.symbolic.names import check_known, names_of
+from kinesym.symbolic.names import check_known, name_of, names_of
 
 if TYPE_CHECKING:
     from kinesym.models.files.trees import FileTree
@@ -39,6 +40,10 @@ class FittedMuscle(Muscle):
     """A muscle of a file, whose length is a polynomial. fit : how good that is."""
 
     fit: PathFit
+
+    def slope(self, q: sp.Expr) -> sp.Expr:
+        """The derivative of the length with respect to a coordinate."""
+        return self.fit.slopes.get(name_of(q), sp.S.Zero)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.fit}"

@@ -14,7 +14,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.checks import check_choice, check_identifier, listed_of
 from kinesym.symbolic.expression import parts_of, real_expression
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.multibody.assemble import coordinate_rates
+from kinesym.symbolic.multibody.assemble import coordinate_rates, standing
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import Steps
 from kinesym.symbolic.names import name_of, t
@@ -151,6 +151,10 @@ class Muscle:
         """The force of a compliant tendon in units of the largest, a state."""
         return self._signal("tendon_force")
 
+    def slope(self, q: sp.Expr) -> sp.Expr:
+        """The derivative of the length with respect to a coordinate."""
+        return self.length.diff(q)
+
     @property
     def activation_rate(self) -> sp.Expr:
         """The derivative of the activation [1/s]; times by the activation, as in Winters (1995), go
@@ -239,7 +243,9 @@ def with_muscles(
     for muscle in made:
         arms = _arms(tree, muscle, steps, moving)
         rate = -sp.Add(*(arm * moving[q] for q, arm in arms.items()))
-        force = steps.scalar(f"force.{muscle.name}", muscle.force(rate))
+        rate = steps.scalar(f"rate.{muscle.name}", rate)
+        short = replace(muscle, length=steps.scalar(f"length.{muscle.name}", muscle.length))
+        force = steps.scalar(f"force.{muscle.name}", short.force(rate))
         forces[f"{muscle.name}_force"] = force
         for name, u in tree.speeds.items():
             arm = sp.Add(*(arm * moving[q].diff(u) for q, arm in arms.items()))
@@ -247,9 +253,9 @@ def with_muscles(
                 total[name] = total.get(name, sp.S.Zero) + arm * force
         if muscle.tendon == "compliant":
             state = muscle.normalised_force
-            tendons[state] = state - muscle.fibre_force(rate)
+            tendons[state] = state - short.fibre_force(rate)
     model = tree.model(total, [*_parts(outputs), forces], values)
-    return _completed(model, made, tendons)
+    return _completed(tree, model, made, tendons)
 
 
 def _arms(
@@ -261,7 +267,7 @@ def _arms(
         first = min(map(name_of, unknown))
         raise ValueError(f"muscle {muscle.name}: {first} is no coordinate of {tree.name}")
     return {
-        q: steps.scalar(f"arm.{muscle.name}.{name_of(q)}", -muscle.length.diff(q))
+        q: steps.scalar(f"arm.{muscle.name}.{name_of(q)}", -muscle.slope(q))
         for q in moving
         if muscle.length.has(q)
     }
@@ -273,20 +279,27 @@ def _parts(outputs: Any) -> list[Any]:
 
 
 def _completed(
-    model: Model, muscles: Sequence[Muscle], tendons: Mapping[AppliedUndef, sp.Expr]
+    tree: Tree, model: Model, muscles: Sequence[Muscle], tendons: Mapping[AppliedUndef, sp.Expr]
 ) -> Model:
     """With the equations of activations and tendons."""
     rates = {muscle.activation: muscle.activation_rate for muscle in muscles}
-    known = {*model.parameters, *(symbol for symbol, _ in model.intermediates), t}
-    used = parts_of(sp.Symbol, *rates.values(), *tendons.values())
-    parameters = sorted(used - known, key=name_of)
-    model = model.extended(rates, [muscle.excitation for muscle in muscles], parameters)
+    constant, still = standing(tree)
+    rows = [e.xreplace(still) for e in tendons.values()]
+    known = {symbol for symbol, _ in model.intermediates}
+    steps = tree.recursion.steps.needed(rows)
+    more = [(s, e.xreplace(still)) for s, e in steps if s not in known]
+    used = parts_of(sp.Symbol, *rates.values(), *rows, *(e for _, e in more))
+    used -= {*model.parameters, *known, *(symbol for symbol, _ in more), t}
+    values = {q: 0.0 for q in constant.values() if q in used and q.name not in tree.values}
+    model = replace(model, intermediates=(*model.intermediates, *more))
+    inputs = [muscle.excitation for muscle in muscles]
+    model = model.extended(rates, inputs, sorted(used, key=name_of), values=values)
     if not tendons:
         return model
     return replace(
         model,
         states=(*model.states, *tendons),
         inputs=tuple(u for u in model.inputs if u not in tendons),
-        equations=(*model.equations, *tendons.values()),
+        equations=(*model.equations, *rows),
         explicit=None,
     )
