@@ -29,10 +29,10 @@ _NONE = 1e-7
 class PathFit:
     """The length of a muscle as a polynomial, fitted to lengths and moment arms together.
 
-    length : an expression of the coordinates [m]. slopes : its derivatives by coordinate. ranges : of the coordinates that it depends on,
-    by name [rad, m]; it holds in these. terms : of the polynomial; degree : of the highest.
-    length_rms, length_max : errors of the length [m] in poses that it was not fitted to; arm_rms,
-    arm_max : of moment arms [m] by coordinate.
+    length : an expression of the coordinates [m]. slopes : its derivatives by coordinate. ranges :
+    of the coordinates that it depends on, by name [rad, m]; it holds in these. terms : of the
+    polynomial; degree : of the highest. length_rms, length_max : errors of the length [m] in poses
+    that it was not fitted to; arm_rms, arm_max : of moment arms [m] by coordinate.
     """
 
     length: sp.Expr

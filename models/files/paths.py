@@ -29,10 +29,11 @@ Array = NDArray[np.float64]
 #: Error of lengths and moment arms that a polynomial may have [m], its highest degree, and ends of
 #: ranges of coordinates that are none [rad, m].
 TOLERANCE, DEGREE, _FAR = 1e-3, 6, 20.0
-#: Step of differences for moment arms [rad, m], and how much those of both sides differ at a jump [m];
-#: how often surfaces are gone through, and the change of length that ends it [m]; how far beyond its
-#: range a conditional point is kept.
-_STEP, _JUMP, _ROUNDS, _SETTLED, _SLACK = 1e-5, 0.03, 10, 1e-10, 1e-5
+#: Step of differences for moment arms [rad, m], and how much both sides differ at a jump [m].
+_STEP, _JUMP = 1e-5, 0.03
+#: How often surfaces are gone through, the change of length that ends it [m], and how far beyond
+#: its range a conditional point is kept.
+_ROUNDS, _SETTLED, _SLACK = 10, 1e-10, 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
