@@ -16,7 +16,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from osim import MODELS, arguments, cpu, least
+from osim import MODELS, TOP, arguments, cpu, least
 from report import machine, number, parsed, save, table, write
 
 import kinesym as ks
@@ -27,6 +27,18 @@ from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import CACHE_VARIABLE
 from kinesym.runtime.library.tiers import COMPILED, TIER_VARIABLE
 from kinesym.symbolic.model import Model
+
+#: A motion whose ranges [rad], and this margin, stand in place of those of the file, +-120 degrees.
+WALK, MARGIN = ("gait2354", TOP / "examples" / "data" / "opensim_subject01.mot.gz"), 0.1
+
+
+def ranges(name: str) -> dict[str, tuple[float, float]]:
+    """Of coordinates, where those of the file say nothing."""
+    if name != WALK[0]:
+        return {}
+    walk = ks.gait.read_mot(WALK[1])
+    angles = {key: np.deg2rad(walk[key]) for key in walk.names}
+    return {key: (row.min() - MARGIN, row.max() + MARGIN) for key, row in angles.items()}
 
 
 def rates(model: Model, turns: int) -> tuple[int, float]:
@@ -41,7 +53,7 @@ def rates(model: Model, turns: int) -> tuple[int, float]:
 def measured(name: str, turns: int) -> dict[str, Any]:
     tree = ks.osim.read(MODELS[name])
     begin = cpu()
-    muscles = ks.osim.fit_muscles(tree)
+    muscles = ks.osim.fit_muscles(tree, ranges=ranges(name))
     fitted = cpu()
     model = with_muscles(tree, muscles.values())
     program = model_functions(model)

@@ -83,8 +83,7 @@ class MuscleReader:
         frame = self.on(e, "parent_frame")
         when = None
         if text(e, "range"):
-            low, high = numbers(e, "range")
-            when = (coordinate_of(e, ""), low, high)
+            when = (coordinate_of(e, ""), *pair(e))
         if e.find("x_location") is None:
             return PathPoint(frame, triple(e, "location"), when=when)
         moves = (self.move(e, axis) for axis in DIRECTIONS)
@@ -99,13 +98,23 @@ class MuscleReader:
 
     def wrap(self, e: Element, muscle: str) -> Iterator[Wrap]:
         """The surface that a path goes around, if there is one that acts and is known."""
-        name = text(e, "wrap_object")
+        name = text(e, "wrap_object").rpartition("/")[2]
+        if name not in {s.get("name") for s in self.model.iterfind(".//WrapObjectSet/objects/*")}:
+            raise ValueError(f"{muscle} goes around {name}, which no body has")
         found = self.surfaces.get(name)
         if found is None:
             return
-        first, last = (int(n) for n in numbers(e, "range", (-1.0, -1.0)))
+        first, last = map(int, pair(e, (-1.0, -1.0)))
         span = (first - 1 if first > 0 else 0, last - 1 if last > 0 else 10**6)
         yield Wrap(found.name, found.kind, found.sizes, found.frame, found.side, span)
+
+
+def pair(e: Element, default: tuple[float, float] | None = None) -> tuple[float, float]:
+    """The two numbers of a range."""
+    values = numbers(e, "range", default)
+    if len(values) != 2:
+        raise ValueError(f"{named(e)}: its range is two numbers, got {len(values)}")
+    return values[0], values[1]
 
 
 def coordinate_of(e: Element, axis: str) -> str:

@@ -13,7 +13,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.models.files.description import Description, Frame, Function, JointRow
 from kinesym.models.files.trees import coordinate_values, expression
-from kinesym.symbolic.names import name_of
+from kinesym.symbolic.names import check_known, name_of
 from kinesym.symbolic.table import NumericFunction
 
 Array = NDArray[np.float64]
@@ -62,6 +62,7 @@ class Poses:
         """The free coordinates that determine these, in the order of the file."""
         wanted = set[str]()
         for name in names:
+            check_known(name, self.values, f"{name} is no coordinate of {self.description.name}")
             wanted |= {name_of(q) for q in self.values[name].atoms(AppliedUndef)}
         every = {name_of(q) for e in self.values.values() for q in e.atoms(AppliedUndef)}
         order = [name_of(e) for e in self.values.values() if isinstance(e, AppliedUndef)]

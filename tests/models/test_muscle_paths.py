@@ -1,6 +1,7 @@
 """Paths of muscles against a plain evaluation of the files, shortest paths by brute force, and
 forces that OpenSim found."""
 
+import gzip
 import warnings
 
 import numpy as np
@@ -336,3 +337,46 @@ def test_numbers_come_from_the_file():
     assert (muscle.tendon_strain, muscle.activation_time, muscle.width) == (0.033, 0.01, 1.2)
     planar = ks.osim.read(MODELS["2D_gait"]).muscles["soleus_r"].row
     assert planar.kind == "DeGrooteFregly2016Muscle" and planar.numbers["activation_time"] == 0.015
+
+
+@pytest.mark.parametrize(
+    ("model", "old", "new", "sentence"),
+    [
+        ("arm26", "<wrap_object> TRI <", "<wrap_object> TRX <", "Muscle TRIlong goes around TRX"),
+        ("arm26", "<range> -1 -1 <", "<range> -1 <", "MuscleWrap: its range is two numbers, got 1"),
+        ("2D_gait", "-1.5708 0.785398<", "-1.5708<", "psoas_r-P3: its range is two numbers"),
+        (
+            "arm26",
+            "<location>      -0.0536",
+            "<location> x",
+            "TRIlong-P1: location must be numbers",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named(tmp_path, model, old, new, sentence):
+    text = gzip.decompress(MODELS[model].read_bytes()).decode()
+    assert old in text
+    (tmp_path / "wrong.osim").write_text(text.replace(old, new, 1))
+    with pytest.raises(ValueError, match=f"wrong.osim.*{sentence}"):
+        ks.osim.read(tmp_path / "wrong.osim")
+
+
+def test_coordinates_of_points_are_known(tmp_path):
+    text = gzip.decompress(MODELS["2D_gait"].read_bytes()).decode()
+    where = text.index("<ConditionalPathPoint")
+    point = text[where:].replace("hip_flexion_r<", "hip<", 2)
+    (tmp_path / "wrong.osim").write_text(text[:where] + point)
+    path = ks.osim.read(tmp_path / "wrong.osim").muscles["iliopsoas_r"]
+    with pytest.raises(ValueError, match="is no coordinate of"):
+        path.lengths({})
+
+
+def test_tori_are_left_out_with_a_warning(tmp_path):
+    text = gzip.decompress(MODELS["arm26"].read_bytes()).decode()
+    text = text.replace('<WrapCylinder name="TRI">', '<WrapTorus name="TRI">', 1)
+    end = text.index("</WrapCylinder>", text.index("<WrapTorus"))
+    text = text[:end] + "</WrapTorus>" + text[end + len("</WrapCylinder>") :]
+    (tmp_path / "torus.osim").write_text(text)
+    with pytest.warns(UserWarning, match="the surface TRI of muscles is left out"):
+        tree = ks.osim.read(tmp_path / "torus.osim")
+    assert not tree.muscles["TRIlat"].row.wraps
