@@ -13,6 +13,7 @@ import shlex
 import sys
 import tempfile
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -41,12 +42,15 @@ def ranges(name: str) -> dict[str, tuple[float, float]]:
     return {key: (row.min() - MARGIN, row.max() + MARGIN) for key, row in angles.items()}
 
 
-def rates(model: Model, turns: int) -> tuple[int, float]:
-    """Operations of x', and nanoseconds."""
+def rates(model: Model, limits: Mapping[str, tuple[float, float]], turns: int) -> tuple[int, float]:
+    """Operations of x', and nanoseconds, with coordinates in these ranges."""
     program = model_functions(model)
     f = Functions(realise(program), lambda: None)
     _, x, u, p, t = arguments(f)
-    x = np.abs(x)  # activations are not negative
+    x, rng = np.abs(x), np.random.default_rng(1)  # activations are not negative
+    for row, key in zip(x, f.states, strict=True):
+        if key in limits:
+            row[:] = rng.uniform(*limits[key], len(row))
     return program.kernel("rhs").operations, least(lambda: f.rhs(x, u, p, t), turns)
 
 
@@ -59,8 +63,9 @@ def measured(name: str, turns: int) -> dict[str, Any]:
     program = model_functions(model)
     realise(program)
     built = cpu()
-    operations, time = rates(model, turns)
-    _, alone = rates(tree.model(tree.torque_inputs()), turns)
+    limits = {**tree.ranges, **ranges(name)}
+    operations, time = rates(model, limits, turns)
+    _, alone = rates(tree.model(tree.torque_inputs()), limits, turns)
     errors = [1e3 * muscle.fit.worst for muscle in muscles.values()]
     return {
         "model": name,
