@@ -9,13 +9,23 @@ import numpy as np
 from kinesym.checks import naming, shown
 from kinesym.gait.motion_files import Table, read_mot
 from kinesym.gait.wrench import Wrench
+from kinesym.models.files.fits import PathFit
 from kinesym.models.files.osim import parse, read
 from kinesym.models.files.paths import FittedMuscle, MusclePath, fit_muscles
 from kinesym.models.files.trees import FileTree
 from kinesym.models.files.xml import flag, named, root_of, text
 from kinesym.runtime.arrays import AXES, Array
 
-__all__ = ["FileTree", "FittedMuscle", "MusclePath", "fit_muscles", "parse", "read", "read_loads"]
+__all__ = [
+    "FileTree",
+    "FittedMuscle",
+    "MusclePath",
+    "PathFit",
+    "fit_muscles",
+    "parse",
+    "read",
+    "read_loads",
+]
 
 
 def read_loads(path: str | Path, data: str | Path | None = None) -> dict[str, Wrench]:

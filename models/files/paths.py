@@ -171,17 +171,18 @@ class _Node:
 def taut(nodes: Sequence[_Node], surfaces: Sequence[tuple[Wrap, Place]]) -> Array:
     """Lengths of strings through points and around surfaces, one after the other and again until
     none changes."""
-    count = len(nodes[0].at)
-    groups = [(np.arange(count), list(nodes), list(surfaces))]
     length = _length(nodes)
+    groups: list[_Group] = [(np.arange(len(length)), list(nodes), list(surfaces))]
     for _ in range(_ROUNDS if len(surfaces) > 1 else len(surfaces)):
         for k in range(len(surfaces)):
             groups = [part for group in groups for part in _wrapped(k, *group)]
-        before, length = length, np.empty(count)
-        for rows, found, _ in groups:
-            length[rows] = _length(found)
-        if np.abs(length - before).max(initial=0.0) < _SETTLED:
-            break
+        moving = []
+        for group in groups:
+            rows, before = group[0], length[group[0]]
+            length[rows] = _length(group[1])
+            some = np.abs(length[rows] - before) >= _SETTLED
+            moving += [_some(group, some)] if some.any() else []
+        groups = moving
     return length
 
 
@@ -194,6 +195,13 @@ def _length(nodes: Sequence[_Node]) -> Array:
 
 
 _Group = tuple[NDArray[np.intp], list[_Node], list[tuple[Wrap, Place]]]
+
+
+def _some(group: _Group, chosen: NDArray[np.bool_]) -> _Group:
+    """Some strings of a group."""
+    rows, nodes, surfaces = group
+    left = [(wrap, (R[chosen], o[chosen])) for wrap, (R, o) in surfaces]
+    return rows[chosen], [node.of(chosen) for node in nodes], left
 
 
 def _wrapped(
@@ -219,7 +227,7 @@ def _wrapped(
         chosen, least = np.where(better, j, chosen), np.where(better, longer, least)
     for j in np.unique(chosen):
         some = chosen == j
-        part = [node.of(some) for node in nodes]
+        numbers, part, left = _some((rows, nodes, surfaces), some)
         if j >= 0:
             ends = [
                 origin[some] + np.einsum("nij,nj->ni", rotation[some], at[some])
@@ -227,8 +235,7 @@ def _wrapped(
             ]
             arc = touches[j].arc[some]
             part[j + 1 : j + 1] = [_Node(ends[0], k, k), _Node(ends[1], k, k, arc)]
-        left = [(w, (R[some], o[some])) for w, (R, o) in surfaces]
-        yield rows[some], part, left
+        yield numbers, part, left
 
 
 def _segments(nodes: Sequence[_Node], wrap: Wrap) -> Iterator[int]:
