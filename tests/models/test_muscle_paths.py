@@ -13,6 +13,7 @@ from test_osim import EXAMPLES, MODELS, TESTS, Plain, evaluated, numbers
 import kinesym as ks
 from kinesym.models.files.description import Frame, Wrap
 from kinesym.models.files.wrapping import around
+from kinesym.multibody import with_muscles
 
 pytestmark = pytest.mark.filterwarnings("ignore:LaiUhlrich2022. body toes")
 
@@ -380,3 +381,13 @@ def test_tori_are_left_out_with_a_warning(tmp_path):
     with pytest.warns(UserWarning, match="the surface TRI of muscles is left out"):
         tree = ks.osim.read(tmp_path / "torus.osim")
     assert not tree.muscles["TRIlat"].row.wraps
+
+
+@pytest.mark.parametrize("tendon", ["rigid", "compliant"])
+def test_a_locked_joint_is_a_parameter_of_lengths(tendon):
+    arm = ks.osim.read(MODELS["arm26"])
+    ranges = {"r_shoulder_elev": (-0.5, 0.5), "r_elbow_flex": (0.0, 2.0)}
+    muscles = ks.osim.fit_muscles(arm, ["BICshort"], ranges=ranges, tendon=tendon)
+    model = with_muscles(arm.lock("r_shoulder_elev_speed"), muscles.values())
+    assert model.parameter_names == ("r_shoulder_elev",)
+    assert "r_shoulder_elev" not in model.state_names and model.values["r_shoulder_elev"] == 0.0
