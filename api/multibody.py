@@ -14,6 +14,7 @@ from kinesym.symbolic.multibody.joints import (
     Universal,
 )
 from kinesym.symbolic.multibody.matrices import matrix_model
+from kinesym.symbolic.multibody.muscles import Muscle, with_muscles
 from kinesym.symbolic.multibody.tree import Tree
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Free",
     "Imu",
     "Load",
+    "Muscle",
     "Oriented",
     "Planar",
     "PrescribedBase",
@@ -33,4 +35,5 @@ __all__ = [
     "Tree",
     "Universal",
     "matrix_model",
+    "with_muscles",
 ]

@@ -10,12 +10,24 @@ from kinesym.checks import naming, shown
 from kinesym.gait.motion_files import Table, read_mot
 from kinesym.gait.wrench import Wrench
 from kinesym.models.files.description import Triple
+from kinesym.models.files.fits import PathFit
 from kinesym.models.files.osim import parse, read
+from kinesym.models.files.paths import FittedMuscle, MusclePath, fit_muscles
 from kinesym.models.files.trees import FileTree, identifier
 from kinesym.models.files.xml import flag, named, root_of, text, triple
 from kinesym.runtime.arrays import AXES, Array
 
-__all__ = ["FileTree", "parse", "read", "read_loads", "read_markers"]
+__all__ = [
+    "FileTree",
+    "FittedMuscle",
+    "MusclePath",
+    "PathFit",
+    "fit_muscles",
+    "parse",
+    "read",
+    "read_loads",
+    "read_markers",
+]
 
 
 def read_markers(path: str | Path) -> dict[str, tuple[str, Triple]]:

@@ -166,13 +166,51 @@ class HalfSpace:
 
 
 @dataclass(frozen=True)
+class PathPoint:
+    """A point of a path. at : in the axes of the frame [m], from where it moves. when : a
+    coordinate and the range [rad, m] in which the path has the point."""
+
+    frame: Frame
+    at: Triple = (0.0, 0.0, 0.0)
+    moves: tuple[Motion, ...] = ()
+    when: tuple[str, float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """A surface that a path goes around. kind : "cylinder" about z, "sphere" or "ellipsoid". sizes
+    : radius and length, radius, or three half axes [m]. frame : its axes. side : the half that the
+    path may touch: the number of an axis and 1 or -1. span : numbers of the first and last point
+    between which the path may touch it."""
+
+    name: str
+    kind: str
+    sizes: tuple[float, ...]
+    frame: Frame
+    side: tuple[int, int] | None = None
+    span: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class MuscleRow:
+    """A muscle as a file has it. kind : the class of OpenSim. numbers : by their names in
+    `kinesym.multibody.Muscle`, as far as the file has them [SI]."""
+
+    name: str
+    kind: str
+    numbers: dict[str, float]
+    points: tuple[PathPoint, ...]
+    wraps: tuple[Wrap, ...] = ()
+
+
+@dataclass(frozen=True)
 class Description:
     """A model as its file has it.
 
     joints : in the order of the file, which need not be from the ground outwards. left_out : what
     the file has and these tables have not, as sentences. element : the whole model in the file, for
     readers of other parts; None if the format is none of XML. forces : elements of forces and
-    actuators among these, muscles too.
+    actuators among these. muscles : those of the forces that are muscles.
     """
 
     name: str
@@ -186,6 +224,7 @@ class Description:
     left_out: tuple[str, ...] = ()
     element: Element | None = None
     forces: tuple[Element, ...] = ()
+    muscles: tuple[MuscleRow, ...] = ()
 
     @property
     def coordinates(self) -> dict[str, CoordinateRow]:

@@ -37,6 +37,7 @@ from kinesym.models.files.description import (
     Triple,
 )
 from kinesym.models.files.frames import DIRECTIONS, along, offset, place, turned
+from kinesym.models.files.muscles import MuscleReader, Wrap, surfaces_of
 from kinesym.models.files.trees import FileTree, tree_of
 from kinesym.models.files.xml import (
     flag,
@@ -101,6 +102,8 @@ class _Reader:
         forces += [e for e in self.components() if e.tag != "PhysicalOffsetFrame"]
         spheres, half_spaces, unread = self.contacts()
         couplers, loops = self.constraints()
+        surfaces, unknown = self.surfaces()
+        muscles = MuscleReader(self.model, self.on, function_in, surfaces).rows(forces)
         return Description(
             self.model.get("name") or "model",
             triple(self.model, "gravity", GRAVITY),
@@ -110,10 +113,21 @@ class _Reader:
             tuple(self.markers()),
             spheres,
             half_spaces,
-            (*loops, *unread),
+            (*loops, *unread, *unknown),
             self.model,
             tuple(forces),
+            tuple(muscles),
         )
+
+    def surfaces(self) -> tuple[dict[str, Wrap], list[str]]:
+        """What paths of muscles go around, by name, and what of that is not known."""
+        grounds = [e for e in members(self.model, "BodySet") if e.get("name") == "ground"]
+        grounds += self.model.findall("Ground")
+        owners = [(e, Frame(None)) for e in grounds]
+        owners += [(e, Frame(e.get("name"))) for e in self.bodies()]
+        every = dict(pair for e, frame in owners for pair in surfaces_of(e, frame))
+        unknown = [f"the surface {name} of muscles" for name, wrap in every.items() if not wrap]
+        return {name: wrap for name, wrap in every.items() if wrap is not None}, unknown
 
     def bodies(self) -> Iterator[Element]:
         """Without the ground."""
@@ -353,7 +367,7 @@ def read(path: str | Path, locked: Iterable[str] | None = None) -> FileTree:
 
     locked : names of coordinates that stay at their default values; by default those that the file
     locks. Other constraints and contact geometry than spheres and half-spaces are left out with a
-    warning. The file itself is in `description`, muscles among its `forces`.
+    warning. Paths of muscles are in `muscles`; the file itself is in `description`.
 
     Raises `FileNotFoundError`, and `ValueError` that names the element for what is no model or is
     not understood, and for bodies that make no tree.

@@ -6,6 +6,8 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -34,6 +36,9 @@ from kinesym.symbolic.multibody.vectors import ZERO, Vector, vector
 from kinesym.symbolic.names import check_known, names_of, t
 from kinesym.symbolic.table import table
 
+if TYPE_CHECKING:
+    from kinesym.models.files.paths import MusclePath
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class FileTree(Tree):
@@ -58,6 +63,13 @@ class FileTree(Tree):
         rows = self.description.coordinates.values()
         found = {identifier(row.name): row.range for row in rows}
         return {name: ends for name in self.coordinates if (ends := found[name]) is not None}
+
+    @cached_property
+    def muscles(self) -> dict[str, MusclePath]:
+        """The paths of the muscles by name, for lengths and moment arms in any poses."""
+        from kinesym.models.files.paths import paths_of  # they are made of the tree
+
+        return paths_of(self)
 
     @property
     def placed(self) -> dict[str, tuple[str, Triple]]:

@@ -32,6 +32,7 @@ SMALL = {
     "walker": 401,
     "walker_step": 11,
     "knee_curve": 81,
+    "arm_reach": 31,
 }
 
 

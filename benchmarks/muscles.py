@@ -1,0 +1,110 @@
+"""How long do muscles of OpenSim models take: polynomials for paths, equations, evaluation?
+
+All muscles of a file, with rigid tendons: fitted to 1 mm, the model of the tree with them built and
+compiled, its rates x' evaluated at 4,096 samples, next to those of the tree with torques instead.
+CPU times as in `osim.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import tempfile
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from osim import MODELS, TOP, arguments, cpu, least
+from report import machine, number, parsed, save, table, write
+
+import kinesym as ks
+from kinesym.codegen.evaluate import model_functions
+from kinesym.internal.pipeline import realise
+from kinesym.multibody import with_muscles
+from kinesym.runtime.functions import Functions
+from kinesym.runtime.library.build import CACHE_VARIABLE
+from kinesym.runtime.library.tiers import COMPILED, TIER_VARIABLE
+from kinesym.symbolic.model import Model
+
+#: A motion whose ranges [rad], and this margin, stand in place of those of the file, +-120 degrees.
+WALK, MARGIN = ("gait2354", TOP / "examples" / "data" / "opensim_subject01.mot.gz"), 0.1
+
+
+def ranges(name: str) -> dict[str, tuple[float, float]]:
+    """Of coordinates, where those of the file say nothing."""
+    if name != WALK[0]:
+        return {}
+    walk = ks.gait.read_mot(WALK[1])
+    angles = {key: np.deg2rad(walk[key]) for key in walk.names}
+    return {key: (row.min() - MARGIN, row.max() + MARGIN) for key, row in angles.items()}
+
+
+def rates(model: Model, limits: Mapping[str, tuple[float, float]], turns: int) -> tuple[int, float]:
+    """Operations of x', and nanoseconds, with coordinates in these ranges."""
+    program = model_functions(model)
+    f = Functions(realise(program), lambda: None)
+    _, x, u, p, t = arguments(f)
+    x, rng = np.abs(x), np.random.default_rng(1)  # activations are not negative
+    for row, key in zip(x, f.states, strict=True):
+        if key in limits:
+            row[:] = rng.uniform(*limits[key], len(row))
+    return program.kernel("rhs").operations, least(lambda: f.rhs(x, u, p, t), turns)
+
+
+def measured(name: str, turns: int) -> dict[str, Any]:
+    tree = ks.osim.read(MODELS[name])
+    begin = cpu()
+    muscles = ks.osim.fit_muscles(tree, ranges=ranges(name))
+    fitted = cpu()
+    model = with_muscles(tree, muscles.values())
+    program = model_functions(model)
+    realise(program)
+    built = cpu()
+    limits = {**tree.ranges, **ranges(name)}
+    operations, time = rates(model, limits, turns)
+    _, alone = rates(tree.model(tree.torque_inputs()), limits, turns)
+    errors = [1e3 * muscle.fit.worst for muscle in muscles.values()]
+    return {
+        "model": name,
+        "muscles": len(muscles),
+        "terms": sum(muscle.fit.terms for muscle in muscles.values()),
+        "error": float(np.median(errors)),
+        "largest": max(errors),
+        "fit": fitted - begin,
+        "build": built - fitted,
+        "operations": operations,
+        "x'": time,
+        "torques": alone,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    given = parsed(parser)
+    names, turns = (["2D_gait"], 3) if given.quick else (given.models, 50)
+    warnings.simplefilter("ignore")  # of inertia that no body has, of polynomials that miss 1 mm
+    words, rows = machine(), []
+    os.environ[TIER_VARIABLE] = COMPILED
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[CACHE_VARIABLE] = folder
+        for name in names:
+            rows.append(measured(name, turns))
+            print(rows[-1], flush=True)
+    header = ["model", "muscles", "terms", "median error [mm]", "largest [mm]", "fit [s]"]
+    header += ["model and build [s]", "operations of x'", "x' [ns]", "with torques instead [ns]"]
+    lines = [[row.pop("model"), *map(number, row.values())] for row in map(dict, rows)]
+    command = shlex.join(["python", "benchmarks/muscles.py", *sys.argv[1:]])
+    text = f"{table(header, lines)}\n\nMachine: {words}. Made by `{command}`."
+    print(text)
+    if given.report:
+        save(given.report, "muscles", text, rows)
+    if given.write:
+        write(text, "muscles")
+
+
+if __name__ == "__main__":
+    main()

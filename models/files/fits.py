@@ -1,0 +1,267 @@
+"""Polynomials of coordinates in place of the paths of muscles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
+from scipy.stats import qmc
+
+from kinesym.symbolic.names import t
+from kinesym.symbolic.table import NumericFunction
+
+Array = NDArray[np.float64]
+Coordinates = Mapping[str, Array]
+
+#: Logarithms to base 2 of the number of poses: of one coordinate, and at most; and of the check.
+_FEW, _MANY, _CHECKED = 8, 9, 9
+#: How much worse than the best of the highest degree is enough if that misses the tolerance.
+_ENOUGH = 1.02
+#: A coordinate on which the length depends by less than this is left out [m, or 1].
+_NONE = 1e-7
+
+
+@dataclass(frozen=True)
+class PathFit:
+    """The length of a muscle as a polynomial, fitted to lengths and moment arms together.
+
+    length : an expression of the coordinates [m]. slopes : its derivatives by coordinate. ranges :
+    of the coordinates that it depends on, by name [rad, m]; it holds in these. terms : of the
+    polynomial; degree : of the highest. length_rms, length_max : errors of the length [m] in poses
+    that it was not fitted to; arm_rms, arm_max : of moment arms [m] by coordinate.
+    """
+
+    length: sp.Expr
+    slopes: dict[str, sp.Expr]
+    ranges: dict[str, tuple[float, float]]
+    terms: int
+    degree: int
+    length_rms: float
+    length_max: float
+    arm_rms: dict[str, float]
+    arm_max: dict[str, float]
+
+    @property
+    def worst(self) -> float:
+        """The largest RMS error of length and moment arms [m]."""
+        return max(self.length_rms, *self.arm_rms.values(), 0.0)
+
+    def lengths(self, q: Coordinates) -> Array:
+        """Lengths (N,) [m] for coordinates (N,) [rad, m] by name."""
+        return self._values([self.length], q)[0]
+
+    def moment_arms(self, q: Coordinates) -> dict[str, Array]:
+        """Minus the derivatives of the length (N,) by the name of the coordinate [m, or 1]."""
+        rows = self._values([-e for e in self.slopes.values()], q)
+        return dict(zip(self.slopes, rows, strict=True))
+
+    def _values(self, rows: list[sp.Expr], q: Coordinates) -> list[Array]:
+        plain = {sp.Function(name)(t): sp.Symbol(name) for name in self.ranges}
+        function = NumericFunction([*plain.values()], [e.xreplace(plain) for e in rows])
+        given = [np.asarray(q[name], dtype=np.float64) for name in self.ranges]
+        shape = np.broadcast_shapes((), *(x.shape for x in given))
+        return [np.broadcast_to(np.asarray(row), shape) for row in function(*given)]
+
+    def __str__(self) -> str:
+        arms = ", ".join(
+            f"{name} {1e3 * rms:.2g} (largest {1e3 * self.arm_max[name]:.2g})"
+            for name, rms in self.arm_rms.items()
+        )
+        return (
+            f"{self.terms} terms to degree {self.degree}; errors [mm]: length "
+            f"{1e3 * self.length_rms:.2g} (largest {1e3 * self.length_max:.2g}); moment arms {arms}"
+        )
+
+
+def fitted(
+    lengths: Callable[[Coordinates], Array],
+    arms: Callable[[Coordinates], dict[str, Array]],
+    ranges: Mapping[str, tuple[float, float]],
+    tolerance: float,
+    degree: int,
+) -> PathFit:
+    """The polynomial with the fewest terms whose errors (RMS) of length and of every moment arm are
+    within the tolerance [m], or the best of that degree.
+
+    Terms come one after the other, each the one that explains most of what is left (stepwise
+    regression as A.J. van den Bogert et al. 2013, IEEE Trans Biomed Eng 60(2)); the degree is
+    raised when those of the degree before do not suffice. Poses are Sobol points.
+    """
+    size = min(_FEW + max(len(ranges) - 1, 0), _MANY)
+    points = _points(len(ranges), size)
+    fit = _Samples.of(lengths, arms, ranges, points[:, : 2**size])
+    used = [k for k, row in enumerate(fit.arms) if np.abs(row).max() > _NONE]
+    check = _Samples.of(lengths, arms, ranges, points[:, 2**size :])
+    for highest in range(1, degree + 1):
+        powers = _powers(used, highest)
+        columns = fit.columns(powers)
+        reached = _error(fit.values - columns @ _solved(columns, fit.values))
+        if reached <= tolerance or highest == degree:
+            chosen = _stepwise(columns, fit.values, max(tolerance, _ENOUGH * reached))
+            columns = columns[:, :, chosen]
+            found = [powers[k] for k in chosen], _solved(columns, fit.values)
+            return _described(*found, check, ranges)
+    raise ValueError(f"the degree must be 1 or more, got {degree}")
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Poses. x : coordinates in -1 ... 1 (n, N). half : half of their ranges (n,). lengths (N,);
+    arms (n, N): minus the derivatives."""
+
+    x: Array
+    half: Array
+    lengths: Array
+    arms: Array
+
+    @classmethod
+    def of(
+        cls,
+        lengths: Callable[[Coordinates], Array],
+        arms: Callable[[Coordinates], dict[str, Array]],
+        ranges: Mapping[str, tuple[float, float]],
+        x: Array,
+    ) -> _Samples:
+        """At these points of the ranges."""
+        ends = np.array([*ranges.values()]).reshape(-1, 2)
+        middle, half = ends.mean(axis=1), 0.5 * np.ptp(ends, axis=1)
+        q = {name: m + h * row for name, m, h, row in zip(ranges, middle, half, x, strict=True)}
+        found = arms(q)
+        rows = np.array([found[name] for name in ranges]).reshape(x.shape)
+        return cls(x, half, np.broadcast_to(lengths(q), x.shape[1:]), rows)
+
+    def columns(self, powers: Sequence[tuple[int, ...]]) -> Array:
+        """Lengths and moment arms of monomials, given by the coordinates that are their factors,
+        (1 + n, N, terms)."""
+        found = np.empty((1 + len(self.x), self.x.shape[1], len(powers)))
+        for j, factors in enumerate(powers):
+            counts = np.bincount(np.array(factors, dtype=int), minlength=len(self.x))
+            each = self.x ** counts[:, None]
+            found[0, :, j] = np.prod(each, axis=0)
+            for k, n in enumerate(counts):
+                others = np.prod(np.delete(each, k, axis=0), axis=0)
+                slope = n * self.x[k] ** max(n - 1, 0) * others if n else 0.0
+                found[1 + k, :, j] = -slope / self.half[k]
+        return found
+
+    @property
+    def values(self) -> Array:
+        """What columns are fitted to (1 + n, N)."""
+        return np.concatenate([self.lengths[None], self.arms])
+
+
+def _points(dimensions: int, size: int) -> Array:
+    """Sobol points in -1 ... 1, those to fit to and those of the check (n, N)."""
+    if not dimensions:
+        return np.zeros((0, 2**size + 1))
+    sobol = qmc.Sobol(dimensions, scramble=False)
+    parts = sobol.random_base2(size), sobol.random(2**_CHECKED)
+    return np.asarray(2.0 * np.concatenate(parts).T - 1.0)
+
+
+def _powers(used: Sequence[int], degree: int) -> list[tuple[int, ...]]:
+    """Monomials up to a degree, by their factors."""
+    return [p for d in range(degree + 1) for p in combinations_with_replacement(used, d)]
+
+
+def _solved(columns: Array, values: Array) -> Array:
+    """Coefficients by least squares; normal equations are exact enough, as x is in -1 ... 1."""
+    A = columns.reshape(-1, columns.shape[2])
+    return np.asarray(np.linalg.lstsq(A.T @ A, A.T @ values.ravel(), rcond=None)[0])
+
+
+def _stepwise(columns: Array, values: Array, tolerance: float) -> list[int]:
+    """Numbers of the columns that reach the tolerance, the best of each moment, after the first,
+    which is the constant."""
+    A, residual = columns.reshape(-1, columns.shape[2]), values.ravel()
+    chosen, basis, left = list[int](), np.zeros((len(residual), 0)), A
+    while len(chosen) < A.shape[1]:
+        norms = np.linalg.norm(left, axis=0)
+        norms[chosen] = np.inf
+        best = int(np.argmax(np.abs(left.T @ residual) / np.maximum(norms, 1e-9)))
+        chosen.append(best if chosen else 0)
+        basis = _orthonormal(basis, A[:, chosen[-1]])
+        new = basis[:, -1]
+        left, residual = left - np.outer(new, new @ left), residual - new * (new @ residual)
+        if _error(residual.reshape(values.shape)) <= tolerance:
+            break
+    return chosen
+
+
+def _orthonormal(basis: Array, column: Array) -> Array:
+    """The basis with one more direction."""
+    for _ in range(2):
+        column = column - basis @ (basis.T @ column)
+    return np.column_stack([basis, column / np.linalg.norm(column)])
+
+
+def _error(errors: Array) -> float:
+    """The largest RMS of those of length and moment arms."""
+    return float(np.sqrt(np.mean(errors**2, axis=1)).max())
+
+
+def _described(
+    powers: Sequence[tuple[int, ...]],
+    coefficients: Array,
+    check: _Samples,
+    ranges: Mapping[str, tuple[float, float]],
+) -> PathFit:
+    """The polynomial as an expression, with its errors in poses of its own."""
+    error = check.columns(powers) @ coefficients - check.values
+    rms, largest = np.sqrt(np.mean(error**2, axis=1)), np.abs(error).max(axis=1)
+    used = sorted({k for factors in powers for k in factors})
+    names = [*ranges]
+    terms = {
+        tuple(np.bincount(np.array(p, dtype=int), minlength=len(names)).tolist()): float(c)
+        for p, c in zip(powers, coefficients, strict=True)
+    }
+    x = [_scaled(name, *ends) for name, ends in ranges.items()]
+    return PathFit(
+        _nested(terms, x),
+        {names[k]: _nested(_slope(terms, k, float(check.half[k])), x) for k in used},
+        {names[k]: ranges[names[k]] for k in used},
+        len(powers),
+        max(map(len, powers)),
+        float(rms[0]),
+        float(largest[0]),
+        {names[k]: float(rms[1 + k]) for k in used},
+        {names[k]: float(largest[1 + k]) for k in used},
+    )
+
+
+#: Coefficients by the power of each coordinate.
+_Terms = dict[tuple[int, ...], float]
+
+
+def _scaled(name: str, low: float, high: float) -> sp.Expr:
+    """A coordinate from -1 to 1 in its range."""
+    q: sp.Expr = sp.Function(name)(t)
+    return (q - sp.Float(0.5 * (low + high))) * sp.Float(2.0 / (high - low))
+
+
+def _slope(terms: _Terms, k: int, half: float) -> _Terms:
+    """The derivative with respect to a coordinate, half of whose range is `half`."""
+    return {
+        (*powers[:k], powers[k] - 1, *powers[k + 1 :]): c * powers[k] / half
+        for powers, c in terms.items()
+        if powers[k]
+    }
+
+
+def _nested(terms: _Terms, x: Sequence[sp.Expr]) -> sp.Expr:
+    """By Horner's rule: a polynomial of the last variable with coefficients that are such of those
+    before."""
+    if not x:
+        return sp.Float(sum(terms.values()))
+    by_power: dict[int, _Terms] = {}
+    for powers, c in terms.items():
+        by_power.setdefault(powers[-1], {})[powers[:-1]] = c
+    result: sp.Expr = sp.S.Zero
+    for power in range(max(by_power), -1, -1):
+        inner = _nested(by_power[power], x[:-1]) if power in by_power else sp.S.Zero
+        result = inner + x[-1] * result
+    return result

@@ -1,0 +1,305 @@
+"""Muscles that pull on a tree: curves, activation and tendons of De Groote et al. (2016)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.checks import check_choice, check_identifier, listed_of
+from kinesym.symbolic.expression import parts_of, real_expression
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.multibody.assemble import coordinate_rates, standing
+from kinesym.symbolic.multibody.tree import Tree
+from kinesym.symbolic.multibody.vectors import Steps
+from kinesym.symbolic.names import name_of, t
+
+#: Heights, places, widths, and changes of the widths with length, of the active force-length curve.
+_BELLS = (
+    (0.8150671134243542, 1.055033428970575, 0.162384573599574, 0.063303448465465),
+    (0.433004984392647, 0.716775413397760, -0.029947116970696, 0.200356847296188),
+    (0.1, 1.0, math.sqrt(0.125), 0.0),
+)
+#: Of the force-velocity curve, of the passive force-length curve with the length where it is 0, and
+#: of the tendon.
+_D1, _D2, _D3, _D4 = -0.3211346127989808, -8.149, -0.374, 0.8825327733249912
+_STIFF, _SHORTEST = 4.0, 0.2
+_C1, _C2, _C3 = 0.2, 1.0, 0.2
+#: What must be positive, and what may be 0.
+_POSITIVE = (
+    "max_force",
+    "optimal_length",
+    "slack_length",
+    "max_velocity",
+    "activation_time",
+    "deactivation_time",
+    "tendon_strain",
+    "passive_strain",
+    "width",
+    "steepness",
+)
+_NUMBERS = ("length", *_POSITIVE, "pennation", "damping")
+
+
+def active_force(length: Any, width: Any = 1) -> sp.Expr:
+    """Force of the active fibres at a length, both normalised: 1 at 1."""
+    x = (real_expression(length, "length") - 1) / real_expression(width, "width") + 1
+    bells = (b1 * sp.exp(-((x - b2) ** 2) / (2 * (b3 + b4 * x) ** 2)) for b1, b2, b3, b4 in _BELLS)
+    return sp.Add(*bells)
+
+
+def passive_force(length: Any, strain: Any = 0.6) -> sp.Expr:
+    """Force of the passive fibres at a length, both normalised: 1 at 1 + strain, 0 at 0.2."""
+    x, e = real_expression(length, "length"), real_expression(strain, "strain")
+    least = sp.exp(_STIFF * (_SHORTEST - 1) / e)
+    return (sp.exp(_STIFF * (x - 1) / e) - least) / (math.exp(_STIFF) - least)
+
+
+def velocity_force(velocity: Any) -> sp.Expr:
+    """Factor of the active force at a velocity of the fibres in units of the largest; 0 at -1, 1 at
+    0, 1.794 at 1."""
+    x = _D2 * real_expression(velocity, "velocity") + _D3
+    return _D1 * sp.asinh(x) + _D4
+
+
+def tendon_force(length: Any, strain: Any = 0.049) -> sp.Expr:
+    """Force of the tendon at a length in units of the slack length: 0 at 1, 1 at 1 + strain."""
+    return _C1 * sp.exp(_stiffness(strain) * (real_expression(length, "length") - _C2)) - _C3
+
+
+def tendon_length(force: Any, strain: Any = 0.049) -> sp.Expr:
+    """The inverse of `tendon_force`."""
+    return sp.log((real_expression(force, "force") + _C3) / _C1) / _stiffness(strain) + _C2
+
+
+def _stiffness(strain: Any) -> sp.Expr:
+    return math.log((1 + _C3) / _C1) / (real_expression(strain, "strain") + 1 - _C2)
+
+
+@dataclass(frozen=True)
+class Muscle:
+    """A muscle of De Groote, Kinney, Rao, Fregly (2016), Ann Biomed Eng 44(10), 2922-2936, with the
+    numbers of OpenSim's `DeGrooteFregly2016Muscle`: rounded ones of the paper miss curves that go
+    through (1, 1), (-1, 0), (0, 1), and 0 in a tendon at its slack length.
+
+    length : of muscle and tendon together [m], an expression of the coordinates of a tree.
+    max_force : isometric, at the optimal length [N]. optimal_length : of the fibres [m].
+    slack_length : of the tendon [m]. pennation : angle of the fibres at the optimal length [rad];
+    their thickness stays. max_velocity : of the fibres [optimal lengths/s]. activation_time,
+    deactivation_time : [s]. tendon : "rigid", or "compliant", whose force is a state and follows
+    from an implicit equation. tendon_strain, passive_strain : of tendon and passive fibres at the
+    largest isometric force. damping : force of the fibres at the largest velocity, as a share of
+    the largest force. width : of the active force-length curve. steepness : of the switch between
+    both times.
+
+    States are the activation `soleus_activation`, and with a compliant tendon the normalised force
+    `soleus_tendon_force`; the input is `soleus_excitation`, all 0 ... 1. A compliant tendon needs
+    an activation above 0. Numbers may be symbols, which become parameters.
+
+    Raises `ValueError` for numbers that are not positive.
+    """
+
+    name: str
+    length: Any
+    max_force: Any
+    optimal_length: Any
+    slack_length: Any
+    pennation: Any = 0
+    max_velocity: Any = 10
+    activation_time: Any = 0.015
+    deactivation_time: Any = 0.060
+    tendon: str = "rigid"
+    tendon_strain: Any = 0.049
+    passive_strain: Any = 0.6
+    damping: Any = 0
+    width: Any = 1
+    steepness: Any = 0.1
+
+    def __post_init__(self) -> None:
+        check_identifier(self.name, "the name of a muscle")
+        check_choice(self.tendon, ("rigid", "compliant"), f"muscle {self.name}: tendon")
+        for key in _NUMBERS:
+            value = real_expression(getattr(self, key), f"muscle {self.name}: {key}")
+            object.__setattr__(self, key, value)
+            if key in _POSITIVE and value.is_number and not value > 0:
+                raise ValueError(f"muscle {self.name}: {key} must be positive, got {value}")
+        for key, limit in (("pennation", math.pi / 2), ("damping", math.inf)):
+            value = getattr(self, key)
+            if value.is_number and not 0 <= value < limit:
+                raise ValueError(f"muscle {self.name}: {key} must be 0 or more, got {value}")
+
+    def _signal(self, what: str) -> AppliedUndef:
+        return sp.Function(f"{self.name}_{what}")(t)
+
+    @cached_property
+    def activation(self) -> AppliedUndef:
+        """The share of the fibres that are active, a state."""
+        return self._signal("activation")
+
+    @cached_property
+    def excitation(self) -> AppliedUndef:
+        """What the nerves ask for, an input."""
+        return self._signal("excitation")
+
+    @cached_property
+    def normalised_force(self) -> AppliedUndef:
+        """The force of a compliant tendon in units of the largest, a state."""
+        return self._signal("tendon_force")
+
+    def slope(self, q: sp.Expr) -> sp.Expr:
+        """The derivative of the length with respect to a coordinate."""
+        return self.length.diff(q)
+
+    @property
+    def activation_rate(self) -> sp.Expr:
+        """The derivative of the activation [1/s]; times by the activation, as in Winters (1995), go
+        over smoothly."""
+        a, e = self.activation, self.excitation
+        share, slow = sp.tanh(self.steepness * (e - a)) / 2, sp.Rational(1, 2) + 3 * a / 2
+        half = sp.Rational(1, 2)
+        rise = (half + share) / (self.activation_time * slow)
+        fall = (half - share) * slow / self.deactivation_time
+        return (rise + fall) * (e - a)
+
+    @property
+    def _tendon(self) -> sp.Expr:
+        """Length of the tendon [m]."""
+        if self.tendon == "rigid":
+            return self.slack_length
+        return self.slack_length * tendon_length(self.normalised_force, self.tendon_strain)
+
+    @property
+    def fibres_along(self) -> sp.Expr:
+        """Length of the fibres along the tendon [m]."""
+        return self.length - self._tendon
+
+    @property
+    def fibre_length(self) -> sp.Expr:
+        """In units of the optimal length."""
+        if self.pennation.is_zero:
+            return self.fibres_along / self.optimal_length
+        thickness = self.optimal_length * sp.sin(self.pennation)
+        return sp.sqrt(self.fibres_along**2 + thickness**2) / self.optimal_length
+
+    @property
+    def cosine(self) -> sp.Expr:
+        """Of the angle between fibres and tendon."""
+        return self.fibres_along / (self.fibre_length * self.optimal_length)
+
+    def fibre_velocity(self, rate: sp.Expr) -> sp.Expr:
+        """In units of the largest; rate : at which muscle and tendon lengthen [m/s]."""
+        if self.tendon == "compliant":
+            force = self.normalised_force
+            slope = _stiffness(self.tendon_strain) * (force + _C3)
+            rate -= self.slack_length * force.diff(t) / slope
+        return rate * self.cosine / (self.optimal_length * self.max_velocity)
+
+    def fibre_force(self, rate: sp.Expr) -> sp.Expr:
+        """Of the fibres along the tendon, in units of the largest force."""
+        length, velocity = self.fibre_length, self.fibre_velocity(rate)
+        active = self.activation * active_force(length, self.width) * velocity_force(velocity)
+        passive = passive_force(length, self.passive_strain) + self.damping * velocity
+        return (active + passive) * self.cosine
+
+    def force(self, rate: sp.Expr) -> sp.Expr:
+        """What the tendon pulls with [N]."""
+        if self.tendon == "compliant":
+            return self.max_force * self.normalised_force
+        return self.max_force * self.fibre_force(rate)
+
+
+def with_muscles(
+    tree: Tree,
+    muscles: Iterable[Muscle],
+    torques: Mapping[Any, Any] | None = None,
+    outputs: Mapping[str, sp.Expr] | Iterable[str | Mapping[str, sp.Expr]] = (),
+    values: Mapping[Any, float] | None = None,
+) -> Model:
+    """The model of a tree that muscles drive, besides `torques`; see `Tree.model`.
+
+    A muscle pulls on each speed with its force times minus the slope of its rate of lengthening:
+    with its moment arm, if speeds are rates of coordinates. Further outputs are forces,
+    `soleus_force` [N].
+
+    Raises `ValueError` for two muscles of one name, and for lengths that depend on what the tree
+    does not have.
+    """
+    made = listed_of(muscles, Muscle, f"muscles of {tree.name}")
+    names = [muscle.name for muscle in made]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{tree.name} has two muscles {name}; rename one")
+    tree = replace(tree)  # its intermediates get more
+    steps = tree.recursion.steps
+    total = tree.checked_torques(torques)
+    moving = coordinate_rates(tree, steps)
+    forces: dict[str, sp.Expr] = {}
+    tendons: dict[AppliedUndef, sp.Expr] = {}
+    for muscle in made:
+        arms = _arms(tree, muscle, steps, moving)
+        rate = -sp.Add(*(arm * moving[q] for q, arm in arms.items()))
+        rate = steps.scalar(f"rate.{muscle.name}", rate)
+        short = replace(muscle, length=steps.scalar(f"length.{muscle.name}", muscle.length))
+        force = steps.scalar(f"force.{muscle.name}", short.force(rate))
+        forces[f"{muscle.name}_force"] = force
+        for name, u in tree.speeds.items():
+            arm = sp.Add(*(arm * moving[q].diff(u) for q, arm in arms.items()))
+            if arm != 0:
+                total[name] = total.get(name, sp.S.Zero) + arm * force
+        if muscle.tendon == "compliant":
+            state = muscle.normalised_force
+            tendons[state] = state - short.fibre_force(rate)
+    model = tree.model(total, [*_parts(outputs), forces], values)
+    return _completed(tree, model, made, tendons)
+
+
+def _arms(
+    tree: Tree, muscle: Muscle, steps: Steps, moving: Iterable[AppliedUndef]
+) -> dict[AppliedUndef, sp.Expr]:
+    """Minus the slopes of the length by coordinates that move, as intermediates."""
+    unknown = muscle.length.atoms(AppliedUndef) - set(tree.coordinates.values())
+    if unknown:
+        first = min(map(name_of, unknown))
+        raise ValueError(f"muscle {muscle.name}: {first} is no coordinate of {tree.name}")
+    return {
+        q: steps.scalar(f"arm.{muscle.name}.{name_of(q)}", -muscle.slope(q))
+        for q in moving
+        if muscle.length.has(q)
+    }
+
+
+def _parts(outputs: Any) -> list[Any]:
+    """Outputs as a list of families and expressions."""
+    return [outputs] if isinstance(outputs, (Mapping, str)) else list(outputs)
+
+
+def _completed(
+    tree: Tree, model: Model, muscles: Sequence[Muscle], tendons: Mapping[AppliedUndef, sp.Expr]
+) -> Model:
+    """With the equations of activations and tendons."""
+    rates = {muscle.activation: muscle.activation_rate for muscle in muscles}
+    constant, still = standing(tree)
+    rows = [e.xreplace(still) for e in tendons.values()]
+    known = {symbol for symbol, _ in model.intermediates}
+    steps = tree.recursion.steps.needed(rows)
+    more = [(s, e.xreplace(still)) for s, e in steps if s not in known]
+    used = parts_of(sp.Symbol, *rates.values(), *rows, *(e for _, e in more))
+    used -= {*model.parameters, *known, *(symbol for symbol, _ in more), t}
+    values = {q: 0.0 for q in constant.values() if q in used and q.name not in tree.values}
+    model = replace(model, intermediates=(*model.intermediates, *more))
+    inputs = [muscle.excitation for muscle in muscles]
+    model = model.extended(rates, inputs, sorted(used, key=name_of), values=values)
+    if not tendons:
+        return model
+    return replace(
+        model,
+        states=(*model.states, *tendons),
+        inputs=tuple(u for u in model.inputs if u not in tendons),
+        equations=(*model.equations, *rows),
+        explicit=None,
+    )
