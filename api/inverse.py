@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -82,6 +82,49 @@ def inverse_dynamics(
     parameters = [f.values[name] for name in f.parameters]
     y = f.outputs(xdot, x, rows, parameters, instants)
     return Table(instants, dict(zip(f.output_names, y, strict=True)), False, {})
+
+
+def ground_reaction(
+    tree: Tree,
+    motion: Table | Mapping[str, ArrayLike],
+    time: ArrayLike | None = None,
+    feet: Sequence[str] = (),
+) -> Wrench:
+    """The wrench of the ground, about the origin of the world, that a motion of a free tree needs.
+
+    motion, time : as of `inverse_dynamics`. feet : bodies that are to bear it, for which
+    `inverse_dynamics` is asked later: one build serves both; by default the first body.
+
+    With this wrench nothing is left along the coordinates of the first body. Of trees in a plane,
+    components that the motion does not tell are zero. Axes are those of the tree: for
+    `ks.gait.contact_forces` turn those of OpenSim, `wrench.rotated(ks.gait.rotation("y", "x"))`.
+
+    Raises `ValueError` as `inverse_dynamics`, and if the first body is not free to move.
+    """
+    check_kind(tree, Tree, "kinesym.multibody")
+    bodies = tuple(feet) or (tree.bodies[0].name,)
+    speeds = [name_of(u) for link in tree.joint_of(tree.bodies[0].name) for u in link.u]
+    along = [tree.inputs[name] for name in speeds]
+    if len(along) < 3:
+        raise ValueError(
+            f"{tree.bodies[0].name} of {tree.name} has {len(along)} coordinates: a body that "
+            "nothing holds has 6, in a plane 3"
+        )
+    grid, _ = courses(tree, motion)
+    instants = grid if time is None else time_grid(time)
+
+    def left(force: Array) -> Array:
+        """Along the coordinates of the first body, (k, N), under a constant wrench."""
+        rows = np.repeat(force[:, None], len(grid), axis=1)
+        wrenches = {body: Wrench.zero(grid) for body in bodies}
+        wrenches[bodies[0]] = Wrench(grid, rows[:3], rows[3:])
+        table = inverse_dynamics(tree, motion, wrenches, instants)
+        return np.array([table[name] for name in along])
+
+    needed = left(np.zeros(6))
+    unit = np.array([needed - left(row) for row in np.eye(6)])  # (6, k, N)
+    found = np.einsum("nik,kn->in", np.linalg.pinv(unit.transpose(2, 1, 0)), needed)
+    return Wrench(instants, found[:3], found[3:])
 
 
 def courses(tree: Tree, motion: Table | Mapping[str, ArrayLike]) -> tuple[Array, BSpline]:

@@ -22,7 +22,7 @@ from kinesym.codegen.kernel import Kernel
 TESTS = Path(__file__).parents[1] / "data" / "opensim"
 EXAMPLES = Path(ks.__file__).parents[1] / "examples" / "data"
 MODELS = {
-    "LaiUhlrich2022": TESTS / "LaiUhlrich2022.osim.gz",
+    "LaiUhlrich2022": EXAMPLES / "opensim_LaiUhlrich2022.osim.gz",
     "arm26": EXAMPLES / "opensim_arm26.osim.gz",
     "gait2354": TESTS / "gait2354_simbody.osim.gz",
     "subject01": EXAMPLES / "opensim_subject01.osim.gz",
