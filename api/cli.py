@@ -172,6 +172,8 @@ def _run(options: argparse.Namespace) -> int:
         return _refused(f"there is no example {options.example}; there are {there}")
     if options.nodes is not None and options.nodes < 2:
         return _refused(f"--nodes must be at least 2, got {options.nodes}")
+    if options.out.exists() and not options.out.is_dir():
+        return _refused(f"--out {options.out} is a file; name a folder")
     os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files
     options.out.mkdir(parents=True, exist_ok=True)
     module = importlib.import_module(found[options.example])

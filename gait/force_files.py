@@ -382,9 +382,14 @@ def _loads(
     root = ElementTree.Element("OpenSimDocument", Version="40000")
     loads = ElementTree.SubElement(root, "ExternalLoads", name="loads")
     objects = ElementTree.SubElement(loads, "objects")
-    for name, body in checks.mapping(bodies, "bodies").items():
+    given = checks.mapping(bodies, "bodies")
+    for name in given:
         if name not in wrenches:
             raise ValueError(f"bodies names {name!r}; {suggest(name, wrenches)}")
+    for name in wrenches:
+        if name not in given:
+            raise ValueError(f"bodies does not say on which body {name!r} acts; {name}=...")
+    for name, body in given.items():
         force = ElementTree.SubElement(objects, "ExternalForce", name=name)
         for key, value in (
             ("applied_to_body", body),
