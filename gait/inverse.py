@@ -8,6 +8,7 @@ coordinates.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,13 @@ from kinesym.symbolic.multibody.segments import Segment, owners
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+#: Acceleration of gravity [m/s^2].
+G = 9.81
+#: Share of the weight of a residual force above which there is a warning: 3 % on a walk with all
+#: markers, 11 % on one without those of trunk and arms.
+LEFT_OVER = 0.15
 
 
 @dataclass(frozen=True)
@@ -175,7 +183,8 @@ class InverseDynamics(Displayed):
 
         Measured wrenches are used unchanged; the mismatch appears as a residual at the pelvis.
 
-        Raises `ValueError` for an unknown name or wrenches at other times.
+        Warns if wrenches under the feet leave much of the force that the motion needs. Raises
+        `ValueError` for an unknown name or wrenches at other times.
         """
         parts: dict[str, Wrench] = {}
         for name, wrench in loads.items():
@@ -191,9 +200,23 @@ class InverseDynamics(Displayed):
             for k in self.skeleton.chain(self.skeleton.number(name)):
                 force[k] -= wrench.force
                 torque[k] -= wrench.about(self.position[k])
+        if self.skeleton.feet.keys() & loads.keys():
+            self._check_residual(residual)
         root = [k for k, parent in enumerate(self.skeleton.parents) if parent < 0]
         force[0], torque[0] = force[root].sum(axis=0), torque[root].sum(axis=0)
         return JointLoads(self, force, torque, residual, parts)
+
+    def _check_residual(self, residual: Wrench) -> None:
+        """Warn of a force that the plates lack."""
+        size = np.linalg.norm(residual.force, axis=0)
+        share = float(np.sqrt(np.mean(size**2))) / (self.skeleton.mass * G)
+        if share > LEFT_OVER:
+            warnings.warn(
+                f"wrenches under the feet leave {100.0 * share:.0f} % of the weight of what the "
+                f"motion needs (rms), most at {self.time[int(size.argmax())]:.3f} s: is a plate "
+                "missing, late or of another mass? walk.check(plates) tells",
+                stacklevel=3,
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -278,3 +278,27 @@ def test_a_clean_record_is_quick_and_untouched(markers):
     positions = np.array(list(markers.positions.values()))
     found, back = exchanges(positions, rigid_mates(positions))
     assert found == [] and np.array_equal(back, positions)
+
+
+def test_a_mass_that_is_ten_times_off(walk):
+    """It is said however wrong it is."""
+    found, plates = walk
+    heavy = replace(found, segments=tuple(replace(s, mass=10.0 * s.mass) for s in found.segments))
+    assert "weight" in [one.kind for one in heavy.check(plates).wrong]
+
+
+def test_a_plate_that_is_missing_leaves_a_residual(walk):
+    found, plates = walk
+    time = found.markers.time[6:-6]
+    needed = ks.gait.Body(found.segments).inverse(found.kinematics.sample(time))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        needed.joints({foot: plate.at(time) for foot, plate in plates.items()})
+    with pytest.warns(UserWarning, match=r"leave \d\d % of the weight .* is a plate missing"):
+        needed.joints({"right": plates["right"].at(time)})
+
+
+def test_a_calibration_in_millimetres(markers):
+    still = {name: 1e3 * x for name, x in ks.gait.read_places(gait.data("gait_subject01_static.csv")).items()}
+    with pytest.raises(ValueError, match="the calibration looks like millimetres"):
+        ks.gait.reconstruct(gait.subject(), gait.relations(), markers, still)
