@@ -12,9 +12,10 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_propagation, find_objects, label
+from scipy.ndimage import binary_propagation
 
 from kinesym.gait.checks import Finding, Panel, judged
+from kinesym.gait.gaps import runs
 from kinesym.gait.markers import Markers
 from kinesym.gait.names import feet_in, pairs_of_sides
 from kinesym.runtime.arrays import Array
@@ -245,13 +246,13 @@ def _exchanged(one: Exchange, names: Sequence[str], time: Array) -> Finding:
     here = np.flatnonzero(one.where)
     worst = int(one.off.argmax())
     first, second = (names[k] for k in one.pair)
-    runs = len(find_objects(label(one.where)[0]))
+    times = len(runs(one.where))
     when = (
         f"{len(here)} of {len(time)} samples between {time[here[0]]:.3f} and {time[here[-1]]:.3f} s"
     )
     says = (
         f"markers {first!r} and {second!r} are exchanged in {when}"
-        + (f" ({runs} times)" if runs > 1 else "")
+        + (f" ({times} times)" if times > 1 else "")
         + f", off their segments by {one.off[worst]:.3f} m together at {time[worst]:.3f} s; "
         "repair='swaps' puts them back"
     )
