@@ -16,7 +16,7 @@ from scipy.signal import find_peaks
 
 from kinesym.checks import check_kind, check_text, finite, listed_of, mapping, positive, shown
 from kinesym.gait.check_plates import check_empty
-from kinesym.gait.checks import warn
+from kinesym.gait.checks import warn_of
 from kinesym.gait.gaps import runs
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, vectors
 from kinesym.runtime.arrays import Array, real_array, time_grid
@@ -325,7 +325,7 @@ def assign_plates(
         foot: [vectors(f"heel of {foot!r}", heel, grid), vectors(f"toe of {foot!r}", toe, grid)]
         for foot, (heel, toe) in feet.items()
     }
-    warn([one for name, plate in plates.items() for one in check_empty(name, plate)])
+    warn_of([one for name, plate in plates.items() for one in check_empty(name, plate)])
     first = next(iter(plates.values()))
     sums = {foot: Wrench.zero(first.time) for foot in feet}
     steps = []
