@@ -33,6 +33,8 @@ SURE = (0.3, 20.0)
 ALONG = 0.9
 #: The same angle [rad].
 ASKEW = float(np.arccos(ALONG))
+#: Cosine between feet and way of a person who walks straight ahead: 45 degrees.
+STRAIGHT = 0.7
 #: A walk is longer, and feet and shoulders are apart by more [m].
 WALKED, APART = 0.5, 0.05
 
@@ -242,16 +244,17 @@ def _forward(positions: Mapping[str, Array], above: Array) -> tuple[str, str]:
 
 def _facing(positions: Mapping[str, Array], above: Array) -> tuple[Array, str]:
     """Where a person looks (3,), and why: the way walked, or from heels to toes, also of one who
-    walks backwards."""
+    walks backwards or sideways."""
     level = np.eye(3) - np.outer(above, above)
     toes, heels = list(filter(is_toe, positions)), list(filter(is_heel, positions))
     pointing = np.zeros(3)
     if toes and heels:
         pointing = level @ (_middle(positions, toes) - _middle(positions, heels))
-    walked = level @ _way(positions)
-    if np.linalg.norm(walked) > WALKED and not pointing @ walked < 0.0:
+    walked, feet = level @ _way(positions), np.linalg.norm(pointing)
+    way = np.linalg.norm(walked)
+    if way > WALKED and (feet < APART or pointing @ walked > STRAIGHT * feet * way):
         return walked, "the way walked"
-    return (pointing, "heels and toes") if np.linalg.norm(pointing) > APART else (pointing, "")
+    return (pointing, "heels and toes") if feet > APART else (pointing, "")
 
 
 _UP = np.array([0.0, 0.0, 1.0])
