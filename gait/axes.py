@@ -233,16 +233,16 @@ def _up(positions: Mapping[str, Array]) -> tuple[str, str]:
 
 
 def _forward(positions: Mapping[str, Array], above: Array) -> tuple[str, str]:
-    facing, why = _facing(positions, above)
+    ahead, why = facing(positions, above)
     if not why:
-        facing, why = np.cross(_across(positions), above), "left and right"
-        facing = facing - (facing @ above) * above
-    if np.linalg.norm(facing) < APART or not _along(facing):
+        ahead, why = np.cross(_across(positions), above), "left and right"
+        ahead = ahead - (ahead @ above) * above
+    if np.linalg.norm(ahead) < APART or not _along(ahead):
         return "", ""
-    return name_of(facing), why
+    return name_of(ahead), why
 
 
-def _facing(positions: Mapping[str, Array], above: Array) -> tuple[Array, str]:
+def facing(positions: Mapping[str, Array], above: Array) -> tuple[Array, str]:
     """Where a person looks (3,), and why: the way walked, or from heels to toes, also of one who
     walks backwards or sideways."""
     level = np.eye(3) - np.outer(above, above)
@@ -257,23 +257,24 @@ def _facing(positions: Mapping[str, Array], above: Array) -> tuple[Array, str]:
     return (pointing, "heels and toes") if feet > APART else (pointing, "")
 
 
-_UP = np.array([0.0, 0.0, 1.0])
+#: The vertical of the world.
+UP = np.array([0.0, 0.0, 1.0])
 
 
 def askew(positions: Mapping[str, Array]) -> float:
     """By which angle a person looks to the left of forwards, in world axes (3, N) [rad]; zero if
     neither feet nor the way tell."""
-    facing, why = _facing(positions, _UP)
-    return float(np.arctan2(facing[1], facing[0])) if why else 0.0
+    ahead, why = facing(positions, UP)
+    return float(np.arctan2(ahead[1], ahead[0])) if why else 0.0
 
 
 def sides_agree(positions: Mapping[str, Array]) -> bool:
     """Whether markers called left are to the left of those called right, in world axes (3, N), of
     somebody whose feet or way show where forwards is."""
-    facing, why = _facing(positions, _UP)
+    ahead, why = facing(positions, UP)
     if not why:
         return True
-    aside = np.cross(_UP, facing) / np.linalg.norm(facing)
+    aside = np.cross(UP, ahead) / np.linalg.norm(ahead)
     return bool(_across(positions) @ aside > -APART)
 
 

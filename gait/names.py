@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 #: Parts of names that say right.
 _RIGHT = (
@@ -59,17 +59,3 @@ def pairs_of_sides(names: Iterable[str]) -> list[tuple[str, str]]:
                     found.append((name, counterpart))
                     break
     return found
-
-
-def feet_in(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Names of heel and toe of each foot, every toe with the heel that has most of its name."""
-    heels = list(filter(is_heel, names))
-    toes = list(filter(is_toe, names))
-    sides = {side: k for k, pair in enumerate(pairs_of_sides(names)) for side in pair}
-    rights = {right for right, _ in pairs_of_sides(names)}
-    return [
-        (heel, toe)
-        for heel in heels
-        for toe in toes
-        if (heel in sides) == (toe in sides) and (heel in rights) == (toe in rights)
-    ]
