@@ -223,7 +223,7 @@ def check_markers(
     jumped = {name for one in findings for name in one.names if one.says}
     rows = dict(zip(names, deviations(positions, mates), strict=True)) | spoilt
     kinds = ("exchanged markers", "jump of a marker", "marker off its segment")
-    panels = [Panel("off its mates [m]", time, rows, DEFORMED, kinds)]
+    panels = [Panel("off its neighbours [m]", time, rows, DEFORMED, kinds)]
     steady = {name: row for name, row in zip(names, off, strict=True) if name not in jumped}
     findings += judged(
         "marker off its segment", time, steady, _limits(steady, DEFORMED), "m", _deformed
