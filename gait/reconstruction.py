@@ -240,7 +240,7 @@ def _checked(
     findings, panels, mended = check_markers(markers, clusters_in(relations), still)
     if repair is not None:
         markers, findings = mended, put_back(findings)
-    warn_of(findings, stacklevel=4)
+    warn_of(findings)
     return markers, findings, panels
 
 
