@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kinesym.internal.phases import Phases as Phases
     from kinesym.internal.pipeline import compile as compile
     from kinesym.internal.sensors import sensor as sensor
+    from kinesym.inverse import ground_reaction as ground_reaction
     from kinesym.inverse import inverse_dynamics as inverse_dynamics
     from kinesym.runtime.results.bands import Bands as Bands
     from kinesym.runtime.results.bootstrap import Bootstrap as Bootstrap

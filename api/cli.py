@@ -28,7 +28,11 @@ _FAILURES = 20
 
 def main(arguments: list[str] | None = None) -> int:
     """Entry point of the command `kinesym`; returns the exit status."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, own = parser.parse_known_args(arguments)
+    if own and options.action is not _run:
+        parser.error(f"unrecognized arguments: {' '.join(own)}")
+    options.own = own
     return int(options.action(options))
 
 
@@ -45,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("example", help="one of those that `kinesym list` shows")
     run.add_argument("--nodes", type=int, help="number of nodes, for a quick look")
     run.add_argument("--out", type=Path, default=Path("."), help="folder for pictures")
+    run.epilog = "an example may have options of its own, which the first lines of its file tell"
     run.set_defaults(action=_run)
     _add_study(commands)
     bench = commands.add_parser("bench", help="measure speed, against other packages")
@@ -167,10 +172,15 @@ def _run(options: argparse.Namespace) -> int:
         return _refused(f"there is no example {options.example}; there are {there}")
     if options.nodes is not None and options.nodes < 2:
         return _refused(f"--nodes must be at least 2, got {options.nodes}")
+    if options.out.exists() and not options.out.is_dir():
+        return _refused(f"--out {options.out} is a file; name a folder")
     os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files
     options.out.mkdir(parents=True, exist_ok=True)
     module = importlib.import_module(found[options.example])
-    for path in module.main(options.out, options.nodes):
+    own = argparse.ArgumentParser(prog=f"kinesym run {options.example}", add_help=False)
+    getattr(module, "add_arguments", lambda parser: None)(own)
+    given = vars(own.parse_args(options.own))
+    for path in module.main(options.out, options.nodes, **given):
         print(f"wrote {path}")
     return 0
 

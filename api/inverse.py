@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -13,19 +14,23 @@ from scipy.interpolate import BSpline, make_interp_spline
 
 from kinesym.checks import check_kind, mapping
 from kinesym.codegen.evaluate import model_outputs
+from kinesym.gait.axes import name_of as axis_name
 from kinesym.gait.motion_files import Table
 from kinesym.gait.wrench import Wrench, between
 from kinesym.internal.pipeline import realise
 from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.manifest import Built
+from kinesym.runtime.summary import listed
 from kinesym.symbolic.multibody.assemble import needs
-from kinesym.symbolic.multibody.bodies import Load
+from kinesym.symbolic.multibody.bodies import Load, mass_of
 from kinesym.symbolic.multibody.links import Aim, Ball, turning
 from kinesym.symbolic.multibody.tree import Tree
-from kinesym.symbolic.multibody.vectors import Vector
+from kinesym.symbolic.multibody.vectors import Vector, vector
 from kinesym.symbolic.names import check_known, name_of, t
 
+#: Share of the weight from which on wrenches have to be against gravity.
+SUPPORT = 0.3
 #: Degree of the splines through coordinates; their second derivatives are smooth.
 DEGREE = 5
 
@@ -42,8 +47,9 @@ def inverse_dynamics(
     ----------
     tree : whose speeds are the rates of its coordinates, as of `ks.osim.read`.
     motion : coordinates over time by name (N,) and their "time" [s], N >= 6 [rad, m]; a table of
-        `ks.gait.read_mot` may hold angles in degrees. Others than those of the tree are left out;
-        coordinates that are missing stay at their default value in the file. Rates come from
+        `ks.gait.read_mot` may hold angles in degrees, and paths as OpenSim 4 writes them. Others
+        than those of the tree are left out; coordinates that are missing stay at their default
+        value in the file, with a warning. Rates come from
         splines of degree 5 through the samples, so smooth noisy ones before.
     wrenches : of the world on bodies, by the name of the body, in world axes and about the origin
         of the world; on straight lines between their samples.
@@ -54,8 +60,9 @@ def inverse_dynamics(
     A table of (M,) columns with the names of `tree.torque_inputs()`, such as `knee_angle_r_moment`
     [N m] and `pelvis_tx_force` [N]: what acts along the coordinate besides gravity and wrenches.
 
-    Raises `ValueError` for unknown bodies, missing coordinates, times outside the motion or the
-    wrenches, trees with closed loops, and speeds that are no rates of coordinates.
+    Warns of wrenches that bear the weight in another direction than against gravity. Raises
+    `ValueError` for unknown bodies, motions without any coordinate of the tree, times outside the
+    motion or the wrenches, trees with closed loops, and speeds that are no rates of coordinates.
     """
     check_kind(tree, Tree, "kinesym.multibody")
     rates = rates_of(tree)
@@ -65,6 +72,7 @@ def inverse_dynamics(
     for body, wrench in given.items():
         check_known(body, [b.name for b in tree.bodies], f"wrenches: there is no body {body!r}")
         check_kind(wrench, Wrench, "kinesym.gait")
+    check_upright(tree, given)
     grid, splines = courses(tree, motion)
     instants = grid if time is None else time_grid(time)
     check_span(instants, (grid[0], grid[-1]), "the motion")
@@ -84,6 +92,49 @@ def inverse_dynamics(
     return Table(instants, dict(zip(f.output_names, y, strict=True)))
 
 
+def ground_reaction(
+    tree: Tree,
+    motion: Table | Mapping[str, ArrayLike],
+    time: ArrayLike | None = None,
+    feet: Sequence[str] = (),
+) -> Wrench:
+    """The wrench of the ground, about the origin of the world, that a motion of a free tree needs.
+
+    motion, time : as of `inverse_dynamics`. feet : bodies that are to bear it, for which
+    `inverse_dynamics` is asked later: one build serves both; by default the first body.
+
+    With this wrench nothing is left along the coordinates of the first body. Of trees in a plane,
+    components that the motion does not tell are zero. Axes are those of the tree: for
+    `ks.gait.contact_forces` turn those of OpenSim, `wrench.rotated(ks.gait.rotation("y", "x"))`.
+
+    Raises `ValueError` as `inverse_dynamics`, and if the first body is not free to move.
+    """
+    check_kind(tree, Tree, "kinesym.multibody")
+    bodies = tuple(feet) or (tree.bodies[0].name,)
+    speeds = [name_of(u) for link in tree.joint_of(tree.bodies[0].name) for u in link.u]
+    along = [tree.inputs[name] for name in speeds]
+    if len(along) < 3:
+        raise ValueError(
+            f"{tree.bodies[0].name} of {tree.name} has {len(along)} coordinates: a body that "
+            "nothing holds has 6, in a plane 3"
+        )
+    grid, _ = courses(tree, motion)
+    instants = grid if time is None else time_grid(time)
+
+    def left(force: Array) -> Array:
+        """Along the coordinates of the first body, (k, N), under a constant wrench."""
+        rows = np.repeat(force[:, None], len(grid), axis=1)
+        wrenches = {body: Wrench.zero(grid) for body in bodies}
+        wrenches[bodies[0]] = Wrench(grid, rows[:3], rows[3:])
+        table = inverse_dynamics(tree, motion, wrenches, instants)
+        return np.array([table[name] for name in along])
+
+    needed = left(np.zeros(6))
+    unit = np.array([needed - left(row) for row in np.eye(6)])  # (6, k, N)
+    found = np.einsum("nik,kn->in", np.linalg.pinv(unit.transpose(2, 1, 0)), needed)
+    return Wrench(instants, found[:3], found[3:])
+
+
 def courses(tree: Tree, motion: Table | Mapping[str, ArrayLike]) -> tuple[Array, BSpline]:
     """The instants of a motion, and splines through all coordinates of the tree in its order."""
     degrees = isinstance(motion, Table) and motion.degrees
@@ -96,9 +147,21 @@ def courses(tree: Tree, motion: Table | Mapping[str, ArrayLike]) -> tuple[Array,
         raise ValueError(f"a motion needs {DEGREE + 1} samples or more, got {len(grid)}")
     turns = turning(tree.links) if degrees else ()
     defaults = getattr(tree, "defaults", {})
+    columns = {short_name(name): row for name, row in columns.items()}
+    missing = [name for name in tree.coordinates if name not in columns and name in defaults]
+    if missing and len(missing) == len(tree.coordinates):
+        raise ValueError(
+            f"the motion has no coordinate of {tree.name}, such as {listed(missing, 4)}; it "
+            f"has {listed([name for name in columns if name != 'time'], 4)}"
+        )
+    if missing:
+        warnings.warn(
+            f"the motion has no {listed(missing, 6)}: taken at the default values of {tree.name}",
+            stacklevel=3,
+        )
     rows = []
     for name in tree.coordinates:
-        if name not in columns and name in defaults:
+        if name in missing:
             rows.append(np.full(len(grid), defaults[name]))
             continue
         check_known(name, columns, f"the motion has no coordinate {name} of {tree.name}")
@@ -107,6 +170,31 @@ def courses(tree: Tree, motion: Table | Mapping[str, ArrayLike]) -> tuple[Array,
             raise ValueError(f"{name} must be {len(grid)} finite numbers, one for each time")
         rows.append(np.deg2rad(row) if name in turns else row)
     return grid, make_interp_spline(grid, np.transpose(rows), DEGREE)
+
+
+def short_name(name: str) -> str:
+    """A coordinate as models name it, of a path like `/jointset/knee_r/knee_angle_r/value`, which
+    OpenSim 4 writes."""
+    parts = name.split("/")
+    return parts[-2] if len(parts) > 2 and parts[-1] == "value" else name
+
+
+def check_upright(tree: Tree, wrenches: Mapping[str, Wrench]) -> None:
+    """Warn of wrenches that bear much of the weight of a tree, but not against its gravity."""
+    gravity = vector(tree.gravity)
+    numbers = [*gravity, *(mass_of(body) for body in tree.bodies)]
+    if not wrenches or not all(e.is_number for e in numbers):
+        return
+    down, mass = np.array(gravity, dtype=float), float(sum(numbers[3:]))
+    total = np.sum([wrench.force.mean(axis=1) for wrench in wrenches.values()], axis=0)
+    size, weight = np.linalg.norm(total), mass * np.linalg.norm(down)
+    if size > SUPPORT * weight > 0.0 and -total @ down < 0.7 * size * np.linalg.norm(down):
+        warnings.warn(
+            f"wrenches push {size:.0f} N along {axis_name(total)} in the mean, but gravity of "
+            f"{tree.name} is along {axis_name(down)}: they belong in the axes of the tree, as "
+            "ks.osim.read_loads gives them; wrench.rotated(...) turns others",
+            stacklevel=3,
+        )
 
 
 def rates_of(tree: Tree) -> dict[str, str]:

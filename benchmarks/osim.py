@@ -36,7 +36,7 @@ MODELS = {
     "2D_gait": TOP / "tests" / "data" / "opensim" / "2D_gait.osim.gz",
     "gait10dof18musc": TOP / "tests" / "data" / "opensim" / "gait10dof18musc_subject01.osim.gz",
     "gait2354": TOP / "examples" / "data" / "opensim_subject01.osim.gz",
-    "LaiUhlrich2022": TOP / "tests" / "data" / "opensim" / "LaiUhlrich2022.osim.gz",
+    "LaiUhlrich2022": TOP / "examples" / "data" / "opensim_LaiUhlrich2022.osim.gz",
 }
 SAMPLES = 4096
 

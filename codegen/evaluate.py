@@ -51,7 +51,8 @@ def model_symbols(
     tables: Tables | None = None,
 ) -> ModelSymbols:
     """The symbols of `model`; `varying` parameters differ from point to point. inputs : in this
-    order, if not in that of the model. tables : theirs, if not those of the model alone."""
+    order, if not in that of the model; those that it does not have change nothing. tables : theirs,
+    if not those of the model alone."""
     tables = model.tables if tables is None else tables
     g, order = Graph(), model.input_names if inputs is None else inputs
     known = dict(zip(model.input_names, model.inputs, strict=True))
@@ -65,7 +66,7 @@ def model_symbols(
     for symbols, group in (
         (model.derivatives, xdot),
         (model.states, x),
-        ([known[name] for name in order], u),
+        ([known.get(name, sp.Dummy(name)) for name in order], u),
         (model.parameters, p),
     ):
         table.update(zip(symbols, g.symbols(group.symbols), strict=True))

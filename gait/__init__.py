@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kinesym.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from kinesym.gait.axes import rotation as rotation
     from kinesym.gait.body import Body as Body
     from kinesym.gait.body import read_segments as read_segments
     from kinesym.gait.c3d_files import read_c3d as read_c3d
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from kinesym.gait.force_files import write_forces as write_forces
     from kinesym.gait.forward import PD as PD
     from kinesym.gait.forward import Tracking as Tracking
+    from kinesym.gait.ground_forces import ContactForces as ContactForces
+    from kinesym.gait.ground_forces import contact_forces as contact_forces
     from kinesym.gait.inverse import InverseDynamics as InverseDynamics
     from kinesym.gait.inverse import JointLoads as JointLoads
     from kinesym.gait.kinematics import Samples as Samples
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from kinesym.gait.natural.body import NaturalBody as NaturalBody
     from kinesym.gait.natural.constrained import ConstrainedSystem as ConstrainedSystem
     from kinesym.gait.natural.planar import PlanarBody as PlanarBody
+    from kinesym.gait.pressure import PressureTransfer as PressureTransfer
     from kinesym.gait.reconstruction import Reconstruction as Reconstruction
     from kinesym.gait.reconstruction import reconstruct as reconstruct
     from kinesym.gait.relations import Axes as Axes

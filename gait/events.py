@@ -390,10 +390,14 @@ def _stretches(plate: Wrench, stances: Sequence[Contact]) -> list[NDArray[np.boo
 
 def distance_to_line(centre: Array, heel: Array, toe: Array) -> Array:
     """Distances seen from above of points (2, n) from the lines from heel to toe (3, n)."""
-    along = toe[:2] - heel[:2]
-    part = ((centre - heel[:2]) * along).sum(axis=0) / np.maximum((along**2).sum(axis=0), 1e-12)
-    nearest = heel[:2] + np.clip(part, 0.0, 1.0) * along
-    return np.asarray(np.hypot(*(centre - nearest)))
+    return np.asarray(np.hypot(*(centre - nearest_on_line(centre, heel[:2], toe[:2]))))
+
+
+def nearest_on_line(centre: Array, heel: Array, toe: Array) -> Array:
+    """Of the lines from heel to toe, what is nearest to points, all (2, n)."""
+    along = toe - heel
+    part = ((centre - heel) * along).sum(axis=0) / np.maximum((along**2).sum(axis=0), 1e-12)
+    return np.asarray(heel + np.clip(part, 0.0, 1.0) * along)
 
 
 def _check_covered(plate: str, contact: Contact, time: Array) -> None:

@@ -98,14 +98,19 @@ def _text(element: Element, tag: str) -> str:
 def loads_element(data: str, plates: Collection[str], bodies: Mapping[str, str]) -> Element:
     """The ExternalLoads of plates in the file `data`, as `write_forces` calls their columns.
 
-    bodies : by the name of the plate; raises `ValueError` for one that there is not.
+    bodies : by the name of the plate, for each; raises `ValueError` for others.
     """
     root = Element("OpenSimDocument", Version="40000")
     loads = SubElement(root, "ExternalLoads", name="loads")
     objects = SubElement(loads, "objects")
-    for name, body in checks.mapping(bodies, "bodies").items():
+    given = checks.mapping(bodies, "bodies")
+    for name in given:
         if name not in plates:
             raise ValueError(f"bodies names {name!r}; {suggest(name, plates)}")
+    for name in plates:
+        if name not in given:
+            raise ValueError(f"bodies does not say on which body {name!r} acts; {name}=...")
+    for name, body in given.items():
         force = SubElement(objects, "ExternalForce", name=name)
         for key, value in (
             ("applied_to_body", body),

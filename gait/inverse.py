@@ -300,9 +300,9 @@ class JointLoads(Displayed):
         mass = self.inverse.skeleton.mass
         for column, name in zip(axes.T, names, strict=True):
             rows = {
-                "flexion [deg]": np.degrees(self.flexion_angle(name)),
+                "angle [deg]": np.degrees(self.flexion_angle(name)),
                 "torque [N m/kg]": self.flexion(name) / mass,
-                "power [W]": self.power(name),
+                "power [W/kg]": self.power(name) / mass,
             }
             for panel, (label, row) in zip(column, rows.items(), strict=True):
                 panel.plot(self.time, row, lw=1.2)
@@ -310,7 +310,8 @@ class JointLoads(Displayed):
                 panel.grid(alpha=0.3)
                 if name == names[0]:
                     panel.set_ylabel(label)
-            column[0].set_title(name, fontsize="medium")
+            positive = "extension" if name.endswith("knee") else "flexion"
+            column[0].set_title(f"{name}: {positive}", fontsize="medium")
         figure.supxlabel("time [s]")
         return figure
 

@@ -94,7 +94,7 @@ class Scaling(Saved):
     def applied(self, tree: Tree, mass: float | None = None) -> Tree:
         """The tree with these factors, of a file with markers at their new places. mass : of the
         whole body; masses keep their shares, inertias go with masses and squares of lengths
-        [kg]."""
+        [kg]. Muscles are not scaled: they are left out, with a warning."""
         check_kind(tree, Tree, "kinesym.multibody")
         rows = {
             body: Vector(e.xreplace({s: self.factors[s.name] for s in e.free_symbols}) for e in row)
@@ -103,8 +103,14 @@ class Scaling(Saved):
         made = scaled(tree, rows, None if mass is None else positive(mass, "mass"))
         if isinstance(made, FileTree):
             description = made.description
-            there = [self._marker(row, rows) for row in description.markers]
-            return replace(made, description=replace(description, markers=tuple(there)))
+            there = tuple(self._marker(row, rows) for row in description.markers)
+            if description.muscles:
+                warnings.warn(
+                    f"{tree.name}: its {len(description.muscles)} muscles are left out, as paths "
+                    "and lengths of muscles are not scaled",
+                    stacklevel=2,
+                )
+            return replace(made, description=replace(description, markers=there, muscles=()))
         return made
 
     def _marker(self, row: MarkerRow, factors: Factors) -> MarkerRow:

@@ -19,7 +19,7 @@ from kinesym.gait.checks import Check, Finding, Panel, warn_of
 from kinesym.gait.filters import Butterworth, low_pass_of
 from kinesym.gait.fit import Fitted, fit, landmark_targets, segments_from_landmarks, start_of
 from kinesym.gait.kinematics import Spline
-from kinesym.gait.markers import Markers
+from kinesym.gait.markers import FARTHEST, Markers
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import (
     Landmarks,
@@ -191,6 +191,7 @@ def reconstruct(
             )
     given = mapping({} if calibration is None else calibration, "calibration")
     still = {name: real_array(x, f"the calibration of {name!r}") for name, x in given.items()}
+    _check_metres(still)
     check_relations(relations, segments, root)
     if repair is not None:
         check_choice(repair, ("swaps",), "repair")
@@ -214,6 +215,16 @@ def reconstruct(
     kinematics = Spline.through(clean.time, z)
     seen = Check((*findings, *more), (*panels, *turning))
     return Reconstruction(rows, markers, clean, fitted, kinematics, first, seen)
+
+
+def _check_metres(still: Mapping[str, Array]) -> None:
+    """Raise `ValueError` for a calibration in millimetres."""
+    largest = max((float(np.abs(x).max(initial=0.0)) for x in still.values()), default=0.0)
+    if largest > FARTHEST:
+        raise ValueError(
+            f"the calibration looks like millimetres (max {largest:.0f}); divide it by 1000, or "
+            "read it with unit='mm'"
+        )
 
 
 def _without_gaps(markers: Markers, relations: Relations) -> Markers:

@@ -182,7 +182,14 @@ class Wrench(Displayed):
 
     def turned(self, angle: float) -> Wrench:
         """Turned about the vertical through the origin, to the left [rad]."""
-        turn = about_vertical(angle)
+        return self.rotated(about_vertical(angle))
+
+    def rotated(self, rotation: ArrayLike) -> Wrench:
+        """In other axes, or turned: force and moment times a rotation matrix (3, 3), such as
+        `ks.gait.rotation("y", "x")` from axes of OpenSim, whose y is up, into those here."""
+        turn = real_array(rotation, "a rotation")
+        if turn.shape != (3, 3) or not np.allclose(turn @ turn.T, np.eye(3), atol=1e-9):
+            raise ValueError(f"a rotation is an orthonormal matrix (3, 3), got {turn.tolist()}")
         return Wrench(self.time, turn @ self.force, turn @ self.moment)
 
     def to_pandas(self) -> pd.DataFrame:

@@ -3,6 +3,7 @@ are left to `make test-all`."""
 
 import importlib.util
 import os
+import signal
 from collections import defaultdict
 from math import ceil, sqrt
 from pathlib import Path
@@ -78,3 +79,12 @@ def compiler_cache(pytestconfig):
         patch.setenv("KINESYM_CACHE", str(folder))
         patch.setenv("KINESYM_TIER", os.environ.get("KINESYM_TIER", "compiled"))
         yield folder
+
+
+@pytest.fixture
+def sigint():
+    """Python's own handler, whatever the shell has made of the signal."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)

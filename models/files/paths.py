@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kinesym.checks import listed
 from kinesym.models.files.description import Frame, MuscleRow, PathPoint, Wrap
@@ -19,6 +19,7 @@ from kinesym.models.files.fits import PathFit, fitted
 from kinesym.models.files.poses import Place, Poses, on
 from kinesym.models.files.trees import identifier
 from kinesym.models.files.wrapping import Touch, around
+from kinesym.runtime.arrays import real_array
 from kinesym.symbolic.multibody.muscles import Muscle
 from kinesym.symbolic.names import check_known, name_of, names_of
 
@@ -82,9 +83,24 @@ class MusclePath:
             names += [point.when[0]] if point.when else []
         return tuple(self.poses.coordinates(names))
 
-    def lengths(self, q: Mapping[str, Array]) -> Array:
-        """Lengths (N,) [m] for these coordinates (N,) [rad, m], all that the path has."""
-        q = {name: np.asarray(q[name], dtype=np.float64) for name in self.coordinates}
+    def poses_of(self, q: Mapping[str, ArrayLike]) -> dict[str, Array]:
+        """The coordinates of the path as rows (N,)."""
+        rows = {}
+        for name in self.coordinates:
+            check_known(name, q, f"the path of {self.row.name} needs the coordinate {name}")
+            rows[name] = np.atleast_1d(real_array(q[name], name))
+        if len({row.shape for row in rows.values()}) > 1 or any(r.ndim > 1 for r in rows.values()):
+            raise ValueError(
+                f"coordinates of the path of {self.row.name} must be rows of one length"
+            )
+        return rows
+
+    def lengths(self, q: Mapping[str, ArrayLike]) -> Array:
+        """Lengths (N,) [m] for these coordinates (N,) [rad, m], all that the path has.
+
+        Raises `ValueError` for coordinates that are missing or no rows of numbers.
+        """
+        q = self.poses_of(q)
         count = len(next(iter(q.values()))) if q else 1
         places = self.poses.places([frame.body for frame in self.frames], q)
         points = [self.point(p, places, q, count) for p in self.row.points]
@@ -97,10 +113,10 @@ class MusclePath:
             result[rows] = taut(nodes, [(w, (R[rows], o[rows])) for w, R, o in surfaces])
         return result
 
-    def moment_arms(self, q: Mapping[str, Array]) -> dict[str, Array]:
+    def moment_arms(self, q: Mapping[str, ArrayLike]) -> dict[str, Array]:
         """Minus the derivatives of the length (N,) by the name of the coordinate [m, or 1]; of one
         side where the length jumps."""
-        q = {name: np.asarray(q[name], dtype=np.float64) for name in self.coordinates}
+        q = self.poses_of(q)
         found, here = {}, self.lengths(q)
         for name in self.coordinates:
             low, high = (self.lengths({**q, name: q[name] + step}) for step in (-_STEP, _STEP))
@@ -289,6 +305,8 @@ def fit_muscles(
     chosen = list(paths) if names is None else names_of(listed(names, "names"), "names")
     for name in chosen:
         check_known(name, paths, f"{name} is no muscle of {tree.name}")
+    for name in ranges or {}:
+        check_known(name, tree.coordinates, f"ranges: {name} is no coordinate of {tree.name}")
     found = {name: paths[name].fit(tolerance, degree, ranges, **changes) for name in chosen}
     poor = {
         name: worst

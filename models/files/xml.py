@@ -21,6 +21,8 @@ def root_of(path: str | Path) -> Element:
 
     Raises `FileNotFoundError`, and `ValueError` for what is no XML.
     """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file {path}")
     data = Path(path).read_bytes()
     try:
         if data[:2] == b"\x1f\x8b":

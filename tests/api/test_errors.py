@@ -202,14 +202,6 @@ def test_not_finite_names_expression_equation_node_and_time():
         assert part in text, text
 
 
-@pytest.fixture
-def sigint():
-    """Python's own handler, whatever the shell has made of the signal."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def test_interrupt_returns_the_iterate(monkeypatch, sigint):
     """Ctrl-C in the second iteration: the iterate comes back, marked unconverged."""
     from contextlib import contextmanager

@@ -564,14 +564,6 @@ def test_pictures(fit):
 # -- Ctrl-C ---------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def sigint():
-    """Python's own handler, whatever the shell has made of the signal."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_interrupt_returns_the_best_iterate(one, monkeypatch, sigint, optimizer, tmp_path):
     @contextmanager

@@ -288,7 +288,7 @@ def test_others_are_solved_one_by_one(name):
 
 
 @pytest.mark.parametrize(("make", "count"), [(bounded, 200), (ALONE["implicit"], 12)])
-def test_ctrl_c_keeps_the_starts_that_have_ended(make, count, monkeypatch):
+def test_ctrl_c_keeps_the_starts_that_have_ended(make, count, monkeypatch, sigint):
     """It comes when the second start has ended."""
     problem, ended = make(), []
 

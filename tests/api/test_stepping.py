@@ -592,14 +592,6 @@ def test_no_step_at_all():
     assert run.time.tolist() == [0.0] and "last state x = 1e+305" in run.message
 
 
-@pytest.fixture
-def sigint():
-    """Python's own handler, whatever the shell has made of the signal."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def press_at_second_report(monkeypatch):
     from contextlib import contextmanager
 

@@ -5,7 +5,7 @@ import pytest
 
 import kinesym as ks
 from kinesym.cli import example_names, main
-from kinesym.examples import gallery
+from kinesym.examples import gallery, video_to_torques
 
 SMALL = {
     "standing": 600,
@@ -24,6 +24,7 @@ SMALL = {
     "gait": 301,
     "gait_plates": 301,
     "gait_tracking": 41,
+    "video_to_torques": 151,
     "bounces": 301,
     "fes_knee": 301,
     "foot_landing": 201,
@@ -43,6 +44,26 @@ def test_example(name, tmp_path, capsys):
     pictures = list(tmp_path.glob("*.png"))
     assert pictures and all(str(path) in printed for path in pictures)
     assert all(path.stat().st_size > 10_000 for path in pictures)
+
+
+def test_options_of_an_example(tmp_path, capsys):
+    """Those of the example itself; others, and what is missing, are said."""
+    with pytest.raises(ValueError, match="give --mass KG"):
+        main(["run", "video_to_torques", "--trc", "walk.trc", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        main(["run", "standing", "--trc", "walk.trc"])
+    assert "unrecognized arguments: --trc" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["list", "--trc", "walk.trc"])
+    assert "unrecognized arguments: --trc" in capsys.readouterr().err
+
+
+def test_markers_of_videos_have_two_sides():
+    places = video_to_torques.both_sides(video_to_torques.AUGMENTED)
+    assert places["L.ASIS_study"] == ("pelvis", (0.028, 0.010, -0.128))
+    assert places["L_lwrist_study"][0] == "radius_l" and "LHJC_study" in places
+    assert [name for name in places if "C7" in name] == ["C7_study"]
+    assert {"LKnee", "Neck"} < {*video_to_torques.both_sides(video_to_torques.KEYPOINTS)}
 
 
 def test_list(capsys):

@@ -22,7 +22,7 @@ from kinesym.codegen.kernel import Kernel
 TESTS = Path(__file__).parents[1] / "data" / "opensim"
 EXAMPLES = Path(ks.__file__).parents[1] / "examples" / "data"
 MODELS = {
-    "LaiUhlrich2022": TESTS / "LaiUhlrich2022.osim.gz",
+    "LaiUhlrich2022": EXAMPLES / "opensim_LaiUhlrich2022.osim.gz",
     "arm26": EXAMPLES / "opensim_arm26.osim.gz",
     "gait2354": TESTS / "gait2354_simbody.osim.gz",
     "subject01": EXAMPLES / "opensim_subject01.osim.gz",
@@ -330,3 +330,34 @@ def test_inverse_dynamics_of_a_walk():
         assert rms(error) < 3e-3 * rms(theirs[name])
         if name.startswith(("lumbar", "mtp")):  # nothing of the plates, nothing of the ends
             assert np.abs(error[11:]).max() < 1e-4
+
+
+# -- what users give ------------------------------------------------------------------------------
+
+
+def test_motions_of_other_models_are_refused():
+    """Of OpenSim 4 the paths of coordinates are understood; what is missing is said."""
+    tree = ks.osim.read(MODELS["arm26"])
+    motion = ks.gait.read_mot(EXAMPLES / "opensim_arm26.mot.gz")
+    plain = {"time": motion.time, **motion.columns}
+    paths = {f"/jointset/joint/{n}/value": row for n, row in motion.columns.items()}
+    expected = ks.inverse_dynamics(tree, replace(motion, degrees=False))
+    found = ks.inverse_dynamics(tree, {"time": motion.time, **paths})
+    np.testing.assert_array_equal(found["r_elbow_flex_moment"], expected["r_elbow_flex_moment"])
+    with pytest.raises(ValueError, match=r"the motion has no coordinate of .*it has knee"):
+        ks.inverse_dynamics(tree, {"time": motion.time, "knee": motion.time})
+    del plain["r_elbow_flex"]
+    with pytest.warns(UserWarning, match="the motion has no r_elbow_flex: taken at the default"):
+        ks.inverse_dynamics(tree, plain)
+
+
+def test_wrenches_in_other_axes_are_noticed():
+    tree = ks.osim.read(MODELS["subject01"])
+    motion = ks.gait.read_mot(EXAMPLES / "opensim_subject01.mot.gz")
+    time = motion.time[20:40]
+    with pytest.warns(
+        UserWarning, match=r"push \d+ N along z in the mean, but gravity .* along -y"
+    ):
+        ks.inverse_dynamics(
+            tree, motion, ks.gait.read_forces(EXAMPLES / "opensim_subject01_forces.xml"), time
+        )

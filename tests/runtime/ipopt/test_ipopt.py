@@ -573,15 +573,6 @@ def test_not_finite_derivative(driver, linear):
 # -- interruptions ----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def sigint():
-    """Python's own handler, whatever the shell has made of the signal."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    signal.signal(signal.SIGINT, before)
-
-
 def reporting(monkeypatch, function):
     """`function` is called after each iteration."""
 

@@ -1,0 +1,205 @@
+"""How far are ground forces from motion alone off plates that were held back?
+
+Two walks of two people: contacts from heels and toes, the force that the motion needs, shared
+between the feet; plates only judge. One of them once more as a video might show it, with errors of
+17 mm; and the run of `smoothing.py`, computed, of which the whole force is known.
+
+    python benchmarks/contact_forces.py [--records NAME ...] [--write]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy asks
+
+import numpy as np
+import smoothing
+from numpy.typing import NDArray
+from report import machine, parsed, save, table, write
+
+import kinesym as ks
+from kinesym.examples import gait, gait_plates, video_to_torques
+from kinesym.gait import ContactForces, Markers, Wrench
+
+Array = NDArray[np.float64]
+#: A foot counts as on the ground above this force [N].
+ON = 20.0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What was found and what judges it. span : instants at which every foot is on its own plate,
+    or in the air [s]."""
+
+    words: str
+    found: ContactForces
+    plates: Mapping[str, Wrench]
+    span: tuple[float, float]
+
+
+def from_markers(
+    record: smoothing.Record, plates: Mapping[str, Wrench], toe: str, span: tuple[float, float]
+) -> Judged:
+    """By the segments of the record and the default smoothing."""
+    walk = ks.gait.reconstruct(record.segments, record.relations, record.markers, record.standing)
+    time = walk.markers.time[6:-6]
+    time = time[(time >= record.span[0]) & (time <= record.span[1])]
+    body = ks.gait.Body(walk.segments, record.weight / smoothing.G)
+    needed = body.inverse(walk.kinematics.sample(time))
+    smooth = walk.smoothed
+    feet = {
+        foot: (smooth[f"{foot[0].upper()}.Heel"], smooth[f"{foot[0].upper()}.{toe}"])
+        for foot in ("right", "left")
+    }
+    found = ks.gait.contact_forces(needed.total, smooth.time, feet, weight=record.weight)
+    return Judged(record.words, found, plates, span)
+
+
+def subject01() -> Judged:
+    """See `smoothing`."""
+    plates = ks.gait.read_forces(gait.data("gait_subject01_forces.csv.gz"))
+    return from_markers(smoothing.subject01(), plates, "Toe.Tip", (0.2, 2.3))
+
+
+def overground() -> Judged:
+    """See `smoothing`."""
+    markers, plates = gait_plates.record()
+    under, _ = ks.gait.assign_plates(plates, markers.time, gait_plates.feet_of(markers))
+    return from_markers(smoothing.overground(), under, "MT2", (0.76, 1.95))
+
+
+def video(points: Markers, words: str, seed: int) -> Judged:
+    """Subject 01 with errors as of video, 17 mm, by another model."""
+    plates = ks.gait.read_forces(gait.data("gait_subject01_forces.csv.gz"))
+    spoiled = video_to_torques.spoiled(points, seed)
+    found = video_to_torques.kinetics(spoiled, video_to_torques.MASS)
+    return Judged(f"subject01, {words}, errors {seed}", found.forces, plates, (0.2, 2.3))
+
+
+def augmented(seed: int) -> Judged:
+    """Markers of an augmenter."""
+    return video(video_to_torques.augmented(), "augmented markers of a video", seed)
+
+
+def keypoints(seed: int) -> Judged:
+    """Keypoints alone."""
+    return video(video_to_torques.keypoints(), "keypoints of a video", seed)
+
+
+RECORDS: dict[str, Callable[[], Judged]] = {
+    "subject01": subject01,
+    "overground": overground,
+    "augmented 1": lambda: augmented(1),
+    "augmented 2": lambda: augmented(2),
+    "keypoints 1": lambda: keypoints(1),
+    "keypoints 2": lambda: keypoints(2),
+}
+
+
+def rms(rows: Array) -> Array:
+    """Over time."""
+    return np.asarray(np.sqrt(np.mean(rows**2, axis=-1)))
+
+
+def rows_of(name: str, judged: Judged) -> list[dict[str, Any]]:
+    """Total and feet: rms [% of body weight], and how much of the plate is in the band [%]."""
+    found, time = judged.found, judged.found.time
+    here = (time >= judged.span[0]) & (time <= judged.span[1])
+    plates = {foot: judged.plates[foot].at(time) for foot in found.wrenches}
+    weight = found.sharing.weight
+    total = found.sharing.total.force - sum(plate.force for plate in plates.values())
+    rows = [
+        {"record": name, "what": "total", "off": (100.0 * rms(total[:, here]) / weight).tolist()}
+    ]
+    for foot, plate in plates.items():
+        off = found[foot].force - plate.force
+        on = here & (np.maximum(found[foot].force[2], plate.force[2]) > ON)
+        share = np.mean(np.abs(off[:, on]) <= 2.0 * found.std[foot][:, on], axis=1)
+        rows.append(
+            {
+                "record": name,
+                "what": foot,
+                "off": (100.0 * rms(off[:, here]) / weight).tolist(),
+                "within": (100.0 * share).tolist(),
+                "band": float(200.0 * rms(found.std[foot][2, on]) / weight),
+            }
+        )
+    return rows
+
+
+def events(judged: Judged) -> list[float]:
+    """How late strikes and toe-offs are against the plates within the span [s]."""
+    late = []
+    for foot, plate in judged.plates.items():
+        theirs = ks.gait.contacts_from_wrench(foot, plate)
+        for kind, whole in (("begin", "struck"), ("end", "lifted")):
+            known = [getattr(c, kind) for c in theirs if getattr(c, whole)]
+            for contact in judged.found.contacts:
+                when = getattr(contact, kind)
+                if contact.foot == foot and judged.span[0] < when < judged.span[1] and known:
+                    late.append(when - min(known, key=lambda t: abs(t - when)))
+    return [x for x in late if abs(x) < 0.15]
+
+
+def shown(judged: Mapping[str, Judged], rows: list[dict[str, Any]]) -> str:
+    """As a table."""
+    lines = []
+    for row in rows:
+        one = judged[row["record"]]
+        first = row["what"] == "total"
+        late = [1e3 * x for x in events(one)]
+        lines.append(
+            [
+                f"{row['record']}: {one.words}" if first else "",
+                row["what"],
+                " / ".join(f"{x:.1f}" for x in row["off"]),
+                "" if first else " / ".join(f"{x:.0f}" for x in row["within"]),
+                "" if first else f"{row['band']:.0f}",
+                f"{min(late):.0f} ... {max(late):.0f}" if first and late else "",
+                f"{1e3 * one.found.astray:.0f}" if first else "",
+            ]
+        )
+    header = [
+        "record", "", "x / y / z, rms [% of weight]", "in the band [%]", "band of z [% of weight]",
+        "events late [ms]", "astray [mm]",
+    ]  # fmt: skip
+    return table(header, lines)
+
+
+def run() -> str:
+    """The whole force of the computed run."""
+    record = smoothing.run()
+    off = 100.0 * record.off(None) / record.weight
+    return (
+        "The computed run, whole force: "
+        f"{' / '.join(f'{x:.1f}' for x in off)} % of the weight forwards, sideways, upwards."
+    )
+
+
+def main() -> None:
+    """Judge."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--records", nargs="+", choices=[*RECORDS], default=[*RECORDS])
+    given = parsed(parser)
+    chosen = given.records[:1] if given.quick else given.records
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of markers and plates, which are no matter here
+        judged = {name: RECORDS[name]() for name in chosen}
+        rows = [row for name, one in judged.items() for row in rows_of(name, one)]
+        parts = [shown(judged, rows), *([] if given.quick else [run()])]
+    text = "\n\n".join([f"Machine: {machine()}.", *parts])
+    print(text)
+    if given.report:
+        save(given.report, "contact_forces", text, rows)
+    if given.write:
+        write(text, "contact_forces")
+
+
+if __name__ == "__main__":
+    main()

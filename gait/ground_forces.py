@@ -1,0 +1,280 @@
+"""Ground forces under each foot from the motion alone, without force plates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinesym.checks import check_kind, finite, suggest
+from kinesym.gait.events import (
+    Contact,
+    contacts_from_markers,
+    contacts_from_wrench,
+    distance_to_line,
+    in_order,
+    nearest_on_line,
+)
+from kinesym.gait.pressure import HEEL, PressureTransfer
+from kinesym.gait.sharing import FLIGHT, Method, Sharing, share
+from kinesym.gait.wrench import Wrench, between
+from kinesym.notebook import Displayed
+from kinesym.runtime.arrays import AXES, Array, check_span
+from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.summary import samples
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Heel and toe of feet by name, (3, N) each [m].
+Feet = Mapping[str, tuple[ArrayLike, ArrayLike]]
+
+#: An error of the moment of the total is taken for one of the force at this lever [m].
+LEVER = 1.5
+#: Standard deviation of events from markers [s], and of the share in the middle of a double
+#: support.
+TIMING, SHARE = 0.012, 0.1
+#: Contacts from heels and toes are longer by so much at either end [s].
+WIDER = 0.02
+#: How far beside the line from heel to toe a foot can be pressed [m].
+REACH = 0.03
+#: What may be left of the force in a flight that the force itself shows, as a share of the weight.
+LEFT = 0.5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ContactForces(Displayed):
+    """Forces of the ground on each foot that a motion needs, with standard errors.
+
+    wrenches : by foot, about the origin of the world; their centres of pressure are under the foot.
+    sharing : how the total is shared before they are put there. contacts : of the feet with the
+    ground. std : of the force on each foot, (3, N) [N]. astray : how far the centre of pressure of
+    the total lies off the foot that stands alone, root mean square [m]: how much the motion can be
+    trusted.
+    """
+
+    wrenches: Mapping[str, Wrench]
+    sharing: Sharing
+    contacts: tuple[Contact, ...]
+    std: Mapping[str, Array]
+    astray: float
+
+    def __getitem__(self, foot: str) -> Wrench:
+        """The wrench on a foot; `KeyError` suggests a name for an unknown one."""
+        if foot not in self.wrenches:
+            raise KeyError(f"there is no foot {foot!r}; {suggest(foot, self.wrenches)}")
+        return self.wrenches[foot]
+
+    @property
+    def time(self) -> Array:
+        """Instants (N,) [s]."""
+        return self.sharing.total.time
+
+    def __repr__(self) -> str:
+        return f"<contact forces of {', '.join(self.wrenches)}: {samples(self.time)}>"
+
+    def __str__(self) -> str:
+        weight, total = self.sharing.weight, self.sharing.total.force[2]
+        lines = [
+            f"{self!r}",
+            f"body weight {weight:.0f} N, mean vertical force {total.mean():.0f} N",
+            f"centre of pressure {1e3 * self.astray:.0f} mm off the foot that stands alone (rms)",
+        ]
+        for foot, wrench in self.wrenches.items():
+            peak = int(wrench.force[2].argmax())
+            lines.append(
+                f"{foot:8} vertical force up to {wrench.force[2, peak]:.0f} ± "
+                f"{2.0 * self.std[foot][2, peak]:.0f} N"
+            )
+        return "\n".join(lines)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Force [N] and moment about the origin [N m] by foot, with standard errors of the force
+        (`std_x`, ...), by time [s]."""
+        import pandas as pd  # here: slow to import
+
+        frames = {foot: wrench.to_pandas() for foot, wrench in self.wrenches.items()}
+        found = pd.concat(frames, axis=1, names=["foot", "part"])
+        for foot, rows in self.std.items():
+            for axis, row in zip(AXES, rows, strict=True):
+                found[foot, f"std_{axis}"] = row
+        return found
+
+    def plot(self, measured: Mapping[str, Wrench] | None = None) -> Any:
+        """Force forwards, to the left and upwards by foot, with bands of two standard errors;
+        measured : plates that were held back, by foot."""
+        figure, axes = subplots(
+            3, len(self.std), sharex=True, sharey="row", squeeze=False,
+            figsize=(5.5 * len(self.std), 6.6), layout="constrained",
+        )  # fmt: skip
+        for k, (foot, column) in enumerate(zip(self.std, axes.T, strict=True)):
+            for row, panel in enumerate(column):
+                force, band = self[foot].force[row], 2.0 * self.std[foot][row]
+                panel.plot(self.time, force, color=f"C{k}", lw=1.4, label="from motion")
+                panel.fill_between(
+                    self.time, force - band, force + band, color=f"C{k}", alpha=0.25, lw=0
+                )
+                if measured is not None and foot in measured:
+                    plate = measured[foot]
+                    here = (plate.time >= self.time[0]) & (plate.time <= self.time[-1])
+                    panel.plot(
+                        plate.time[here], plate.force[row, here], "k:", lw=1.2, label="plate"
+                    )
+                panel.set_ylabel(f"force {AXES[row]} [N]")
+                panel.grid(alpha=0.3)
+            column[0].set_title(foot, fontsize="medium")
+            column[0].legend(fontsize="small")
+        figure.supxlabel("time [s]")
+        return figure
+
+
+def contact_forces(
+    total: Wrench,
+    time: ArrayLike,
+    feet: Feet,
+    *,
+    contacts: Sequence[Contact] | None = None,
+    method: Method | None = None,
+    weight: float | None = None,
+    height: float = 0.0,
+    mass_std: float = 0.02,
+) -> ContactForces:
+    """Ground forces under each foot from the motion alone, walking or running.
+
+    Parameters
+    ----------
+    total : the wrench that the motion needs (N,), such as `needed.total` of `Body.inverse`, or
+        `ks.ground_reaction` of a tree.
+    time, feet : instants (M,) [s] of places of heel and toe by foot, (3, M) each [m], smoothed;
+        best over a little more than the total.
+    contacts : of the feet, by default from the motion: where the total vanishes the person runs,
+        and forces above a tenth of the weight are contacts of the foot that is lower; otherwise
+        from heels and toes, see `contacts_from_markers`.
+    method : of sharing in double support, default `PressureTransfer`.
+    weight : of the body [N], default the mean vertical force. height : of the floor [m].
+    mass_std : standard deviation of the mass, as a share of it.
+
+    Returns
+    -------
+    A `ContactForces`. Forces of the feet add up to that of the total. Their moments do not quite,
+    as centres of pressure that lie more than 3 cm beside the line from heel to toe are moved there:
+    what the motion needs more is left at the pelvis, `JointLoads.residual`.
+
+    Standard errors add squares of four: the motion, from how far the centre of pressure of the
+    total lies off the foot that stands alone (over a lever of 1.5 m), the mass, events that are
+    12 ms early or late, and a tenth of the vertical force in the middle of a double support.
+    `benchmarks/contact_forces.py` judges them by plates.
+
+    Raises `ValueError` for shapes, times of the total outside those of the feet, and what `share`
+    and `contacts_from_markers` refuse.
+    """
+    check_kind(total, Wrench, "kinesym.gait")
+    way = PressureTransfer(time, feet, height)
+    check_span(total.time, (way.time[0], way.time[-1]), "the feet")
+    body = float(total.force[2].mean()) if weight is None else finite(weight, "the weight")
+    runs = contacts is None and bool(_flying(total, body).any())
+    if contacts is None:
+        contacts = _running(total, way, body) if runs else _walking(total, way)
+    shared = share(
+        total, contacts, None, way if method is None else method, body, LEFT if runs else FLIGHT
+    )
+    astray = _astray(shared, way)
+    spread = finite(mass_std, "mass_std")
+    std = {foot: _std(shared, foot, astray, spread) for foot in shared.wrenches}
+    wrenches = {foot: _under(foot, wrench, way) for foot, wrench in shared.wrenches.items()}
+    return ContactForces(wrenches, shared, tuple(in_order(contacts)), std, astray)
+
+
+def _under(foot: str, wrench: Wrench, feet: PressureTransfer) -> Wrench:
+    """The same force, pressing under the foot."""
+    centre = wrench.cop(feet.height)[:2]
+    heel, toe = (between(wrench.time, feet.time, place)[:2] for place in feet.places[foot])
+    heel = heel + HEEL * (toe - heel)
+    nearest = nearest_on_line(centre, heel, toe)
+    off = np.hypot(*(centre - nearest))
+    shift = (np.minimum(1.0, REACH / np.maximum(off, REACH)) - 1.0) * (centre - nearest)
+    shift = np.vstack([np.nan_to_num(shift), np.zeros(len(wrench.time))])
+    return replace(wrench, moment=wrench.moment + np.cross(shift, wrench.force, axis=0))
+
+
+# -- contacts ---------------------------------------------------------------------------------
+
+
+def _flying(total: Wrench, weight: float) -> NDArray[np.bool_]:
+    """Where no foot bears anything."""
+    return np.asarray(total.force[2] < FLIGHT * weight)
+
+
+def _running(total: Wrench, feet: PressureTransfer, weight: float) -> list[Contact]:
+    """Contacts where the total presses on the ground, of the foot that is lower."""
+    found = []
+    for stance in contacts_from_wrench("either", total, FLIGHT * weight):
+        here = (feet.time >= stance.begin) & (feet.time <= stance.end)
+        low = {f: np.minimum(*(p[2, here] for p in feet.places[f])).mean() for f in feet.places}
+        found.append(replace(stance, foot=min(low, key=low.__getitem__)))
+    return found
+
+
+def _walking(total: Wrench, feet: PressureTransfer) -> list[Contact]:
+    """Contacts from heels and toes; feet that seem to change in flight meet in the middle."""
+    rows = [
+        c for f, places in feet.places.items() for c in contacts_from_markers(f, feet.time, *places)
+    ]
+    first, last = total.time[0], total.time[-1]
+    ordered = in_order(c for c in rows if c.end > first and c.begin < last)
+    for k in range(len(ordered) - 1):
+        until = max(c.end for c in ordered[: k + 1])
+        after = ordered[k + 1]
+        if after.begin > until:
+            middle = 0.5 * (until + after.begin)
+            before = next(i for i in range(k + 1) if ordered[i].end == until)
+            ordered[before] = replace(ordered[before], end=middle)
+            ordered[k + 1] = replace(after, begin=middle)
+    return [_wider(c, first, last) for c in ordered]
+
+
+def _wider(contact: Contact, first: float, last: float) -> Contact:
+    """A little longer at ends that were seen: where the centre of pressure lies tells the rest."""
+    begin = max(contact.begin - WIDER, first) if contact.struck else contact.begin
+    end = min(contact.end + WIDER, last) if contact.lifted else contact.end
+    return replace(contact, begin=begin, end=end)
+
+
+# -- errors -----------------------------------------------------------------------------------
+
+
+def _astray(shared: Sharing, feet: PressureTransfer) -> float:
+    """How far centres of pressure lie off the foot that stands alone, root mean square [m]."""
+    time, centre = shared.total.time, shared.total.cop(feet.height)
+    squares = [np.zeros(0)]
+    for phase in shared.phases:
+        alone = (time >= phase.begin) & (time <= phase.end) & np.isfinite(centre[0])
+        alone &= shared.total.force[2] > 0.5 * shared.weight
+        if len(phase.feet) == 1 and alone.any():
+            heel, toe = (between(time[alone], feet.time, p) for p in feet.places[phase.feet[0]])
+            squares.append(distance_to_line(centre[:2, alone], heel, toe) ** 2)
+    joined = np.concatenate(squares)
+    return float(np.sqrt(joined.mean())) if joined.size else np.nan
+
+
+def _std(shared: Sharing, foot: str, astray: float, mass_std: float) -> Array:
+    """Standard errors of the force on a foot, (3, N)."""
+    time, force = shared.total.time, shared[foot].force
+    near, down = np.zeros(len(time), bool), np.zeros(len(time), bool)
+    for phase in shared.phases:
+        within = (time >= phase.begin - TIMING) & (time <= phase.end + TIMING)
+        down |= within & (foot in phase.feet)
+        if len(phase.feet) != 1:
+            near |= within
+    total = np.abs(shared.total.force[2])
+    part = np.clip(force[2] / np.maximum(total, 1.0), 0.0, 1.0)
+    double = 4.0 * part * (1.0 - part) * SHARE * total * near
+    moved = [between(np.clip(time + dt, *time[[0, -1]]), time, force) for dt in (-TIMING, TIMING)]
+    late = np.max(np.abs(np.array(moved) - force), axis=0) * near
+    motion = np.nan_to_num(astray, nan=0.1) / LEVER * shared.weight * down
+    sideways = np.array([[0.3], [0.1], [1.0]])  # forces along x and y are that much smaller
+    squares = motion**2 + (mass_std * force) ** 2 + late**2 + (sideways * double) ** 2
+    return np.asarray(np.sqrt(squares))

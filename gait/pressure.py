@@ -1,0 +1,98 @@
+"""Sharing the ground reaction by where its centre of pressure lies between the feet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kinesym.checks import finite, mapping, positive, suggest
+from kinesym.gait.sharing import DoubleSupport
+from kinesym.gait.support import center_of_pressure
+from kinesym.gait.wrench import between, vectors
+from kinesym.runtime.arrays import Array, time_grid
+
+#: Where the leading foot is pressed when it strikes and when the other one leaves, from the marker
+#: on the heel (0) to that on the toe (1).
+HEEL, ROLLED = 0.15, 0.4
+#: A double support of which the record has so much has its end in it.
+WHOLE = 0.8
+#: Force lines of both feet meet so far above the ground [m].
+PIVOT = 1.2
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class PressureTransfer:
+    """Feet share the vertical force as supports of a lever do, without force plates.
+
+    The centre of pressure of the total wanders from the toes of the trailing foot to the heel of
+    the leading one; where it is between them says which share each foot bears. The share is
+    shifted to be 0 when the leading foot strikes and 1 when the trailing one leaves. Force lines of
+    both feet meet above the ground on that of the total, so that the leading foot brakes while the
+    trailing one pushes; what is then left of force and moment is shared like the vertical force.
+
+    time : (N,) [s]. feet : by name, the places of heel and toe, each (3, N) [m]. height : of the
+    floor [m]. pivot : how far above it force lines meet [m]. Raises `ValueError` for shapes, and
+    for feet that are not named.
+    """
+
+    time: Array
+    places: Mapping[str, tuple[Array, Array]]
+    height: float
+    pivot: float
+
+    def __init__(
+        self,
+        time: ArrayLike,
+        feet: Mapping[str, tuple[ArrayLike, ArrayLike]],
+        height: float = 0.0,
+        pivot: float = PIVOT,
+    ) -> None:
+        grid = time_grid(time)
+        found = {
+            foot: (vectors(f"heel of {foot!r}", heel, grid), vectors(f"toe of {foot!r}", toe, grid))
+            for foot, (heel, toe) in mapping(feet, "feet").items()
+        }
+        object.__setattr__(self, "time", grid)
+        object.__setattr__(self, "places", found)
+        object.__setattr__(self, "height", finite(height, "height"))
+        object.__setattr__(self, "pivot", positive(pivot, "pivot"))
+
+    def leading(self, double: DoubleSupport) -> Array:
+        """See `Method`."""
+        (begin, end), s = double.interval, np.append(0.0, double.phase)  # the strike, too
+        behind, ahead = self._supports(double.feet, begin + s * (end - begin), s)
+        total = np.column_stack([double.at_strike, double.total])
+        force = total[:3]
+        moment = total[3:] - np.cross([0.0, 0.0, self.height], force.T).T
+        centre = np.vstack([center_of_pressure(force, moment), np.zeros_like(s)])
+        share = _share(centre, behind, ahead, s, double.struck)
+        meet = centre + self.pivot * force / force[2]  # on the line of the total
+        lines = [(meet - at) / (meet - at)[2] for at in (behind, ahead)]
+        parts = [(1.0 - share) * force[2] * lines[0], share * force[2] * lines[1]]
+        mine = parts[1] + share * (force - parts[0] - parts[1])
+        arms = np.cross(behind, force - mine, axis=0) + np.cross(ahead, mine, axis=0)
+        turn = np.cross(ahead, mine, axis=0) + share * (moment - arms)
+        rows = np.vstack([mine, turn + np.cross([0.0, 0.0, self.height], mine.T).T])
+        return np.asarray(rows[:, 1:])
+
+    def _supports(self, feet: tuple[str, str], when: Array, phase: Array) -> tuple[Array, Array]:
+        """Where the trailing and the leading foot are pressed, (3, n) above the floor."""
+        for foot in feet:
+            if foot not in self.places:
+                raise ValueError(f"there is no foot {foot!r}; {suggest(foot, self.places)}")
+        trailing, leading = ([between(when, self.time, p) for p in self.places[f]] for f in feet)
+        ahead = leading[0] + (HEEL + (ROLLED - HEEL) * phase) * (leading[1] - leading[0])
+        flat = np.array([[1.0], [1.0], [0.0]])
+        return trailing[1] * flat, ahead * flat
+
+
+def _share(centre: Array, behind: Array, ahead: Array, phase: Array, struck: bool) -> Array:
+    """Of the leading foot, (n,), from 0 to 1: nothing at the strike, all when the other leaves, if
+    the record has these."""
+    way = ahead - behind
+    raw = np.sum((centre - behind) * way, axis=0) / np.maximum(np.sum(way**2, axis=0), 1e-4)
+    first, last = raw[0] if struck else 0.0, raw[-1] if phase[-1] > WHOLE else 1.0
+    return np.clip(raw - (1.0 - phase) * first + phase * (1.0 - last), 0.0, 1.0)

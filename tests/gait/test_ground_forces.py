@@ -1,0 +1,191 @@
+"""Ground forces without plates: closed forms, plates that were held back, runs."""
+
+import numpy as np
+import pytest
+
+import kinesym as ks
+from kinesym.examples.gait import data
+from kinesym.gait.events import distance_to_line
+from kinesym.gait.ground_forces import REACH
+from kinesym.gait.pressure import HEEL, ROLLED
+
+WEIGHT = 700.0
+FOOT = 0.25
+
+
+def standing(time, heel):
+    """Heel and toe of a foot that stays, (3, N) each."""
+    still = np.repeat(np.array([[heel[0]], [heel[1]], [0.0]]), len(time), axis=1)
+    return still, still + np.array([[FOOT], [0.0], [0.0]])
+
+
+def transfer(share, pivot=1.2, height=0.0):
+    """A double support of half a second in which the leading foot bears this share: the total, and
+    that of the leading foot. Lines of both forces meet above the ground."""
+    time = np.linspace(0.0, 0.5, len(share))
+    feet = {"left": standing(time, (0.0, 0.1)), "right": standing(time, (0.6, -0.1))}
+    phase = time / 0.5
+    behind = feet["left"][1] + np.array([[0.0], [0.0], [height]])
+    ahead = feet["right"][0] + np.outer([FOOT, 0.0, 0.0], HEEL + (ROLLED - HEEL) * phase)
+    ahead[2] = height
+    centre = behind + share * (ahead - behind)
+    meet = centre + np.array([[0.0], [0.0], [pivot]])
+    parts = [
+        WEIGHT * part * (meet - at) / pivot for part, at in ((1.0 - share, behind), (share, ahead))
+    ]
+    wrenches = [
+        ks.gait.Wrench.at_cop(time, f, at, threshold=1e4)
+        for f, at in zip(parts, (behind, ahead), strict=True)
+    ]
+    contacts = [
+        ks.gait.Contact("left", -0.4, 0.5, struck=False),
+        ks.gait.Contact("right", 0.0, 0.9, lifted=False),
+    ]
+    return time, feet, wrenches, contacts
+
+
+@pytest.mark.parametrize("pivot", [0.8, 1.2])
+@pytest.mark.parametrize("height", [0.0, 0.3])
+def test_a_lever_shares_as_its_supports_do(pivot, height):
+    phase = np.linspace(0.0, 1.0, 41)
+    time, feet, (_, leading), contacts = transfer(phase**2 * (3.0 - 2.0 * phase), pivot, height)
+    method = ks.gait.PressureTransfer(time, feet, height, pivot)
+    trailing = transfer(phase**2 * (3.0 - 2.0 * phase), pivot, height)[2][0]
+    found = ks.gait.share(trailing + leading, contacts, method=method)
+    np.testing.assert_allclose(found["right"].rows, leading.rows, atol=1e-9 * WEIGHT)
+    np.testing.assert_allclose(found["left"].rows, trailing.rows, atol=1e-9 * WEIGHT)
+
+
+def test_the_share_begins_at_nothing_and_ends_at_all():
+    """Where the centre of pressure says otherwise, it is shifted."""
+    time, feet, (trailing, leading), contacts = transfer(np.linspace(0.2, 0.7, 41))
+    method = ks.gait.PressureTransfer(time, feet)
+    total = trailing + leading
+    found = ks.gait.share(total, contacts, method=method)
+    assert found["right"].force[2, 0] == pytest.approx(0.0, abs=1e-9)
+    assert found["left"].force[2, -1] == pytest.approx(0.0, abs=1e-9)
+    together = found["left"] + found["right"]
+    np.testing.assert_allclose(together.rows, total.rows, atol=1e-9)
+
+
+def test_pressure_transfer_refuses():
+    time, feet, (trailing, leading), contacts = transfer(np.linspace(0.0, 1.0, 11))
+    with pytest.raises(ValueError, match="no foot 'right'"):
+        method = ks.gait.PressureTransfer(time, {"left": feet["left"]})
+        ks.gait.share(trailing + leading, contacts, method=method)
+    with pytest.raises(ValueError, match="pivot"):
+        ks.gait.PressureTransfer(time, feet, pivot=0.0)
+    with pytest.raises(ValueError, match="heel of 'left'"):
+        ks.gait.PressureTransfer(time, {"left": (np.zeros((3, 4)), feet["left"][1])})
+
+
+# -- a walk whose plates are held back --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def walk():
+    """Time, feet and plates of a recorded walk."""
+    markers = ks.gait.read_csv(data("gait_subject01_markers.csv.gz"))
+    smooth = markers.smoothed(ks.gait.Butterworth(6.0))
+    feet = {f: (smooth[f"{f[0].upper()}.Heel"], smooth[f"{f[0].upper()}.Toe.Tip"]) for f in FEET}
+    return smooth.time, feet, ks.gait.read_forces(data("gait_subject01_forces.csv.gz"))
+
+
+FEET = ("right", "left")
+
+
+def test_the_sum_of_plates_is_put_under_the_feet(walk):
+    """The sum of both plates, from which each is found again, within the band."""
+    time, feet, plates = walk
+    inside = time[12:-12]
+    total = plates["right"].at(inside) + plates["left"].at(inside)
+    found = ks.gait.contact_forces(total, time, feet)
+    assert found.astray < 0.03
+    for foot in FEET:
+        off = found[foot].force - plates[foot].at(inside).force
+        assert np.sqrt(np.mean(off[2] ** 2)) < 0.06 * found.sharing.weight
+        within = np.abs(off) <= 2.0 * found.std[foot] + 5.0
+        assert within.mean() > 0.93
+    np.testing.assert_allclose(
+        found["right"].force + found["left"].force, total.force, atol=1e-9 * WEIGHT
+    )
+    table = found.to_pandas()
+    assert table["left"].shape == (len(inside), 9)
+    assert "mm off the foot" in str(found)
+    assert len(found.plot(plates).axes) == 6
+
+
+def test_forces_press_under_the_feet(walk):
+    """A total that is wrong by 20 cm beside is put there, and `astray` tells."""
+    time, feet, plates = walk
+    inside = time[12:-12]
+    total = plates["right"].at(inside) + plates["left"].at(inside)
+    aside = np.cross([0.0, 0.2, 0.0], total.force.T).T
+    wrong = ks.gait.Wrench(total.time, total.force, total.moment + aside)
+    found = ks.gait.contact_forces(wrong, time, feet)
+    assert found.astray > 0.1
+    for foot in FEET:
+        heel, toe = (np.array([np.interp(inside, time, r) for r in p]) for p in feet[foot])
+        centre = found[foot].cop()[:2]
+        on = np.isfinite(centre[0])
+        assert distance_to_line(centre[:, on], heel[:, on], toe[:, on]).max() < REACH + 1e-9
+
+
+def test_contact_forces_refuse(walk):
+    time, feet, plates = walk
+    total = plates["right"].at(time[12:-12])
+    with pytest.raises(ValueError, match="the feet"):
+        short = {f: tuple(x[:, 40:60] for x in pair) for f, pair in feet.items()}
+        ks.gait.contact_forces(total, time[40:60], short)
+    whole = total + plates["left"].at(time[12:-12])
+    found = ks.gait.contact_forces(whole, time, feet)
+    with pytest.raises(KeyError, match="no foot 'rigth'"):
+        found["rigth"]
+
+
+# -- a run ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [2.5, 3.0])
+def test_a_run_is_seen_from_its_flights(rate):
+    """Half sines between flights, feet in turns; the foot in the air is higher."""
+    time = np.arange(0.0, 2.0, 0.005)
+    step = np.floor(time * rate)
+    phase = time * rate - step
+    vertical = np.where(phase < 0.6, np.sin(np.pi * np.minimum(phase / 0.6, 1.0)), 0.0)
+    vertical *= WEIGHT * np.pi / 1.2
+    feet, expected = {}, {}
+    for k, foot in enumerate(FEET):
+        mine = step % 2 == k
+        heel, toe = standing(time, (0.0, 0.1 - 0.2 * k))
+        lift = np.where(mine & (phase < 0.6), 0.0, 0.15)
+        feet[foot] = (heel + [[0.0], [0.0], [1.0]] * lift, toe + [[0.0], [0.0], [1.0]] * lift)
+        expected[foot] = np.where(mine, vertical, 0.0)
+    centre = np.array([0.0 * time + 0.1, np.where(step % 2 == 0, 0.1, -0.1), 0.0 * time])
+    force = np.array([0.0 * time, 0.0 * time, vertical])
+    total = ks.gait.Wrench.at_cop(time, force, centre, threshold=1e4)
+    found = ks.gait.contact_forces(total, time, feet, weight=WEIGHT)
+    assert len(found.contacts) == int(2.0 * rate)
+    for foot in FEET:
+        off = np.abs(found[foot].force[2] - expected[foot])
+        assert off.max() <= 0.1 * WEIGHT + 1e-9
+        assert (off <= 2.0 * found.std[foot][2] + 1e-9).mean() > 0.85
+    assert found.astray < 1e-6
+
+
+@pytest.mark.parametrize("angle", [0.7, np.pi])
+def test_the_way_walked_does_not_matter(walk, angle):
+    """Feet and total turned about the vertical: so are the forces."""
+    time, feet, plates = walk
+    inside = time[12:-12]
+    total = plates["right"].at(inside) + plates["left"].at(inside)
+    turn = np.array(
+        [[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0], [0, 0, 1]]
+    )
+    turned = {foot: tuple(turn @ place for place in pair) for foot, pair in feet.items()}
+    one = ks.gait.contact_forces(total, time, feet)
+    other = ks.gait.contact_forces(total.turned(angle), time, turned)
+    for foot in FEET:
+        np.testing.assert_allclose(
+            other[foot].rows, one[foot].turned(angle).rows, atol=1e-9 * WEIGHT
+        )
