@@ -89,7 +89,7 @@ def inverse_dynamics(
     rows = np.concatenate(loads) if loads else np.zeros((0, len(instants)))
     parameters = [f.values[name] for name in f.parameters]
     y = f.outputs(xdot, x, rows, parameters, instants)
-    return Table(instants, dict(zip(f.output_names, y, strict=True)), False, {})
+    return Table(instants, dict(zip(f.output_names, y, strict=True)))
 
 
 def ground_reaction(

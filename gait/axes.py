@@ -6,7 +6,6 @@ World axes of kinesym: x forwards, y to the left, z up. Those of a file are name
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from kinesym.checks import check_choice, finite
+from kinesym.gait.names import is_foot, is_heel, is_toe, is_trunk, pairs_of_sides
 from kinesym.runtime.arrays import Array
 
 DIRECTIONS = ("x", "y", "z", "-x", "-y", "-z")
@@ -33,6 +33,8 @@ SURE = (0.3, 20.0)
 ALONG = 0.9
 #: The same angle [rad].
 ASKEW = float(np.arccos(ALONG))
+#: Cosine between feet and way of a person who walks straight ahead: 45 degrees.
+STRAIGHT = 0.7
 #: A walk is longer, and feet and shoulders are apart by more [m].
 WALKED, APART = 0.5, 0.05
 
@@ -74,7 +76,7 @@ NOTHING = Evidence()
 
 
 def warn(message: str) -> None:
-    """Warn at the line that called a reader, however deep this is."""
+    """Warn at the line that called into `kinesym.gait`, however deep this is."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals["__name__"].startswith("kinesym.gait."):
         level, frame = level + 1, frame.f_back
@@ -199,14 +201,6 @@ def unit_of(path: object, said: str, unit: str | None, coordinates: Iterable[Arr
 
 # -- what markers say ---------------------------------------------------------------------------
 
-_HEELS = r"heel|hee$|calc|(?<![a-z]{2})cal\d?$"
-_FOOT = re.compile(rf"{_HEELS}|toe|(?<!sh)ank|malleol|mt[1-5]|^[rl]?mt|foot|hallux|meta(?!c)")
-_HEEL, _TOE = re.compile(_HEELS), re.compile(r"toe|hallux|mt[1-5]|meta(?!c)")
-_TRUNK = re.compile(
-    r"asi|psi|sacr|iliac|pelv|hip|acr|shou|sho$|neck|head|hd$|c7|clav|ster|strn|jugul|nose|torso"
-)
-_BONE = re.compile(r"fib|fem|tib|cond|hum|uln|rad|thi|sha")
-
 
 def seen_in_markers(positions: Mapping[str, Array]) -> Evidence:
     """What markers (3, N) in metres say of up: names of feet below those of trunk and head, or the
@@ -220,8 +214,7 @@ def seen_in_markers(positions: Mapping[str, Array]) -> Evidence:
 
 
 def _up(positions: Mapping[str, Array]) -> tuple[str, str]:
-    foot = [name for name in positions if _FOOT.search(name.lower())]
-    trunk = [name for name in positions if _is_trunk(name.lower())]
+    foot, trunk = list(filter(is_foot, positions)), list(filter(is_trunk, positions))
     rise = _middle(positions, trunk) - _middle(positions, foot)
     if foot and trunk and np.linalg.norm(rise) > 0.3 and _along(rise):
         return name_of(rise), "the names of markers"
@@ -239,79 +232,59 @@ def _up(positions: Mapping[str, Array]) -> tuple[str, str]:
     return name_of(np.eye(3)[longest] * np.sign(seen[:, longest].mean())), "the longest extent"
 
 
-def _is_trunk(name: str) -> bool:
-    return bool(_TRUNK.search(name)) and not _FOOT.search(name) and not _BONE.search(name)
-
-
 def _forward(positions: Mapping[str, Array], above: Array) -> tuple[str, str]:
-    facing, why = _facing(positions, above)
+    ahead, why = facing(positions, above)
     if not why:
-        facing, why = np.cross(_across(positions), above), "left and right"
-        facing = facing - (facing @ above) * above
-    if np.linalg.norm(facing) < APART or not _along(facing):
+        ahead, why = np.cross(_across(positions), above), "left and right"
+        ahead = ahead - (ahead @ above) * above
+    if np.linalg.norm(ahead) < APART or not _along(ahead):
         return "", ""
-    return name_of(facing), why
+    return name_of(ahead), why
 
 
-def _facing(positions: Mapping[str, Array], above: Array) -> tuple[Array, str]:
+def facing(positions: Mapping[str, Array], above: Array) -> tuple[Array, str]:
     """Where a person looks (3,), and why: the way walked, or from heels to toes, also of one who
-    walks backwards."""
+    walks backwards or sideways."""
     level = np.eye(3) - np.outer(above, above)
-    toes = [name for name in positions if _TOE.search(name.lower())]
-    heels = [name for name in positions if _HEEL.search(name.lower())]
+    toes, heels = list(filter(is_toe, positions)), list(filter(is_heel, positions))
     pointing = np.zeros(3)
     if toes and heels:
         pointing = level @ (_middle(positions, toes) - _middle(positions, heels))
-    walked = level @ _way(positions)
-    if np.linalg.norm(walked) > WALKED and not pointing @ walked < 0.0:
+    walked, feet = level @ _way(positions), np.linalg.norm(pointing)
+    way = np.linalg.norm(walked)
+    if way > WALKED and (feet < APART or pointing @ walked > STRAIGHT * feet * way):
         return walked, "the way walked"
-    return (pointing, "heels and toes") if np.linalg.norm(pointing) > APART else (pointing, "")
+    return (pointing, "heels and toes") if feet > APART else (pointing, "")
 
 
-_UP = np.array([0.0, 0.0, 1.0])
+#: The vertical of the world.
+UP = np.array([0.0, 0.0, 1.0])
 
 
 def askew(positions: Mapping[str, Array]) -> float:
     """By which angle a person looks to the left of forwards, in world axes (3, N) [rad]; zero if
     neither feet nor the way tell."""
-    facing, why = _facing(positions, _UP)
-    return float(np.arctan2(facing[1], facing[0])) if why else 0.0
+    ahead, why = facing(positions, UP)
+    return float(np.arctan2(ahead[1], ahead[0])) if why else 0.0
 
 
 def sides_agree(positions: Mapping[str, Array]) -> bool:
     """Whether markers called left are to the left of those called right, in world axes (3, N), of
     somebody whose feet or way show where forwards is."""
-    facing, why = _facing(positions, _UP)
+    ahead, why = facing(positions, UP)
     if not why:
         return True
-    aside = np.cross(_UP, facing) / np.linalg.norm(facing)
+    aside = np.cross(UP, ahead) / np.linalg.norm(ahead)
     return bool(_across(positions) @ aside > -APART)
 
 
 def _across(positions: Mapping[str, Array]) -> Array:
     """From markers called right to their partners called left, in the mean (3,)."""
-    lower = {name.lower(): name for name in positions}
-    pairs = [
-        (name, lower[other])
-        for small, name in lower.items()
-        for other in _partners(small)
-        if other in lower
-    ]
+    pairs = pairs_of_sides(positions)
     if not pairs:
         return np.zeros(3)
     right, left = ([pair[k] for pair in pairs] for k in (0, 1))
     return _middle(positions, left) - _middle(positions, right)
-
-
-def _partners(name: str) -> list[str]:
-    """What the same marker of the left side may be called, of one of the right side."""
-    found = []
-    for right, left in (("right", "left"), ("r", "l")):
-        if name.startswith(right):
-            found.append(left + name.removeprefix(right))
-        if name.endswith((f"_{right}", f".{right}")):
-            found.append(name.removesuffix(right) + left)
-    return found
 
 
 def _middle(positions: Mapping[str, Array], names: Sequence[str]) -> Array:

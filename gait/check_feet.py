@@ -22,7 +22,7 @@ from kinesym.gait.wrench import Wrench, between
 from kinesym.runtime.arrays import Array
 from kinesym.symbolic.multibody.segments import Segment
 
-#: Standard gravity [m/s^2].
+#: Gravity, as of bodies [m/s^2].
 G = 9.81
 #: Deviation of the mean vertical force over strides from the weight [-].
 MASS = 0.05

@@ -12,11 +12,13 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_propagation, find_objects, label
+from scipy.ndimage import binary_propagation
 
+from kinesym.gait.axes import UP, facing
 from kinesym.gait.checks import Finding, Panel, judged
+from kinesym.gait.gaps import runs
 from kinesym.gait.markers import Markers
-from kinesym.gait.names import feet_in, pairs_of_sides
+from kinesym.gait.names import pairs_of_sides
 from kinesym.runtime.arrays import Array
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -35,9 +37,8 @@ OUTLYING = 19.0
 #: By so much two markers together are off their mates where they are exchanged [m]; the other way
 #: round they are off by no more than this share of it.
 EXCHANGED, OTHERWISE = 0.03, 0.35
-#: Nearer than this markers of both sides may be on either side; a way that is longer than this
-#: shows which way somebody walks [m].
-SIDE, WAY = 0.05, 1.0
+#: Nearer than this markers of both sides may be on either side [m].
+SIDE = 0.05
 #: More exchanges than these are no exchanges.
 MOST = 40
 
@@ -222,7 +223,7 @@ def check_markers(
     jumped = {name for one in findings for name in one.names if one.says}
     rows = dict(zip(names, deviations(positions, mates), strict=True)) | spoilt
     kinds = ("exchanged markers", "jump of a marker", "marker off its segment")
-    panels = [Panel("off its mates [m]", time, rows, DEFORMED, kinds)]
+    panels = [Panel("off its neighbours [m]", time, rows, DEFORMED, kinds)]
     steady = {name: row for name, row in zip(names, off, strict=True) if name not in jumped}
     findings += judged(
         "marker off its segment", time, steady, _limits(steady, DEFORMED), "m", _deformed
@@ -245,13 +246,13 @@ def _exchanged(one: Exchange, names: Sequence[str], time: Array) -> Finding:
     here = np.flatnonzero(one.where)
     worst = int(one.off.argmax())
     first, second = (names[k] for k in one.pair)
-    runs = len(find_objects(label(one.where)[0]))
+    times = len(runs(one.where))
     when = (
         f"{len(here)} of {len(time)} samples between {time[here[0]]:.3f} and {time[here[-1]]:.3f} s"
     )
     says = (
         f"markers {first!r} and {second!r} are exchanged in {when}"
-        + (f" ({runs} times)" if runs > 1 else "")
+        + (f" ({times} times)" if times > 1 else "")
         + f", off their segments by {one.off[worst]:.3f} m together at {time[worst]:.3f} s; "
         "repair='swaps' puts them back"
     )
@@ -343,11 +344,11 @@ def _other(one: Finding) -> str:
 
 def check_sides(markers: Markers) -> list[Finding]:
     """Whether names of right and left are exchanged throughout, seen along the feet or the way."""
-    ahead = _forwards(markers)
+    ahead, why = facing(markers.positions, UP)
     pairs = pairs_of_sides(markers.names)
-    if ahead is None or len(pairs) < 2:
+    if not why or len(pairs) < 2:
         return []
-    left = np.array([-ahead[1], ahead[0]])
+    left = np.array([-ahead[1], ahead[0]]) / np.linalg.norm(ahead)
     apart = {
         pair: float(
             np.nanmean(left @ (markers.positions[pair[1]] - markers.positions[pair[0]])[:2])
@@ -385,24 +386,6 @@ def check_sides(markers: Markers) -> list[Finding]:
         )
         for pair, gap in wrong.items()
     ] or [finding(pair, apart[pair], "")]
-
-
-def _forwards(markers: Markers) -> Array | None:
-    """The horizontal unit vector (2,) from heels to toes, or along the way; None if neither."""
-    arrows = [
-        np.nanmean(markers.positions[toe] - markers.positions[heel], axis=1)[:2]
-        for heel, toe in feet_in(markers.names)
-    ]
-    if not arrows:
-        middle = np.nanmean(np.array(list(markers.positions.values())), axis=0)[:2]
-        seen = np.flatnonzero(np.isfinite(middle[0]))
-        way = middle[:, seen[-1]] - middle[:, seen[0]] if len(seen) else np.zeros(2)
-        if np.hypot(*way) < WAY:
-            return None
-        arrows = [way]
-    total = np.sum(arrows, axis=0)
-    size = float(np.hypot(*total))
-    return total / size if size > 0.02 else None
 
 
 def _apart(points: Array, point: Array) -> Array:

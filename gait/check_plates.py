@@ -9,15 +9,10 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import (
-    find_objects,
-    label,
-    maximum_filter1d,
-    minimum_filter1d,
-    uniform_filter1d,
-)
+from scipy.ndimage import maximum_filter1d, minimum_filter1d, uniform_filter1d
 
 from kinesym.gait.checks import Finding, judged
+from kinesym.gait.gaps import runs
 from kinesym.gait.wrench import Wrench, between
 from kinesym.runtime.arrays import Array
 
@@ -49,7 +44,7 @@ def check_empty(name: str, plate: Wrench) -> list[Finding]:
     if not flat.any():
         return []
     size = np.zeros_like(time)
-    for (run,) in find_objects(label(flat)[0]):
+    for run in runs(flat):
         size[run] = np.linalg.norm(np.median(plate.force[:, run], axis=1))
     return judged("force on an empty plate", time, {name: size}, OFFSET, "N", _offset)
 

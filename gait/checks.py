@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kinesym.gait.axes import warn
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
@@ -155,7 +155,7 @@ def _draw(axis: Any, panel: Panel) -> None:
     axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small")
 
 
-def warn(findings: Iterable[Finding], remedy: str = "", stacklevel: int = 3) -> None:
+def warn_of(findings: Iterable[Finding]) -> None:
     """One warning for each kind of what is wrong, by the worst of it."""
     kinds: dict[str, list[Finding]] = {}
     for one in findings:
@@ -164,7 +164,7 @@ def warn(findings: Iterable[Finding], remedy: str = "", stacklevel: int = 3) -> 
     for found in kinds.values():
         worst = max(found, key=lambda one: (not one.mended, one.size / one.limit))
         more = f"; {len(found) - 1} more of the kind" if len(found) > 1 else ""
-        warnings.warn(f"{worst.says}{more}{remedy}", stacklevel=stacklevel)
+        warn(f"{worst.says}{more}")
 
 
 def judged(

@@ -12,12 +12,12 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.ndimage import find_objects, label
 from scipy.signal import find_peaks
 
 from kinesym.checks import check_kind, check_text, finite, listed_of, mapping, positive, shown
 from kinesym.gait.check_plates import check_empty
-from kinesym.gait.checks import warn
+from kinesym.gait.checks import warn_of
+from kinesym.gait.gaps import runs
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, vectors
 from kinesym.runtime.arrays import Array, real_array, time_grid
 from kinesym.runtime.signals.low_pass import low_pass
@@ -124,7 +124,7 @@ def contacts_from_wrench(
     check_reaction(wrench, f"the force plate of {foot!r}", threshold)
     time, vertical = wrench.time, wrench.force[2]
     found: list[Contact] = []
-    for (run,) in find_objects(label(vertical > 0.5 * threshold)[0]):
+    for run in runs(vertical > 0.5 * threshold):
         above = np.flatnonzero(vertical[run] > threshold) + run.start
         if len(above):
             contact = _between_crossings(foot, time, vertical, threshold, above[0], above[-1])
@@ -325,7 +325,7 @@ def assign_plates(
         foot: [vectors(f"heel of {foot!r}", heel, grid), vectors(f"toe of {foot!r}", toe, grid)]
         for foot, (heel, toe) in feet.items()
     }
-    warn([one for name, plate in plates.items() for one in check_empty(name, plate)])
+    warn_of([one for name, plate in plates.items() for one in check_empty(name, plate)])
     first = next(iter(plates.values()))
     sums = {foot: Wrench.zero(first.time) for foot in feet}
     steps = []

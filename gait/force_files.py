@@ -25,6 +25,7 @@ from kinesym.gait.axes import (
     unit_of,
     warn,
 )
+from kinesym.gait.external_loads import external_forces, loads_element
 from kinesym.gait.marker_files import absent, vector
 from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table, end_of_header, read_mot, read_table
@@ -239,46 +240,19 @@ def _external_loads(path: File, text: str, unit: str | None) -> tuple[Array, dic
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         raise ValueError(f"{path} is no XML file: {error}") from error
-    forces = root.findall(".//ExternalForce")
-    data = (root.findtext(".//datafile") or "").strip()
-    if not forces or not data:
-        raise ValueError(f"{path} is no ExternalLoads file: it lacks ExternalForce or datafile")
-    table = _beside(path, data)
+    time, forces = external_forces(path, root)
     lengths = UNITS[unit_of(path, "m", unit, [])]
     plates: dict[str, Parts] = {}
-    for force in forces:
-        name = _text(force, "applied_to_body") or force.get("name", "")
-        for frame in ("force_expressed_in_body", "point_expressed_in_body"):
-            if _text(force, frame) not in ("", "ground", "/ground"):
-                raise ValueError(f"{path}: {name} is given in axes of a body; only ground is read")
-        parts: Parts = {}
-        for kind, scale in (("force", 1.0), ("cop", lengths), ("torque", lengths)):
-            before = _text(force, f"{'point' if kind == 'cop' else kind}_identifier")
-            keys = {axis: f"{before}{axis}" for axis in AXES}
-            if before and (kind != "torque" or set(keys.values()) <= set(table.names)):
-                parts[kind] = {axis: scale * _column(path, table, keys[axis]) for axis in AXES}
+    for one in forces:
+        name = one.body or one.name
+        given = {"force": one.force, "cop": one.point, "torque": one.torque}
+        parts = {
+            kind: dict(zip(AXES, (1.0 if kind == "force" else lengths) * rows, strict=True))
+            for kind, rows in given.items()
+            if rows is not None
+        }
         plates[f"{name}_{len(plates) + 1}" if name in plates else name] = parts
-    return table.time, plates
-
-
-def _beside(path: File, name: str) -> Table:
-    """The table that a file names, in its own folder, compressed or not."""
-    folder = Path(str(path)).parent
-    places = [folder / f"{name}{ending}" for ending in ("", ".gz")]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
-        raise ValueError(f"{path} names the file {name!r}, which is not beside it; put it there")
-    return read_mot(found)
-
-
-def _column(path: File, table: Table, name: str) -> Array:
-    if name not in table.columns:
-        raise ValueError(f"{path} names the column {name!r}; {suggest(name, table.columns)}")
-    return table.columns[name]
-
-
-def _text(element: ElementTree.Element, name: str) -> str:
-    return (element.findtext(name) or "").strip()
+    return time, plates
 
 
 # -- a wrench -------------------------------------------------------------------------------------
@@ -355,7 +329,7 @@ def write_forces(
         for part, rows in parts.items():
             for axis, row in zip(AXES, back @ rows, strict=True):
                 columns[f"{name}_ground_{part}{axis}"] = row
-    loads = _loads(Path(path).name, wrenches, bodies) if bodies is not None else None
+    loads = None if bodies is None else loads_element(Path(path).name, wrenches, bodies)
     write_storage(path, time, columns, False)
     if loads is not None:
         ElementTree.indent(loads)
@@ -373,32 +347,3 @@ def held(centre: Array, height: float) -> Array:
     before = np.clip(after - 1, 0, None)
     nearer = k - known[before] < known[after] - k
     return centre[:, known[np.where(nearer, before, after)]]
-
-
-def _loads(
-    data: str, wrenches: Mapping[str, Wrench], bodies: Mapping[str, str]
-) -> ElementTree.Element:
-    """ExternalLoads of OpenSim."""
-    root = ElementTree.Element("OpenSimDocument", Version="40000")
-    loads = ElementTree.SubElement(root, "ExternalLoads", name="loads")
-    objects = ElementTree.SubElement(loads, "objects")
-    given = checks.mapping(bodies, "bodies")
-    for name in given:
-        if name not in wrenches:
-            raise ValueError(f"bodies names {name!r}; {suggest(name, wrenches)}")
-    for name in wrenches:
-        if name not in given:
-            raise ValueError(f"bodies does not say on which body {name!r} acts; {name}=...")
-    for name, body in given.items():
-        force = ElementTree.SubElement(objects, "ExternalForce", name=name)
-        for key, value in (
-            ("applied_to_body", body),
-            ("force_expressed_in_body", "ground"),
-            ("point_expressed_in_body", "ground"),
-            ("force_identifier", f"{name}_ground_force_v"),
-            ("point_identifier", f"{name}_ground_force_p"),
-            ("torque_identifier", f"{name}_ground_torque_"),
-        ):
-            ElementTree.SubElement(force, key).text = value
-    ElementTree.SubElement(loads, "datafile").text = data
-    return root

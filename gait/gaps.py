@@ -17,9 +17,9 @@ from kinesym.runtime.arrays import Array
 OPPOSITE = -0.99
 
 
-def runs(missing: NDArray[np.bool_]) -> list[slice]:
-    """Runs of samples that are missing."""
-    return [run for (run,) in find_objects(label(missing)[0])]
+def runs(where: NDArray[np.bool_]) -> list[slice]:
+    """Runs of samples (N,) in which something holds, such as that they are missing."""
+    return [run for (run,) in find_objects(label(where)[0])]
 
 
 def by_clusters(

@@ -117,7 +117,7 @@ class MarkerFit(ByName, Saved):
     def table(self) -> Table:
         """Coordinates over time in radians and metres, as of `read_mot`, for
         `ks.inverse_dynamics`."""
-        return Table(self.time, dict(self.coordinates), False, {})
+        return Table(self.time, dict(self.coordinates))
 
     def course(self, degree: int = 5, trim: int = 0) -> Spline:
         """Splines through the coordinates in their order, which can be sampled with derivatives;

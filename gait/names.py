@@ -1,45 +1,61 @@
-"""What names of markers say: sides, heels, toes."""
+"""What names of markers say: sides, and on which part of the body they are."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-#: Parts of names that say right, with those that say left in the same place.
-_SIDES = (
-    (re.compile(r"right", re.IGNORECASE), {"right": "left", "Right": "Left", "RIGHT": "LEFT"}),
-    (re.compile(r"^[Rr](?=[^a-z]|[a-z]{2})"), {"R": "L", "r": "l"}),
-    (re.compile(r"(?<=[^A-Za-z])[Rr](?=[^A-Za-z]|$)"), {"R": "L", "r": "l"}),
-    (re.compile(r"(?<=[a-z])R$"), {"R": "L"}),
+#: Parts of names that say right.
+_RIGHT = (
+    re.compile(r"right", re.IGNORECASE),
+    re.compile(r"^[Rr](?=[^a-z]|[a-z]{2})"),
+    re.compile(r"(?<=[^A-Za-z])[Rr](?=[^A-Za-z]|$)"),
+    re.compile(r"(?<=[a-z])R$"),
 )
-_HEEL = re.compile(r"heel|hee$|calc|(?<![a-z])ca(?![a-z])|rca|lca", re.IGNORECASE)
-_TOE = re.compile(r"toe|mt\d|meta|hallux|(?<![a-z])[fv]m(?![a-z])", re.IGNORECASE)
+_LEFT = {"right": "left", "r": "l"}
+_HEEL = re.compile(r"heel|hee$|calc|(?<![a-z]{2})cal?\d?(?![a-z])", re.IGNORECASE)
+_TOE = re.compile(r"toe|hallux|mt[1-5]|meta(?!c)|(?<![a-z])[fv]m(?![a-z])", re.IGNORECASE)
+_FOOT = re.compile(r"(?<!sh)ank|malleol|^[rl]?mt|foot", re.IGNORECASE)
+_TRUNK = re.compile(
+    r"asi|psi|sacr|iliac|pelv|hip|acr|shou|sho$|neck|head|hd$|c7|clav|ster|strn|jugul|nose|torso",
+    re.IGNORECASE,
+)
+_BONE = re.compile(r"fib|fem|tib|cond|hum|uln|rad|thi|sha", re.IGNORECASE)
+
+
+def is_heel(name: str) -> bool:
+    """Whether a marker is on the heel."""
+    return bool(_HEEL.search(name))
+
+
+def is_toe(name: str) -> bool:
+    """Whether a marker is on the toes or the heads of the metatarsals."""
+    return bool(_TOE.search(name))
+
+
+def is_foot(name: str) -> bool:
+    """Whether a marker is on the foot or the ankle."""
+    return is_heel(name) or is_toe(name) or bool(_FOOT.search(name))
+
+
+def is_trunk(name: str) -> bool:
+    """Whether a marker is on the pelvis, the trunk or the head."""
+    return bool(_TRUNK.search(name)) and not is_foot(name) and not _BONE.search(name)
 
 
 def pairs_of_sides(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Names that are the same but for right and left, (right, left)."""
-    known = list(names)
+    """Names that are the same but for right and left, (right, left), whatever their case."""
+    known = {name.lower(): name for name in names}
     found = []
-    for name in known:
-        for pattern, other in _SIDES:
+    for name in known.values():
+        for pattern in _RIGHT:
             match = pattern.search(name)
-            if match and match[0] in other:
-                counterpart = name[: match.start()] + other[match[0]] + name[match.end() :]
-                if counterpart in known:
+            if match:
+                left = _LEFT[match[0].lower()]
+                counterpart = known.get(
+                    f"{name[: match.start()]}{left}{name[match.end() :]}".lower()
+                )
+                if counterpart is not None:
                     found.append((name, counterpart))
                     break
     return found
-
-
-def feet_in(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Names of heel and toe of each foot, every toe with the heel that has most of its name."""
-    heels = [name for name in names if _HEEL.search(name)]
-    toes = [name for name in names if _TOE.search(name)]
-    sides = {side: k for k, pair in enumerate(pairs_of_sides(names)) for side in pair}
-    rights = {right for right, _ in pairs_of_sides(names)}
-    return [
-        (heel, toe)
-        for heel in heels
-        for toe in toes
-        if (heel in sides) == (toe in sides) and (heel in rights) == (toe in rights)
-    ]

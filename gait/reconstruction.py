@@ -15,7 +15,7 @@ from kinesym.gait.angles import check_angles
 from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers, put_back
 from kinesym.gait.check_segments import check_segments
-from kinesym.gait.checks import Check, Finding, Panel, warn
+from kinesym.gait.checks import Check, Finding, Panel, warn_of
 from kinesym.gait.filters import Butterworth, low_pass_of
 from kinesym.gait.fit import Fitted, fit, landmark_targets, segments_from_landmarks, start_of
 from kinesym.gait.kinematics import Spline
@@ -203,7 +203,7 @@ def reconstruct(
     _check_upright(still or {name: position[:, 0] for name, position in clean.positions.items()})
     measured = landmarks(relations, Trial(markers.positions, still))
     more, turning = check_segments(segments, relations, measured, markers.time)
-    warn(more)
+    warn_of(more)
     found = landmarks(relations, Trial(clean.positions, still))
     rows = segments_from_landmarks(segments, found, root)
     body = NaturalBody(rows, root)
@@ -251,7 +251,7 @@ def _checked(
     findings, panels, mended = check_markers(markers, clusters_in(relations), still)
     if repair is not None:
         markers, findings = mended, put_back(findings)
-    warn(findings, stacklevel=4)
+    warn_of(findings)
     return markers, findings, panels
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kinesym.checks import check_choice, check_kind, finite, mapping, positive, shown, suggest
 from kinesym.gait.check_plates import check_lag
 from kinesym.gait.check_sharing import check_sharing
-from kinesym.gait.checks import warn
+from kinesym.gait.checks import warn_of
 from kinesym.gait.events import Contact, Phase, in_order, phases
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, same_grid
 from kinesym.notebook import Displayed
@@ -354,9 +354,9 @@ def share(
 
     result = by(way)
     full = mapping({} if plates is None else plates, "plates")  # on their own grids
-    warn(check_lag(total.time, total.force, full, result.measured) if full else [])
+    warn_of(check_lag(total.time, total.force, full, result.measured) if full else [])
     others = {name: one for name, one in OTHERS.items() if one != way}
-    warn(check_sharing(result, others, by))
+    warn_of(check_sharing(result, others, by))
     return result
 
 

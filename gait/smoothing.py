@@ -177,7 +177,7 @@ def noise_of(series: ArrayLike) -> Array:
     Motion that takes more than ten samples per period hardly counts, and the median keeps out the
     instants of impacts.
     """
-    x = finite_series(series, "SSA")
+    x = finite_series(series, "the noise")
     differences = np.diff(x, 4, axis=-1)
     return np.asarray(np.median(np.abs(differences), axis=-1) / (0.6745 * np.sqrt(70.0)))
 

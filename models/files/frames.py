@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kinesym.models.files.description import (
     UPRIGHT,
@@ -24,7 +24,7 @@ STRAIGHT: Triple = (0.0, 0.0, 0.0)
 
 
 def rotation(angles: Sequence[float]) -> NDArray[np.float64]:
-    """About x, y, z in turn, axes turning along [rad]."""
+    """The matrix (3, 3) about x, y, z in turn, axes turning along [rad]."""
     result = np.eye(3)
     for k, angle in enumerate(angles):
         i, j = (k + 1) % 3, (k + 2) % 3
@@ -34,6 +34,14 @@ def rotation(angles: Sequence[float]) -> NDArray[np.float64]:
         R[i, j] = -R[j, i]
         result = result @ R
     return result
+
+
+def rotations(axis: ArrayLike, angles: ArrayLike) -> NDArray[np.float64]:
+    """Matrices (N, 3, 3) of rotations about an axis (3,) by angles (N,) [rad]."""
+    x, y, z = np.divide(axis, np.linalg.norm(axis))
+    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    s, c = np.sin(angles)[:, None, None], np.cos(angles)[:, None, None]
+    return np.asarray(np.eye(3) + s * K + (1.0 - c) * (K @ K))
 
 
 def offset(body: str | None, at: Triple, angles: Triple) -> Frame:

@@ -5,7 +5,7 @@ The format: https://mujoco.readthedocs.io/en/stable/XMLreference.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -28,7 +28,15 @@ from kinesym.models.files.description import (
     Polynomial,
     Triple,
 )
-from kinesym.models.files.frames import DIRECTIONS, along, components, rotation, rows, six
+from kinesym.models.files.frames import (
+    DIRECTIONS,
+    along,
+    components,
+    rotation,
+    rotations,
+    rows,
+    six,
+)
 from kinesym.models.files.trees import FileTree, tree_of
 from kinesym.models.files.xml import attribute, attributes, listed_numbers, named, root_of
 
@@ -104,11 +112,10 @@ class _Reader:
         """The orientation of an element."""
         if e.get("quat"):
             w, *v = listed_numbers(e, "quat", 4)
-            x, y, z = np.divide(v, np.linalg.norm([w, *v]))
-            return turned_by(2.0 * np.arctan2(np.linalg.norm(v), w), np.array([x, y, z]))
+            return turned_by(2.0 * np.arctan2(np.linalg.norm(v), w), v)
         if e.get("axisangle"):
             *axis, angle = listed_numbers(e, "axisangle", 4)
-            return turned_by(self.radians([angle])[0], np.array(axis))
+            return turned_by(self.radians([angle])[0], axis)
         compiler = self.root.find("compiler")
         sequence = "xyz" if compiler is None else compiler.get("eulerseq", "xyz")
         result = np.eye(3)
@@ -214,14 +221,9 @@ def joined(name: str, start: Frame, parts: list[_Part]) -> JointRow:
     )
 
 
-def turned_by(angle: float, axis: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rotation about an axis."""
-    length = float(np.linalg.norm(axis))
-    if length == 0.0:
-        return np.eye(3)
-    x, y, z = axis / length
-    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    return np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * K @ K
+def turned_by(angle: float, axis: Sequence[float]) -> NDArray[np.float64]:
+    """The rotation (3, 3) about an axis by an angle [rad]; none about one without length."""
+    return np.asarray(rotations(axis, [angle])[0] if any(axis) else np.eye(3))
 
 
 def unit_of(axis: Triple) -> Triple:

@@ -35,9 +35,10 @@ from kinesym.models.files.description import (
     Sine,
     Sphere,
     Triple,
+    Wrap,
 )
 from kinesym.models.files.frames import DIRECTIONS, along, offset, place, turned
-from kinesym.models.files.muscles import MuscleReader, Wrap, surfaces_of
+from kinesym.models.files.muscles import MuscleReader, surfaces_of
 from kinesym.models.files.trees import FileTree, tree_of
 from kinesym.models.files.xml import (
     flag,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
 from kinesym.models.files.description import Description, Frame, Function, JointRow
+from kinesym.models.files.frames import rotations
 from kinesym.models.files.trees import coordinate_values, expression
 from kinesym.symbolic.names import check_known, name_of
 from kinesym.symbolic.table import NumericFunction
@@ -122,11 +123,3 @@ def on(place: Place, frame: Frame) -> Place:
     """The place of a frame on a body from that of the body."""
     rotation, origin = place
     return rotation @ np.array(frame.turn), origin + rotation @ np.array(frame.at)
-
-
-def rotations(axis: Array, angles: Array) -> Array:
-    """Matrices of rotations about an axis, (N, 3, 3)."""
-    x, y, z = axis / np.linalg.norm(axis)
-    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    s, c = np.sin(angles)[:, None, None], np.cos(angles)[:, None, None]
-    return np.eye(3) + s * K + (1.0 - c) * (K @ K)

@@ -101,7 +101,7 @@ class Muscle:
     `soleus_tendon_force`; the input is `soleus_excitation`, all 0 ... 1. A compliant tendon needs
     an activation above 0. Numbers may be symbols, which become parameters.
 
-    Raises `ValueError` for numbers that are not positive.
+    Raises `ValueError` for numbers that are out of range.
     """
 
     name: str
@@ -128,10 +128,13 @@ class Muscle:
             object.__setattr__(self, key, value)
             if key in _POSITIVE and value.is_number and not value > 0:
                 raise ValueError(f"muscle {self.name}: {key} must be positive, got {value}")
-        for key, limit in (("pennation", math.pi / 2), ("damping", math.inf)):
+        for key, limit, said in (
+            ("pennation", math.pi / 2, "an angle from 0 to below pi/2 [rad]"),
+            ("damping", math.inf, "0 or more"),
+        ):
             value = getattr(self, key)
             if value.is_number and not 0 <= value < limit:
-                raise ValueError(f"muscle {self.name}: {key} must be 0 or more, got {value}")
+                raise ValueError(f"muscle {self.name}: {key} must be {said}, got {value}")
 
     def _signal(self, what: str) -> AppliedUndef:
         return sp.Function(f"{self.name}_{what}")(t)

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from kinesym.examples.gait import data
-from kinesym.gait.axes import DIRECTIONS, rotation, seen_in_forces, seen_in_markers, sides_agree
+from kinesym.gait.axes import (
+    DIRECTIONS,
+    askew,
+    rotation,
+    seen_in_forces,
+    seen_in_markers,
+    sides_agree,
+)
 from kinesym.gait.force_files import read_forces, write_forces
 from kinesym.gait.marker_files import read_csv, read_places, read_trc
 from kinesym.gait.markers import Markers
@@ -141,6 +148,17 @@ def test_sides_of_who_turns_his_back(walk, tmp_path):
     walk[0].to_trc(tmp_path / "walk.trc")
     with pytest.warns(UserWarning, match="forward='-x' was given, but x is forwards"):
         assert "called right" not in read_trc(tmp_path / "walk.trc", forward="-x").note
+
+
+@pytest.mark.parametrize("speed", [1.0, -1.0])
+def test_steps_to_the_side(walk, speed):
+    """Who walks to the right or left looks where the feet point."""
+    markers = walk[0]
+    ahead = np.polyval(np.polyfit(markers.time, markers["V.Sacral"][0], 1), markers.time)
+    way = np.array([-ahead, speed * (markers.time - markers.time[0]), np.zeros(len(markers))])
+    beside = {name: position + way for name, position in markers.positions.items()}
+    assert seen_in_markers(beside).onward == "heels and toes"
+    assert abs(np.degrees(askew(beside))) < 5.0 and sides_agree(beside)
 
 
 def test_left_handed_axes(walk, tmp_path):

@@ -15,7 +15,7 @@ from kinesym.gait.check_markers import check_markers, check_sides, exchanges, ri
 from kinesym.gait.check_plates import check_empty
 from kinesym.gait.check_segments import check_segments
 from kinesym.gait.markers import Markers
-from kinesym.gait.names import feet_in, pairs_of_sides
+from kinesym.gait.names import is_heel, is_toe, pairs_of_sides
 from kinesym.gait.wrench import Wrench
 
 CLUSTERS = [["R.Heel", "R.Midfoot.Sup", "R.Midfoot.Lat"]]
@@ -128,10 +128,13 @@ def test_sides_of_the_whole_trial(markers, other):
 def test_what_names_say():
     names = ["RASI", "LASI", "RHEE", "LHEE", "RTOE", "LTOE", "C7", "T10"]
     assert pairs_of_sides(names) == [("RASI", "LASI"), ("RHEE", "LHEE"), ("RTOE", "LTOE")]
-    assert feet_in(names) == [("RHEE", "RTOE"), ("LHEE", "LTOE")]
     names = ["knee_right", "knee_left", "Heel_R", "Heel_L", "r_toe", "l_toe", "head"]
     assert len(pairs_of_sides(names)) == 3
     assert pairs_of_sides(["Right Hip", "Left Hip", "rib"]) == [("Right Hip", "Left Hip")]
+    assert pairs_of_sides(["r_shoulder", "L_shoulder"]) == [("r_shoulder", "L_shoulder")]
+    names = ["RCA", "R_Cal1", "r_calc_study", "RCAJ", "R_FM1", "RMT5", "r_5meta", "RMetacarpal5"]
+    assert [*filter(is_heel, names)] == names[:3]
+    assert [*filter(is_toe, names)] == names[4:7]
 
 
 def test_a_cluster_against_the_standing_trial(markers):

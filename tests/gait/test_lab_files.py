@@ -308,7 +308,7 @@ def test_external_loads(tmp_path):
     (tmp_path / "grf.mot").unlink()
     assert list(read_forces(tmp_path / "grf.xml")) == ["calcn_r", "calcn_l"]
     for old, new, words in (
-        ("rF<", "sF<", r"grf\.xml names the column 'sFx'; did you mean"),
+        ("rF<", "sF<", r"grf\.xml names the columns 'sF', but 0 .* did you mean"),
         ("grf.mot", "none.mot", r"grf\.xml names the file 'none\.mot', which is not beside it"),
         ("<datafile>", "<data>", r"grf\.xml is no XML file"),
         ("ExternalForce", "Force", "it lacks ExternalForce or datafile"),

@@ -7,6 +7,7 @@ import pytest
 from test_osim import Plain, interpreted, poses  # beside this file
 
 import kinesym as ks
+from kinesym.examples.gait import data
 from kinesym.gait.motion_files import Table
 from kinesym.multibody import Body, Spherical, Tree
 
@@ -262,14 +263,35 @@ def test_loads_that_are_none(tmp_path):
     np.testing.assert_allclose(found["foot"].force, [[1, 1], [2, 2], [3, 3]])
     np.testing.assert_allclose(found["foot"].moment, 0.0)
     for old, new, said in (
-        (">gv<", ">gq<", "ExternalForce left: three columns of its data begin with 'gq', found"),
-        ("ExternalLoads", "Other", "it has no ExternalLoads"),
+        (">gv<", ">gq<", "names the columns 'gq', but 0 of its data begin so"),
+        ("ExternalLoads", "Other", "is no ExternalLoads file"),
         (
             "<force_id",
             "<force_expressed_in_body>foot</force_expressed_in_body><force_id",
-            "left: force_expressed_in_body is not ground",
+            "left is given in axes of a body",
         ),
     ):
         path.write_text(loads.replace(old, new))
         with pytest.raises(ValueError, match=said):
             ks.osim.read_loads(path)
+
+
+def test_both_readers_of_loads_agree(tmp_path):
+    """Torques too, whose columns have an underscore that the file leaves out, as in OpenSim's own
+    example; forces that are switched off are none."""
+    path = data("opensim_subject01_forces.xml")
+    turn = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])  # y up to z up
+    loads, plates = ks.osim.read_loads(path), ks.gait.read_forces(path)
+    for name, wrench in plates.items():
+        standing = wrench.force[2] > 20.0
+        about = turn @ loads[name].moment
+        np.testing.assert_allclose(
+            wrench.force[:, standing], (turn @ loads[name].force)[:, standing]
+        )
+        np.testing.assert_allclose(wrench.moment[:, standing], about[:, standing], atol=1e-9)
+    table = path.parent / "opensim_subject01_forces.mot.gz"
+    (tmp_path / table.name).write_bytes(table.read_bytes())
+    text = path.read_text().replace("<appliesForce>true", "<appliesForce>false", 1)
+    (tmp_path / "one.xml").write_text(text)
+    assert list(ks.gait.read_forces(tmp_path / "one.xml")) == ["calcn_l"]
+    assert list(ks.osim.read_loads(tmp_path / "one.xml")) == ["calcn_l"]
