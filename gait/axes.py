@@ -78,7 +78,7 @@ NOTHING = Evidence()
 def warn(message: str) -> None:
     """Warn at the line that called into `kinesym.gait`, however deep this is."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back and frame.f_globals["__name__"].startswith("kinesym.gait."):
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("kinesym.gait."):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, stacklevel=level)
 

@@ -17,13 +17,11 @@ from kinesym.gait.check_plates import check_empty, check_lag
 from kinesym.gait.checks import Check, Finding, Panel, judged
 from kinesym.gait.events import contacts_from_wrench, distance_to_line
 from kinesym.gait.kinematics import Spline
-from kinesym.gait.natural.body import NaturalBody
+from kinesym.gait.natural.body import G, NaturalBody
 from kinesym.gait.wrench import Wrench, between
 from kinesym.runtime.arrays import Array
 from kinesym.symbolic.multibody.segments import Segment
 
-#: Gravity, as of bodies [m/s^2].
-G = 9.81
 #: Deviation of the mean vertical force over strides from the weight [-].
 MASS = 0.05
 #: Distance of a centre of pressure from the line of the foot, on average and at any instant [m].

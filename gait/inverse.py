@@ -19,7 +19,7 @@ import numpy as np
 from kinesym.checks import suggest
 from kinesym.gait.angles import angles_of, angular_velocity, pose, turning
 from kinesym.gait.kinematics import Samples
-from kinesym.gait.natural.body import NaturalBody
+from kinesym.gait.natural.body import G, NaturalBody
 from kinesym.gait.wrench import Wrench
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-#: Acceleration of gravity [m/s^2].
-G = 9.81
 #: Share of the weight of a residual force above which there is a warning: 3 % on a walk with all
 #: markers, 11 % on one without those of trunk and arms.
 LEFT_OVER = 0.15

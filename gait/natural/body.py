@@ -36,6 +36,9 @@ from kinesym.symbolic.multibody.segments import Position, Segment
 #: Sets of constraints that describe the same motion; see `NaturalBody`.
 VARIANTS = ("explicit", "orthonormal")
 
+#: Acceleration of gravity [m/s^2].
+G = 9.81
+
 
 @dataclass(frozen=True)
 class NaturalBody(PointBody):
@@ -57,7 +60,7 @@ class NaturalBody(PointBody):
 
     segments: Sequence[Segment]
     root: str = "J1"
-    gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+    gravity: tuple[float, float, float] = (0.0, 0.0, -G)
     variant: str = "explicit"
 
     axes, angles, vectors = "xyz", 3, 2

@@ -19,7 +19,6 @@ from kinesym.models.files.fits import PathFit, fitted
 from kinesym.models.files.poses import Place, Poses, on
 from kinesym.models.files.trees import identifier
 from kinesym.models.files.wrapping import Touch, around
-from kinesym.runtime.arrays import real_array
 from kinesym.symbolic.multibody.muscles import Muscle
 from kinesym.symbolic.names import check_known, name_of, names_of
 
@@ -88,7 +87,7 @@ class MusclePath:
         rows = {}
         for name in self.coordinates:
             check_known(name, q, f"the path of {self.row.name} needs the coordinate {name}")
-            rows[name] = np.atleast_1d(real_array(q[name], name))
+            rows[name] = np.atleast_1d(np.asarray(q[name], dtype=np.float64))
         if len({row.shape for row in rows.values()}) > 1 or any(r.ndim > 1 for r in rows.values()):
             raise ValueError(
                 f"coordinates of the path of {self.row.name} must be rows of one length"

@@ -302,6 +302,7 @@ def test_a_plate_that_is_missing_leaves_a_residual(walk):
 
 
 def test_a_calibration_in_millimetres(markers):
-    still = {name: 1e3 * x for name, x in ks.gait.read_places(gait.data("gait_subject01_static.csv")).items()}
+    places = ks.gait.read_places(gait.data("gait_subject01_static.csv"))
+    still = {name: 1e3 * x for name, x in places.items()}
     with pytest.raises(ValueError, match="the calibration looks like millimetres"):
         ks.gait.reconstruct(gait.subject(), gait.relations(), markers, still)
