@@ -150,7 +150,9 @@ def kinetics(markers, mass, stature=None):
     low_pass = ks.gait.Butterworth(max(LEAST, HARMONICS * ks.gait.step_rate(markers)), order=4)
     sure = {name: JOINT if is_joint(name) else SKIN for name in placed}
     scaling = ks.gait.scale(tree, placed, [markers], FACTORS, place_std=sure, frames=20)
-    person = scaling.applied(tree, mass)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of muscles, which are no matter here
+        person = scaling.applied(tree, mass)
     fit = ks.gait.fit_markers(person, scaling.placed, markers, smooth=2.0 * low_pass.cutoff)
     rows = {name: low_pass(row, markers.rate) for name, row in fit.coordinates.items()}
     motion = replace(fit.table, columns=rows)
@@ -165,6 +167,12 @@ def is_joint(name):
 
 def whole(markers, names):
     """The record from the first to the last instant at which all of these are seen."""
+    missing = [name for name in names if name not in markers.names]
+    if missing:
+        raise ValueError(
+            f"there is no marker {missing[0]!r}: heels and toes are needed, of an augmenter "
+            "(r_calc_study, r_toe_study, ...) or keypoints (RHeel, RBigToe, ...)"
+        )
     here = np.flatnonzero(np.all([np.isfinite(markers[name][0]) for name in names], axis=0))
     return markers.between(markers.time[here[0]], markers.time[here[-1]])
 

@@ -20,6 +20,9 @@ from kinesym.gait.sharing import (
 )
 from kinesym.gait.wrench import Wrench
 
+#: Plates and motions are made up here: their centres differ on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore:from .* the shared centre of pressure")
+
 matplotlib.use("Agg")
 
 #: Right from 0.0, left from 0.5 s, ...; all strikes and toe-offs are samples.
