@@ -7,26 +7,17 @@ CPU times as in `osim.py`.
 
 from __future__ import annotations
 
-import argparse
-import os
-import shlex
-import sys
-import tempfile
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from osim import MODELS, TOP, arguments, cpu, least
-from report import machine, number, parsed, save, table, write
+from osim import MODELS, TOP, arguments, cpu, least, report_models
 
 import kinesym as ks
 from kinesym.codegen.evaluate import model_functions
 from kinesym.internal.pipeline import realise
 from kinesym.multibody import with_muscles
 from kinesym.runtime.functions import Functions
-from kinesym.runtime.library.build import CACHE_VARIABLE
-from kinesym.runtime.library.tiers import COMPILED, TIER_VARIABLE
 from kinesym.symbolic.model import Model
 
 #: A motion whose ranges [rad], and this margin, stand in place of those of the file, +-120 degrees.
@@ -82,28 +73,9 @@ def measured(name: str, turns: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    given = parsed(parser)
-    names, turns = (["2D_gait"], 3) if given.quick else (given.models, 50)
-    warnings.simplefilter("ignore")  # of inertia that no body has, of polynomials that miss 1 mm
-    words, rows = machine(), []
-    os.environ[TIER_VARIABLE] = COMPILED
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ[CACHE_VARIABLE] = folder
-        for name in names:
-            rows.append(measured(name, turns))
-            print(rows[-1], flush=True)
     header = ["model", "muscles", "terms", "median error [mm]", "largest [mm]", "fit [s]"]
     header += ["model and build [s]", "operations of x'", "x' [ns]", "with torques instead [ns]"]
-    lines = [[row.pop("model"), *map(number, row.values())] for row in map(dict, rows)]
-    command = shlex.join(["python", "benchmarks/muscles.py", *sys.argv[1:]])
-    text = f"{table(header, lines)}\n\nMachine: {words}. Made by `{command}`."
-    print(text)
-    if given.report:
-        save(given.report, "muscles", text, rows)
-    if given.write:
-        write(text, "muscles")
+    report_models("muscles", (__doc__ or "").splitlines()[0], "2D_gait", measured, header)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import shlex
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,29 +88,41 @@ def measured(name: str, turns: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def report_models(
+    name: str,
+    asks: str,
+    quick: str,
+    measure: Callable[[str, int], dict[str, Any]],
+    header: Sequence[str],
+) -> None:
+    """The command line of a benchmark, and its table: a row of `measure` per model, with nothing
+    kept. name : of its file. asks : its question. quick : the model of a quick look."""
+    parser = argparse.ArgumentParser(description=asks)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     given = parsed(parser)
-    names, turns = (["arm26"], 3) if given.quick else (given.models, 50)
-    warnings.simplefilter("ignore")  # of inertia that no body has
+    names, turns = ([quick], 3) if given.quick else (given.models, 50)
+    warnings.simplefilter("ignore")  # of inertia that no body has, of polynomials that miss 1 mm
     words, rows = machine(), []
     os.environ[TIER_VARIABLE] = COMPILED
     with tempfile.TemporaryDirectory() as folder:
         os.environ[CACHE_VARIABLE] = folder
-        for name in names:
-            rows.append(measured(name, turns))
+        for model in names:
+            rows.append(measure(model, turns))
             print(rows[-1], flush=True)
-    header = ["model", "coordinates", "read [s]", "build [s]", "inverse dynamics [ns]"]
-    header += ["model and build [s]", "operations of x'", "x' [ns]"]
     lines = [[row.pop("model"), *map(number, row.values())] for row in map(dict, rows)]
-    command = shlex.join(["python", "benchmarks/osim.py", *sys.argv[1:]])
+    command = shlex.join(["python", f"benchmarks/{name}.py", *sys.argv[1:]])
     text = f"{table(header, lines)}\n\nMachine: {words}. Made by `{command}`."
     print(text)
     if given.report:
-        save(given.report, "osim", text, rows)
+        save(given.report, name, text, rows)
     if given.write:
-        write(text, "osim")
+        write(text, name)
+
+
+def main() -> None:
+    header = ["model", "coordinates", "read [s]", "build [s]", "inverse dynamics [ns]"]
+    header += ["model and build [s]", "operations of x'", "x' [ns]"]
+    report_models("osim", (__doc__ or "").splitlines()[0], "arm26", measured, header)
 
 
 if __name__ == "__main__":
