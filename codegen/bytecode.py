@@ -54,6 +54,13 @@ _FIELDS = {
 }
 OPERATIONS = tuple(_FIELDS)
 _NUMBER = {name: k for k, name in enumerate(OPERATIONS)}
+#: By number of an operation, where an instruction has registers that are read, and written.
+_READ, _WRITTEN = (
+    [tuple(k for k, kind in enumerate(kinds, 1) if kind == what) for kinds in _FIELDS.values()]
+    for what in "rw"
+)
+_WIDTH = 1 + max(map(len, _FIELDS.values()))
+_PADDING = [(0,) * (_WIDTH - k) for k in range(_WIDTH + 1)]
 _POWERS = {1.5: "three_halves", 2.5: "five_halves"}
 _LONG = 10**9  # operations of a piece: a list has no need to be cut
 
@@ -243,26 +250,26 @@ def _fused(
 def _placed(rows: Sequence[tuple[int, ...]]) -> tuple[NDArray[np.int32], int]:
     """Instructions with registers for nodes, and how many; one is free after its last use."""
     last: dict[int, int] = {}
-    fields = [_FIELDS[OPERATIONS[row[0]]] for row in rows]
-    for number, (row, kinds) in enumerate(zip(rows, fields, strict=True)):
-        last.update(
-            (node, number) for node, kind in zip(row[1:], kinds, strict=True) if kind in "rw"
-        )
+    for number, row in enumerate(rows):
+        for k in (*_READ[row[0]], *_WRITTEN[row[0]]):
+            last[row[k]] = number
     place: dict[int, int] = {}
     free: list[int] = []
     count = 0
-    made = np.zeros((len(rows), 6), dtype=np.int32)
-    for number, (row, kinds) in enumerate(zip(rows, fields, strict=True)):
-        pairs = list(zip(row[1:], kinds, strict=True))
-        values = [place[node] if kind == "r" else node for node, kind in pairs]
-        ended = {node for node, kind in pairs if kind == "r" and last[node] == number}
-        free.extend(place.pop(node) for node in ended)
-        for k, (node, kind) in enumerate(pairs):
-            if kind == "w":
-                if not free:
-                    free.append(count)
-                    count += 1
-                values[k] = place[node] = free.pop()
-        free.extend(place.pop(n) for n, kind in pairs if kind == "w" and last[n] == number)
-        made[number, : len(row)] = (row[0], *values)
-    return made, count
+    made: list[int] = []
+    for number, row in enumerate(rows):
+        read, written, values = _READ[row[0]], _WRITTEN[row[0]], [*row]
+        for k in read:
+            values[k] = place[row[k]]
+        for k in read:
+            if last[row[k]] == number and row[k] in place:  # it may be read twice
+                free.append(place.pop(row[k]))
+        for k in written:
+            if not free:
+                free.append(count)
+                count += 1
+            values[k] = place[row[k]] = free.pop()
+        free.extend(place.pop(row[k]) for k in written if last[row[k]] == number)
+        made.extend(values)
+        made.extend(_PADDING[len(values)])
+    return np.array(made, dtype=np.int32).reshape(-1, _WIDTH), count

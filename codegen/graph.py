@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from kinesym.codegen.traits import Traits
+
 #: Functions of one argument, by the name that C and numpy share.
 UNARY = frozenset(
     "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log sqrt abs sign floor "
@@ -20,19 +22,6 @@ UNARY = frozenset(
 
 #: What has no operands: constants, symbols, and the numbers of all tables.
 LEAVES = frozenset(("const", "sym", "data"))
-
-#: Functions that are about as small as a small argument, and those that never are small.
-_SMALL_WITH = frozenset("sin tan asin acos atan tanh asinh acosh atanh sqrt abs erf".split())
-_NEVER_SMALL = frozenset("cosh log sign floor lt le eq locate".split())
-
-#: Functions that are never negative.
-_NONNEGATIVE = frozenset("exp cosh sqrt abs erfc lt le eq".split())
-
-#: Operations that are finite wherever their operands are, but for overflow.
-_TOTAL = frozenset(
-    "neg add sub mul select min max lt le eq sin cos atan tanh asinh abs sign floor "
-    "erf erfc atan2 locate".split()
-)
 
 #: Powers of symbols up to which a denominator counts as a number of ordinary size: of 1e-25 the
 #: 12th is the last whose reciprocal is finite.
@@ -63,9 +52,7 @@ class Graph:
         self.name: dict[int, str] = {}
         self.note: dict[int, str] = {}  # what it means if a node is not finite
         self._known: dict[tuple[object, ...], int] = {}
-        self._degree: list[float] = []  # see `_smallness`
-        self._nonnegative: list[bool] = []
-        self._total: list[bool] = []
+        self._traits = Traits(self)
         self.zero = self.const(0.0)
         self.one = self.const(1.0)
 
@@ -79,34 +66,7 @@ class Graph:
             found = self._known[key] = len(self.op)
             self.op.append(op)
             self.args.append(args)
-            self._degree.append(self._smallness(op, args))
-            self._nonnegative.append(self._never_negative(op, args))
-            self._total.append(op in _TOTAL and all(self._total[a] for a in args))
         return found
-
-    def _smallness(self, op: str, args: tuple[int, ...]) -> float:
-        """How many powers of symbols a value is small with; infinite if it may be tiny while its
-        symbols are of ordinary size."""
-        of = [self._degree[a] for a in args]
-        if op in ("mul", "div"):
-            return of[0] + of[1]
-        if op == "add" and all(self._nonnegative[a] for a in args):
-            return min(of)
-        if op == "pow":
-            return of[0] * abs(self.value.get(args[1], math.inf)) if of[0] else math.inf
-        if op in _NEVER_SMALL:
-            return 0.0
-        if op in _SMALL_WITH or op in ("neg", "inv", "add", "sub", "min", "max", "cos"):
-            return max(of)
-        return max(of[1:]) if op == "select" else math.inf
-
-    def _never_negative(self, op: str, args: tuple[int, ...]) -> bool:
-        of = [self._nonnegative[a] for a in args]
-        if op in ("add", "mul", "div", "min", "inv"):
-            return all(of) or (op == "mul" and args[0] == args[1])
-        if op == "max":
-            return any(of)
-        return all(of[1:]) if op == "select" else op in _NONNEGATIVE
 
     def const(self, value: float) -> int:
         """The constant `value`."""
@@ -118,9 +78,6 @@ class Graph:
             self.op.append("const")
             self.args.append(())
             self.value[found] = value
-            self._degree.append(0.0 if value == 0.0 or 1e-20 < abs(value) < 1e20 else math.inf)
-            self._nonnegative.append(value >= 0.0)
-            self._total.append(math.isfinite(value))
         return found
 
     def symbol(self, name: str) -> int:
@@ -132,9 +89,6 @@ class Graph:
             self.op.append("sym")
             self.args.append(())
             self.name[found] = name
-            self._degree.append(1.0)
-            self._nonnegative.append(False)
-            self._total.append(True)
         return found
 
     def symbols(self, names: Iterable[str]) -> list[int]:
@@ -283,10 +237,11 @@ class Graph:
         inside: what is not chosen counts for nothing, even if the other factor is not finite there.
         """
         value, op, args = self.value, self.op, self.args
-        for x, y in ((a, b), (b, a)):
-            of_few = op[x] != "select" and self._is_hollow(y)
-            if x != self.zero and (of_few or self._is_mask(y)):
-                return self._masked(y, partial(self.mul, x))
+        if op[a] == "select" or op[b] == "select":
+            for x, y in ((a, b), (b, a)):
+                of_few = op[x] != "select" and self._is_hollow(y)
+                if x != self.zero and (of_few or self._is_mask(y)):
+                    return self._masked(y, partial(self.mul, x))
         if b in value:
             a, b = b, a
         if a in value:
@@ -312,9 +267,10 @@ class Graph:
             return self.mul(args[a][0], self.mul(args[a][1], b))
         if op[b] == "mul" and args[b][0] in value:
             return self.mul(args[b][0], self.mul(a, args[b][1]))
-        for x, y in ((a, b), (b, a)):
-            if op[y] == "div" and args[y][0] == self.one:
-                return self.div(x, args[y][1])
+        if op[b] == "div" and args[b][0] == self.one:
+            return self.div(a, args[b][1])
+        if op[a] == "div" and args[a][0] == self.one:
+            return self.div(b, args[a][1])
         return self._node("mul", a, b) if a < b else self._node("mul", b, a)
 
     def inv(self, a: int) -> int:
@@ -329,7 +285,7 @@ class Graph:
 
     def div(self, a: int, b: int) -> int:
         """a / b"""
-        if self._degree[b] <= _ORDINARY or b in self.value:
+        if b in self.value or self._traits[b].degree <= _ORDINARY:
             return self.mul(a, self.inv(b))
         if a in (self.zero, b):
             return self.zero if a == self.zero else self.one
@@ -423,7 +379,7 @@ class Graph:
 
     def counted(self, weight: int, x: int) -> int:
         """`x` where `weight` is positive; else 0, if `x` may not be finite there."""
-        if self._total[x]:
+        if self._traits[x].total:
             return x
         return self.select(self.binary("lt", self.zero, weight), x, self.zero)
 
@@ -442,6 +398,8 @@ class Graph:
 
     def sum(self, terms: Sequence[int]) -> int:
         """Sum of `terms`, multiples of one expression collected, as a balanced tree."""
+        if len(terms) == 1:
+            return terms[0]
         factors: dict[int, float] = {}
         for term in terms:
             base, factor = self._multiple(term)

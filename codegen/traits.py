@@ -1,0 +1,99 @@
+"""What is known of a value without its numbers: may it be tiny, negative, not finite?"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kinesym.codegen.graph import Graph
+
+#: Functions that are about as small as a small argument, and those that never are small.
+_SMALL_WITH = frozenset("sin tan asin acos atan tanh asinh acosh atanh sqrt abs erf".split())
+_NEVER_SMALL = frozenset("cosh log sign floor lt le eq locate".split())
+
+#: Operations that are about as small as the smaller of their operands may be.
+_SMALL_AS = _SMALL_WITH | frozenset("neg inv add sub min max cos".split())
+
+#: Functions that are never negative, and operations that are not if none of their operands is.
+_NONNEGATIVE = frozenset("exp cosh sqrt abs erfc lt le eq".split())
+_KEEP_SIGN = frozenset("add mul div min inv".split())
+
+#: Operations that are finite wherever their operands are, but for overflow.
+_TOTAL = frozenset(
+    "neg add sub mul select min max lt le eq sin cos atan tanh asinh abs sign floor "
+    "erf erfc atan2 locate".split()
+)
+
+
+class Trait(NamedTuple):
+    """Of one node. degree : how many powers of symbols its value is small with; infinite if it may
+    be tiny while its symbols are of ordinary size. nonnegative, total : whether it is never
+    negative, and finite wherever symbols are, but for overflow."""
+
+    degree: float
+    nonnegative: bool
+    total: bool
+
+
+class Traits:
+    """Of the nodes of a graph, found when they are asked for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._known: dict[int, Trait] = {}
+
+    def __getitem__(self, node: int) -> Trait:
+        if node not in self._known:
+            for new in self._missing(node):
+                self._known[new] = self._of(new)
+        return self._known[node]
+
+    def _missing(self, node: int) -> list[int]:
+        """The node and those it depends on that are not known, operands first."""
+        found, stack = {node}, [node]
+        while stack:
+            for a in self._graph.args[stack.pop()]:
+                if a not in found and a not in self._known:
+                    found.add(a)
+                    stack.append(a)
+        return sorted(found)
+
+    def _of(self, node: int) -> Trait:
+        op = self._graph.op[node]
+        if op == "const":
+            value = self._graph.value[node]
+            ordinary = value == 0.0 or 1e-20 < abs(value) < 1e20
+            return Trait(0.0 if ordinary else math.inf, value >= 0.0, math.isfinite(value))
+        if op == "sym":
+            return Trait(1.0, False, True)
+        of = [self._known[a] for a in self._graph.args[node]]
+        total = op in _TOTAL and all(trait.total for trait in of)
+        return Trait(self._degree(node, of), self._nonnegative(node, of), total)
+
+    def _degree(self, node: int, of: list[Trait]) -> float:
+        op = self._graph.op[node]
+        degrees = [trait.degree for trait in of]
+        if op in ("mul", "div"):
+            return sum(degrees)
+        if op == "add" and all(trait.nonnegative for trait in of):
+            return min(degrees)
+        if op == "pow":
+            exponent = self._graph.value.get(self._graph.args[node][1], math.inf)
+            return degrees[0] * abs(exponent) if degrees[0] else math.inf
+        if op in _NEVER_SMALL:
+            return 0.0
+        if op in _SMALL_AS:
+            return max(degrees)
+        return max(degrees[1:]) if op == "select" else math.inf
+
+    def _nonnegative(self, node: int, of: list[Trait]) -> bool:
+        op, args = self._graph.op[node], self._graph.args[node]
+        if op in _KEEP_SIGN:
+            square = op == "mul" and args[0] == args[1]
+            return square or all(trait.nonnegative for trait in of)
+        if op == "max":
+            return any(trait.nonnegative for trait in of)
+        if op == "select":
+            return all(trait.nonnegative for trait in of[1:])
+        return op in _NONNEGATIVE
