@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from kinesym.checks import threads
 from kinesym.codegen.bytecode import encode
-from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
+from kinesym.internal.pipeline import c_of
 from kinesym.models import pendulum
 from kinesym.runtime.ipopt.library import IpoptMissing, load_ipopt
 from kinesym.runtime.ipopt.linear_solver import available, obstacle
@@ -40,7 +40,7 @@ def _compiler() -> Iterator[tuple[str, bool, str]]:
     yield "lanes", True, f"{Interpreted(model.name, encode(model)).lanes} points per vector"
     try:
         compiler = find_compiler()
-        build(emit(model).files)
+        build(c_of(model))
     except CompilerError as error:
         cost = "evaluations take about twice as long, time stepping several times"
         yield "compiler", False, f"{error}; kernels are interpreted without it: {cost}"

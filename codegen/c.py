@@ -6,7 +6,10 @@ a comment at every output. It does not depend on the machine: the number of lane
 
 from __future__ import annotations
 
+import hashlib
 import re
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from kinesym.codegen.kernel import Kernel, Program, Source
@@ -22,6 +25,8 @@ from kinesym.codegen.schedule import (
 
 _LONGEST = 90  # characters of an expression that is written inside its only user
 _SUM, _PRODUCT, _ATOM = 1, 2, 3  # precedence
+#: Argument number, position, kind and C name of every symbol of a kernel.
+_Inputs = dict[str, tuple[int, int, bool, str]]
 #: Text of an operation, precedences that its operands need, and its own.
 _OPERATORS = {
     "add": ("{} + {}", (_SUM, _PRODUCT), _SUM),
@@ -57,6 +62,20 @@ def emit(program: Program) -> Source:
     return Source(files, program.manifest)
 
 
+def printed_from(program: Program) -> str:
+    """A digest of all that decides what `emit` prints: the program, and how it is printed."""
+    return hashlib.sha256(_printer() + program.digest.encode()).hexdigest()[:32]
+
+
+@cache
+def _printer() -> bytes:
+    """A digest of the code generator."""
+    made = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        made.update(path.read_bytes())
+    return made.digest()
+
+
 # -- files ----------------------------------------------------------------------------------
 
 
@@ -75,18 +94,19 @@ def _groups(kernels: list[Kernel]) -> list[list[Kernel]]:
 
 def _kernel_files(kernel: Kernel) -> dict[str, str]:
     """Translation units of one kernel: one if its pieces are loops of their own."""
-    plan = schedule(kernel)
+    plan, inputs = schedule(kernel), _inputs(kernel)
     files, inline = {}, []
     for number, piece in enumerate(plan.varying):
         name = f"{kernel.name}_{number}"
-        text = _piece_function(kernel, plan, piece, name, hoisted=False)
+        text = _piece_function(kernel, plan, inputs, piece, name, hoisted=False)
         if plan.apart:
             inline.append("static inline " + text)
         else:
             count = f"{number + 1} of {len(plan.varying)}"
             head = f"/* {kernel.name}, piece {count} */\n{_include(kernel)}"
             files[f"{name}.c"] = f"{head}\n{_signature(name, hoisted=False)};\n\n{text}"
-    files[f"{kernel.name}.c"] = "\n".join([_banner(kernel), *inline, _kernel_body(kernel, plan)])
+    body = _kernel_body(kernel, plan, inputs)
+    files[f"{kernel.name}.c"] = "\n".join([_banner(kernel), *inline, body])
     return files
 
 
@@ -119,12 +139,12 @@ def _signature(name: str, hoisted: bool) -> str:
     )
 
 
-def _kernel_body(kernel: Kernel, plan: Schedule) -> str:
+def _kernel_body(kernel: Kernel, plan: Schedule, inputs: _Inputs) -> str:
     """The functions of the kernel table: hoisted part, loop over blocks, and the entry itself."""
     parts = []
     for number, piece in enumerate(plan.uniform):
         name = f"{kernel.name}_uniform_{number}"
-        parts.append("static " + _piece_function(kernel, plan, piece, name, hoisted=True))
+        parts.append("static " + _piece_function(kernel, plan, inputs, piece, name, hoisted=True))
     calls = "".join(f"    {kernel.name}_uniform_{n}(a, u, w);\n" for n in range(len(plan.uniform)))
     parts.append(
         f"static void {kernel.name}_uniform(const ks_kernel *k, const ks_arg *a, double *u,\n"
@@ -265,7 +285,8 @@ def _sweep(program: Program) -> str:
 
 def _rhs_text(rhs: Kernel) -> str:
     plan = schedule(rhs)
-    function = _piece_function(rhs, plan, joined(plan.varying), "rhs_0", hoisted=False)
+    piece, inputs = joined(plan.varying), _inputs(rhs)
+    function = _piece_function(rhs, plan, inputs, piece, "rhs_0", hoisted=False)
     return f"{_include(rhs)}\nstatic inline {function}"
 
 
@@ -273,9 +294,10 @@ def _rhs_text(rhs: Kernel) -> str:
 
 
 def _piece_function(
-    kernel: Kernel, plan: Schedule, piece: Piece, name: str, *, hoisted: bool
+    kernel: Kernel, plan: Schedule, inputs: _Inputs, piece: Piece, name: str, *, hoisted: bool
 ) -> str:
-    body = "\n".join(f"    {line}" for line in _Printer(kernel, plan, piece, hoisted).lines())
+    lines = _Printer(kernel, plan, inputs, piece, hoisted).lines()
+    body = "\n".join(f"    {line}" for line in lines)
     unused = "(void)a, (void)u, (void)w;"
     if not hoisted:
         unused += " (void)i, (void)out, (void)ld;"
@@ -285,10 +307,12 @@ def _piece_function(
 class _Printer:
     """Prints the statements of one piece."""
 
-    def __init__(self, kernel: Kernel, plan: Schedule, piece: Piece, hoisted: bool) -> None:
+    def __init__(
+        self, kernel: Kernel, plan: Schedule, inputs: _Inputs, piece: Piece, hoisted: bool
+    ) -> None:
         self.kernel, self.graph, self.piece, self.hoisted = kernel, kernel.graph, piece, hoisted
         self.slots: dict[int, int] = {} if hoisted else plan.slots
-        self.inputs = _inputs(kernel)
+        self.inputs = inputs
         self.uses = use_counts(self.graph, piece)
         self.text: dict[int, tuple[str, int]] = {}  # expression and precedence, per node
         self.pairs = sines_and_cosines(self.graph, piece)
@@ -393,9 +417,9 @@ class _Printer:
         return f"ks_{op}({where}, {count}, {self._vector(args[3])})"
 
 
-def _inputs(kernel: Kernel) -> dict[str, tuple[int, int, bool, str]]:
-    """Argument number, position, kind and C name of every symbol; C names are distinct."""
-    found: dict[str, tuple[int, int, bool, str]] = {}
+def _inputs(kernel: Kernel) -> _Inputs:
+    """C names are distinct."""
+    found: _Inputs = {}
     taken: set[str] = set()
     for number, argument in enumerate(kernel.arguments):
         for k, symbol in enumerate(argument.symbols):

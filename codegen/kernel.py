@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -100,6 +101,19 @@ class Program:
             for k in self.kernels
         }
         return json.dumps({"abi": ABI, "name": self.name, "kernels": kernels, **self.description})
+
+    @cached_property
+    def digest(self) -> str:
+        """32 hexadecimal digits of the program; programs with the same digest are the same."""
+        made = hashlib.sha256(self.manifest.encode())
+        for kernel in self.kernels:
+            graph, nodes = kernel.graph, kernel.nodes
+            operations, operands = ([of[n] for n in nodes] for of in (graph.op, graph.args))
+            leaves = [graph.value.get(n, graph.name.get(n)) for n in nodes if not graph.args[n]]
+            own = (kernel.purpose, kernel.arguments, kernel.outputs)
+            for part in (*own, nodes, operations, operands, leaves):
+                made.update(repr(part).encode())
+        return made.hexdigest()[:32]
 
     def kernel(self, name: str) -> Kernel:
         """The kernel called `name`."""

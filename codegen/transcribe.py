@@ -78,8 +78,8 @@ def output_slopes(problem: Problem) -> Program:
         entries = compose_jacobian(g, outer, jacobian(g, family.inner, family.z))
         structure["slopes"] = pattern_of(entries)
         description[family.name] = structure
-        names = list(family.outputs)
-        labels = [f"d {names[i]} / d {_variable(family, j)}" for i, j in entries]
+        outputs, names = list(family.outputs), _variables(family)
+        labels = [f"d {outputs[i]} / d {names[j]}" for i, j in entries]
         if entries:
             kernels.append(_kernel(family, "output_slopes", list(entries.values()), labels))
     return Program(
@@ -186,7 +186,8 @@ def _residuals(family: Family) -> tuple[list[Kernel], dict[str, object]]:
     inner = jacobian(g, family.inner, family.z)
     outer = jacobian(g, [s.residual for s in squares], family.outer)
     entries = compose_jacobian(g, outer, inner)
-    labels = [f"d residual of {names[i]} / d {_variable(family, j)}" for i, j in entries]
+    z = _variables(family)
+    labels = [f"d residual of {names[i]} / d {z[j]}" for i, j in entries]
     slopes = _kernel(family, "residual_jacobian", list(entries.values()), labels)
     about = {
         "squares": names,
@@ -211,7 +212,7 @@ def _derivatives(family: Family, curvature: str) -> tuple[list[Kernel], dict[str
     """The kernels of a family and the sparsity of its derivatives, in local variables."""
     g, objective = family.graph, family.objective
     has_cost, constraints = objective != g.zero, list(family.rows.values())
-    structure = _structure(family)
+    structure, names = _structure(family), _variables(family)
     kernels = []
     if family.outputs:
         kernels.append(_kernel(family, "outputs", [*family.outputs.values()], [*family.outputs]))
@@ -227,14 +228,14 @@ def _derivatives(family: Family, curvature: str) -> tuple[list[Kernel], dict[str
         outer: Sparse = {(0, v): bar for v, bar in enumerate(bars) if bar != g.zero}
         entries = compose_jacobian(g, outer, inner)
         structure["gradient"] = [j for _, j in entries]
-        labels = [f"d cost / d {_variable(family, j)}" for _, j in entries]
+        labels = [f"d cost / d {names[j]}" for _, j in entries]
         kernels.append(_kernel(family, "gradient", list(entries.values()), labels))
     if constraints:
         kernels.append(_kernel(family, "constraints", constraints, [*family.rows]))
         entries = compose_jacobian(g, jacobian(g, constraints, family.outer), inner)
         structure["jacobian"] = pattern_of(entries)
-        names = list(family.rows)
-        labels = [f"d {names[i]} / d {_variable(family, j)}" for i, j in entries]
+        rows = list(family.rows)
+        labels = [f"d {rows[i]} / d {names[j]}" for i, j in entries]
         kernels.append(_kernel(family, "jacobian", list(entries.values()), labels))
     if curvature == "exact" or has_cost:
         kernel, structure["hessian"] = _second_derivatives(family, curvature, inner)
@@ -259,7 +260,8 @@ def _second_derivatives(
         second = _with_squares(family, second)
     curvatures = [hessian(g, [v], [g.one], family.z)[1] for v in family.inner]
     entries = compose_hessian(g, gradient, second, inner, curvatures)
-    labels = [f"d2 L / d {_variable(family, i)} d {_variable(family, j)}" for i, j in entries]
+    names = _variables(family)
+    labels = [f"d2 L / d {names[i]} d {names[j]}" for i, j in entries]
     weighted = (factor, multipliers)
     kernel = _kernel(family, "hessian", list(entries.values()), labels, weighted)
     return kernel, pattern_of(entries)
@@ -281,8 +283,8 @@ def _with_squares(family: Family, second: Sparse) -> Sparse:
     return {key: node for key, node in sums.items() if node != g.zero}
 
 
-def _variable(family: Family, j: int) -> str:
-    return [s for group in family.variables for s in group.symbols][j]
+def _variables(family: Family) -> list[str]:
+    return [s for group in family.variables for s in group.symbols]
 
 
 _PURPOSES = {

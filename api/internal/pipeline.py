@@ -3,7 +3,7 @@
 Model, Hybrid, Experiment    what is given
 -> Problem                   `symbolic_problem`: what it means, checked
 -> Program                   `codegen`: kernels as graphs, and their description
--> Source                    `emit`: C, and a manifest in JSON
+-> Source                    `emit`: C, when a compiler is to read it, and a manifest in JSON
 -> Built                     `build`, `load_manifest`: the opened library, the manifest as data
 -> NLP                       `make_nlp`: with the data of the trials
 """
@@ -16,10 +16,11 @@ from functools import partial
 
 from kinesym.checks import check_kind
 from kinesym.codegen.bytecode import encode
-from kinesym.codegen.c import emit
+from kinesym.codegen.c import emit, printed_from
 from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.codegen.kernel import Program
 from kinesym.runtime.functions import Functions
+from kinesym.runtime.library.files import Files
 from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
 from kinesym.runtime.library.tiers import opened
 from kinesym.runtime.native import Interpreted
@@ -38,12 +39,17 @@ def realise(program: Program, lanes: int | None = None, narrow: bool = False) ->
     """
     start = time.perf_counter()
     library, compiling = opened(
-        lambda: {"files": emit(program).files, "lanes": lanes, "narrow": narrow},
+        lambda: {"files": c_of(program), "lanes": lanes, "narrow": narrow},
         lambda: Interpreted(program.name, encode(program), lanes),
         at_once=narrow or lanes is not None,
     )
     derive = time.perf_counter() - start - compiling
     return Built(library, load_manifest(program.manifest), derive, compiling, program.tables)
+
+
+def c_of(program: Program) -> Files:
+    """Its C, for `build`; printed when that is read."""
+    return Files(printed_from(program), lambda: emit(program).files)
 
 
 def make_nlp(

@@ -1,7 +1,8 @@
 """From C text to an opened library: the compiler driver.
 
-Libraries are kept by content: source, interface, compiler, its version, flags, processor and C
-library. Numbers are never part of a source, so new data never rebuild anything.
+Libraries are kept by content: source or what it is printed from, interface, compiler, its version,
+flags, processor and C library. Numbers are never part of a source, so new data never rebuild
+anything.
 
 The cache remembers the compilers that filled it, with the abilities of their processor: one that
 did not change since is not tried out again. A kept library needs no right to write and no compiler:
@@ -33,6 +34,7 @@ from typing import Any
 
 from kinesym.runtime.library import cache
 from kinesym.runtime.library.cache import CACHE_VARIABLE, CacheError
+from kinesym.runtime.library.files import Files
 from kinesym.runtime.native import Compiled
 from kinesym.runtime.progress import task_bar
 
@@ -243,6 +245,13 @@ def _opened(files: Mapping[str, str], options: list[str]) -> tuple[Compiled, flo
     return _built(recipe), time.perf_counter() - start
 
 
+@lru_cache(maxsize=1)
+def _headers() -> bytes:
+    """The interface, all of it."""
+    texts = (f"{path.name}\0{path.read_text()}\0" for path in sorted(INCLUDE.glob("*.h")))
+    return "".join(texts).encode()
+
+
 @dataclass(frozen=True)
 class _Recipe:
     """What a library, or an object of one file, is made of."""
@@ -253,13 +262,14 @@ class _Recipe:
 
     @cached_property
     def key(self) -> str:
-        digest = hashlib.sha256()
-        headers = {path.name: path.read_text() for path in sorted(INCLUDE.glob("*.h"))}
-        for name, text in sorted({**headers, **self.files}.items()):
-            digest.update(f"{name}\0{text}\0".encode())
-        levels = (_optimisation(name) for name in sorted(self.files))
+        digest = hashlib.sha256(_headers())
+        if isinstance(self.files, Files):  # which decide on names and levels, too
+            about = [self.files.digest]
+        else:
+            about = [part for pair in sorted(self.files.items()) for part in pair]
+            about += map(_optimisation, sorted(self.files))
         compiler = self.compiler
-        tools = (compiler.identity, *compiler.command, *self.flags, *levels, *compiler.libraries)
+        tools = (*about, compiler.identity, *compiler.command, *self.flags, *compiler.libraries)
         for part in (*tools, platform.machine(), *platform.libc_ver()):
             digest.update(f"{part}\0".encode())
         return digest.hexdigest()[:32]

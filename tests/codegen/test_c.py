@@ -6,16 +6,19 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import mpmath
 import numpy as np
 import pytest
 import sympy as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kinesym import models
 from kinesym.codegen import c as printer
 from kinesym.codegen.bytecode import encode
-from kinesym.codegen.c import emit, identifier
+from kinesym.codegen.c import emit, identifier, printed_from
 from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.codegen.graph import UNARY, Graph
 from kinesym.codegen.interpret import interpret
@@ -144,6 +147,45 @@ def test_emit_twice():
     """Emitting the same program twice gives the same source."""
     program = model_functions(models.pendulum())
     assert emit(program) == emit(program) == emit(model_functions(models.pendulum()))
+
+
+def test_digest_of_what_is_printed():
+    """Equal where the C is; another one for whatever changes it."""
+    program = model_functions(models.standing())
+    assert printed_from(program) == printed_from(model_functions(models.standing()))
+    rhs, rest = program.kernels[0], program.kernels[1:]
+    first = rhs.arguments[0]
+    kernels = [
+        replace(rhs, name="other"),
+        replace(rhs, purpose="another one"),
+        replace(rhs, outputs=rhs.outputs[::-1]),
+        replace(rhs, labels=rhs.labels[::-1]),
+        replace(rhs, arguments=rhs.arguments[::-1]),
+        replace(rhs, arguments=(replace(first, varying=False), *rhs.arguments[1:])),
+        replace(rhs, arguments=(replace(first, symbols=first.symbols[::-1]), *rhs.arguments[1:])),
+    ]
+    others = [replace(program, kernels=(kernel, *rest)) for kernel in kernels]
+    others += [
+        replace(program, kernels=program.kernels[::-1]),
+        replace(program, name="other"),
+        replace(program, description={**program.description, "more": 1}),
+        model_functions(models.pendulum()),
+    ]
+    digests = {printed_from(other) for other in (program, *others)}
+    assert len(digests) == 1 + len(others)
+
+
+@given(st.floats(0.1, 9.0), st.floats(0.1, 9.0))
+def test_digest_of_constants(a, b):
+    """Numbers of an expression count to the last bit."""
+
+    def digest(value):
+        g = Graph()
+        out = g.mul(g.const(value), g.function("sin", g.symbol("x")))
+        return Program("one", (Kernel("f", g, (Argument("x", ("x",)),), (out,), ("f",)),)).digest
+
+    assert (digest(a) == digest(b)) == (a == b)
+    assert digest(a) == digest(a) != digest(np.nextafter(a, 10.0))
 
 
 # -- compilation ----------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """The cache: what rebuilds and what does not."""
 
+import copy
 import os
+import pickle
 import platform
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -14,8 +16,10 @@ from kinesym import cli
 from kinesym.cli import main
 from kinesym.codegen.c import emit
 from kinesym.codegen.evaluate import model_functions
+from kinesym.internal import pipeline
+from kinesym.internal.pipeline import c_of
 from kinesym.runtime.library import build as building
-from kinesym.runtime.library.build import CompilerError, build, find_compiler
+from kinesym.runtime.library.build import CompilerError, build, find, find_compiler
 from kinesym.runtime.library.cache import tidy
 
 
@@ -59,6 +63,28 @@ def test_concurrent_builds_share_one_library(cache):
     assert len({library.path for library, _ in built}) == 1
     assert len(libraries(cache)) == 1
     assert {p.suffix for p in cache.iterdir() if p.is_file()} == {".so", ".json", ".sum"}
+
+
+def test_c_is_printed_for_a_compiler_only(cache, monkeypatch):
+    """A library that is kept is found by what its C is printed from."""
+    program = model_functions(ks.models.cip())
+    made, seconds = build(c_of(program))
+    assert seconds > 0.0
+    monkeypatch.setattr(pipeline, "emit", None)
+    again, seconds = build(c_of(model_functions(ks.models.cip())))
+    assert (again.path, seconds) == (made.path, 0.0)
+    assert find(c_of(program)).path == made.path
+    assert find(c_of(replace(program, kernels=program.kernels[:-1]))) is None
+
+
+def test_pickled_c(cache):
+    """It goes along printed, and is known by the same digest."""
+    files = c_of(model_functions(ks.models.cip()))
+    again = pickle.loads(pickle.dumps(files))
+    assert again.digest == files.digest
+    assert dict(again) == dict(files) == emit(model_functions(ks.models.cip())).files
+    assert len(again) == len(files) and set(again) == set(files)
+    assert copy.copy(files).digest == files.digest
 
 
 def test_unchanged_pieces_are_not_compiled_again(cache):
