@@ -72,13 +72,14 @@ def _runs(graph: Graph, stores: Sequence[tuple[int, int]], given: Collection[int
 
 def depth_first(graph: Graph, output: int, done: set[int]) -> Iterable[int]:
     """Nodes that `output` still needs, operands first; leaves are not listed."""
+    op, args = graph.op, graph.args
     stack = [output]
     while stack:
         node = stack[-1]
-        if node in done or graph.op[node] in LEAVES:
+        if node in done or op[node] in LEAVES:
             stack.pop()
             continue
-        missing = [a for a in graph.args[node] if a not in done and graph.op[a] not in LEAVES]
+        missing = [a for a in args[node] if a not in done and op[a] not in LEAVES]
         if missing:
             stack.extend(reversed(missing))
         else:

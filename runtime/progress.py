@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 if TYPE_CHECKING:
     from kinesym.runtime.ipopt.driver import Iteration
+
+
+_TICK = 0.5  # s
 
 
 def _shown(show: bool | None) -> bool:
@@ -50,6 +54,28 @@ def iteration_line(show: bool | None) -> Iterator[Callable[[Iteration], None]]:
             line.update()
 
         yield report
+
+
+@contextmanager
+def waiting_line(what: str, show: bool | None = None) -> Iterator[None]:
+    """The seconds that pass in work that cannot tell how far it is."""
+    if not _shown(show):
+        yield
+        return
+    ended = Event()
+    with _bar(show, miniters=1, desc=what, bar_format="{desc} [{elapsed}]") as line:
+
+        def tick() -> None:
+            while not ended.wait(_TICK):
+                line.update()
+
+        clock = Thread(target=tick, daemon=True)
+        clock.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            clock.join()
 
 
 @contextmanager

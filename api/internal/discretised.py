@@ -62,6 +62,7 @@ from kinesym.runtime.nlp.collocation import first_guess, values_of_results, with
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
+from kinesym.runtime.progress import waiting_line
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.corridor import changes
 from kinesym.runtime.signals.experiment import Experiment
@@ -485,8 +486,9 @@ def _transcribed(
 
     measurements : in their order, which equal problems need not share.
     """
-    program = transcribe(problem, hessian)
-    program = with_point(program, problem) if hessian == "exact" else program
+    with waiting_line("deriving equations and derivatives"):
+        program = transcribe(problem, hessian)
+        program = with_point(program, problem) if hessian == "exact" else program
     return program, realise(program)
 
 

@@ -28,6 +28,7 @@ from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
 from kinesym.runtime.nlp.delay_rows import Lag, Lags
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP, TrialData
+from kinesym.runtime.progress import waiting_line
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.model import Model
 
@@ -40,11 +41,16 @@ def realise(program: Program, lanes: int | None = None, narrow: bool = False) ->
     start = time.perf_counter()
     library, compiling = opened(
         lambda: {"files": c_of(program), "lanes": lanes, "narrow": narrow},
-        lambda: Interpreted(program.name, encode(program), lanes),
+        lambda: _interpreted(program, lanes),
         at_once=narrow or lanes is not None,
     )
     derive = time.perf_counter() - start - compiling
     return Built(library, load_manifest(program.manifest), derive, compiling, program.tables)
+
+
+def _interpreted(program: Program, lanes: int | None) -> Interpreted:
+    with waiting_line("preparing what is evaluated"):
+        return Interpreted(program.name, encode(program), lanes)
 
 
 def c_of(program: Program) -> Files:

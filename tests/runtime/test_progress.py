@@ -2,6 +2,8 @@
 
 import io
 import sys
+import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -77,3 +79,19 @@ def test_iterations_that_fly_past_are_not_shown(monkeypatch, hurried):
 
 def test_what_is_soon_done_is_not_shown(monkeypatch):
     assert "iteration" not in shown(Terminal(), monkeypatch)
+
+
+def test_waiting(monkeypatch, hurried):
+    """Work that cannot tell how far it is has a line that goes on, and ends with it."""
+    monkeypatch.setattr(progress, "_TICK", 0.01)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    hurried[0] = 1e10
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt), progress.waiting_line("deriving"):
+        while "deriving" not in sys.stderr.getvalue():
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+    assert threading.active_count() <= before + 1  # tqdm has a monitor
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress.waiting_line("deriving"):
+        assert sys.stderr.getvalue() == ""
