@@ -14,13 +14,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import cloudpickle
-
-from kinesym import examples, models
-from kinesym.doctor import diagnosis
+# What only one command needs is imported there: an example should not wait for it.
+from kinesym import examples
 from kinesym.examples import gallery
 from kinesym.runtime.library.cache import CacheError, cache_folder, clear, summary
-from kinesym.study import Study
 
 #: So many failures are listed.
 _FAILURES = 20
@@ -85,6 +82,8 @@ def _add_study(commands: Any) -> None:
 
 
 def _run_study(options: argparse.Namespace) -> int:
+    from kinesym.study import Study
+
     if not options.script.is_file():
         return _refused(f"there is no script {options.script}")
     made = _loaded(options.script)
@@ -105,6 +104,8 @@ def _run_study(options: argparse.Namespace) -> int:
 
 def _loaded(script: Path) -> ModuleType:
     """A script as a module that workers get as a whole, as they cannot import it."""
+    import cloudpickle
+
     spec = importlib.util.spec_from_file_location("kinesym_study_script", script)
     assert spec is not None and spec.loader is not None
     made = importlib.util.module_from_spec(spec)
@@ -115,6 +116,8 @@ def _loaded(script: Path) -> ModuleType:
 
 
 def _study_status(options: argparse.Namespace) -> int:
+    from kinesym.study import Study
+
     if not (options.folder / "index.sqlite").is_file():
         return _refused(f"there is no study in {options.folder}")
     study = Study(options.folder)
@@ -145,6 +148,8 @@ def _examples() -> dict[str, str]:
 
 
 def _list(options: argparse.Namespace) -> int:
+    from kinesym import models
+
     found = _examples()
     width = max(map(len, (*models.__all__, *found)))
     print("models (kinesym.models)")
@@ -202,6 +207,8 @@ def _bench(options: argparse.Namespace) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
+    from kinesym.doctor import diagnosis
+
     healthy = True
     for name, good, text in diagnosis():
         print(f"{'ok     ' if good else 'MISSING'} {name:<15} {text}")

@@ -39,7 +39,7 @@ def marker_places(tree: Tree, bodies: Sequence[str], factors: Factors | None = N
         outputs |= dict(zip(marker_names(k), place, strict=True))
     constant, still = standing(tree)
     outputs = {name: e.xreplace(still) for name, e in outputs.items()}
-    program = [(s, e.xreplace(still)) for s, e in tree.recursion.steps.needed(outputs.values())]
+    program = [(s, e.xreplace(still)) for s, e in tree.poses.steps.needed(outputs.values())]
     used = [*outputs.values(), *(e for _, e in program)]
     states = [q for q in tree.coordinates.values() if q not in constant]
     if given := parts_of(AppliedUndef, *used) - set(states):

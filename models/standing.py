@@ -1,7 +1,6 @@
 """Human standing: two links on an accelerating platform, with state feedback at the joints."""
 
 import sympy as sp
-from sympy.physics.mechanics import KanesMethod, Point, ReferenceFrame, RigidBody, inertia
 
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import dynamicsymbols, t
@@ -30,6 +29,14 @@ def standing_plant() -> Model:
     legs, both positive counter-clockwise; the platform accelerates by a [m/s^2] along +x. Kane's
     method.
     """
+    from sympy.physics.mechanics import (  # brings 0.2 s of SymPy
+        KanesMethod,
+        Point,
+        ReferenceFrame,
+        RigidBody,
+        inertia,
+    )
+
     theta_a, theta_h, omega_a, omega_h = dynamicsymbols("theta_a theta_h omega_a omega_h")
     a, ankle_torque, hip_torque = dynamicsymbols("a T_a T_h")
     l_L, d_L, m_L, I_L, d_T, m_T, I_T, g = parameters = sp.symbols(list(SUBJECT))

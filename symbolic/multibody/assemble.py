@@ -41,8 +41,7 @@ def explicit(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Explicit | None
     motion can still be computed. None of closed loops, either, whose forces are not known."""
     if tree.closures:
         return None
-    steps = Steps()
-    steps.definitions.update(tree.recursion.steps.definitions)
+    steps = tree.recursion.steps.copy()
     found = speed_rates(tree, steps, torques)
     if found is None:
         return None

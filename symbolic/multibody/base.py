@@ -8,7 +8,7 @@ import sympy as sp
 
 from kinesym.checks import check_choice, check_identifier
 from kinesym.symbolic.multibody.joints import Spherical, check_joint
-from kinesym.symbolic.multibody.passes import Frame, change_matrices
+from kinesym.symbolic.multibody.passes import Frame, Pose, change_matrices
 from kinesym.symbolic.multibody.relative import Relative, bryant_matrix
 from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Steps, Vector
 from kinesym.symbolic.names import t
@@ -21,10 +21,15 @@ ACCELERATIONS = {"kinematic": "a", "derivative": "dv", "imu": "imu"}
 class FixedBase:
     """The base is the world."""
 
-    def frame(self, steps: Steps, gravity: Vector) -> Frame:
+    def pose(self, steps: Steps) -> Pose:
+        """Where it is."""
+        return Pose(IDENTITY, ZERO)
+
+    def frame(self, steps: Steps, gravity: Vector, at: Pose) -> Frame:
         """Its motion, gravity subtracted from its acceleration."""
         still = sp.S.Zero * IDENTITY
-        return Frame(IDENTITY, ZERO, ZERO, still, still, -gravity, ZERO, IDENTITY, ZERO, Relative())
+        rest = (at.attitude, at.place, Relative())
+        return Frame(IDENTITY, ZERO, ZERO, still, still, -gravity, ZERO, *rest)
 
 
 @dataclass(frozen=True)
@@ -55,15 +60,19 @@ class PrescribedBase:
         axes = self.sequence if not kind else AXES
         return Vector(sp.Function(f"{self.name}_{kind}{axis}")(t) for axis in axes)
 
-    def frame(self, steps: Steps, gravity: Vector) -> Frame:
-        """Its motion, gravity subtracted from its acceleration."""
+    def pose(self, steps: Steps) -> Pose:
+        """Where it is."""
         attitude = bryant_matrix(steps, f"A.{self.name}", self.sequence, self.inputs(""))
+        return Pose(attitude, self.inputs("p"))
+
+    def frame(self, steps: Steps, gravity: Vector, at: Pose) -> Frame:
+        """Its motion, gravity subtracted from its acceleration."""
         w, dw, v = (self.inputs(kind) for kind in ("w", "dw", "v"))
         a = self.inputs(ACCELERATIONS[self.acceleration])
         if self.acceleration == "derivative":
             a += w.cross(v)
         if self.acceleration != "imu":
-            a -= attitude.T @ gravity
+            a -= at.attitude.T @ gravity
         a = steps.vector(f"a.{self.name}", a)
         return Frame(
             IDENTITY,
@@ -72,7 +81,7 @@ class PrescribedBase:
             *change_matrices(steps, self.name, w, dw),
             a,
             v,
-            attitude,
-            self.inputs("p"),
+            at.attitude,
+            at.place,
             Relative(),
         )

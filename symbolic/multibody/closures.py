@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from kinesym.checks import check_choice, check_identifier
 from kinesym.symbolic.derivation import Program, jacobian_at, values_at
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.multibody.bodies import Load
-from kinesym.symbolic.multibody.joints import unit
+from kinesym.symbolic.multibody.joints import normalised, unit
 from kinesym.symbolic.multibody.passes import kinematics
 from kinesym.symbolic.multibody.vectors import AXES, ZERO, Steps, Vector
 from kinesym.symbolic.names import name_of, t
@@ -208,9 +208,9 @@ def _pair(closure: Closure, force: Vector = ZERO, torque: Vector = ZERO) -> tupl
 
 def _triad(axis: Sequence[Any]) -> tuple[Vector, Vector, Vector]:
     """Three perpendicular axes, the third one this."""
-    third = Vector(sp.Matrix(axis).normalized())
+    third = normalised(Vector(axis))
     helper = unit(AXES[min(range(3), key=lambda k: abs(third[k]))])
-    first = Vector(sp.Matrix(third.cross(helper)).normalized())
+    first = normalised(third.cross(helper))
     return first, third.cross(first), third
 
 
@@ -229,7 +229,7 @@ def independent_conditions(
     if not conditions:
         return ()
     loads = [load for condition in conditions for load in condition.loads]
-    loaded = replace(tree, loads=tuple(loads), closures=())
+    loaded = tree.under(loads)
     pushed = pushes(conditions)
     effects = [
         e - pushed.get(name, 0) for name, e in loaded.needed().items() if name not in tree.locked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,7 +39,7 @@ class Revolute:
         """The axis as a unit vector."""
         if isinstance(self.axis, str):
             return unit(self.axis)
-        return Vector(sp.Matrix(vector(self.axis, "the axis of a joint")).normalized())
+        return normalised(vector(self.axis, "the axis of a joint"))
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,12 @@ class Custom:
 Joint: TypeAlias = (
     Fixed | Revolute | Prismatic | Planar | Universal | Spherical | Oriented | Free | Custom
 )
+
+
+@lru_cache(maxsize=256)
+def normalised(direction: Vector) -> Vector:
+    """The unit vector of this direction."""
+    return Vector(sp.Matrix(direction).normalized())
 
 
 def unit(axis: str) -> Vector:

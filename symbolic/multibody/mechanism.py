@@ -38,6 +38,8 @@ from kinesym.symbolic.multibody.closures import (
 from kinesym.symbolic.multibody.links import Functional, Link, links_of
 from kinesym.symbolic.multibody.passes import (
     Frame,
+    Moving,
+    Poses,
     Recursion,
     Wrench,
     along_joint,
@@ -45,6 +47,7 @@ from kinesym.symbolic.multibody.passes import (
     load_wrench,
     needed_wrench,
     outwards,
+    pose,
     subtract,
 )
 from kinesym.symbolic.multibody.vectors import ZERO, Matrix, Steps, Vector, vector
@@ -153,7 +156,7 @@ class Mechanism(Displayed):
         """The loads without those of closed loops."""
         if not callable(self.loads):
             return tuple(self.loads)
-        loads = self._load_rows(self.loads(replace(self, loads=(), closures=())))
+        loads = self._load_rows(self.loads(self.under()))
         check_loads(self.name, self.bodies, loads)
         return loads
 
@@ -177,8 +180,14 @@ class Mechanism(Displayed):
 
     @cached_property
     def _every_condition(self) -> tuple[Condition, ...]:
-        open_ = replace(self, loads=(), closures=())
+        open_ = self.under()
         return tuple(c for closure in self.closures for c in closure.conditions(open_))
+
+    def under(self: Self, loads: Sequence[Load] = ()) -> Self:
+        """The tree without loops under these loads alone: its motion is the same, found once."""
+        made = replace(self, loads=tuple(loads), closures=())
+        vars(made).update(poses=self.poses, motion=self.motion)
+        return made
 
     @cached_property
     def coordinates(self) -> dict[str, AppliedUndef]:
@@ -311,13 +320,28 @@ class Mechanism(Displayed):
         )
 
     @cached_property
-    def recursion(self) -> Recursion:
-        """Outwards for the motion of all links, inwards for forces."""
+    def poses(self) -> Poses:
+        """Where all links are."""
         steps = Steps()
-        frames = {-1: self.base.frame(steps, vector(self.gravity))}
+        poses = {-1: self.base.pose(steps)}
+        for k, link in enumerate(self.links):
+            poses[k] = pose(steps, poses[link.parent], link)
+        return Poses(steps, poses)
+
+    @cached_property
+    def motion(self) -> Moving:
+        """The motion of all links."""
+        steps, poses = self.poses.steps.copy(), self.poses.poses
+        frames = {-1: self.base.frame(steps, vector(self.gravity), poses[-1])}
         for k, link in enumerate(self.moving):
-            frames[k] = outwards(steps, frames[link.parent], link)
+            frames[k] = outwards(steps, frames[link.parent], link, poses[k])
             check_turns(link.body, frames[k].angular)
+        return Moving(steps, frames)
+
+    @cached_property
+    def recursion(self) -> Recursion:
+        """Motion outwards, forces inwards."""
+        steps, frames = self.motion.steps.copy(), self.motion.frames
         own = {
             k: subtract(needed_wrench(steps, frames[k], link.body), self.load_wrenches(k, frames))
             for k, link in enumerate(self.moving)
@@ -332,12 +356,12 @@ class Mechanism(Displayed):
 
     def frame(self, body: str | None) -> Frame:
         """The motion of a body; of the base for None."""
-        return self.recursion.frames[self._number(body)]
+        return self.motion.frames[self._number(body)]
 
     def place(self, body: str | None, at: Sequence[Any] = (0, 0, 0)) -> Vector:
         """A point of a body in world axes [m]; `at` in the axes of the body, from its joint."""
-        frame = self.frame(body)
-        return frame.place + frame.attitude @ vector(at)
+        here = self.poses.poses[self._number(body)]
+        return here.place + here.attitude @ vector(at)
 
     def velocity(self, body: str | None, at: Sequence[Any] = (0, 0, 0)) -> Vector:
         """Its velocity in world axes [m/s]."""
@@ -352,7 +376,7 @@ class Mechanism(Displayed):
 
     def attitude(self, body: str | None) -> Matrix:
         """The rotation from the axes of a body to world axes."""
-        return self.frame(body).attitude
+        return self.poses.poses[self._number(body)].attitude
 
     def wrench(self, body: str | None = None) -> Wrench:
         """Reaction wrench of the joint on the body, force [N] and moment [N m] about the joint, in

@@ -16,7 +16,7 @@ import sympy as sp
 from kinesym.symbolic.multibody.bodies import Body, Load, inertia_matrix, mass_of
 from kinesym.symbolic.multibody.joints import bryant_rates
 from kinesym.symbolic.multibody.links import Aim, Ball, Link
-from kinesym.symbolic.multibody.relative import Relative, relative, sine_cosine
+from kinesym.symbolic.multibody.relative import Placed, Relative, placed, relative, sine_cosine
 from kinesym.symbolic.multibody.vectors import (
     AXES,
     ZERO,
@@ -30,6 +30,16 @@ from kinesym.symbolic.names import t
 
 #: Force and moment.
 Wrench = tuple[Vector, Vector]
+
+
+@dataclass(frozen=True)
+class Pose:
+    """Where a link is. attitude : rotation to world axes. place : of its origin, in world axes.
+    joint : relative to the link before it."""
+
+    attitude: Matrix
+    place: Vector
+    joint: Placed = Placed()
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,22 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class Poses:
+    """Where all links are, and the base as number -1, in terms of the symbols of `steps`."""
+
+    steps: Steps
+    poses: Mapping[int, Pose]
+
+
+@dataclass(frozen=True)
+class Moving:
+    """Motion of all links, and of the base as number -1, in terms of the symbols of `steps`."""
+
+    steps: Steps
+    frames: Mapping[int, Frame]
+
+
+@dataclass(frozen=True)
 class Recursion:
     """Motion and forces of all links (see `inwards`), in terms of the symbols of `steps`; those of
     the base have number -1."""
@@ -66,26 +92,31 @@ class Recursion:
     kane: Mapping[int, Wrench]
 
 
-def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
+def pose(steps: Steps, inner: Pose, link: Link) -> Pose:
+    """Where a link is, from where the one before it is."""
+    joint = placed(steps, link)
+    attitude = joint.rotation
+    if not isinstance(link.primitive, Aim):
+        attitude = steps.matrix(f"A.{link.name}", inner.attitude @ joint.rotation)
+    place = inner.place + inner.attitude @ joint.offset
+    return Pose(attitude, steps.vector(f"p.{link.name}", place), joint)
+
+
+def outwards(steps: Steps, inner: Frame, link: Link, at: Pose) -> Frame:
     """The motion of a link from that of the one before it."""
     name = link.name
     rates = tuple(u.diff(t) for u in link.u)
-    joint = relative(steps, link)
+    joint = relative(steps, link, at.joint)
     R = joint.rotation
     if isinstance(link.primitive, Aim):
-        attitude = R
-        R = steps.matrix(f"R.{name}", inner.attitude.T @ attitude)
-    else:
-        attitude = steps.matrix(f"A.{name}", inner.attitude @ R)
+        R = steps.matrix(f"R.{name}", inner.attitude.T @ at.attitude)
     w, dw = R.T @ inner.angular, R.T @ inner.angular_rate
-    at = joint.offset
     turning, sliding = joint.along(link.u)
     turning_rate, sliding_rate = joint.along(rates)
     turning_rate, sliding_rate = turning_rate + joint.bias[0], sliding_rate + joint.bias[1]
-    a = inner.acceleration + inner.change @ at
+    a = inner.acceleration + inner.change @ joint.offset
     a += sliding_rate + 2 * inner.angular.cross(sliding)
-    v = inner.velocity + inner.angular.cross(at) + sliding
-    place = inner.place + inner.attitude @ at
+    v = inner.velocity + inner.angular.cross(joint.offset) + sliding
     w = steps.vector(f"w.{name}.carried", w)
     dw += turning_rate + w.cross(turning)
     w += turning
@@ -99,8 +130,8 @@ def outwards(steps: Steps, inner: Frame, link: Link) -> Frame:
         *change_matrices(steps, name, w, dw),
         steps.vector(f"a.{name}", R.T @ steps.vector(f"a.{name}.inner", a)),
         steps.vector(f"v.{name}", R.T @ steps.vector(f"v.{name}.inner", v)),
-        attitude,
-        steps.vector(f"p.{name}", place),
+        at.attitude,
+        at.place,
         joint,
     )
 

@@ -16,12 +16,24 @@ Twist = tuple[Vector, Vector]
 
 
 @dataclass(frozen=True)
+class Placed:
+    """Where a link is relative to the one before it.
+
+    rotation : to the axes of that; to those of the world for `Aim`. offset : of its origin from
+    that of the one before it, in the axes of that. parts : rotations by functions, one by one.
+    """
+
+    rotation: Matrix = IDENTITY
+    offset: Vector = ZERO
+    parts: tuple[Matrix, ...] = ()
+
+
+@dataclass(frozen=True)
 class Relative:
     """The motion of a link relative to the one before it.
 
-    rotation : to the axes of that; to those of the world for `Aim`. offset : of its origin from
-    that of the one before it, in the axes of that. ways : the motion for each speed of 1 alone.
-    bias : rates of both velocities where those of the speeds are 0.
+    rotation, offset : see `Placed`. ways : the motion for each speed of 1 alone. bias : rates of
+    both velocities where those of the speeds are 0.
     """
 
     rotation: Matrix = IDENTITY
@@ -43,15 +55,22 @@ class Relative:
         return [(turned, self.rotation.T @ moved) for turned, moved in self.ways]
 
 
-def relative(steps: Steps, link: Link) -> Relative:
-    """The motion of a link, in terms of the symbols of `steps`."""
+def placed(steps: Steps, link: Link) -> Placed:
+    """Where a link is, in terms of the symbols of `steps`."""
     if isinstance(link.primitive, Functional):
-        return by_functions(steps, link, link.primitive)
-    ways = ways_of(link.primitive)
+        return placed_by_functions(steps, link, link.primitive)
     shift = ZERO
     if isinstance(link.primitive, Slide):
+        ways = ways_of(link.primitive)
         shift = sum((q * move for q, (_, move) in zip(link.q, ways, strict=True)), ZERO)
-    return Relative(rotation_of(steps, link), link.at + shift, ways)
+    return Placed(rotation_of(steps, link), link.at + shift)
+
+
+def relative(steps: Steps, link: Link, at: Placed) -> Relative:
+    """The motion of a link that is placed so."""
+    if isinstance(link.primitive, Functional):
+        return moved_by_functions(steps, link, link.primitive, at)
+    return Relative(at.rotation, at.offset, ways_of(link.primitive))
 
 
 def ways_of(primitive: Primitive) -> tuple[Twist, ...]:
@@ -107,16 +126,27 @@ def _known(steps: Steps, name: str, expression: sp.Expr) -> sp.Expr:
 # -- motions that are functions of coordinates ----------------------------------------------------
 
 
-def by_functions(steps: Steps, link: Link, motion: Functional) -> Relative:
-    """Rotations by f(q) about axes in turn: each adds f' q' along its axis to the angular velocity,
-    and f'' q'^2 to its rate, besides what the axes before it turn by."""
-    name, rotation = link.name, IDENTITY
-    turns, w, bias = [ZERO for _ in link.q], ZERO, ZERO
+def placed_by_functions(steps: Steps, link: Link, motion: Functional) -> Placed:
+    """Rotations by f(q) about axes in turn."""
+    rotation, parts = IDENTITY, []
     for k, (axis, angle) in enumerate(motion.rotations):
+        part = f"{link.name}.{k + 1}"
+        parts.append(steps.matrix(f"step.{part}", about(steps, axis, part, angle)))
+        rotation = steps.matrix(f"R.{part}", rotation @ parts[-1])
+    return Placed(
+        steps.matrix(f"R.{link.name}", rotation @ motion.attitude),
+        steps.vector(f"offset.{link.name}", link.at + motion.shift),
+        tuple(parts),
+    )
+
+
+def moved_by_functions(steps: Steps, link: Link, motion: Functional, at: Placed) -> Relative:
+    """Each rotation adds f' q' along its axis to the angular velocity, and f'' q'^2 to its rate,
+    besides what the axes before it turn by."""
+    name, turns, w, bias = link.name, [ZERO for _ in link.q], ZERO, ZERO
+    for k, ((axis, angle), step) in enumerate(zip(motion.rotations, at.parts, strict=True)):
         part = f"{name}.{k + 1}"
         slopes, curve = changes(steps, part, angle, link)
-        step = steps.matrix(f"step.{part}", about(steps, axis, part, angle))
-        rotation = steps.matrix(f"R.{part}", rotation @ step)
         carried = steps.vector(f"carried.{part}", step.T @ w)
         rate = sum((s * u for s, u in zip(slopes, link.u, strict=True)), sp.S.Zero)
         w = carried + rate * axis
@@ -131,8 +161,8 @@ def by_functions(steps: Steps, link: Link, motion: Functional) -> Relative:
     ]
     moves = [Vector(slopes[i] for slopes, _ in parts) for i in range(len(link.q))]
     return Relative(
-        steps.matrix(f"R.{name}", rotation @ motion.attitude),
-        steps.vector(f"offset.{name}", link.at + motion.shift),
+        at.rotation,
+        at.offset,
         tuple((back @ turned, moved) for turned, moved in zip(turns, moves, strict=True)),
         (back @ bias, Vector(curve for _, curve in parts)),
     )
@@ -147,6 +177,7 @@ def changes(
         (
             slope.diff(q) * u * v
             for slope, u in zip(slopes, link.u, strict=True)
+            if not slope.is_number
             for q, v in zip(link.q, link.u, strict=True)
         ),
         sp.S.Zero,

@@ -11,6 +11,31 @@ from kinesym.checks import shown
 from kinesym.symbolic.expression import real_expression
 
 AXES = "xyz"
+_ZERO, _ONE = sp.S.Zero, sp.S.One
+
+# Most components are 0 or 1, which SymPy takes as long for as for others.
+
+
+def plus(a: sp.Expr, b: sp.Expr) -> sp.Expr:
+    """a + b"""
+    if a is _ZERO:
+        return b
+    return a if b is _ZERO else a + b
+
+
+def times(a: sp.Expr, b: sp.Expr) -> sp.Expr:
+    """a b"""
+    if a is _ZERO or b is _ZERO:
+        return _ZERO
+    if a is _ONE:
+        return b
+    return a if b is _ONE else a * b
+
+
+def minus(a: sp.Expr, b: sp.Expr, c: sp.Expr, d: sp.Expr) -> sp.Expr:
+    """a b - c d"""
+    less = times(c, d)
+    return times(a, b) if less is _ZERO else plus(times(a, b), -less)
 
 
 class Vector(tuple[Any, Any, Any]):
@@ -19,7 +44,7 @@ class Vector(tuple[Any, Any, Any]):
     __slots__ = ()
 
     def __add__(self, other: Vector) -> Vector:  # type: ignore[override]
-        return Vector(map(sp.Add, self, other))
+        return Vector(map(plus, self, other))
 
     def __sub__(self, other: Vector) -> Vector:
         return self + -other
@@ -28,15 +53,16 @@ class Vector(tuple[Any, Any, Any]):
         return Vector(-e for e in self)
 
     def __rmul__(self, factor: sp.Expr) -> Vector:
-        return Vector(factor * e for e in self)
+        return Vector(times(factor, e) for e in self)
 
     def __matmul__(self, other: Vector) -> sp.Expr:
-        return self[0] * other[0] + self[1] * other[1] + self[2] * other[2]
+        x, y, z = map(times, self, other)
+        return plus(plus(x, y), z)
 
     def cross(self, other: Vector) -> Vector:
         """The vector product."""
         (a, b, c), (x, y, z) = self, other
-        return Vector((b * z - c * y, c * x - a * z, a * y - b * x))
+        return Vector((minus(b, z, c, y), minus(c, x, a, z), minus(a, y, b, x)))
 
     @property
     def skew(self) -> Matrix:
@@ -81,6 +107,13 @@ ZERO = Vector((sp.S.Zero,) * 3)
 IDENTITY = matrix([sp.Integer(i == j) for j in range(3)] for i in range(3))
 
 
+def is_negated(expression: sp.Expr) -> bool:
+    """Whether it is a symbol, or another atom, with the other sign."""
+    args = expression.args
+    negated = expression.is_Mul and len(args) == 2 and args[0] is sp.S.NegativeOne
+    return bool(negated and args[1].is_Atom)
+
+
 class Steps:
     """A straight-line program: named expressions in the order in which they are computed.
 
@@ -90,9 +123,15 @@ class Steps:
     def __init__(self) -> None:
         self.definitions: dict[sp.Symbol, sp.Expr] = {}
 
+    def copy(self) -> Steps:
+        """The same so far, which can go on by itself."""
+        made = Steps()
+        made.definitions.update(self.definitions)
+        return made
+
     def scalar(self, name: str, expression: sp.Expr) -> sp.Expr:
         """A symbol for `expression`, or the expression itself if that costs nothing."""
-        if expression.is_Atom or (-expression).is_Atom or not expression.args:
+        if not expression.args or is_negated(expression):
             return expression
         symbol = sp.Symbol(name)
         if symbol in self.definitions:

@@ -397,4 +397,9 @@ print(*sys.modules)"""
     loaded = subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
     assert "sympy" in loaded
     late = {"scipy.stats", "scipy.signal", "scipy.optimize", "scipy.interpolate", "cyipopt"}
-    assert not late.union(("sympy.physics", "matplotlib", "xarray", "pandas")) & {*loaded}
+    late |= {"sympy.physics", "matplotlib", "xarray", "pandas"}
+    assert not late & {*loaded}
+    code = "import sys, kinesym.cli; print(*sys.modules)"  # examples bring what they need
+    run = [sys.executable, "-c", code]
+    loaded = subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
+    assert not {*late, "sympy"} & {*loaded}

@@ -9,9 +9,12 @@ import sympy as sp
 from scipy.spatial.transform import Rotation
 
 import kinesym as ks
+from kinesym.models.markers import marker_places
+from kinesym.symbolic.multibody import mechanism
 from kinesym.symbolic.multibody.base import PrescribedBase
-from kinesym.symbolic.multibody.bodies import Body
+from kinesym.symbolic.multibody.bodies import Body, Load
 from kinesym.symbolic.multibody.joints import Free, Revolute, Spherical, Universal
+from kinesym.symbolic.multibody.passes import outwards
 from kinesym.symbolic.multibody.tree import Tree
 
 DATA = Path(__file__).parents[2] / "data"
@@ -163,3 +166,24 @@ def test_bad_trees():
     words = "shan is no joint and no speed of human; did you mean shank"
     with pytest.raises(ValueError, match=words):
         human()[0].lock("shan")
+
+
+def test_motion_is_found_once(monkeypatch):
+    """However many loads are functions of it; places need none of it."""
+    calls = []
+
+    def counted(steps, inner, link, at):
+        calls.append(link.name)
+        return outwards(steps, inner, link, at)
+
+    monkeypatch.setattr(mechanism, "outwards", counted)
+    bodies = [Body("arm", 1.0, at=(0, 0, 1), joint=Revolute("y"), end=(0, 0, -1))]
+    bodies.append(Body("hand", 1.0, (0, 0, -0.1), at=(0, 0, -1), joint=Revolute("y"), parent="arm"))
+
+    def spring(tree):
+        x, _, z = tree.place("hand", (0, 0, -0.2))
+        return [Load("hand", (-10 * x, 0, -10 * z - tree.velocity("hand")[2]))]
+
+    tree = Tree("reach", bodies, loads=spring)
+    assert marker_places(tree, ["hand"]).outputs and calls == []
+    assert tree.model(outputs=["places"]).equations and calls == ["arm", "hand"]

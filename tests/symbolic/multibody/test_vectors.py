@@ -4,7 +4,7 @@ import pickle
 
 import sympy as sp
 
-from kinesym.symbolic.multibody.vectors import Matrix, Vector, matrix, vector
+from kinesym.symbolic.multibody.vectors import Matrix, Steps, Vector, matrix, vector
 
 a, b = vector(sp.symbols("a:3")), vector(sp.symbols("b:3"))
 A, B = (matrix([sp.symbols(f"{name}{i}_:3") for i in range(3)]) for name in "AB")
@@ -22,7 +22,20 @@ def test_vectors():
     for found, expected in pairs:
         assert isinstance(found, Vector) and sp.expand(sp.Matrix(found) - expected).is_zero_matrix
     assert sp.expand(a @ b - x.dot(y)) == 0
+    for c in (vector((0, 1, k)), vector((1, 0, -k)), vector((0, 0, 0)), vector((1, -1, 1.0))):
+        z = sp.Matrix(c)
+        assert a @ c == x.dot(z) and sp.Matrix(a.cross(c)) == x.cross(z)
+        assert sp.Matrix(a + c) == x + z and sp.Matrix(k * c) == k * z
     assert pickle.loads(pickle.dumps(a)) == a
+
+
+def test_what_gets_no_symbol():
+    """Atoms, and these with the other sign."""
+    steps = Steps()
+    for e in (k, -k, sp.Integer(2), sp.Float(-0.5), sp.S.Zero):
+        assert steps.scalar("none", e) == e
+    for number, e in enumerate((2 * k, -2 * k, k + 1, -k - 1, k**2, sp.sin(k), a[0] * k)):
+        assert steps.scalar(f"some.{number}", e) == sp.Symbol(f"some.{number}")
 
 
 def test_matrices():
