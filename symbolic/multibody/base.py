@@ -9,7 +9,7 @@ import sympy as sp
 from kinesym.checks import check_choice, check_identifier
 from kinesym.symbolic.multibody.joints import Spherical, check_joint
 from kinesym.symbolic.multibody.passes import Frame, Pose, change_matrices
-from kinesym.symbolic.multibody.relative import Relative, bryant_matrix
+from kinesym.symbolic.multibody.relative import Placed, Relative, bryant_matrix
 from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Steps, Vector
 from kinesym.symbolic.names import t
 
@@ -23,7 +23,7 @@ class FixedBase:
 
     def pose(self, steps: Steps) -> Pose:
         """Where it is."""
-        return Pose(IDENTITY, ZERO)
+        return Pose(IDENTITY, ZERO, Placed())
 
     def frame(self, steps: Steps, gravity: Vector, at: Pose) -> Frame:
         """Its motion, gravity subtracted from its acceleration."""
@@ -63,7 +63,7 @@ class PrescribedBase:
     def pose(self, steps: Steps) -> Pose:
         """Where it is."""
         attitude = bryant_matrix(steps, f"A.{self.name}", self.sequence, self.inputs(""))
-        return Pose(attitude, self.inputs("p"))
+        return Pose(attitude, self.inputs("p"), Placed())
 
     def frame(self, steps: Steps, gravity: Vector, at: Pose) -> Frame:
         """Its motion, gravity subtracted from its acceleration."""

@@ -39,7 +39,7 @@ class Pose:
 
     attitude: Matrix
     place: Vector
-    joint: Placed = Placed()
+    joint: Placed
 
 
 @dataclass(frozen=True)
