@@ -18,6 +18,7 @@ from kinesym.gait.events import (
     in_order,
     nearest_on_line,
 )
+from kinesym.gait.point_forces import point_forces
 from kinesym.gait.pressure import HEEL, PressureTransfer
 from kinesym.gait.sharing import FLIGHT, Method, Sharing, share
 from kinesym.gait.wrench import Wrench, between
@@ -153,7 +154,9 @@ def contact_forces(
     contacts : of the feet, by default from the motion: where the total vanishes the person runs,
         and forces above a tenth of the weight are contacts of the foot that is lower; otherwise
         from heels and toes, see `contacts_from_markers`.
-    method : of sharing in double support, default `PressureTransfer`.
+    method : of sharing in double support. By default points under the feet push over all of the
+        record, only up and only in contact, with forces that change no faster than the total and
+        its centre of pressure need; horizontal forces are then those of `PressureTransfer`.
     weight : of the body [N], default the mean vertical force. height : of the floor [m].
     mass_std : standard deviation of the mass, as a share of it.
 
@@ -178,9 +181,9 @@ def contact_forces(
     runs = contacts is None and bool(_flying(total, body).any())
     if contacts is None:
         contacts = _running(total, way, body) if runs else _walking(total, way)
-    shared = share(
-        total, contacts, None, way if method is None else method, body, LEFT if runs else FLIGHT
-    )
+    if method is None:
+        method = point_forces(total, contacts, way, body)
+    shared = share(total, contacts, None, method, body, LEFT if runs else FLIGHT)
     astray = _astray(shared, way)
     spread = finite(mass_std, "mass_std")
     std = {foot: _std(shared, foot, astray, spread) for foot in shared.wrenches}

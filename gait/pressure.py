@@ -62,19 +62,25 @@ class PressureTransfer:
 
     def leading(self, double: DoubleSupport) -> Array:
         """See `Method`."""
-        (begin, end), s = double.interval, np.append(0.0, double.phase)  # the strike, too
-        behind, ahead = self._supports(double.feet, begin + s * (end - begin), s)
+        return self.shared(double, None)
+
+    def shared(self, double: DoubleSupport, share: Array | None) -> Array:
+        """The wrench on the leading foot (6, n), which bears this share of the vertical force at
+        `instants`, but for the ends; by default that of the lever."""
+        s = np.append(0.0, double.phase)
+        behind, ahead = self._supports(double.feet, instants(double), s)
         total = np.column_stack([double.at_strike, double.total])
         force = total[:3]
         moment = total[3:] - np.cross([0.0, 0.0, self.height], force.T).T
         centre = np.vstack([center_of_pressure(force, moment), np.zeros_like(s)])
-        share = _share(centre, behind, ahead, s, double.struck)
+        raw = _lever(centre, behind, ahead) if share is None else share
+        part = _between_ends(raw, s, double.struck)
         meet = centre + self.pivot * force / force[2]  # on the line of the total
         lines = [(meet - at) / (meet - at)[2] for at in (behind, ahead)]
-        parts = [(1.0 - share) * force[2] * lines[0], share * force[2] * lines[1]]
-        mine = parts[1] + share * (force - parts[0] - parts[1])
+        pushes = [(1.0 - part) * force[2] * lines[0], part * force[2] * lines[1]]
+        mine = pushes[1] + part * (force - pushes[0] - pushes[1])
         arms = np.cross(behind, force - mine, axis=0) + np.cross(ahead, mine, axis=0)
-        turn = np.cross(ahead, mine, axis=0) + share * (moment - arms)
+        turn = np.cross(ahead, mine, axis=0) + part * (moment - arms)
         rows = np.vstack([mine, turn + np.cross([0.0, 0.0, self.height], mine.T).T])
         return np.asarray(rows[:, 1:])
 
@@ -89,10 +95,22 @@ class PressureTransfer:
         return trailing[1] * flat, ahead * flat
 
 
-def _share(centre: Array, behind: Array, ahead: Array, phase: Array, struck: bool) -> Array:
-    """Of the leading foot, (n,), from 0 to 1: nothing at the strike, all when the other leaves, if
-    the record has these."""
+def instants(double: DoubleSupport) -> Array:
+    """The strike and those of the samples (n + 1,) [s]."""
+    begin, end = double.interval
+    return np.asarray(begin + np.append(0.0, double.phase) * (end - begin))
+
+
+def _lever(centre: Array, behind: Array, ahead: Array) -> Array:
+    """Which share of the vertical force the leading foot bears (n,), by where it is between."""
     way = ahead - behind
-    raw = np.sum((centre - behind) * way, axis=0) / np.maximum(np.sum(way**2, axis=0), 1e-4)
+    return np.asarray(
+        np.sum((centre - behind) * way, axis=0) / np.maximum(np.sum(way**2, axis=0), 1e-4)
+    )
+
+
+def _between_ends(raw: Array, phase: Array, struck: bool) -> Array:
+    """Shares of the leading foot from 0 to 1: nothing at the strike, all when the other leaves, if
+    the record has these."""
     first, last = raw[0] if struck else 0.0, raw[-1] if phase[-1] > WHOLE else 1.0
     return np.clip(raw - (1.0 - phase) * first + phase * (1.0 - last), 0.0, 1.0)

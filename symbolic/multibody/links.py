@@ -21,7 +21,7 @@ from kinesym.symbolic.multibody.joints import (
     Universal,
     unit,
 )
-from kinesym.symbolic.multibody.vectors import AXES, ZERO, Matrix, Vector, matrix, vector
+from kinesym.symbolic.multibody.vectors import AXES, ZERO, Matrix, Vector, vector
 from kinesym.symbolic.names import name_of, t
 
 
@@ -140,7 +140,8 @@ def _custom(body: Body, joint: Custom, parent: int, number: int) -> list[Link]:
     speeds = tuple(_function(f"{name_of(c)}_speed") for c in q)
     turning = [c for c in q if any(angle.has(c) for _, angle in joint.turns)]
     inputs = tuple(f"{name_of(c)}_{'moment' if c in turning else 'force'}" for c in q)
-    motion = Functional(joint.turns, vector(joint.translation), matrix(joint.attitude))
+    attitude = Matrix(map(vector, joint.attitude))
+    motion = Functional(joint.turns, vector(joint.translation), attitude)
     center = vector(joint.center)
     if center == ZERO:
         return [Link(body.name, parent, vector(body.at), motion, q, speeds, inputs, body)]

@@ -1,0 +1,145 @@
+"""Vertical forces under points of the feet, over a whole record: what shares double support."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solveh_banded
+
+from kinesym.gait.events import Contact
+from kinesym.gait.pressure import PressureTransfer, instants
+from kinesym.gait.sharing import DoubleSupport
+from kinesym.gait.wrench import Wrench, between
+from kinesym.runtime.arrays import Array
+
+#: Where the ground may push, from the marker on the heel (0) to that on the toe (1).
+POINTS = (0.1, 0.37, 0.63, 0.9)
+#: Standard deviations of the total: of its vertical force over the weight, of its centre of
+#: pressure along feet and across [m]; errors across are those of trunk and arms.
+FORCE, ALONG, ACROSS = 0.005, 0.01, 0.1
+#: Standard deviation of the rate of a force over the weight [1/s]. All of them count once in a
+#: period [s], whatever the rate of the record.
+RATE, PERIOD = 10.0, 1.0 / 120.0
+#: What holds forces of which nothing else is known.
+LITTLE = 1e-6
+#: Exchanges of forces that push and forces that do not: at most, and at once, without a gain.
+EXCHANGES, PATIENCE = 1000, 5
+
+
+@dataclass(frozen=True, eq=False)
+class PointForces:
+    """Feet share the vertical force as points under them do that only push, and only in contact.
+
+    All forces over all of the record at once are those of least squares: they add up to the total,
+    have its centre of pressure, and change no faster than they need. So the share of an instant is
+    what fits to where both feet are pressed before and after. This is a convex problem, without a
+    start. The rest is as in `PressureTransfer`.
+
+    feet : their places. time : (N,) [s]. borne : by foot, over the weight, (N,).
+    """
+
+    feet: PressureTransfer
+    time: Array
+    borne: Mapping[str, Array]
+
+    def leading(self, double: DoubleSupport) -> Array:
+        """See `Method`."""
+        when, none = instants(double), np.zeros_like(self.time)
+        behind, ahead = (
+            np.interp(when, self.time, self.borne.get(foot, none)) for foot in double.feet
+        )
+        return self.feet.shared(double, ahead / np.maximum(behind + ahead, LITTLE))
+
+
+def point_forces(
+    total: Wrench, contacts: Iterable[Contact], feet: PressureTransfer, weight: float
+) -> PointForces:
+    """Of the total (N,), N >= 2, with contacts of these feet; weight [N]."""
+    time, spans = total.time, list(contacts)
+    places, pushing = [], []
+    for foot, pair in feet.places.items():
+        heel, toe = (between(time, feet.time, place)[:2] for place in pair)
+        places += [heel + part * (toe - heel) for part in POINTS]
+        here = np.zeros(len(time), dtype=bool)
+        for contact in spans:
+            if contact.foot == foot:
+                here |= (time >= contact.begin) & (time <= contact.end)
+        pushing += [here] * len(POINTS)
+    bands, side = _normal(total, np.array(places), feet.height, weight)
+    found = nonnegative(bands, side, np.transpose(pushing).ravel()).reshape(len(time), -1)
+    borne = found.reshape(len(time), -1, len(POINTS)).sum(axis=2)
+    return PointForces(feet, time, dict(zip(feet.places, borne.T, strict=True)))
+
+
+def _normal(total: Wrench, places: Array, height: float, weight: float) -> tuple[Array, Array]:
+    """Normal equations of the forces of points at `places` (m, 2, N), instant by instant: the bands
+    (m + 1, N m) of their matrix, from the diagonal down, and the right side."""
+    time, (m, _, N) = total.time, places.shape
+    force = total.force / weight
+    moment = total.moment / weight - np.cross([0.0, 0.0, height], force.T).T
+    ends = places[len(POINTS) - 1 :: len(POINTS)] - places[:: len(POINTS)]  # of each foot
+    along = ends.mean(axis=0) / np.maximum(np.linalg.norm(ends.mean(axis=0), axis=0), LITTLE)
+    pressed = np.array([-moment[1], moment[0]])  # centre of pressure times force
+    arms = np.einsum("in,kin->kn", along, places)
+    across = along[0] * places[:, 1] - along[1] * places[:, 0]
+    rows = np.array([np.ones((m, N)) / FORCE, arms / ALONG, across / ACROSS])
+    given = np.array(
+        [
+            force[2] / FORCE,
+            np.sum(along * pressed, axis=0) / ALONG,
+            (along[0] * pressed[1] - along[1] * pressed[0]) / ACROSS,
+        ]
+    )
+    lasting = np.gradient(time) / PERIOD
+    blocks = np.einsum("akn,aln,n->nkl", rows, rows, lasting)
+    change = 1.0 / (np.diff(time) * PERIOD * RATE**2)
+    diagonal = LITTLE + np.append(change, 0.0) + np.append(0.0, change)
+    blocks += diagonal[:, None, None] * np.eye(m)
+    bands = np.zeros((m + 1, N, m))
+    for k in range(m):
+        bands[k, :, : m - k] = blocks[:, np.arange(k, m), np.arange(m - k)]
+    bands[m, :-1] = -change[:, None]
+    side = np.einsum("akn,an,n->nk", rows, given, lasting)
+    return bands.reshape(m + 1, N * m), side.ravel()
+
+
+def nonnegative(bands: Array, side: Array, free: NDArray[np.bool_]) -> Array:
+    """The x (n,) of least x' A x / 2 - side' x that is nowhere negative, and 0 where not `free`.
+
+    bands : of a positive definite A, (b + 1, n), from the diagonal down. By exchanges of all places
+    that are wrong at once, of one where that does not help (Portugal, Judice, Vicente 1994,
+    Mathematics of Computation 63:625, algorithm 3).
+    """
+    n, width, tiny = len(side), len(bands), 1e-10 * np.abs(side).max(initial=0.0)
+    inside, fewest, patience = free.copy(), n + 1, PATIENCE
+    for _ in range(EXCHANGES):
+        part = bands * inside
+        for k in range(1, width):
+            part[k, : n - k] *= inside[k:]
+        part[0] += ~inside
+        x = solveh_banded(part, np.where(inside, side, 0.0), lower=True)
+        slope = _times(bands, x) - side
+        wrong = free & np.where(inside, x < -1e-10, slope < -tiny)
+        count = int(wrong.sum())
+        if not count:
+            break
+        if count < fewest:
+            fewest, patience = count, PATIENCE
+        elif patience:
+            patience -= 1
+        else:
+            wrong[: np.flatnonzero(wrong)[-1]] = False
+        inside ^= wrong
+    return np.asarray(np.maximum(x, 0.0))
+
+
+def _times(bands: Array, x: Array) -> Array:
+    """A x."""
+    found = bands[0] * x
+    for k in range(1, len(bands)):
+        found[k:] += bands[k, :-k] * x[:-k]
+        found[:-k] += bands[k, :-k] * x[k:]
+    return np.asarray(found)
