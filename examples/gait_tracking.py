@@ -197,10 +197,15 @@ def outputs(tree, points, axes):
     }
 
 
-def in_plane(trial):
-    """Seven segments in the sagittal plane, 9 degrees of freedom, torques of 6 joints."""
+def in_plane(trial, loads=None, more=None, changing=()):
+    """Seven segments in the sagittal plane, 9 degrees of freedom, torques of 6 joints.
+
+    loads : of the ground, those of plates by default. more : further outputs from the tree.
+    changing : further inputs that have rates.
+    """
     segments, hip = flat(seven(trial))
-    tree = replace(planar_body(segments).parametrised(), loads=ground("xz", "y"))
+    loads = ground("xz", "y") if loads is None else loads
+    tree = replace(planar_body(segments).parametrised(), loads=loads)
     at = trial.positions
     rows = {"shoulder": ("torso", 0.5 * (at["R.Acromium"] + at["L.Acromium"]))}
     for s in FEET:
@@ -218,8 +223,9 @@ def in_plane(trial):
     joints = {f"{s}{joint}": f"{s}{body}_wy" for s in FEET for joint, body in JOINTS.items()}
     torques = {speed: signal(f"{name}_y") for name, speed in joints.items()}
     torques["HAT_wy"] = -sum(signal(f"{s}hip_y") for s in FEET)
-    model = tree.model(torques, outputs(tree, points, "xz"))
-    model = model.with_rates(*(f"{name}_y" for name in joints))
+    further = {} if more is None else more(tree)
+    model = tree.model(torques, {**outputs(tree, points, "xz"), **further})
+    model = model.with_rates(*(f"{name}_y" for name in joints), *changing)
 
     def motion(time):
         return planar_motion(model, segments, hip, reduced(trial, time))

@@ -16,6 +16,7 @@ STUDIES = (
     "benchmarks/test_coverage.py",
     "benchmarks/test_hybrid_bench.py",
     "examples/test_gait_tracking.py",
+    "examples/test_gait_without_plates.py",
     "examples/test_quiet_standing_study.py",
     "examples/test_ship_validation.py",
     "examples/test_standing_study.py",

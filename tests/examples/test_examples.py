@@ -24,6 +24,7 @@ SMALL = {
     "gait": 301,
     "gait_plates": 301,
     "gait_tracking": 41,
+    "gait_without_plates": 41,
     "video_to_torques": 151,
     "bounces": 301,
     "fes_knee": 301,
