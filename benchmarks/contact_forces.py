@@ -2,7 +2,8 @@
 
 Two walks of two people: contacts from heels and toes, the force that the motion needs, shared
 between the feet; plates only judge. One of them once more as a video might show it, with errors of
-17 mm; and the run of `smoothing.py`, computed, of which the whole force is known.
+17 mm; and the run of `smoothing.py`, computed, of which the whole force is known. At last both
+walks by the lever alone, and tracked by collocation, see the example `gait_without_plates`.
 
     python benchmarks/contact_forces.py [--records NAME ...] [--write]
 """
@@ -13,7 +14,7 @@ import argparse
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy asks
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from report import machine, parsed, save, table, write
 
 import kinesym as ks
-from kinesym.examples import gait, gait_plates, video_to_torques
+from kinesym.examples import gait, gait_plates, gait_without_plates, video_to_torques
 from kinesym.gait import ContactForces, Markers, Wrench
 
 Array = NDArray[np.float64]
@@ -35,12 +36,13 @@ ON = 20.0
 @dataclass(frozen=True)
 class Judged:
     """What was found and what judges it. span : instants at which every foot is on its own plate,
-    or in the air [s]."""
+    or in the air [s]. lever : found by `PressureTransfer`."""
 
     words: str
     found: ContactForces
     plates: Mapping[str, Wrench]
     span: tuple[float, float]
+    lever: ContactForces | None = None
 
 
 def from_markers(
@@ -57,8 +59,11 @@ def from_markers(
         foot: (smooth[f"{foot[0].upper()}.Heel"], smooth[f"{foot[0].upper()}.{toe}"])
         for foot in ("right", "left")
     }
-    found = ks.gait.contact_forces(needed.total, smooth.time, feet, weight=record.weight)
-    return Judged(record.words, found, plates, span)
+    found, lever = (
+        ks.gait.contact_forces(needed.total, smooth.time, feet, method=method, weight=record.weight)
+        for method in (None, ks.gait.PressureTransfer(smooth.time, feet))
+    )
+    return Judged(record.words, found, plates, span, lever)
 
 
 def subject01() -> Judged:
@@ -182,6 +187,28 @@ def run() -> str:
     )
 
 
+def by_lever(judged: Mapping[str, Judged]) -> str:
+    """Both walks by `PressureTransfer`, upwards."""
+    parts = []
+    for name, one in judged.items():
+        if one.lever is not None:
+            off = [f"{row['off'][2]:.1f}" for row in rows_of(name, replace(one, found=one.lever))]
+            parts.append(f"{name} {' / '.join(off[1:])}")
+    return f"By the lever, upwards, left / right: {', '.join(parts)} % of the weight."
+
+
+def tracked() -> str:
+    """Both walks by collocation, without smoothing."""
+    tables = []
+    for name, made in (
+        ("subject01, tracked", gait_without_plates.treadmill),
+        ("overground, tracked", gait_without_plates.overground),
+    ):
+        record = made()
+        tables.append(gait_without_plates.table(name, record, gait_without_plates.track(record)))
+    return "\n".join(f"    {line}" for line in "\n".join(tables).splitlines())
+
+
 def main() -> None:
     """Judge."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -192,7 +219,10 @@ def main() -> None:
         warnings.simplefilter("ignore")  # of markers and plates, which are no matter here
         judged = {name: RECORDS[name]() for name in chosen}
         rows = [row for name, one in judged.items() for row in rows_of(name, one)]
-        parts = [shown(judged, rows), *([] if given.quick else [run()])]
+        parts = [
+            shown(judged, rows),
+            *([] if given.quick else [by_lever(judged), run(), tracked()]),
+        ]
     text = "\n\n".join([f"Machine: {machine()}.", *parts])
     print(text)
     if given.report:

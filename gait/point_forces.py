@@ -16,10 +16,10 @@ from kinesym.gait.wrench import Wrench, between
 from kinesym.runtime.arrays import Array
 
 #: Where the ground may push, from the marker on the heel (0) to that on the toe (1).
-POINTS = (0.1, 0.37, 0.63, 0.9)
+POINTS = (0.1, 0.9)
 #: Standard deviations of the total: of its vertical force over the weight, of its centre of
-#: pressure along feet and across [m]; errors across are those of trunk and arms.
-FORCE, ALONG, ACROSS = 0.005, 0.01, 0.1
+#: pressure along feet [m]. Across it was of no use on the records of benchmarks/contact_forces.py.
+FORCE, ALONG = 0.005, 0.01
 #: Standard deviation of the rate of a force over the weight [1/s]. All of them count once in a
 #: period [s], whatever the rate of the record.
 RATE, PERIOD = 10.0, 1.0 / 120.0
@@ -34,9 +34,9 @@ class PointForces:
     """Feet share the vertical force as points under them do that only push, and only in contact.
 
     All forces over all of the record at once are those of least squares: they add up to the total,
-    have its centre of pressure, and change no faster than they need. So the share of an instant is
-    what fits to where both feet are pressed before and after. This is a convex problem, without a
-    start. The rest is as in `PressureTransfer`.
+    have its centre of pressure along the feet, and change no faster than they need. So the share at
+    an instant fits to where both feet are pressed before and after. This is a convex problem,
+    without a start. The rest is as in `PressureTransfer`.
 
     feet : their places. time : (N,) [s]. borne : by foot, over the weight, (N,).
     """
@@ -82,17 +82,12 @@ def _normal(total: Wrench, places: Array, height: float, weight: float) -> tuple
     moment = total.moment / weight - np.cross([0.0, 0.0, height], force.T).T
     ends = places[len(POINTS) - 1 :: len(POINTS)] - places[:: len(POINTS)]  # of each foot
     along = ends.mean(axis=0) / np.maximum(np.linalg.norm(ends.mean(axis=0), axis=0), LITTLE)
-    pressed = np.array([-moment[1], moment[0]])  # centre of pressure times force
-    arms = np.einsum("in,kin->kn", along, places)
-    across = along[0] * places[:, 1] - along[1] * places[:, 0]
-    rows = np.array([np.ones((m, N)) / FORCE, arms / ALONG, across / ACROSS])
-    given = np.array(
-        [
-            force[2] / FORCE,
-            np.sum(along * pressed, axis=0) / ALONG,
-            (along[0] * pressed[1] - along[1] * pressed[0]) / ACROSS,
-        ]
-    )
+    middle = places.mean(axis=0)
+    pressed = along[1] * moment[0] - along[0] * moment[1]  # centre of pressure times force
+    pressed -= np.sum(along * middle, axis=0) * force[2]
+    arms = np.einsum("in,kin->kn", along, places - middle)
+    rows = np.array([np.ones((m, N)) / FORCE, arms / ALONG])
+    given = np.array([force[2] / FORCE, pressed / ALONG])
     lasting = np.gradient(time) / PERIOD
     blocks = np.einsum("akn,aln,n->nkl", rows, rows, lasting)
     change = 1.0 / (np.diff(time) * PERIOD * RATE**2)
