@@ -168,7 +168,8 @@ def experiment(record, tracker, nodes=None):
 
 def on_the_ground(record, time):
     """Bounds of the forces: nothing but in contact."""
-    bounds, contacts = {}, record.kept(MARGIN).contacts
+    bounds: dict = {}
+    contacts = record.kept(MARGIN).contacts
     for s, foot in FEET.items():
         most = np.full(len(time), NOTHING)
         for contact in contacts:
