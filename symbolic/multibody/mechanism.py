@@ -323,17 +323,20 @@ class Mechanism(Displayed):
     def poses(self) -> Poses:
         """Where all links are."""
         steps = Steps()
-        poses = {-1: self.base.pose(steps)}
+        poses, counts = {-1: self.base.pose(steps)}, [0, len(steps.definitions)]
         for k, link in enumerate(self.links):
             poses[k] = pose(steps, poses[link.parent], link)
-        return Poses(steps, poses)
+            counts.append(len(steps.definitions))
+        return Poses(steps, poses, tuple(counts))
 
     @cached_property
     def motion(self) -> Moving:
         """The motion of all links."""
-        steps, poses = self.poses.steps.copy(), self.poses.poses
+        steps, poses = Steps(), self.poses.poses
+        steps.definitions.update(self.poses.part(-1))
         frames = {-1: self.base.frame(steps, vector(self.gravity), poses[-1])}
         for k, link in enumerate(self.moving):
+            steps.definitions.update(self.poses.part(k))  # here: code is faster that uses it soon
             frames[k] = outwards(steps, frames[link.parent], link, poses[k])
             check_turns(link.body, frames[k].angular)
         return Moving(steps, frames)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import sympy as sp
 
@@ -67,10 +68,17 @@ class Frame:
 
 @dataclass(frozen=True)
 class Poses:
-    """Where all links are, and the base as number -1, in terms of the symbols of `steps`."""
+    """Where all links are, and the base as number -1, in terms of the symbols of `steps`. counts :
+    how many of these there are before the base, after it, and after each link."""
 
     steps: Steps
     poses: Mapping[int, Pose]
+    counts: tuple[int, ...]
+
+    def part(self, number: int) -> dict[sp.Symbol, sp.Expr]:
+        """The definitions that came with a link."""
+        begin, end = self.counts[number + 1 : number + 3]
+        return dict(islice(self.steps.definitions.items(), begin, end))
 
 
 @dataclass(frozen=True)
