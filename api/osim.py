@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kinesym.checks import naming
+from kinesym.checks import Named, naming
 from kinesym.gait.external_loads import external_forces
 from kinesym.gait.wrench import Wrench
 from kinesym.models.files.description import Triple
@@ -36,7 +36,7 @@ def read_markers(path: str | Path) -> dict[str, tuple[str, Triple]]:
     Raises `FileNotFoundError`, and `ValueError` for a file without markers.
     """
     with naming(path):
-        found = {}
+        found = Named[tuple[str, Triple]]("marker")
         for e in root_of(path).iter("Marker"):
             body = text(e, "body") or text(e, "socket_parent_frame").rpartition("/")[2]
             found[e.get("name", "")] = (identifier(body), triple(e, "location"))
@@ -60,7 +60,7 @@ def read_loads(path: str | Path, data: str | Path | None = None) -> dict[str, Wr
     with naming(path):
         root = root_of(path)
     time, forces = external_forces(path, root, data)
-    found: dict[str, Wrench] = {}
+    found = Named[Wrench]("wrench on a body")
     for one in forces:
         force, point, torque = (
             np.zeros((3, len(time))) if rows is None else rows

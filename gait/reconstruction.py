@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import check_choice, check_kind, listed_of, mapping, suggest
+from kinesym.checks import Named, check_choice, check_kind, listed_of, mapping, suggest
 from kinesym.gait.angles import check_angles
 from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers, put_back
@@ -19,7 +19,7 @@ from kinesym.gait.checks import Check, Finding, Panel, warn_of
 from kinesym.gait.filters import Butterworth, low_pass_of
 from kinesym.gait.fit import Fitted, fit, landmark_targets, segments_from_landmarks, start_of
 from kinesym.gait.kinematics import Spline
-from kinesym.gait.markers import FARTHEST, Markers
+from kinesym.gait.markers import FARTHEST, Markers, closed, why_open
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import (
     Landmarks,
@@ -128,7 +128,8 @@ class Reconstruction(Displayed):
                 "plate.smoothed(6.0) low-passes one at 6 Hz"
             )
         given = mapping(plates, "plates")
-        return {name: plate.smoothed(law.cutoff, law.order) for name, plate in given.items()}
+        rows = {name: plate.smoothed(law.cutoff, law.order) for name, plate in given.items()}
+        return Named("foot or plate", rows)
 
     def residuals(self) -> Residuals:
         """What low-passes take off the markers over their cutoff, and which one was used."""
@@ -236,7 +237,12 @@ def _without_gaps(markers: Markers, relations: Relations) -> Markers:
     gaps = seen.gaps()
     if not gaps:
         return seen
-    whole = seen.filled(BRIDGED, clusters_in(relations))
+    clusters = clusters_in(relations)
+    whole = closed(seen, BRIDGED, clusters)
+    stays, remedies = why_open(seen, whole, BRIDGED, clusters)
+    if stays:
+        others = [f"markers.{each}" for each in remedies]
+        raise ValueError(f"{stays}; try {', or '.join([*others, 'relations without it'])}")
     longest = max(gaps, key=lambda gap: gap.samples)
     if longest.samples > BRIDGED * seen.rate:
         many = f"{len(gaps)} gaps of markers are" if len(gaps) > 1 else "a gap of a marker is"

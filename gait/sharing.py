@@ -16,9 +16,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import check_choice, check_kind, finite, mapping, positive, shown, suggest
+from kinesym.checks import (
+    Named,
+    check_choice,
+    check_kind,
+    finite,
+    mapping,
+    positive,
+    shown,
+    suggest,
+)
 from kinesym.gait.check_plates import check_lag
-from kinesym.gait.check_sharing import check_sharing
+from kinesym.gait.check_sharing import bearing, check_exchanged, check_sharing
 from kinesym.gait.checks import warn_of
 from kinesym.gait.events import Contact, Phase, in_order, phases
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, same_grid
@@ -322,7 +331,10 @@ def share(
     out over the double support. The wrenches add up to the total while a foot is on the ground.
 
     Warns where the shared centre of pressure of a foot is centimetres from that of its plate, with
-    the worst stretch and what helps, and of plates that are late or early against the motion.
+    the worst stretch and what helps, of plates that are late or early against the motion, and of
+    those that are loaded while the other foot stands alone. Contacts that were found from exchanged
+    plates agree with them: then only `JointLoads` and `Reconstruction.check`, which know where the
+    feet are, can tell.
 
     Raises `ValueError` naming the interval for contacts that cannot be (see `phases`), if no foot
     is on the ground but the motion needs a force, if a plate carries less than a fifth of what the
@@ -339,9 +351,10 @@ def share(
     if finite(flight, "flight") < 0.0:
         raise ValueError(f"flight must not be negative, got {flight}")
     ordered = in_order(contacts)
-    phases(ordered)
+    in_turn = phases(ordered)
     feet = sorted({contact.foot for contact in ordered})
     given = _on_grid(total, {} if plates is None else mapping(plates, "plates"), feet)
+    warn_of(check_exchanged(total, in_turn, given))
     body = _weight(total, weight)
     measured = {
         foot: _measured(plate, [c for c in ordered if c.foot == foot])
@@ -390,11 +403,12 @@ def _shared(
             shared[phase.feet[0]][:, within] = rows[:, within] - leading
         else:
             if known[0] is not None:
-                _check_plate(phase, total, known[0], within)
+                _check_plate(phase, total, given, within)
             shared[phase.feet[0]][:, within] = rows[:, within]
     _check_flight(total, left, flight)
     wrenches = {foot: Wrench(time, part[:3], part[3:]) for foot, part in shared.items()}
-    return Sharing(total, wrenches, given, seen, tuple(found), body)
+    named = Named("foot", wrenches), Named("plate under the foot", given)
+    return Sharing(total, *named, seen, tuple(found), body)
 
 
 def _weight(total: Wrench, given: float | None) -> float:
@@ -477,14 +491,22 @@ def _plate_of(
     return plates[foot] if on_it else None
 
 
-def _check_plate(phase: Phase, total: Wrench, plate: Wrench, within: NDArray[np.intp]) -> None:
+def _check_plate(
+    phase: Phase, total: Wrench, plates: Mapping[str, Wrench], within: NDArray[np.intp]
+) -> None:
     """Raise `ValueError` for a plate that carries too little in single support."""
-    shown, needed = (float(w.force[2, within].mean()) for w in (plate, total))
+    (foot,) = phase.feet
+    shown, needed = (float(w.force[2, within].mean()) for w in (plates[foot], total))
     if shown < 0.2 * needed:
+        other = bearing(plates, foot, within, needed)
         raise ValueError(
-            f"the plate of {phase.feet[0]!r} shows Fz = {shown:.0f} N from {phase.begin:.6g} to "
-            f"{phase.end:.6g} s, where it stands alone and the motion needs {needed:.0f} N: check "
-            "units and axes"
+            f"the plate of {foot!r} shows Fz = {shown:.0f} N from {phase.begin:.6g} to "
+            f"{phase.end:.6g} s, where it stands alone and the motion needs {needed:.0f} N: "
+            + (
+                f"that of {other!r} bears it, are they exchanged?"
+                if other
+                else "check units and axes"
+            )
         )
 
 
