@@ -14,7 +14,7 @@ from kinesym.checks import Named, check_choice, check_kind, listed_of, mapping, 
 from kinesym.gait.angles import check_angles
 from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers, put_back
-from kinesym.gait.check_segments import check_segments
+from kinesym.gait.check_segments import check_lengths, check_segments
 from kinesym.gait.checks import Check, Finding, Panel, warn_of
 from kinesym.gait.filters import Butterworth, low_pass_of
 from kinesym.gait.fit import Fitted, fit, landmark_targets, segments_from_landmarks, start_of
@@ -104,7 +104,8 @@ class Reconstruction(Displayed):
         foot that `share` made of it, `shared.wrenches`.
 
         Of markers: exchanged ones, jumps, those off their segment, clusters against the standing
-        trial, sides exchanged throughout, segments that turn too fast or hang upside down. Of
+        trial, sides exchanged throughout, segments that turn too fast, hang upside down or do not
+        have the lengths of the table. Of
         plates: offsets, times, mass, the foot that stands on them. Raises `ValueError` for plates
         of unknown feet.
         """
@@ -207,6 +208,8 @@ def reconstruct(
     warn_of(more)
     found = landmarks(relations, Trial(clean.positions, still))
     rows = segments_from_landmarks(segments, found, root)
+    lengths = check_lengths(segments, rows, markers.time)
+    warn_of(lengths)
     body = NaturalBody(rows, root)
     fitted = fit(body, landmark_targets(rows, found, root), start_of(rows, found, root))
     check_angles(rows, fitted.z, clean.time)
@@ -214,7 +217,7 @@ def reconstruct(
         _check_reversed(rows, found)
     z = fitted.z if again is None else np.asarray(again(fitted.z, clean.rate))
     kinematics = Spline.through(clean.time, z)
-    seen = Check((*findings, *more), (*panels, *turning))
+    seen = Check((*findings, *more, *lengths), (*panels, *turning))
     return Reconstruction(rows, markers, clean, fitted, kinematics, first, seen)
 
 
