@@ -15,7 +15,8 @@ from kinesym.runtime.arrays import Array
 
 if TYPE_CHECKING:
     from kinesym.gait.events import Phase
-    from kinesym.gait.sharing import Method, Sharing
+    from kinesym.gait.sharing import Sharing
+    from kinesym.gait.sharing_methods import Method
 
 #: Distance of a shared centre of pressure from that of the plate [m].
 APART = 0.05

@@ -19,7 +19,8 @@ from kinesym.gait.events import (
     nearest_on_line,
 )
 from kinesym.gait.pressure import HEEL, PressureTransfer
-from kinesym.gait.sharing import FLIGHT, Method, Sharing, share
+from kinesym.gait.sharing import FLIGHT, Sharing, share
+from kinesym.gait.sharing_methods import Method
 from kinesym.gait.wrench import Wrench, between
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, check_span
