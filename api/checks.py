@@ -116,6 +116,12 @@ def check_text(value: Any, what: str) -> None:
             raise ValueError(f"{what}, {value!r}, contains the control character {letter!r}")
 
 
+def check_path(value: Any) -> None:
+    """Raise `ValueError` for what names no file or folder: neither text nor a path."""
+    if not isinstance(value, str | os.PathLike) and not hasattr(value, "read_bytes"):
+        raise ValueError(f"a file is named by its path, text or a Path, got {shown(value)}")
+
+
 def check_identifier(value: Any, what: str) -> None:
     """Raise `ValueError` naming `what` for a name that others are made of, if it is none."""
     if not isinstance(value, str) or not value.isidentifier():

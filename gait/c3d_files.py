@@ -50,6 +50,7 @@ def read_c3d(
     `FileNotFoundError`, `KeyError` for an unknown plate to rename, and `ValueError` for what is no
     C3D file or holds no points.
     """
+    checks.check_path(path)
     found = content(path)
     names, frames, said, rate = (found[key] for key in ("names", "frames", "said", "rate"))
     if not names:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kinesym.checks import Named
+from kinesym.checks import Named, check_path
 from kinesym.gait.tables import end_of_header, text_of
 from kinesym.notebook import Displayed
 
@@ -51,6 +51,7 @@ def find_files(folder: str | Path) -> Session:
     compressed (.gz). Raises `FileNotFoundError` for a missing folder, and `ValueError` if there is
     nothing to read in it.
     """
+    check_path(folder)
     root = Path(folder)
     if not root.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")

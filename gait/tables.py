@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from kinesym.checks import shown
+from kinesym.checks import check_path, shown
 from kinesym.gait.checks import warn
 from kinesym.gait.markers import uniform
 from kinesym.runtime.arrays import Array
@@ -54,8 +54,7 @@ class Cells:
 
 def text_of(path: File) -> str:
     """A text file, which may be compressed."""
-    if not isinstance(path, str) and not (hasattr(path, "is_file") and hasattr(path, "read_bytes")):
-        raise ValueError(f"a file is named by its path, text or a Path, got {shown(path)}")
+    check_path(path)
     file = Path(path) if isinstance(path, str) else path
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {path}")

@@ -38,7 +38,11 @@ def quiet(function, *arguments, **options):
 # -- files ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reader", [read_trc, read_csv, read_mot, read_table, read_forces])
+READERS = [read_trc, read_csv, read_c3d, read_mot, read_table, read_forces, ks.gait.read_places]
+READERS += [ks.gait.find_files, ks.osim.read, ks.osim.read_loads, ks.osim.read_markers]
+
+
+@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("path", [None, 3, ["walk.trc"]])
 def test_what_is_no_path(reader, path):
     with pytest.raises(ValueError, match="a file is named by its path, text or a Path, got"):
@@ -132,6 +136,35 @@ def test_left_that_contradicts_the_names(tmp_path, walk):
     quiet(read_c3d, tmp_path / "walk.c3d", left="y")
     with pytest.warns(UserWarning, match="left='-y' was given"):
         read_c3d(tmp_path / "walk.c3d", left="-y")
+
+
+MODEL = """<OpenSimDocument><Model name="m"><BodySet><objects>
+<Body name="tibia_r"><mass>3</mass><components><PhysicalOffsetFrame name="turned">
+<socket_parent>..</socket_parent><translation>0.1 0.2 0.3</translation>
+<orientation>0 0 1.5707963267948966</orientation></PhysicalOffsetFrame></components></Body>
+</objects></BodySet><MarkerSet><objects>
+<Marker name="plain"><socket_parent_frame>/bodyset/tibia_r</socket_parent_frame>
+<location>1 2 3</location></Marker>
+<Marker name="turned"><socket_parent_frame>/bodyset/tibia_r/turned</socket_parent_frame>
+<location>1 2 3</location></Marker>
+<Marker name="floor"><socket_parent_frame>/ground</socket_parent_frame>
+<location>0 0 0</location></Marker>
+</objects></MarkerSet></Model></OpenSimDocument>"""
+
+
+def test_markers_on_frames_of_a_body(tmp_path):
+    """A quarter turn about z: x is along y of the body, y against its x."""
+    (tmp_path / "model.osim").write_text(MODEL)
+    found = ks.osim.read_markers(tmp_path / "model.osim")
+    assert {*found} == {"plain", "turned"} and found["plain"] == ("tibia_r", (1.0, 2.0, 3.0))
+    assert found["turned"][0] == "tibia_r"
+    np.testing.assert_allclose(found["turned"][1], [0.1 - 2.0, 0.2 + 1.0, 0.3 + 3.0], atol=1e-12)
+    begin, end = MODEL.index("<MarkerSet>"), MODEL.index("</Model>")
+    (tmp_path / "set.xml").write_text(MODEL[begin:end])
+    with pytest.raises(ValueError, match="Marker turned is on /bodyset/tibia_r/turned, a frame th"):
+        ks.osim.read_markers(tmp_path / "set.xml")
+    with pytest.raises(KeyError, match="there is no marker 'plane'; did you mean plain"):
+        found["plane"]
 
 
 # -- tables ---------------------------------------------------------------------------------------
