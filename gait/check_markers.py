@@ -5,7 +5,7 @@ What the distances from its mates say of each, see `mates`. M markers, N instant
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from kinesym.gait.checks import Finding, Panel, judged
 from kinesym.gait.gaps import runs
 from kinesym.gait.markers import Markers
 from kinesym.gait.mates import (
+    ENOUGH,
     EXCHANGED,
     OUTLYING,
     Exchange,
@@ -25,7 +26,9 @@ from kinesym.gait.mates import (
     exchanges,
     jumps,
     leaps,
+    mates_at_ends,
     rigid_mates,
+    slide,
 )
 from kinesym.gait.names import pairs_of_sides
 from kinesym.runtime.arrays import Array
@@ -37,6 +40,9 @@ DEFORMED, JUMP = 0.04, 0.03
 #: Hz skin wobbles by as much between them) or, where markers are noisy, by so many times what they
 #: show in a quarter of the samples.
 CLOSE, NOISY = 0.021, 6.5
+#: Nor does it slide by more than this in their frame from the first to the last two fifths of a
+#: record of so many samples [m].
+SLID, LONG_ENOUGH = 0.045, 30
 #: Nearer than this markers of both sides may be on either side [m].
 SIDE = 0.05
 
@@ -72,6 +78,8 @@ def check_markers(
     findings += judged(
         "marker off its segment", time, steady, _limits(steady, DEFORMED), "m", _deformed
     )
+    off_now = {name for one in findings for name in one.names if one.says}
+    findings += _sliding(mended, names, time, off_now)
     if still:
         findings += against_standing(mended, names, time, clusters, still)
     return [*findings, *check_sides(back)], panels, back
@@ -155,24 +163,70 @@ def _jumping(
 def _leaping(
     positions: Array, mates: Mates, names: Sequence[str], time: Array, known: set[str]
 ) -> list[tuple[str, Array, float]]:
-    """Names, leaps and limits of markers that leap, the largest first; each is no mate of the
-    others then, nor are those that are known to jump, as one that leaps takes the frame along."""
+    """Names, leaps and limits of markers that leap, but those that are known to jump."""
     if time[1] - time[0] > CLOSE:
         return []
-    found, gone = list[tuple[str, Array, float]](), {names.index(name) for name in known}
+
+    def leap(mates: tuple[Mates, ...], k: int) -> tuple[Array, float]:
+        row = leaps(positions, mates[0], k)
+        usual = float(np.nanquantile(row, 0.25)) if np.isfinite(row).any() else 0.0
+        return row, max(JUMP, NOISY * usual)
+
+    def size(mates: tuple[Mates, ...], k: int) -> float:
+        row, limit = leap(mates, k)
+        return float(np.nan_to_num(row).max()) / limit
+
+    found = _worst_first(size, (mates,), names, known)
+    return [(names[k], *leap(left, k)) for k, left in found]
+
+
+def _sliding(positions: Array, names: Sequence[str], time: Array, known: set[str]) -> list[Finding]:
+    """Markers that slide away in the frame of their mates, but those that are known to be off."""
+    if len(time) < LONG_ENOUGH or time[-1] - time[0] < 1.0:
+        return []
+    some = slice(None, None, max(len(time) // ENOUGH, 1))
+    positions, time = positions[:, :, some], time[some]
+
+    def size(mates: tuple[Mates, ...], k: int) -> float:
+        sizes = [found for each in mates if (found := slide(positions, each, k)[0]) > 0.0]
+        return min(sizes, default=0.0) / SLID
+
+    def finding(mates: tuple[Mates, ...], k: int) -> Finding:
+        found = [slide(positions, each, k) for each in mates]
+        name, (way, share) = names[k], max(found, key=lambda pair: pair[0])
+        begin = int(np.flatnonzero(np.nan_to_num(share, nan=1.0) < 0.3)[-1])
+        ends = float(time[begin]), float(time[-1])
+        says = (
+            f"marker {name!r} slides by {way:.3f} m against its neighbours from {ends[0]:.3f} s "
+            f"on: come off? markers.cut({name!r}, {ends[0]:.3f}, {ends[1]:.3f}) takes that out"
+        )
+        return Finding("marker off its segment", (name,), *ends, ends[1], way, SLID, "m", says)
+
+    found = _worst_first(size, mates_at_ends(positions), names, known)
+    return [finding(left, k) for k, left in found]
+
+
+def _worst_first(
+    size: Callable[[tuple[Mates, ...], int], float],
+    mates: tuple[Mates, ...],
+    names: Sequence[str],
+    known: set[str],
+) -> list[tuple[int, tuple[Mates, ...]]]:
+    """Rows of markers whose size is beyond 1, the largest first, and the mates that were left then:
+    one that is off, or known to be, takes a frame along and is no mate of the others."""
+    found, gone = list[tuple[int, tuple[Mates, ...]]](), [names.index(name) for name in known]
     for k in gone:
-        mates = mates.without_any(k)
-    rows = {k: leaps(positions, mates, k) for k in range(len(names)) if k not in gone}
-    while True:
-        rows = {k: row for k, row in rows.items() if np.isfinite(row).any()}
-        limits = {k: max(JUMP, NOISY * np.nanquantile(row, 0.25)) for k, row in rows.items()}
-        sizes = {k: float(np.nanmax(row)) / limits[k] for k, row in rows.items()}
-        worst = max(sizes, key=lambda k: sizes[k], default=-1)
-        if worst < 0 or sizes[worst] <= 1.0:
-            return found
-        found.append((names[worst], rows.pop(worst), limits[worst]))
-        before, mates = mates, mates.without_any(worst)
-        rows |= {k: leaps(positions, mates, k) for k in rows if worst in before.rows[k]}
+        mates = tuple(each.without_any(k) for each in mates)
+    sizes = {k: size(mates, k) for k in range(len(names)) if k not in gone}
+    while sizes:
+        worst = max(sizes, key=lambda k: sizes[k])
+        if sizes.pop(worst) <= 1.0:
+            break
+        found.append((worst, mates))
+        before, mates = mates, tuple(each.without_any(worst) for each in mates)
+        again = {k for k in sizes if any(worst in each.rows[k] for each in before)}
+        sizes |= {k: size(mates, k) for k in again}
+    return found
 
 
 def _astray(over: NDArray[np.bool_], row: Array, off: Array) -> tuple[int, int]:

@@ -34,6 +34,8 @@ MOST = 40
 #: The frame of mates is that of those within this distance [m]. It carries a marker surely if their
 #: errors are no more than so many times as large at its place.
 NEAR, CARRIED = 0.5, 1.6
+#: Of the record at either end, for what slides; and how much mates of a rigid body may move [m].
+SPAN, BODY = 0.4, 0.03
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,24 +180,54 @@ def leaps(positions: Array, mates: Mates, k: int) -> Array:
     """By how much marker k leaps in the frame of its mates, (N,) [m]: its step from the sample
     before, less the mean of the steps before and after it, as of a smooth motion nothing remains.
     NaN where mates, three or more around it, are not seen."""
-    near = mates.rows[k][mates.lengths[k] < NEAR]
-    found, group = np.full(positions.shape[2], np.nan), positions[near]
-    seen = np.isfinite(group[:, 0]).all(axis=0)
-    if len(group) < 3 or not seen.any():
-        return found
-    apart = np.linalg.norm(group[:, None] - group[None], axis=2)
-    usual = np.median(apart[..., seen], axis=2)
-    off = np.abs(apart - usual[..., None]).sum(axis=(0, 1))
-    best = int(np.where(seen, off, np.inf).argmin())
-    shape = group[:, :, best]
-    if not _error_at(shape, positions[k][:, best]) < CARRIED:
-        return found
-    turn, centre = rigid_motion(shape, group[:, :, seen])
-    place = np.full_like(positions[k], np.nan)
-    place[:, seen] = np.einsum("jin,jn->in", turn, positions[k][:, seen] - centre)
-    steps = np.diff(place, axis=1)
+    steps = np.diff(_in_frame(positions, mates, k)[0], axis=1)
+    found = np.full(positions.shape[2], np.nan)
     found[2:-1] = np.linalg.norm(steps[:, 1:-1] - 0.5 * (steps[:, :-2] + steps[:, 2:]), axis=0)
     return found
+
+
+def mates_at_ends(positions: Array) -> tuple[Mates, Mates]:
+    """From the first and from the last samples alone, as a marker that slides away has none over
+    the whole trial."""
+    count = int(SPAN * positions.shape[2])
+    return _all_mates(positions[:, :, :count]), _all_mates(positions[:, :, -count:])
+
+
+def _all_mates(positions: Array) -> Mates:
+    found = [_mates_of(positions, k) for k in range(len(positions))]
+    return Mates(tuple(rows for rows, _ in found), tuple(lengths for _, lengths in found))
+
+
+def slide(positions: Array, mates: Mates, k: int) -> tuple[float, Array]:
+    """By how much marker k slides in the frame of its mates between the means of the first and last
+    samples [m], and which share of that it has at every instant (N,); nothing if the mates, three
+    or more around it, are no rigid body themselves."""
+    place, bent = _in_frame(positions, mates, k)
+    count = int(SPAN * place.shape[1])
+    parts = place[:, :count], place[:, -count:]
+    if not bent < BODY or any(np.isfinite(part[0]).mean() < 0.5 for part in parts):
+        return 0.0, np.zeros(place.shape[1])
+    first, last = (np.nanmean(part, axis=1) for part in parts)
+    way = last - first
+    return float(np.linalg.norm(way)), way @ (place - first[:, None]) / max(way @ way, 1e-12)
+
+
+def _in_frame(positions: Array, mates: Mates, k: int) -> tuple[Array, float]:
+    """Marker k in the frame of its near mates (3, N) [m], NaN where these are not seen or do not
+    carry it; and by how much distances between these change in nine of ten samples [m]."""
+    place = np.full_like(positions[k], np.nan)
+    group = positions[mates.rows[k][mates.lengths[k] < NEAR]]
+    seen = np.isfinite(group[:, 0]).all(axis=0)
+    if len(group) < 3 or not seen.any():
+        return place, np.inf
+    apart = np.linalg.norm(group[:, None] - group[None], axis=2)[..., seen]
+    off = np.abs(apart - np.median(apart, axis=2)[..., None])
+    best = int(np.flatnonzero(seen)[off.sum(axis=(0, 1)).argmin()])
+    shape = group[:, :, best]
+    if _error_at(shape, positions[k][:, best]) < CARRIED:
+        turn, centre = rigid_motion(shape, group[:, :, seen])
+        place[:, seen] = np.einsum("jin,jn->in", turn, positions[k][:, seen] - centre)
+    return place, float(np.quantile(off.max(axis=(0, 1)), 0.9))
 
 
 def _error_at(shape: Array, point: Array) -> float:

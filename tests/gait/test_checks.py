@@ -138,6 +138,20 @@ def test_a_jump_along_a_sphere_around_the_neighbours(markers, name, begin, end):
         assert [*np.flatnonzero(gone)] == [*range(begin, end)]
 
 
+@pytest.mark.parametrize("name", ["L.Heel", "R.MT1", "L.PSIS"])
+def test_a_marker_that_slides_along_a_sphere(other, name):
+    """It keeps its distances from its neighbours; they are its mates before it slides."""
+    positions = {n: rows.copy() for n, rows in other.positions.items()}
+    mates = rigid_mates(np.array([*positions.values()]))
+    near = [positions[other.names[k]] for k in mates.rows[other.names.index(name)][:2]]
+    aside = np.cross(near[0] - positions[name], near[1] - positions[name], axis=0)
+    part = np.clip((np.arange(len(other)) / len(other) - 0.5) / 0.2, 0.0, 1.0)
+    positions[name] += 0.08 * part * aside / np.linalg.norm(aside, axis=0)
+    found = wrong(check_markers(Markers(other.time, positions)))
+    assert [one.names for one in found] == [(name,)]
+    assert found[0].kind == "marker off its segment" and "markers.cut" in found[0].says
+
+
 def test_any_two_of_a_cluster_exchanged_throughout(markers):
     """Also where all its sides are equal: what is around tells them apart."""
     still = ks.gait.read_places(gait.data("gait_subject01_static.csv"))
@@ -218,6 +232,24 @@ def test_a_reconstruction_with_exchanged_markers(walk, markers):
     assert mended.check() and mended.check().findings[0].verdict == "mended"
     with pytest.raises(ValueError, match="repair"):
         ks.gait.reconstruct(*given, repair="all")
+
+
+def test_advice_on_a_jump_works(walk, markers):
+    """What the warning says is done word for word: the motion is that of the record."""
+    positions = {name: rows.copy() for name, rows in markers.positions.items()}
+    positions["R.Heel"][:, 50:62] += [[0.03], [0.06], [0.04]]
+    spoilt = Markers(markers.time, positions)
+    still = ks.gait.read_places(gait.data("gait_subject01_static.csv"))
+    with pytest.warns(UserWarning, match="'R.Heel' jumps by") as said:
+        ks.gait.reconstruct(gait.subject(), gait.relations(), spoilt, still)
+    text = "\n".join(str(one.message) for one in said)
+    name, *ends = re.findall(r"markers.cut\('(.*)', (.*), (.*)\)", text)[0]
+    with pytest.warns(UserWarning, match="a gap of a marker is closed by the rest of its segment"):
+        found = ks.gait.reconstruct(
+            gait.subject(), gait.relations(), spoilt.cut(name, *map(float, ends)), still
+        )
+    assert found.check()
+    np.testing.assert_allclose(found.fitted.z, walk[0].fitted.z, atol=0.1)
 
 
 def test_a_body_upside_down():
