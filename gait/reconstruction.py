@@ -31,6 +31,7 @@ from kinesym.gait.relations import (
 )
 from kinesym.gait.residuals import Residuals, residual_analysis
 from kinesym.gait.smoothing import noise_of
+from kinesym.gait.tables import check_seconds
 from kinesym.gait.wrench import Wrench
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
@@ -191,6 +192,7 @@ def reconstruct(
                 f"{what} is a function of series and their rate, such as Butterworth(6.0), "
                 f"got {smoother!r}"
             )
+    check_seconds("the markers", markers.time)
     given = mapping({} if calibration is None else calibration, "calibration")
     still = {name: real_array(x, f"the calibration of {name!r}") for name, x in given.items()}
     _check_metres(still)

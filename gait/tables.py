@@ -201,17 +201,17 @@ def numbers_of(path: File, cells: Cells) -> Array:
     return np.ascontiguousarray(values.T)
 
 
-def check_seconds(path: File, time: Array, rate: float | None = None) -> None:
+def check_seconds(what: File, time: Array, rate: float | None = None) -> None:
     """Warn of times (N,) of a recorded motion that look like milliseconds.
 
-    rate : that the file says [Hz].
+    what : a file or what else has them. rate : that the file says [Hz].
     """
     step = float(np.median(np.diff(time)))
     if (step >= SLOWEST and len(time) >= MANY) or (rate and abs(1e-3 * step * rate - 1.0) < 0.1):
         warn(
-            f"{path}: a sample every {step:g} s"
+            f"{what}: a sample every {step:g} s"
             + (f", but the file says {rate:g} Hz" if rate else "")
-            + ": is time in milliseconds? Divide it by 1000 in the file"
+            + ": is time in milliseconds? Divide it by 1000"
         )
 
 

@@ -79,6 +79,20 @@ def test_time_in_milliseconds(tmp_path):
         read_trc(tmp_path / "ms.trc")
 
 
+def test_markers_in_milliseconds(walk):
+    found = walk[0]
+    late = ks.gait.Markers(1e3 * found.markers.time, found.markers.positions)
+    with pytest.raises(
+        ValueError, match=r"half the sampling rate, got 6.0; is time in millisecond"
+    ):
+        late.smoothed(ks.gait.Butterworth(6.0))
+    still = ks.gait.read_places(gait.data("gait_subject01_static.csv"))
+    with pytest.warns(
+        UserWarning, match=r"the markers: a sample every 16\.\d+ s: is time in milli"
+    ):
+        ks.gait.reconstruct(gait.subject(), gait.relations(), late, still)
+
+
 def plate(unit):
     """A step whose centre goes 0.25 m forwards, lengths in this unit of a metre."""
     load = 700.0 * np.sin(np.pi * np.clip((TIME - 0.5) / 0.7, 0.0, 1.0))
