@@ -1,12 +1,14 @@
 """What people hand over by mistake: each is refused or warned of in a sentence that helps."""
 
 import gzip
+import pickle
 import warnings
 
 import numpy as np
 import pytest
 
 import kinesym as ks
+from kinesym.checks import Named
 from kinesym.examples import gait
 from kinesym.gait import Wrench, read_c3d, read_csv, read_forces, read_mot, read_table, read_trc
 from kinesym.gait.check_sharing import check_exchanged
@@ -229,6 +231,17 @@ def test_names_are_suggested(walk, needed):
         with pytest.raises(KeyError, match=said):
             rows[name]
         assert rows.get(name) is None and name not in rows
+
+
+def test_a_named_dictionary_stays_one():
+    """Through a pickle, as to workers; equal to a plain one, and empty of a sudden it says so."""
+    rows = Named("foot", {"right": 1, "left": 2})
+    again = pickle.loads(pickle.dumps(rows))
+    assert again == rows == {"right": 1, "left": 2}
+    with pytest.raises(KeyError, match="there is no foot 'lft'; did you mean left"):
+        again["lft"]
+    with pytest.raises(KeyError, match="there is no foot 'left'; none are declared"):
+        Named("foot")["left"]
 
 
 # -- plates under the other foot ------------------------------------------------------------------
