@@ -143,7 +143,8 @@ def _check_mass(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
 
 def check_under(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
     """Whether every plate is under the foot that it is given to: the mean distance of its centre of
-    pressure, weighted by the vertical force, over each contact."""
+    pressure, weighted by the vertical force, over each contact. The foot that is there instead, if
+    one is, is named second."""
     found = []
     for foot, plate in plates.items():
         for contact in contacts_from_wrench(foot, plate):
@@ -158,12 +159,13 @@ def check_under(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
             }
             mean = {name: _weighted(row, load) for name, row in apart.items()}
             nearest = min(mean, key=lambda name: mean[name])
-            other = f"; {nearest!r} is there" if nearest != foot and mean[nearest] < BESIDE else ""
+            there = nearest != foot and mean[nearest] < BESIDE
+            other = f"; {nearest!r} is there" if there else ""
             worst = float(grid[int(np.nanargmax(np.nan_to_num(apart[foot])))])
             found.append(
                 Finding(
                     "foot on its plate",
-                    (foot,),
+                    (foot, nearest) if there else (foot,),
                     contact.begin,
                     contact.end,
                     worst,

@@ -184,7 +184,7 @@ class InverseDynamics(Displayed):
         Measured wrenches are used unchanged; the mismatch appears as a residual at the pelvis.
 
         Warns if wrenches under the feet leave much of the force that the motion needs, and of those
-        that press beside their foot, as where plates are exchanged. Raises `ValueError` for an
+        that press under the other foot, as where plates are exchanged. Raises `ValueError` for an
         unknown name or wrenches at other times.
         """
         parts: dict[str, Wrench] = {}
@@ -220,7 +220,7 @@ class InverseDynamics(Displayed):
             )
 
     def _check_feet(self, wrenches: Mapping[str, Wrench]) -> None:
-        """Warn of wrenches that press beside their foot, as where plates are exchanged."""
+        """Warn of wrenches that press under another foot, as where plates are exchanged."""
         number = self.skeleton.number
         lines = {
             foot: line_of_foot(*(self.position[number(part)] for part in parts))
@@ -228,7 +228,7 @@ class InverseDynamics(Displayed):
         }
         moved = Moved(self.time, self.total.force, self.skeleton.mass, lines)
         upwards = {foot: w for foot, w in wrenches.items() if w.force[2].mean() > 0.0}
-        warn_of(check_under(moved, upwards))
+        warn_of(one for one in check_under(moved, upwards) if len(one.names) > 1)
 
 
 @dataclass(frozen=True, eq=False)
