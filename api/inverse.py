@@ -64,9 +64,9 @@ def inverse_dynamics(
 
     Warns of wrenches that bear the weight in another direction than against gravity, of angles of
     trees with `ranges` that look like degrees or have the other sign, and of time that looks like
-    milliseconds. Raises
-    `ValueError` for unknown bodies, motions without any coordinate of the tree, times outside the
-    motion or the wrenches, trees with closed loops, and speeds that are no rates of coordinates.
+    milliseconds. Raises `ValueError` for unknown bodies, motions without any coordinate of the
+    tree, times outside the motion or the wrenches, trees with closed loops, and speeds that are no
+    rates of coordinates.
     """
     check_kind(tree, Tree, "kinesym.multibody")
     rates = rates_of(tree)

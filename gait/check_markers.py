@@ -184,7 +184,7 @@ def _sliding(positions: Array, names: Sequence[str], time: Array, known: set[str
     """Markers that slide away in the frame of their mates, but those that are known to be off."""
     if len(time) < LONG_ENOUGH or time[-1] - time[0] < 1.0:
         return []
-    some = slice(None, None, max(len(time) // ENOUGH, 1))
+    some, until = slice(None, None, max(len(time) // ENOUGH, 1)), float(time[-1])
     positions, time = positions[:, :, some], time[some]
 
     def size(mates: tuple[Mates, ...], k: int) -> float:
@@ -195,7 +195,7 @@ def _sliding(positions: Array, names: Sequence[str], time: Array, known: set[str
         found = [slide(positions, each, k) for each in mates]
         name, (way, share) = names[k], max(found, key=lambda pair: pair[0])
         begin = int(np.flatnonzero(np.nan_to_num(share, nan=1.0) < 0.3)[-1])
-        ends = float(time[begin]), float(time[-1])
+        ends = float(time[begin]), until
         says = (
             f"marker {name!r} slides by {way:.3f} m against its neighbours from {ends[0]:.3f} s "
             f"on: come off? markers.cut({name!r}, {ends[0]:.3f}, {ends[1]:.3f}) takes that out"

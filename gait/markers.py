@@ -358,8 +358,13 @@ def why_open(
     ends = {float(after.time[0]), float(after.time[-1])}
     edge = [gap for gap in left if ends & {gap.begin, gap.end}]
     worst, clusters = max(edge or left, key=lambda gap: gap.samples), list(clusters)
-    why, remedies = ("at an end" if edge else f"longer than {longest:g} s"), []
-    if not edge:
+    remedies = list[str]()
+    if worst.samples == len(after):
+        why = "throughout"
+    elif edge:
+        why = "at an end"
+    else:
+        why = f"longer than {longest:g} s"
         remedies = [f"filled(longest={np.ceil(1e3 * worst.samples / after.rate) / 1e3:g})"]
     more = f" (and {len(left) - 1} more gaps)" if len(left) > 1 else ""
     for record in (after, before):
@@ -371,8 +376,8 @@ def why_open(
 
 
 def _longest_whole(markers: Markers) -> tuple[float, float] | None:
-    """Ends of the longest stretch in which no marker is missing, rounded inwards; nothing if it is
-    shorter than half a second."""
+    """Ends of the longest stretch in which no marker is missing; nothing if it is shorter than half
+    a second."""
     missing = np.any([np.isnan(x[0]) for x in markers.positions.values()], axis=0)
     time = [markers.time[run] for run in runs(~missing)]
     span = max(time, key=len, default=markers.time[:1])

@@ -51,7 +51,8 @@ def side_of(segment: str) -> str:
 
 def segments_of_foot(foot: str, segments: Iterable[str]) -> list[str]:
     """The segments of a foot, "right" or "left", in their order."""
-    return [name for name in segments if "foot" in name.lower() and side_of(name) == foot]
+    side = foot.lower() or "none"
+    return [n for n in segments if "foot" in n.lower() and side_of(n).startswith(side)]
 
 
 def pairs_of_sides(names: Iterable[str]) -> list[tuple[str, str]]:
