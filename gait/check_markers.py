@@ -36,10 +36,10 @@ from kinesym.runtime.arrays import Array
 #: Change of the distance to its mates that no marker on a body shows [m]: at all, and from one
 #: sample to the next.
 DEFORMED, JUMP = 0.04, 0.03
-#: Nor does it leap in their frame by more than that where samples are as close as this [s] (at 30
-#: Hz skin wobbles by as much between them) or, where markers are noisy, by so many times what they
-#: show in a quarter of the samples.
-CLOSE, NOISY = 0.021, 6.5
+#: Nor does it leap in their frame by more than that, by so much a second (heels that strike) or,
+#: where markers are noisy, by so many times what they show in a quarter of the samples. Of mates
+#: that are no rigid body that holds if samples are as close as this [s].
+SUDDEN, NOISY, CLOSE = 1.4, 6.5, 0.021
 #: Nor does it slide by more than this in their frame from the first to the last two fifths of a
 #: record of so many samples [m].
 SLID, LONG_ENOUGH = 0.045, 30
@@ -164,13 +164,13 @@ def _leaping(
     positions: Array, mates: Mates, names: Sequence[str], time: Array, known: set[str]
 ) -> list[tuple[str, Array, float]]:
     """Names, leaps and limits of markers that leap, but those that are known to jump."""
-    if time[1] - time[0] > CLOSE:
-        return []
+    step = float(time[1] - time[0])
 
     def leap(mates: tuple[Mates, ...], k: int) -> tuple[Array, float]:
-        row = leaps(positions, mates[0], k)
+        row, rigid = leaps(positions, mates[0], k)
         usual = float(np.nanquantile(row, 0.25)) if np.isfinite(row).any() else 0.0
-        return row, max(JUMP, NOISY * usual)
+        limit = max(JUMP, SUDDEN * step, NOISY * usual)
+        return row, limit if rigid or step < CLOSE else np.inf
 
     def size(mates: tuple[Mates, ...], k: int) -> float:
         row, limit = leap(mates, k)

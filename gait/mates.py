@@ -176,14 +176,14 @@ def _exchange(positions: Array, mates: Mates, a: int, b: int, outlying: float) -
     return Exchange((a, b), where, np.where(where, as_is, 0.0))
 
 
-def leaps(positions: Array, mates: Mates, k: int) -> Array:
+def leaps(positions: Array, mates: Mates, k: int) -> tuple[Array, bool]:
     """By how much marker k leaps in the frame of its mates, (N,) [m]: its step from the sample
     before, less the mean of the steps before and after it, as of a smooth motion nothing remains.
-    NaN where mates, three or more around it, are not seen."""
-    steps = np.diff(_in_frame(positions, mates, k)[0], axis=1)
-    found = np.full(positions.shape[2], np.nan)
+    NaN where mates, three or more around it, are not seen. And whether these are a rigid body."""
+    place, bent = _in_frame(positions, mates, k)
+    found, steps = np.full(positions.shape[2], np.nan), np.diff(place, axis=1)
     found[2:-1] = np.linalg.norm(steps[:, 1:-1] - 0.5 * (steps[:, :-2] + steps[:, 2:]), axis=0)
-    return found
+    return found, bent < BODY
 
 
 def mates_at_ends(positions: Array) -> tuple[Mates, Mates]:
