@@ -192,10 +192,10 @@ def reconstruct(
                 f"{what} is a function of series and their rate, such as Butterworth(6.0), "
                 f"got {smoother!r}"
             )
-    check_seconds("the markers", markers.time)
     given = mapping({} if calibration is None else calibration, "calibration")
     still = {name: real_array(x, f"the calibration of {name!r}") for name, x in given.items()}
     _check_metres(still)
+    check_seconds("the markers", markers.time)
     check_relations(relations, segments, root)
     if repair is not None:
         check_choice(repair, ("swaps",), "repair")
