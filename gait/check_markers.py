@@ -39,10 +39,10 @@ DEFORMED, JUMP = 0.04, 0.03
 #: Nor does it leap in their frame by more than that, by so much a second (heels that strike) or,
 #: where markers are noisy, by so many times what they show in a quarter of the samples. Of mates
 #: that are no rigid body that holds if samples are as close as this [s].
-SUDDEN, NOISY, CLOSE = 1.4, 6.5, 0.021
+SUDDEN, NOISY, CLOSE = 1.4, 7.5, 0.021
 #: Nor does it slide by more than this in their frame from the first to the last two fifths of a
 #: record of so many samples [m].
-SLID, LONG_ENOUGH = 0.045, 30
+SLID, LONG_ENOUGH = 0.055, 30
 #: Nearer than this markers of both sides may be on either side [m].
 SIDE = 0.05
 
