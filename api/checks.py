@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 #: More threads than any machine has; OpenMP ends the process where it cannot make them.
 _MOST_THREADS = 1024
 
@@ -43,6 +44,17 @@ def suggest(name: object, known: Iterable[str]) -> str:
     if near:
         return f"did you mean {near[0]}?"
     return f"known are: {', '.join(names)}" if names else "none are declared"
+
+
+class Named(dict[str, T]):
+    """A dictionary by name whose `KeyError` says what is missing, and suggests a name."""
+
+    def __init__(self, what: str, *items: Mapping[str, T] | Iterable[tuple[str, T]]) -> None:
+        super().__init__(*items)
+        self.what = what
+
+    def __missing__(self, name: object) -> T:
+        raise KeyError(f"there is no {self.what} {name!r}; {suggest(name, self)}")
 
 
 @contextmanager
@@ -102,6 +114,12 @@ def check_text(value: Any, what: str) -> None:
     for letter in value:
         if unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp"):
             raise ValueError(f"{what}, {value!r}, contains the control character {letter!r}")
+
+
+def check_path(value: Any) -> None:
+    """Raise `ValueError` for what names no file or folder: neither text nor a path."""
+    if not isinstance(value, str | os.PathLike) and not hasattr(value, "read_bytes"):
+        raise ValueError(f"a file is named by its path, text or a Path, got {shown(value)}")
 
 
 def check_identifier(value: Any, what: str) -> None:

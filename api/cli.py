@@ -185,8 +185,11 @@ def _run(options: argparse.Namespace) -> int:
     own = argparse.ArgumentParser(prog=f"kinesym run {options.example}", add_help=False)
     getattr(module, "add_arguments", lambda parser: None)(own)
     given = vars(own.parse_args(options.own))
-    for path in module.main(options.out, options.nodes, **given):
-        print(f"wrote {path}")
+    try:
+        for path in module.main(options.out, options.nodes, **given):
+            print(f"wrote {path}")
+    except (ValueError, KeyError, OSError, ImportError) as error:  # what was given, in a sentence
+        return _refused(str(error.args[0]) if isinstance(error, KeyError) else str(error))
     return 0
 
 

@@ -16,8 +16,10 @@ from kinesym.checks import check_kind, mapping
 from kinesym.codegen.evaluate import model_outputs
 from kinesym.gait.axes import name_of as axis_name
 from kinesym.gait.motion_files import Table
+from kinesym.gait.tables import SLOWEST
 from kinesym.gait.wrench import Wrench, between
 from kinesym.internal.pipeline import realise
+from kinesym.models.files.plausible import doubts
 from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.manifest import Built
@@ -60,9 +62,11 @@ def inverse_dynamics(
     A table of (M,) columns with the names of `tree.torque_inputs()`, such as `knee_angle_r_moment`
     [N m] and `pelvis_tx_force` [N]: what acts along the coordinate besides gravity and wrenches.
 
-    Warns of wrenches that bear the weight in another direction than against gravity. Raises
-    `ValueError` for unknown bodies, motions without any coordinate of the tree, times outside the
-    motion or the wrenches, trees with closed loops, and speeds that are no rates of coordinates.
+    Warns of wrenches that bear the weight in another direction than against gravity, of angles of
+    trees with `ranges` that look like degrees or have the other sign, and of time that looks like
+    milliseconds. Raises `ValueError` for unknown bodies, motions without any coordinate of the
+    tree, times outside the motion or the wrenches, trees with closed loops, and speeds that are no
+    rates of coordinates.
     """
     check_kind(tree, Tree, "kinesym.multibody")
     rates = rates_of(tree)
@@ -169,7 +173,21 @@ def courses(tree: Tree, motion: Table | Mapping[str, ArrayLike]) -> tuple[Array,
         if row.shape != grid.shape or not np.isfinite(row).all():
             raise ValueError(f"{name} must be {len(grid)} finite numbers, one for each time")
         rows.append(np.deg2rad(row) if name in turns else row)
+    _doubt(tree, dict(zip(tree.coordinates, rows, strict=True)), grid)
     return grid, make_interp_spline(grid, np.transpose(rows), DEGREE)
+
+
+def _doubt(tree: Tree, rows: Mapping[str, Array], grid: Array) -> None:
+    """Warn of angles in degrees or with the other sign, as the ranges of a file tell, but those of
+    a free body, which may turn as it likes; and of time in milliseconds."""
+    first = [name_of(q) for link in tree.joint_of(tree.bodies[0].name) for q in link.q]
+    free = first if len(first) > 3 else []
+    angles = {name: rows[name] for name in turning(tree.links) if name not in free}
+    step = float(np.median(np.diff(grid)))
+    late = f"a sample every {step:g} s: is time in milliseconds?" if step >= SLOWEST else ""
+    for said in (doubts(angles, getattr(tree, "ranges", {})), late):
+        if said:
+            warnings.warn(f"the motion of {tree.name}: {said}", stacklevel=4)
 
 
 def short_name(name: str) -> str:

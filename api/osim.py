@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from kinesym.checks import naming
+from kinesym.checks import Named, naming
 from kinesym.gait.external_loads import external_forces
 from kinesym.gait.wrench import Wrench
 from kinesym.models.files.description import Triple
 from kinesym.models.files.fits import PathFit
-from kinesym.models.files.osim import parse, read
+from kinesym.models.files.osim import markers_in, parse, read
 from kinesym.models.files.paths import FittedMuscle, MusclePath, fit_muscles
 from kinesym.models.files.trees import FileTree, identifier
-from kinesym.models.files.xml import root_of, text, triple
+from kinesym.models.files.xml import root_of
 
 __all__ = [
     "FileTree",
@@ -31,18 +31,19 @@ __all__ = [
 
 def read_markers(path: str | Path) -> dict[str, tuple[str, Triple]]:
     """Bodies of markers and their places in the axes of these [m], by name, from a file with a
-    `MarkerSet` of OpenSim, for `ks.gait.fit_markers`.
+    `MarkerSet` of OpenSim, for `ks.gait.fit_markers`; those of a model on frames of a body are
+    taken to its axes, those on the ground left out.
 
-    Raises `FileNotFoundError`, and `ValueError` for a file without markers.
+    Raises `FileNotFoundError`, and `ValueError` for a file without markers, and for a marker on a
+    frame that only another file has.
     """
     with naming(path):
-        found = {}
-        for e in root_of(path).iter("Marker"):
-            body = text(e, "body") or text(e, "socket_parent_frame").rpartition("/")[2]
-            found[e.get("name", "")] = (identifier(body), triple(e, "location"))
-        if not found:
+        rows = markers_in(root_of(path))
+        if not rows:
             raise ValueError("it has no markers")
-        return found
+        return Named(
+            "marker", {row.name: (identifier(row.body), row.at) for row in rows if row.body}
+        )
 
 
 def read_loads(path: str | Path, data: str | Path | None = None) -> dict[str, Wrench]:
@@ -60,7 +61,7 @@ def read_loads(path: str | Path, data: str | Path | None = None) -> dict[str, Wr
     with naming(path):
         root = root_of(path)
     time, forces = external_forces(path, root, data)
-    found: dict[str, Wrench] = {}
+    found = Named[Wrench]("wrench on a body")
     for one in forces:
         force, point, torque = (
             np.zeros((3, len(time))) if rows is None else rows

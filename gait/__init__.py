@@ -69,11 +69,11 @@ if TYPE_CHECKING:
     from kinesym.gait.residuals import residual_analysis as residual_analysis
     from kinesym.gait.sessions import Session as Session
     from kinesym.gait.sessions import find_files as find_files
-    from kinesym.gait.sharing import CorrectedForcePlates as CorrectedForcePlates
-    from kinesym.gait.sharing import LeastCorrection as LeastCorrection
     from kinesym.gait.sharing import Sharing as Sharing
-    from kinesym.gait.sharing import SmoothTransition as SmoothTransition
     from kinesym.gait.sharing import share as share
+    from kinesym.gait.sharing_methods import CorrectedForcePlates as CorrectedForcePlates
+    from kinesym.gait.sharing_methods import LeastCorrection as LeastCorrection
+    from kinesym.gait.sharing_methods import SmoothTransition as SmoothTransition
     from kinesym.gait.smoothing import SSA as SSA
     from kinesym.gait.wrench import Wrench as Wrench
     from kinesym.models.planar_body import planar_body as planar_body

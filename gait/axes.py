@@ -6,8 +6,6 @@ World axes of kinesym: x forwards, y to the left, z up. Those of a file are name
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from kinesym.checks import check_choice, finite
+from kinesym.gait.checks import warn
 from kinesym.gait.names import is_foot, is_heel, is_toe, is_trunk, pairs_of_sides
 from kinesym.runtime.arrays import Array
 
@@ -73,14 +72,6 @@ class Evidence:
 
 
 NOTHING = Evidence()
-
-
-def warn(message: str) -> None:
-    """Warn at the line that called into `kinesym.gait`, however deep this is."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith("kinesym.gait."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, stacklevel=level)
 
 
 def rotation(up: str, forward: str, left: str | None = None) -> Array:

@@ -12,8 +12,9 @@ import numpy as np
 
 from kinesym import checks
 from kinesym.checks import check_choice, check_kind, naming
-from kinesym.gait.axes import UNITS, Laboratory, rotation, seen_in_forces, warn
+from kinesym.gait.axes import UNITS, Laboratory, rotation, seen_in_forces
 from kinesym.gait.c3d import content
+from kinesym.gait.checks import warn
 from kinesym.gait.force_files import renamed
 from kinesym.gait.force_plates import on_plate, plate_wrench, zeroed
 from kinesym.gait.marker_files import markers_of
@@ -29,6 +30,7 @@ def read_c3d(
     unit: str | None = None,
     up: str | None = None,
     forward: str | None = None,
+    left: str | None = None,
     rename: Mapping[str, str] | None = None,
 ) -> tuple[Markers, dict[str, Wrench]]:
     """Markers of a C3D file, and wrenches of its force plates by number, "1", "2", ..., at their
@@ -40,7 +42,7 @@ def read_c3d(
     names for it is taken off. By custom they hold the force of the ground on the foot; signs of
     those that do not are changed with a warning.
 
-    unit : of the points, "m", "cm" or "mm"; default what the file says. up, forward : as in
+    unit : of the points, "m", "cm" or "mm"; default what the file says. up, forward, left : as in
     `read_trc`; z is up if nothing tells. rename : new names of plates by old ones; `assign_plates`
     finds feet.
 
@@ -48,6 +50,7 @@ def read_c3d(
     `FileNotFoundError`, `KeyError` for an unknown plate to rename, and `ValueError` for what is no
     C3D file or holds no points.
     """
+    checks.check_path(path)
     found = content(path)
     names, frames, said, rate = (found[key] for key in ("names", "frames", "said", "rate"))
     if not names:
@@ -60,7 +63,7 @@ def read_c3d(
     labelled = [k for k, name in enumerate(names) if not name.startswith("*")]  # Vicon's others
     time = (found["first"] + np.arange(frames)) / rate
     points = distinct(path, [names[k] for k in labelled], positions[labelled], "marker")
-    told, pressed = (up, forward, None), seen_in_forces(_pressed(found), THRESHOLD)
+    told, pressed = (up, forward, left), seen_in_forces(_pressed(found), THRESHOLD)
     markers, laboratory = markers_of(path, time, points, found["unit"], unit, told, "z", pressed)
     plates = {str(k + 1): _plate(path, found, k, laboratory, time) for k in range(found["plates"])}
     evaluated = {name: plate for name, plate in plates.items() if plate is not None}

@@ -17,8 +17,9 @@ from kinesym.gait.check_plates import check_empty, check_lag
 from kinesym.gait.checks import Check, Finding, Panel, judged
 from kinesym.gait.events import contacts_from_wrench, distance_to_line
 from kinesym.gait.kinematics import Spline
+from kinesym.gait.names import segments_of_foot
 from kinesym.gait.natural.body import G, NaturalBody
-from kinesym.gait.wrench import Wrench, between
+from kinesym.gait.wrench import PRESSING, Wrench, between
 from kinesym.runtime.arrays import Array
 from kinesym.symbolic.multibody.segments import Segment
 
@@ -26,8 +27,6 @@ from kinesym.symbolic.multibody.segments import Segment
 MASS = 0.05
 #: Distance of a centre of pressure from the line of the foot, on average and at any instant [m].
 BESIDE, OUTSIDE = 0.10, 0.12
-#: Share of the weight below which a centre of pressure says little.
-PRESSING = 0.2
 #: How far a foot goes behind the ankle and ahead of the ball, in distances between them.
 BEHIND, AHEAD = 0.4, 0.6
 
@@ -59,7 +58,7 @@ def check_feet(
             moved.time, moved.force, plates, ~_unmeasured(moved, moved.time, plates)
         )
         findings += _check_mass(moved, plates)
-        findings += _check_feet(moved, plates)
+        findings += check_under(moved, plates)
         panels += [_forces(moved, plates), _distances(moved, plates, "foot on its plate", BESIDE)]
     if shared:
         findings += _check_outside(moved, shared)
@@ -75,17 +74,22 @@ def _moved(segments: Sequence[Segment], kinematics: Spline, feet: Sequence[str])
     q = body.kinematics(motion.z).q
     lines = {}
     for foot in dict.fromkeys(feet):
-        parts = [s for s in segments if "foot" in s.name.lower() and s.name[0] == foot[0].upper()]
-        if not parts:
+        names = segments_of_foot(foot, [row.name for row in segments])
+        if not names:
             raise ValueError(
                 f"there is no foot {foot!r} among the segments; plates are given by foot, "
                 "'right' and 'left', such as assign_plates gives them"
             )
-        ankle = q[body.rows_of(parts[0].proximal)]
-        ball = q[body.rows_of(next(iter(parts[0].points)))]
-        lines[foot] = np.array([ankle - BEHIND * (ball - ankle), ball + AHEAD * (ball - ankle)])
+        hind = next(row for row in segments if row.name == names[0])
+        ends = (hind.proximal, next(iter(hind.points)))
+        lines[foot] = line_of_foot(*(q[body.rows_of(point)] for point in ends))
     force = body.forces(motion.z, motion.zd, motion.zdd)[:3]
     return Moved(time, force, sum(row.mass for row in segments), lines)
+
+
+def line_of_foot(ankle: Array, ball: Array) -> Array:
+    """Ends of the line of a foot (2, 3, N) [m]."""
+    return np.array([ankle - BEHIND * (ball - ankle), ball + AHEAD * (ball - ankle)])
 
 
 def _vertical(plates: Mapping[str, Wrench], time: Array) -> Array:
@@ -137,9 +141,10 @@ def _check_mass(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
     ]
 
 
-def _check_feet(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
+def check_under(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
     """Whether every plate is under the foot that it is given to: the mean distance of its centre of
-    pressure, weighted by the vertical force, over each contact."""
+    pressure, weighted by the vertical force, over each contact. The foot that is there instead, if
+    one is, is named second."""
     found = []
     for foot, plate in plates.items():
         for contact in contacts_from_wrench(foot, plate):
@@ -154,12 +159,13 @@ def _check_feet(moved: Moved, plates: Mapping[str, Wrench]) -> list[Finding]:
             }
             mean = {name: _weighted(row, load) for name, row in apart.items()}
             nearest = min(mean, key=lambda name: mean[name])
-            other = f"; {nearest!r} is there" if nearest != foot and mean[nearest] < BESIDE else ""
+            there = nearest != foot and mean[nearest] < BESIDE
+            other = f"; {nearest!r} is there" if there else ""
             worst = float(grid[int(np.nanargmax(np.nan_to_num(apart[foot])))])
             found.append(
                 Finding(
                     "foot on its plate",
-                    (foot,),
+                    (foot, nearest) if there else (foot,),
                     contact.begin,
                     contact.end,
                     worst,

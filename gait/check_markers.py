@@ -1,199 +1,50 @@
 """Markers that cannot be where they are said to be: exchanged, jumping, off their rigid segment.
 
-Nothing is declared: the mates of a marker are those whose distances from it change least over the
-trial. M markers, N instants.
+What the distances from its mates say of each, see `mates`. M markers, N instants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import binary_propagation
 
 from kinesym.gait.axes import UP, facing
+from kinesym.gait.check_standing import against_standing
 from kinesym.gait.checks import Finding, Panel, judged
 from kinesym.gait.gaps import runs
 from kinesym.gait.markers import Markers
+from kinesym.gait.mates import (
+    ENOUGH,
+    EXCHANGED,
+    OUTLYING,
+    Exchange,
+    Mates,
+    deviations,
+    exchanges,
+    jumps,
+    leaps,
+    mates_at_ends,
+    rigid_mates,
+    slide,
+)
 from kinesym.gait.names import pairs_of_sides
 from kinesym.runtime.arrays import Array
 
-Mask: TypeAlias = NDArray[np.bool_]
-
-#: So many mates has a marker at most; the median change of their distance is below this, from one
-#: sample to the next below that [m].
-MATES, RIGID, QUIET = 6, 0.01, 0.006
-#: Samples by which mates are chosen.
-ENOUGH = 400
 #: Change of the distance to its mates that no marker on a body shows [m]: at all, and from one
 #: sample to the next.
 DEFORMED, JUMP = 0.04, 0.03
-#: Where markers are noisy, so many times what they show in a quarter of the samples at most: six
-#: standard deviations.
-OUTLYING = 19.0
-#: By so much two markers together are off their mates where they are exchanged [m]; the other way
-#: round they are off by no more than this share of it.
-EXCHANGED, OTHERWISE = 0.03, 0.35
+#: Nor does it leap in their frame by more than that, by so much a second (heels that strike) or,
+#: where markers are noisy, by so many times what they show in a quarter of the samples. Of mates
+#: that are no rigid body that holds if samples are as close as this [s].
+SUDDEN, NOISY, CLOSE = 1.4, 7.5, 0.021
+#: Nor does it slide by more than this in their frame from the first to the last two fifths of a
+#: record of so many samples [m].
+SLID, LONG_ENOUGH = 0.055, 30
 #: Nearer than this markers of both sides may be on either side [m].
 SIDE = 0.05
-#: More exchanges than these are no exchanges.
-MOST = 40
-
-
-@dataclass(frozen=True, eq=False)
-class Mates:
-    """Of each marker the rows of its mates, and their distances [m]."""
-
-    rows: tuple[NDArray[np.intp], ...]
-    lengths: tuple[Array, ...]
-
-    def off(self, positions: Array, k: int, of: Array | None = None) -> Array:
-        """By how much the distances of marker k, or of something else (3, N) in its place, from its
-        mates are off, (mates, N) [m]."""
-        here = positions[k] if of is None else of
-        return _apart(positions[self.rows[k]], here) - self.lengths[k][:, None]
-
-    def without(self, k: int, other: int) -> Mates:
-        """Where another marker is no mate of marker k."""
-        keep = self.rows[k] != other
-        rows, lengths = list(self.rows), list(self.lengths)
-        rows[k], lengths[k] = rows[k][keep], lengths[k][keep]
-        return Mates(tuple(rows), tuple(lengths))
-
-
-@dataclass(frozen=True, eq=False)
-class Exchange:
-    """Two markers (rows) that have each other's places in some samples (N,). off : [m], (N,)."""
-
-    pair: tuple[int, int]
-    where: Mask
-    off: Array
-
-
-def rigid_mates(positions: Array) -> Mates:
-    """From the trial (M, 3, N) itself: the markers at the most constant distance, by the median.
-
-    A marker that has fewer than two over the whole trial may have come off during it: its mates are
-    those of the half in which it has more.
-    """
-    some = positions[:, :, :: max(positions.shape[2] // ENOUGH, 1)]
-    half = some.shape[2] // 2
-    rows, lengths = [], []
-    for k in range(len(some)):
-        found = [_mates_of(some, k)]
-        if len(found[0][0]) < 2:
-            found += [_mates_of(part, k) for part in (some[:, :, :half], some[:, :, half:])]
-        chosen, apart = max(found, key=lambda pair: len(pair[0]))
-        rows.append(chosen)
-        lengths.append(apart)
-    return Mates(tuple(rows), tuple(lengths))
-
-
-def _mates_of(positions: Array, k: int) -> tuple[NDArray[np.intp], Array]:
-    """Rows of the mates of marker k, the most rigid first, and their distances."""
-    apart = _apart(positions, positions[k])
-    middle = _median(apart.T)
-    spread = _median(np.abs(apart - middle[:, None]).T)
-    spread[k] = np.nan
-    known = np.where(np.isfinite(spread), spread, np.inf)
-    order = np.argsort(known)[:MATES]
-    steps = _median(np.abs(np.diff(apart[order], axis=1)).T)
-    chosen = order[(known[order] < RIGID) & (np.nan_to_num(steps, nan=np.inf) < QUIET)]
-    return chosen, middle[chosen]
-
-
-def clusters_of(
-    clusters: Sequence[Sequence[str]], names: Sequence[str], still: Mapping[str, Array]
-) -> Mates:
-    """Of markers that are declared to be rigid clusters, distances as in the standing trial."""
-    mates: dict[str, list[str]] = {name: [] for name in names}
-    for cluster in clusters:
-        known = [name for name in cluster if name in mates and name in still]
-        for name in known:
-            mates[name] += [n for n in known if n != name and n not in mates[name]]
-    rows = tuple(np.array([names.index(n) for n in mates[name]], dtype=np.intp) for name in names)
-    lengths = tuple(
-        np.array([float(np.linalg.norm(still[n] - still[name])) for n in mates[name]])
-        for name in names
-    )
-    return Mates(rows, lengths)
-
-
-def deviations(positions: Array, mates: Mates) -> Array:
-    """By how much every marker is off its mates, (M, N) [m]; NaN where too few are seen.
-
-    Of the changes of distance the median, of an even number the lower one: a mate that is off
-    itself does not count.
-    """
-    return np.array([_median(np.abs(mates.off(positions, k))) for k in range(len(positions))])
-
-
-def jumps(positions: Array, mates: Mates) -> Array:
-    """By how much every marker moves against its mates from one sample to the next, (M, N) [m]."""
-    found = np.full((len(positions), positions.shape[2]), np.nan)
-    for k in range(len(positions)):
-        found[k, 1:] = _median(np.abs(np.diff(mates.off(positions, k), axis=1)))
-    return found
-
-
-def exchanges(
-    positions: Array, mates: Mates, outlying: float = 0.2 * OUTLYING
-) -> tuple[list[Exchange], Array]:
-    """What distances prove to be exchanged, and positions with all of it put back.
-
-    outlying : what is that many times the median over the trial is no noise.
-    """
-    mended, found = positions.copy(), []
-    for _ in range(MOST):
-        off = np.array([_mean(mates.off(mended, k)) for k in range(len(mended))])
-        seen = np.flatnonzero(off.max(axis=1) > 0.25 * EXCHANGED)
-        best = _best_exchange(mended, mates, seen, outlying)
-        if best is None:
-            break
-        a, b = best.pair
-        mended[a][:, best.where], mended[b][:, best.where] = (
-            mended[b][:, best.where],
-            mended[a][:, best.where],
-        )
-        found.append(best)
-    return found, mended
-
-
-def _best_exchange(
-    positions: Array, mates: Mates, seen: NDArray[np.intp], outlying: float
-) -> Exchange | None:
-    """The two markers whose distances are put right most by an exchange."""
-    best, most = None, 0.0
-    for i, a in enumerate(seen):
-        for b in seen[i + 1 :]:
-            one = _exchange(positions, mates, int(a), int(b), outlying)
-            if one is not None and one.off[one.where].sum() > most:
-                best, most = one, float(one.off[one.where].sum())
-    return best
-
-
-def _exchange(positions: Array, mates: Mates, a: int, b: int, outlying: float) -> Exchange | None:
-    """Where two markers are exchanged, as far as their other mates can tell."""
-    rest = mates.without(a, b).without(b, a)
-    if not len(rest.rows[a]) or not len(rest.rows[b]):
-        return None
-    as_is = _mean(rest.off(positions, a)) + _mean(rest.off(positions, b))
-    other = _mean(rest.off(positions, a, positions[b])) + _mean(
-        rest.off(positions, b, positions[a])
-    )
-    usual = outlying * float(np.median(as_is))
-    sure = (as_is > max(EXCHANGED, usual)) & (other < OTHERWISE * as_is)
-    maybe = other < as_is
-    if not sure.any():
-        return None
-    where = np.asarray(binary_propagation(sure, mask=maybe | sure))
-    return Exchange((a, b), where, np.where(where, as_is, 0.0))
-
-
-# -- findings -----------------------------------------------------------------------------------
 
 
 def check_markers(
@@ -217,19 +68,20 @@ def check_markers(
     if not findings:
         ends = float(time[0]), float(time[-1]), float(time[0])
         findings = [Finding("exchanged markers", (), *ends, 0.0, EXCHANGED, "m")]
-    off, steps = deviations(mended, mates), jumps(mended, mates)
-    jumping = dict(zip(names, steps, strict=True))
-    findings += judged("jump of a marker", time, jumping, _limits(jumping, JUMP), "m", _jumped)
+    off = dict(zip(names, deviations(mended, mates), strict=True))
+    findings += _jumping(mended, mates, names, time, off)
     jumped = {name for one in findings for name in one.names if one.says}
     rows = dict(zip(names, deviations(positions, mates), strict=True)) | spoilt
     kinds = ("exchanged markers", "jump of a marker", "marker off its segment")
     panels = [Panel("off its neighbours [m]", time, rows, DEFORMED, kinds)]
-    steady = {name: row for name, row in zip(names, off, strict=True) if name not in jumped}
+    steady = {name: row for name, row in off.items() if name not in jumped}
     findings += judged(
         "marker off its segment", time, steady, _limits(steady, DEFORMED), "m", _deformed
     )
+    off_now = {name for one in findings for name in one.names if one.says}
+    findings += _sliding(mended, names, time, off_now)
     if still:
-        findings += _against_standing(mended, names, time, clusters, still)
+        findings += against_standing(mended, names, time, clusters, still)
     return [*findings, *check_sides(back)], panels, back
 
 
@@ -285,60 +137,115 @@ def put_back(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def _jumped(one: Finding) -> str:
-    return (
-        f"marker {one.names[0]!r} jumps by {one.size:.3f} m against its neighbours from one sample "
-        f"to the next at {one.worst:.3f} s; cut that out and fill it, or exclude the marker with "
-        f"without({one.names[0]!r})"
-    )
+def _jumping(
+    positions: Array, mates: Mates, names: Sequence[str], time: Array, off: Mapping[str, Array]
+) -> list[Finding]:
+    """Markers that jump: their distances from their mates, or they in the frame of these."""
+    rows = dict(zip(names, jumps(positions, mates), strict=True))
+    limits = _limits(rows, JUMP)
+    over = {name for name, row in rows.items() if np.nan_to_num(row).max() > limits[name]}
+    for name, row, limit in _leaping(positions, mates, names, time, over):
+        rows[name], limits[name] = row, limit
+
+    def say(one: Finding) -> str:
+        name = one.names[0]
+        begin, end = _astray(rows[name] > limits[name], rows[name], off[name])
+        half = 0.5 * (time[1] - time[0])
+        return (
+            f"marker {name!r} jumps by {one.size:.3f} m against its neighbours from one sample to "
+            f"the next at {one.worst:.3f} s; markers.cut({name!r}, {time[begin] - half:.4f}, "
+            f"{time[end] + half:.4f}) takes out where it is off"
+        )
+
+    return judged("jump of a marker", time, rows, limits, "m", say)
+
+
+def _leaping(
+    positions: Array, mates: Mates, names: Sequence[str], time: Array, known: set[str]
+) -> list[tuple[str, Array, float]]:
+    """Names, leaps and limits of markers that leap, but those that are known to jump."""
+    step = float(time[1] - time[0])
+
+    def leap(mates: tuple[Mates, ...], k: int) -> tuple[Array, float]:
+        row, rigid = leaps(positions, mates[0], k)
+        usual = float(np.nanquantile(row, 0.25)) if np.isfinite(row).any() else 0.0
+        limit = max(JUMP, SUDDEN * step, NOISY * usual)
+        return row, limit if rigid or step < CLOSE else np.inf
+
+    def size(mates: tuple[Mates, ...], k: int) -> float:
+        row, limit = leap(mates, k)
+        return float(np.nan_to_num(row).max()) / limit
+
+    found = _worst_first(size, (mates,), names, known)
+    return [(names[k], *leap(left, k)) for k, left in found]
+
+
+def _sliding(positions: Array, names: Sequence[str], time: Array, known: set[str]) -> list[Finding]:
+    """Markers that slide away in the frame of their mates, but those that are known to be off."""
+    if len(time) < LONG_ENOUGH or time[-1] - time[0] < 1.0:
+        return []
+    some, until = slice(None, None, max(len(time) // ENOUGH, 1)), float(time[-1])
+    positions, time = positions[:, :, some], time[some]
+
+    def size(mates: tuple[Mates, ...], k: int) -> float:
+        sizes = [found for each in mates if (found := slide(positions, each, k)[0]) > 0.0]
+        return min(sizes, default=0.0) / SLID
+
+    def finding(mates: tuple[Mates, ...], k: int) -> Finding:
+        found = [slide(positions, each, k) for each in mates]
+        name, (way, share) = names[k], max(found, key=lambda pair: pair[0])
+        begin = int(np.flatnonzero(np.nan_to_num(share, nan=1.0) < 0.3)[-1])
+        ends = float(time[begin]), until
+        says = (
+            f"marker {name!r} slides by {way:.3f} m against its neighbours from {ends[0]:.3f} s "
+            f"on: come off? markers.cut({name!r}, {ends[0]:.3f}, {ends[1]:.3f}) takes that out"
+        )
+        return Finding("marker off its segment", (name,), *ends, ends[1], way, SLID, "m", says)
+
+    found = _worst_first(size, mates_at_ends(positions), names, known)
+    return [finding(left, k) for k, left in found]
+
+
+def _worst_first(
+    size: Callable[[tuple[Mates, ...], int], float],
+    mates: tuple[Mates, ...],
+    names: Sequence[str],
+    known: set[str],
+) -> list[tuple[int, tuple[Mates, ...]]]:
+    """Rows of markers whose size is beyond 1, the largest first, and the mates that were left then:
+    one that is off, or known to be, takes a frame along and is no mate of the others."""
+    found, gone = list[tuple[int, tuple[Mates, ...]]](), [names.index(name) for name in known]
+    for k in gone:
+        mates = tuple(each.without_any(k) for each in mates)
+    sizes = {k: size(mates, k) for k in range(len(names)) if k not in gone}
+    while sizes:
+        worst = max(sizes, key=lambda k: sizes[k])
+        if sizes.pop(worst) <= 1.0:
+            break
+        found.append((worst, mates))
+        before, mates = mates, tuple(each.without_any(worst) for each in mates)
+        again = {k for k in sizes if any(worst in each.rows[k] for each in before)}
+        sizes |= {k: size(mates, k) for k in again}
+    return found
+
+
+def _astray(over: NDArray[np.bool_], row: Array, off: Array) -> tuple[int, int]:
+    """First and last sample in which a marker that jumps is off: between jumps, or from the only
+    one to the end at whose side it is further off its mates."""
+    high = [run.start + np.flatnonzero(row[run] > 0.75 * row[run].max()) for run in runs(over)]
+    peaks = np.concatenate(high)  # both of one sample that is off are in one run
+    if len(peaks) > 1:
+        return int(peaks[0]), int(peaks[-1]) - 1
+    before, after = (float(np.nan_to_num(part).mean()) for part in np.split(off, [peaks[0]]))
+    return (int(peaks[0]), len(off) - 1) if after > before else (0, int(peaks[0]) - 1)
 
 
 def _deformed(one: Finding) -> str:
     return (
         f"marker {one.names[0]!r} is off the others of its segment by {one.size:.3f} m at "
         f"{one.worst:.3f} s, beyond {one.limit:g} m from {one.begin:.3f} to {one.end:.3f} s: named "
-        f"wrongly, or come off? Exclude it there, or altogether with without({one.names[0]!r})"
-    )
-
-
-def _against_standing(
-    positions: Array,
-    names: Sequence[str],
-    time: Array,
-    clusters: Sequence[Sequence[str]],
-    still: Mapping[str, Array],
-) -> list[Finding]:
-    """Markers at other distances in their clusters than in the standing trial, all along."""
-    mates = clusters_of(clusters, names, still)
-    found, mended = exchanges(positions, mates, outlying=0.0)
-    findings = []
-    for one in found:
-        if one.where.mean() > 0.5:
-            first, second = (names[k] for k in one.pair)
-            findings.append(
-                Finding(
-                    "cluster of standing",
-                    (first, second),
-                    float(time[0]),
-                    float(time[-1]),
-                    float(time[one.off.argmax()]),
-                    float(one.off.max()),
-                    EXCHANGED,
-                    "m",
-                    f"markers {first!r} and {second!r} are exchanged between this trial and the "
-                    "standing one: look which of the two is right, and use renamed()",
-                )
-            )
-    rows = dict(zip(names, deviations(mended, mates), strict=True))
-    rows = {name: row for name, row in rows.items() if np.isfinite(row).any()}
-    middle = {name: np.full_like(time, np.nanmedian(row)) for name, row in rows.items()}
-    return findings or judged("cluster of standing", time, middle, DEFORMED, "m", _other)
-
-
-def _other(one: Finding) -> str:
-    return (
-        f"marker {one.names[0]!r} is {one.size:.3f} m nearer to or further from those of its "
-        "cluster than in the standing trial: another place, name or unit there?"
+        f"wrongly, or come off? markers.cut({one.names[0]!r}, {one.begin:.3f}, {one.end:.3f}) "
+        "takes that out"
     )
 
 
@@ -386,22 +293,3 @@ def check_sides(markers: Markers) -> list[Finding]:
         )
         for pair, gap in wrong.items()
     ] or [finding(pair, apart[pair], "")]
-
-
-def _apart(points: Array, point: Array) -> Array:
-    return np.asarray(np.linalg.norm(points - point, axis=1))
-
-
-def _mean(off: Array) -> Array:
-    """Mean size of rows (K, N) at every instant, (N,), of those that are known; 0 if none is."""
-    known = np.isfinite(off)
-    return np.asarray(np.nansum(np.abs(off), axis=0) / np.maximum(known.sum(axis=0), 1))
-
-
-def _median(rows: Array) -> Array:
-    """Of rows (K, N) at every instant the median, of an even number the lower one, without NaN."""
-    if not len(rows):
-        return np.full(rows.shape[1:], np.nan)
-    order = np.sort(rows, axis=0)  # NaN last
-    k = np.maximum(np.isfinite(rows).sum(axis=0) - 1, 0) // 2
-    return np.asarray(np.take_along_axis(order, k[None], axis=0)[0])

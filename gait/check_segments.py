@@ -1,4 +1,5 @@
-"""Segments that cannot move as they are said to: turning too fast, hanging upside down."""
+"""Segments that cannot be as they are said to: of another stature, turning too fast, hanging upside
+down."""
 
 from __future__ import annotations
 
@@ -8,12 +9,16 @@ import numpy as np
 
 from kinesym.gait.angles import TURN, turns
 from kinesym.gait.checks import Finding, Panel, judged
+from kinesym.gait.names import side_of
 from kinesym.gait.relations import Landmarks, Relations, names_in
 from kinesym.runtime.arrays import Array
 from kinesym.symbolic.multibody.segments import Segment
 
 #: Mean of the vertical component of the long axes of a body below which it is upside down [-].
 UPRIGHT = 0.0
+#: Limbs are longer or shorter than those of a table by mass and stature by less than this:
+#: together, and one against all [-].
+LIMBS, LIMB = 0.12, 0.3
 
 
 def check_segments(
@@ -38,6 +43,40 @@ def check_segments(
     findings = judged("turn of a segment", time, degrees, limit, "deg", say)
     panel = Panel("turn by sample [deg]", time, degrees, limit, ("turn of a segment",))
     return [*findings, *_upright(segments, found.axes, time)], [panel]
+
+
+def check_lengths(
+    table: Sequence[Segment], measured: Sequence[Segment], time: Array
+) -> list[Finding]:
+    """Whether arms, legs and feet between joints are as long as in the table, all of them together
+    and one by one; those without measured ends are left out."""
+    joints = {row.proximal for row in table}
+    places = {point: place for row in table for point, place in row.points.items()}
+    ratios, sums = dict[str, float](), np.zeros(2)
+    for row in measured:
+        for point, place in row.points.items() if side_of(row.name) else ():
+            pair = np.array([np.linalg.norm(place), np.linalg.norm(places[point])])
+            if point in joints and place != places[point] and pair.all():
+                ratios[row.name], sums = float(pair[0] / pair[1]), sums + pair
+    if not ratios:
+        return []
+    ends = float(time[0]), float(time[-1]), float(time[0])
+    whole = float(sums[0] / sums[1])
+    says = (
+        f"the limbs are {whole:.2f} times as long as those of the segments: a stature that is so "
+        "many times as large would fit, or is the unit of the markers wrong?"
+    )
+    size = abs(whole - 1.0)
+    found = [Finding("stature", ("all",), *ends, size, LIMBS, "-", says * (size > LIMBS))]
+    if not found[0].says:
+        name = max(ratios, key=lambda each: abs(ratios[each] - whole))
+        off = abs(ratios[name] / whole - 1.0)
+        says = (
+            f"segment {name!r} is {ratios[name]:.2f} times as long as in the table, the limbs "
+            f"together {whole:.2f} times: is one of its ends declared by a wrong marker?"
+        )
+        found.append(Finding("length", (name,), *ends, off, LIMB, "-", says * (off > LIMB)))
+    return found
 
 
 def _upright(segments: Sequence[Segment], axes: Mapping[str, Array], time: Array) -> list[Finding]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kinesym.gait.checks import Finding, judged
+from kinesym.gait.wrench import PRESSING, Wrench
 from kinesym.runtime.arrays import Array
 
 if TYPE_CHECKING:
-    from kinesym.gait.sharing import Method, Sharing
+    from kinesym.gait.events import Phase
+    from kinesym.gait.sharing import Sharing
+    from kinesym.gait.sharing_methods import Method
 
-#: Distance of a shared centre of pressure from that of the plate [m], and the share of the weight
-#: below which it says little.
-APART, PRESSING = 0.05, 0.2
+#: Distance of a shared centre of pressure from that of the plate [m].
+APART = 0.05
+#: A foot that stands alone for less is within the error of events [s].
+ALONE = 0.1
 #: Another method helps if no more than this share of the distance is left.
 HELPS = 0.6
 
@@ -41,6 +46,41 @@ def check_sharing(
     if best and left[best] < HELPS * max(one.size for one in found):
         helps = f"method={best} leaves {left[best]:.2f} m, or {AS_MEASURED}"
     return [replace(one, says=_sentence(shared, one, rows[one.names[0]], helps)) for one in found]
+
+
+def check_exchanged(
+    total: Wrench, phases: Sequence[Phase], plates: Mapping[str, Wrench]
+) -> list[Finding]:
+    """Whether the plate of one foot is loaded where the other stands alone, as if both were
+    exchanged: for how long."""
+    time, found = total.time, []
+    for phase in phases:
+        within = np.flatnonzero((time >= phase.begin) & (time <= phase.end))
+        if len(phase.feet) != 1 or len(within) < 2:
+            continue
+        needed = float(total.force[2, within].mean())
+        other = bearing(plates, phase.feet[0], within, needed)
+        if other:
+            says = (
+                f"{phase.feet[0]!r} stands alone from {phase.begin:.3f} to {phase.end:.3f} s, but "
+                f"the plate of {other!r} bears the weight: are plates exchanged? assign_plates "
+                "finds the foot on each plate"
+            )
+            ends, size = (phase.begin, phase.end, phase.begin), phase.end - phase.begin
+            found.append(Finding("plates exchanged", (other,), *ends, size, ALONE, "s", says))
+    return [one for one in found if one.size > ALONE]
+
+
+def bearing(
+    plates: Mapping[str, Wrench], foot: str, within: NDArray[np.intp], needed: float
+) -> str:
+    """The foot whose plate bears most of a force [N] in some samples, while that of another one,
+    which stands alone, does not; "" if there is none."""
+    means = {name: float(plate.force[2, within].mean()) for name, plate in plates.items()}
+    if means.pop(foot, 0.0) > 0.5 * needed or not means:
+        return ""
+    most = max(means, key=lambda name: means[name])
+    return most if means[most] > 0.5 * needed else ""
 
 
 def _sentence(shared: Sharing, one: Finding, row: Array, helps: str) -> str:

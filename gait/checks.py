@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kinesym.gait.axes import warn
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
@@ -153,6 +154,14 @@ def _draw(axis: Any, panel: Panel) -> None:
     axis.set_ylabel(panel.title)
     axis.grid(alpha=0.3)
     axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize="small")
+
+
+def warn(message: str) -> None:
+    """Warn at the line that called into `kinesym.gait`, however deep this is."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("kinesym.gait."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
 
 
 def warn_of(findings: Iterable[Finding]) -> None:

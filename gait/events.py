@@ -14,7 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import find_peaks
 
-from kinesym.checks import check_kind, check_text, finite, listed_of, mapping, positive, shown
+from kinesym.checks import (
+    Named,
+    check_kind,
+    check_text,
+    finite,
+    listed_of,
+    mapping,
+    positive,
+    shown,
+)
 from kinesym.gait.check_plates import check_empty
 from kinesym.gait.checks import warn_of
 from kinesym.gait.gaps import runs
@@ -327,7 +336,7 @@ def assign_plates(
     }
     warn_of([one for name, plate in plates.items() for one in check_empty(name, plate)])
     first = next(iter(plates.values()))
-    sums = {foot: Wrench.zero(first.time) for foot in feet}
+    sums = Named("foot", {foot: Wrench.zero(first.time) for foot in feet})
     steps = []
     for name, plate in plates.items():
         centre = plate.cop(height, threshold)

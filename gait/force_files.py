@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from kinesym import checks
-from kinesym.checks import check_kind, naming, suggest
+from kinesym.checks import Named, check_kind, naming, suggest
 from kinesym.gait.axes import (
+    PLAUSIBLE,
     SURE,
     UNITS,
     Laboratory,
@@ -23,17 +24,30 @@ from kinesym.gait.axes import (
     rotation,
     seen_in_forces,
     unit_of,
-    warn,
 )
+from kinesym.gait.checks import warn
 from kinesym.gait.external_loads import external_forces, loads_element
 from kinesym.gait.marker_files import absent, vector
 from kinesym.gait.markers import Markers
-from kinesym.gait.motion_files import Table, end_of_header, read_mot, read_table
-from kinesym.gait.tables import File, cells_of, check_count, named, number, numbers_of, text_of
+from kinesym.gait.motion_files import Table, read_mot, read_table
+from kinesym.gait.tables import (
+    File,
+    cells_of,
+    check_count,
+    check_seconds,
+    end_of_header,
+    named,
+    number,
+    numbers_of,
+    text_of,
+)
 from kinesym.gait.wrench import THRESHOLD, Wrench, check_reaction, same_grid
 from kinesym.gait.writers import write_storage
 from kinesym.runtime.arrays import AXES, Array
 from kinesym.runtime.results.files import replacing
+
+#: Under a person the centre of pressure wanders further than this [m].
+RESTING = 2e-3
 
 #: Columns of a plate: kind ("force", "cop", "torque", "free_moment", "moment"), axis ("" for the
 #: vertical), values.
@@ -95,7 +109,10 @@ def read_forces(
     else:
         is_mot = end_of_header(text.splitlines()) is not None
         table = read_mot(path) if is_mot else read_table(path)
+        if not is_mot:
+            check_seconds(path, table.time)
         time, plates = table.time, _plates(path, table, unit)
+    plates = _in_metres(path, plates, unit)
     told, own = (up, forward, left), like.laboratory if like else None
     wrenches = _turned(path, time, plates, told, threshold, own)
     return renamed(wrenches, rename or {})
@@ -134,7 +151,7 @@ def _turned(
 def renamed(wrenches: Mapping[str, Wrench], rename: Mapping[str, str]) -> dict[str, Wrench]:
     """With new names by old ones; raises `KeyError` for an unknown name, `ValueError` if two get
     the same one."""
-    found: dict[str, Wrench] = {}
+    found = Named[Wrench]("plate")
     for old in checks.mapping(rename, "rename"):
         if old not in wrenches:
             raise KeyError(f"there is no plate {old!r}; {suggest(old, wrenches)}")
@@ -162,15 +179,23 @@ def _plates(path: File, table: Table, unit: str | None) -> dict[str, Parts]:
             f"{path} has no columns of forces, such as ground_force_vx or "
             f"right_force_x_N; there are {', '.join(table.names[:6])}"
         )
-    return plates if unit else _in_metres(path, plates)
+    return plates
 
 
-def _in_metres(path: File, plates: dict[str, Parts]) -> dict[str, Parts]:
+def _in_metres(path: File, plates: dict[str, Parts], unit: str | None) -> dict[str, Parts]:
     """Columns whose lengths are millimetres, turned to metres with a warning: where the load acts,
-    in its mean, is beyond any laboratory."""
-    if _farthest(plates) < SURE[1]:
+    in its mean, is beyond any laboratory. Warns of a unit that was given and cannot be."""
+    farthest = _farthest(plates)
+    if unit is not None and farthest > PLAUSIBLE[1]:
+        warn(f"{path}: unit={unit!r} was given, but the load acts {farthest:.4g} m away")
+    if unit in ("mm", "cm") and 0.0 < farthest < PLAUSIBLE[0] and _widest(plates) < RESTING:
+        warn(
+            f"{path}: unit={unit!r} was given, but the load acts at one point, within "
+            f"{1e3 * _widest(plates):.2g} mm: are lengths in m?"
+        )
+    if unit is not None or farthest < SURE[1]:
         return plates
-    warn(f"{path}: the load acts {_farthest(plates):.4g} m away: taken as mm; unit='m' insists")
+    warn(f"{path}: the load acts {farthest:.4g} m away: taken as mm; unit='m' insists")
     lengths = ("cop", "torque", "free_moment", "moment")
     return {
         plate: {
@@ -189,6 +214,18 @@ def _farthest(plates: Mapping[str, Parts]) -> float:
         for row in parts.get("cop", {}).values():
             if np.any(load):
                 found.append(float(np.nan_to_num(np.abs(row)) @ load / load.sum()))
+    return max(found)
+
+
+def _widest(plates: Mapping[str, Parts]) -> float:
+    """How far the centre of pressure of a plate wanders under load along an axis, at most."""
+    found = [0.0]
+    for parts in plates.values():
+        load = np.nan_to_num(sum(np.abs(row) for row in parts.get("force", {}).values()))
+        under = load > 0.5 * np.max(load)
+        for row in parts.get("cop", {}).values():
+            seen = row[under & np.isfinite(row)]
+            found.append(float(np.ptp(seen)) if seen.size else 0.0)
     return max(found)
 
 

@@ -79,11 +79,15 @@ def _turn(shape: Array, during: Array) -> Array:
     return np.eye(3)[:, :, None] + skew + square / (1.0 + cosine)
 
 
-def by_splines(time: Array, position: Array) -> Array:
-    """A position (3, N) with gaps closed by a cubic spline through what was measured."""
+def by_splines(time: Array, position: Array, longest: int) -> Array:
+    """A position (3, N) with gaps of up to so many samples closed by a cubic spline through what
+    was measured; those at either end stay."""
     known = ~np.isnan(position[0])
-    if known.all():
+    inner = [run for run in runs(~known) if run.start and run.stop < len(time)]
+    short = [run for run in inner if run.stop - run.start <= longest]
+    if not short:
         return position
-    result = position.copy()
-    result[:, ~known] = CubicSpline(time[known], position[:, known], axis=1)(time[~known])
+    result, spline = position.copy(), CubicSpline(time[known], position[:, known], axis=1)
+    for run in short:
+        result[:, run] = spline(time[run])
     return result

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import check_kind, finite, suggest
+from kinesym.checks import Named, check_kind, finite, suggest
 from kinesym.gait.events import (
     Contact,
     contacts_from_markers,
@@ -20,7 +20,8 @@ from kinesym.gait.events import (
 )
 from kinesym.gait.point_forces import point_forces
 from kinesym.gait.pressure import HEEL, PressureTransfer
-from kinesym.gait.sharing import FLIGHT, Method, Sharing, share
+from kinesym.gait.sharing import FLIGHT, Sharing, share
+from kinesym.gait.sharing_methods import Method
 from kinesym.gait.wrench import Wrench, between
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, check_span
@@ -188,7 +189,8 @@ def contact_forces(
     spread = finite(mass_std, "mass_std")
     std = {foot: _std(shared, foot, astray, spread) for foot in shared.wrenches}
     wrenches = {foot: _under(foot, wrench, way) for foot, wrench in shared.wrenches.items()}
-    return ContactForces(wrenches, shared, tuple(in_order(contacts)), std, astray)
+    named = Named("foot", wrenches), shared, tuple(in_order(contacts)), Named("foot", std)
+    return ContactForces(*named, astray)
 
 
 def _under(foot: str, wrench: Wrench, feet: PressureTransfer) -> Wrench:

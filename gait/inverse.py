@@ -8,7 +8,6 @@ coordinates.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kinesym.checks import suggest
+from kinesym.checks import Named, suggest
 from kinesym.gait.angles import angles_of, angular_velocity, pose, turning
+from kinesym.gait.check_feet import Moved, check_under, line_of_foot
+from kinesym.gait.checks import warn, warn_of
 from kinesym.gait.kinematics import Samples
+from kinesym.gait.names import side_of
 from kinesym.gait.natural.body import G, NaturalBody
 from kinesym.gait.wrench import Wrench
 from kinesym.notebook import Displayed
@@ -145,7 +147,7 @@ class InverseDynamics(Displayed):
         rows, motion = self.skeleton.segments, self.kinematics
         body = NaturalBody(rows, rows[0].proximal, variant=variant)
         values = body.multipliers(motion.z, motion.zd, motion.zdd)
-        return dict(zip(body.constraint_names, values, strict=True))
+        return Named("constraint", zip(body.constraint_names, values, strict=True))
 
     @cached_property
     def angular_velocity(self) -> Array:
@@ -181,8 +183,9 @@ class InverseDynamics(Displayed):
 
         Measured wrenches are used unchanged; the mismatch appears as a residual at the pelvis.
 
-        Warns if wrenches under the feet leave much of the force that the motion needs. Raises
-        `ValueError` for an unknown name or wrenches at other times.
+        Warns if wrenches under the feet leave much of the force that the motion needs, and of those
+        that press under the other foot, as where plates are exchanged. Raises `ValueError` for an
+        unknown name or wrenches at other times.
         """
         parts: dict[str, Wrench] = {}
         for name, wrench in loads.items():
@@ -200,21 +203,32 @@ class InverseDynamics(Displayed):
                 torque[k] -= wrench.about(self.position[k])
         if self.skeleton.feet.keys() & loads.keys():
             self._check_residual(residual)
+            self._check_feet({foot: loads[foot] for foot in loads if foot in self.skeleton.feet})
         root = [k for k, parent in enumerate(self.skeleton.parents) if parent < 0]
         force[0], torque[0] = force[root].sum(axis=0), torque[root].sum(axis=0)
-        return JointLoads(self, force, torque, residual, parts)
+        return JointLoads(self, force, torque, residual, Named("load on a segment", parts))
 
     def _check_residual(self, residual: Wrench) -> None:
         """Warn of a force that the plates lack."""
         size = np.linalg.norm(residual.force, axis=0)
         share = float(np.sqrt(np.mean(size**2))) / (self.skeleton.mass * G)
         if share > LEFT_OVER:
-            warnings.warn(
+            warn(
                 f"wrenches under the feet leave {100.0 * share:.0f} % of the weight of what the "
                 f"motion needs (rms), most at {self.time[int(size.argmax())]:.3f} s: is a plate "
-                "missing, late or of another mass? walk.check(plates) tells",
-                stacklevel=3,
+                "missing, late or of another mass? walk.check(plates) tells"
             )
+
+    def _check_feet(self, wrenches: Mapping[str, Wrench]) -> None:
+        """Warn of wrenches that press under another foot, as where plates are exchanged."""
+        number = self.skeleton.number
+        lines = {
+            foot: line_of_foot(*(self.position[number(part)] for part in parts))
+            for foot, parts in self.skeleton.feet.items()
+        }
+        moved = Moved(self.time, self.total.force, self.skeleton.mass, lines)
+        upwards = {foot: w for foot, w in wrenches.items() if w.force[2].mean() > 0.0}
+        warn_of(one for one in check_under(moved, upwards) if len(one.names) > 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +303,7 @@ class JointLoads(Displayed):
     def _side(self, joint: str) -> float:
         """1, or -1 on the left (`Lthigh`), where adduction and rotation turn the other way."""
         name = self.inverse.skeleton.names[self._lateral(joint)[0]]
-        return -1.0 if name[:1] == "L" and name[1:2].islower() else 1.0
+        return -1.0 if side_of(name) == "left" else 1.0
 
     def _relative(self, joint: str) -> Array:
         """Angles of a segment in the axes of its proximal neighbour, (3, N), see `angles`."""
@@ -378,7 +392,7 @@ class JointLoads(Displayed):
                 found[f"{name}_ground_force_{axis}_N"] = f
                 found[f"{name}_ground_moment_{axis}_Nm"] = m
                 found[f"{name}_ground_cop_{axis}_m"] = c
-        return found
+        return Named("column", found)
 
 
 def flexion_angle(before: Array, beyond: Array) -> Array:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from kinesym.checks import naming
+from kinesym.checks import Named, naming
 from kinesym.gait.axes import (
     AHEAD,
     NOTHING,
@@ -20,14 +20,17 @@ from kinesym.gait.axes import (
     Laboratory,
     chosen,
     seen_in_markers,
+    sides_agree,
     unit_of,
 )
+from kinesym.gait.checks import warn
 from kinesym.gait.markers import Markers, check_size, uniform
 from kinesym.gait.motion_files import read_table
 from kinesym.gait.tables import (
     File,
     cells_of,
     check_count,
+    check_seconds,
     csv_cells,
     distinct,
     number,
@@ -85,7 +88,9 @@ def read_trc(
     check_count(path, "NumFrames", facts.get("NumFrames", ""), numbers.shape[1], text)
     positions = distinct(path, names, numbers[2:].reshape(len(names), 3, -1), "marker")
     with naming(path):  # short records need the rate to tell what was rounded
-        time = uniform(numbers[1], number(facts.get("DataRate", "")))
+        rate = number(facts.get("DataRate", ""))
+        time = uniform(numbers[1], rate)
+    check_seconds(path, time, rate)
     said = facts.get("Units", "").lower()
     return markers_of(path, time, positions, said, unit, (up, forward, left), "y")[0]
 
@@ -140,6 +145,7 @@ def read_csv(
         )
     plane = absent(up, forward, parts.values())
     positions = {name: vector(path, f"{name}_", axes, plane) for name, axes in parts.items()}
+    check_seconds(path, table.time)
     told = (up, forward, left)
     default = "z" if plane == "y" else "y"
     return markers_of(path, table.time, positions, said, unit, told, default)[0]
@@ -173,7 +179,7 @@ def read_places(
     said = heads["x"].partition("_")[2]
     rows = {name: position[:, None] for name, position in positions.items()}
     turned, _ = turned_rows(path, rows, said, unit, (up, forward, left), "y")
-    return {name: row[:, 0] for name, row in turned.items()}
+    return Named("marker", {name: row[:, 0] for name, row in turned.items()})
 
 
 # -- into the world -----------------------------------------------------------------------------
@@ -236,6 +242,12 @@ def turned_rows(
     seen = seen_in_markers(metres)
     laboratory = chosen(path, told, seen if seen.up else pressed, name, default)
     turned = {marker: laboratory.turn @ row for marker, row in metres.items()}
+    if told[2] and not sides_agree(turned):
+        other = told[2][1:] if told[2].startswith("-") else f"-{told[2]}"
+        warn(
+            f"{path}: left={told[2]!r} was given, but markers called right are then to the left: "
+            f"left={other!r}, or names of both sides are exchanged"
+        )
     return turned, laboratory
 
 

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kinesym import checks
 from kinesym.checks import check_text, finite, suggest
 from kinesym.gait.axes import ASKEW, Laboratory, about_vertical, askew, sides_agree
+from kinesym.gait.checks import warn
 from kinesym.gait.gaps import by_clusters, by_splines, runs
 from kinesym.gait.writers import write_trc
 from kinesym.notebook import Displayed
@@ -71,7 +72,7 @@ class Markers(Displayed):
         if not checks.mapping(self.positions, "positions"):
             raise ValueError("there are no markers; give at least one as name: (3, N) [m]")
         positions = {name: self._checked(name, rows) for name, rows in self.positions.items()}
-        object.__setattr__(self, "positions", positions)
+        object.__setattr__(self, "positions", checks.Named("marker", positions))
         check_size(positions.values())
 
     def _checked(self, name: str, position: ArrayLike) -> Array:
@@ -142,9 +143,7 @@ class Markers(Displayed):
 
     def between(self, begin: float, end: float) -> Markers:
         """The part with begin <= t <= end [s]; raises `ValueError` if that is no two samples."""
-        begin, end = finite(begin, "begin"), finite(end, "end")
-        slack = 1e-9 * (1.0 + abs(begin) + abs(end))  # rounding of grids
-        here = (self.time >= begin - slack) & (self.time <= end + slack)
+        here = self._within(begin, end)
         if here.sum() < 2:
             raise ValueError(
                 f"fewer than two samples are between {begin:g} and {end:g} s; the "
@@ -222,19 +221,34 @@ class Markers(Displayed):
             long, where three others were seen all through it, or two, less exactly: of 0.6 s cut
             out of clusters of three it came back within 14 mm in the median, 5 cm mostly.
 
-        Raises `ValueError` for a longer gap, and for one at either end: splines do not extrapolate.
+        Warns of longer gaps, and of those at either end, as splines do not extrapolate: these stay.
         """
-        if not isinstance(longest, Real) or not longest >= 0.0:
-            raise ValueError(f"longest must be a duration [s], got {longest!r}")
-        carried = replace(self, positions=by_clusters(self.positions, clusters))
-        for gap in carried.gaps():
-            remedy = f"or exclude the marker with without({gap.marker!r})"
-            if gap.begin == self.time[0] or gap.end == self.time[-1]:
-                raise ValueError(f"{gap}, at an end; cut the record with between() {remedy}")
-            if gap.samples > longest * self.rate * (1.0 + 1e-9):
-                raise ValueError(f"{gap}, longer than {longest:g} s; raise longest= {remedy}")
-        filled = {name: by_splines(self.time, x) for name, x in carried.positions.items()}
-        return replace(self, positions=filled)
+        clusters = list(clusters)
+        found = closed(self, longest, clusters)
+        stays, remedies = why_open(self, found, longest, clusters)
+        if stays:
+            names = ", ".join(repr(name) for name in dict.fromkeys(g.marker for g in found.gaps()))
+            warn(f"{stays}; try {', or '.join([*remedies, f'without({names})'])}")
+        return found
+
+    def cut(self, name: str, begin: float, end: float) -> Markers:
+        """With a marker taken as missing at begin <= t <= end [s], such as where it was off.
+
+        Raises `KeyError` for an unknown name, `ValueError` if no sample is there.
+        """
+        position, here = self[name].copy(), self._within(begin, end)
+        if not here.any():
+            raise ValueError(
+                f"no sample is between {begin:g} and {end:g} s; the markers cover "
+                f"{self.time[0]:g} ... {self.time[-1]:g} s"
+            )
+        position[:, here] = np.nan
+        return replace(self, positions={**self.positions, name: position})
+
+    def _within(self, begin: float, end: float) -> NDArray[np.bool_]:
+        begin, end = finite(begin, "begin"), finite(end, "end")
+        slack = 1e-9 * (1.0 + abs(begin) + abs(end))  # rounding of grids
+        return np.asarray((self.time >= begin - slack) & (self.time <= end + slack))
 
     def smoothed(self, smooth: Callable[[Array, float], ArrayLike]) -> Markers:
         """With every coordinate smoothed on its own.
@@ -266,7 +280,8 @@ class Markers(Displayed):
         Warns of markers that move by more than 2 cm rms, since then the trial is not static.
         """
         seen = {name: x[:, ~np.isnan(x[0])] for name, x in self.positions.items()}
-        found = {name: x.mean(axis=1) for name, x in seen.items() if x.size}
+        means = {name: x.mean(axis=1) for name, x in seen.items() if x.size}
+        found = checks.Named("marker", means)
         moves = {name: float(np.sqrt(seen[name].var(axis=1).sum())) for name in found}
         worst = max(moves, key=moves.__getitem__, default="")
         if worst and moves[worst] > STILL:
@@ -320,6 +335,53 @@ class Markers(Displayed):
         for name in names:
             if name not in list(self.positions):
                 raise KeyError(f"there is no marker {name!r}; {suggest(name, self.positions)}")
+
+
+def closed(markers: Markers, longest: float, clusters: Iterable[Sequence[str]] = ()) -> Markers:
+    """`Markers.filled`, without a word about what stays."""
+    if not isinstance(longest, Real) or not longest >= 0.0:
+        raise ValueError(f"longest must be a duration [s], got {longest!r}")
+    carried = by_clusters(markers.positions, clusters)
+    count = int(longest * markers.rate * (1.0 + 1e-9))
+    filled = {name: by_splines(markers.time, x, count) for name, x in carried.items()}
+    return replace(markers, positions=filled)
+
+
+def why_open(
+    before: Markers, after: Markers, longest: float, clusters: Iterable[Sequence[str]] = ()
+) -> tuple[str, list[str]]:
+    """Which gaps `closed` has left in markers and why ("" if none), and what closes or avoids
+    them."""
+    left = after.gaps()
+    if not left:
+        return "", []
+    ends = {float(after.time[0]), float(after.time[-1])}
+    edge = [gap for gap in left if ends & {gap.begin, gap.end}]
+    worst, clusters = max(edge or left, key=lambda gap: gap.samples), list(clusters)
+    remedies = list[str]()
+    if worst.samples == len(after):
+        why = "throughout"
+    elif edge:
+        why = "at an end"
+    else:
+        why = f"longer than {longest:g} s"
+        remedies = [f"filled(longest={np.ceil(1e3 * worst.samples / after.rate) / 1e3:g})"]
+    more = f" (and {len(left) - 1} more gaps)" if len(left) > 1 else ""
+    for record in (after, before):
+        span = _longest_whole(record)
+        if span and not closed(before.between(*span), longest, clusters).gaps():
+            remedies.append(f"between({span[0]:.6g}, {span[1]:.6g})")
+            break
+    return f"{worst}, {why}, stays{more}", remedies
+
+
+def _longest_whole(markers: Markers) -> tuple[float, float] | None:
+    """Ends of the longest stretch in which no marker is missing; nothing if it is shorter than half
+    a second."""
+    missing = np.any([np.isnan(x[0]) for x in markers.positions.values()], axis=0)
+    time = [markers.time[run] for run in runs(~missing)]
+    span = max(time, key=len, default=markers.time[:1])
+    return (float(span[0]), float(span[-1])) if span[-1] - span[0] > 0.5 else None
 
 
 def check_size(positions: Iterable[Array], least: float = 0.0) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,15 +11,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kinesym.checks import check_kind, listed, suggest
-from kinesym.gait.tables import File, cells_of, check_count, csv_cells, over_time, text_of
+from kinesym.gait.tables import (
+    File,
+    cells_of,
+    check_count,
+    check_seconds,
+    csv_cells,
+    end_of_header,
+    over_time,
+    text_of,
+)
 from kinesym.gait.writers import write_storage
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.files import write_columns
 from kinesym.runtime.results.trajectory import ByName, Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Names of translations in models of OpenSim, also as paths of what OpenSim 4 writes.
+_TRANSLATION = re.compile(r"(.*[_/])?t[xyz](/\w+|_u|_speed)?$")
 #: A line of a header: `nRows=3`, in files of SIMM `datarows 3`.
 _FACT = re.compile(r"(\S+?)[\s=]+(.*)")
 
@@ -72,16 +84,27 @@ class Table(Displayed, ByName):
         return f"<table of {len(self.columns)} columns, {len(self.time)} rows, {span}>"
 
     def radians(self, name: str) -> Array:
-        """An angle or its derivative in radians, whatever the file has."""
+        """An angle or its derivative in radians, whatever the file has.
+
+        Raises `KeyError` for an unknown name, `ValueError` for a translation, such as `pelvis_ty`.
+        """
+        self._check_angle(name)
         return np.deg2rad(self[name]) if self.degrees else self[name]
+
+    def _check_angle(self, name: str) -> None:
+        if name in self.columns and _TRANSLATION.fullmatch(name):
+            raise ValueError(f"{name} is a translation [m], no angle; take table[{name!r}]")
 
     def in_degrees(self, angles: Iterable[str]) -> Table:
         """With these columns, angles in radians and their derivatives, turned to degrees, as
         OpenSim's motions have them; raises `KeyError` for an unknown one, `ValueError` if they
-        already are."""
+        already are, and for a translation."""
         if self.degrees:
             raise ValueError("the angles of this table are in degrees already")
-        turned = {name: np.rad2deg(self[name]) for name in listed(angles, "angles")}
+        chosen = listed(angles, "angles")
+        for name in chosen:
+            self._check_angle(name)
+        turned = {name: np.rad2deg(self[name]) for name in chosen}
         return Table(self.time, {**self.columns, **turned}, True, self.header)
 
     def to_mot(self, path: str | Path) -> None:
@@ -90,6 +113,11 @@ class Table(Displayed, ByName):
         Raises `ValueError` for names with blanks, which would be two columns.
         """
         write_storage(path, self.time, self.columns, self.degrees)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the columns with a line of names, in all digits and their units, `time_s` first;
+        `read_table` reads it again."""
+        write_columns(path, {"time_s": self.time, **self.columns})
 
     def to_pandas(self) -> pd.DataFrame:
         """The columns, by time [s]."""
@@ -118,6 +146,7 @@ def read_mot(path: File) -> Table:
         if fact:
             header[fact[1].lower()] = fact[2]
     time, columns = over_time(path, cells_of(path, text, end + 2, None))
+    check_seconds(path, time)
     rows = next((key for key in ("nRows", "datarows", "nr") if key.lower() in header), "nRows")
     check_count(path, rows, header.get(rows.lower(), ""), len(time), text)
     return Table(time, columns, _in_degrees(path, header), header)
@@ -132,11 +161,6 @@ def _in_degrees(path: File, header: Mapping[str, str]) -> bool:
     if "version" not in header and "angles" in header:
         return header["angles"].startswith("are in degrees")
     return "datacolumns" in header  # SIMM has nothing else
-
-
-def end_of_header(lines: Sequence[str]) -> int | None:
-    """Where the header of a MOT or STO file ends, if it is one."""
-    return next((k for k, line in enumerate(lines) if line.strip().lower() == "endheader"), None)
 
 
 def read_table(path: File) -> Table:

@@ -1,4 +1,4 @@
-"""What names of markers say: sides, and on which part of the body they are."""
+"""What names of markers and segments say: sides, and on which part of the body they are."""
 
 from __future__ import annotations
 
@@ -41,6 +41,18 @@ def is_foot(name: str) -> bool:
 def is_trunk(name: str) -> bool:
     """Whether a marker is on the pelvis, the trunk or the head."""
     return bool(_TRUNK.search(name)) and not is_foot(name) and not _BONE.search(name)
+
+
+def side_of(segment: str) -> str:
+    """The side of a segment, such as "left" of `Lthigh`; "" if it has none, as `Lumbar`."""
+    side = {"R": "right", "L": "left"}.get(segment[:1], "")
+    return side if segment[1:2].islower() and segment.lower() != "lumbar" else ""
+
+
+def segments_of_foot(foot: str, segments: Iterable[str]) -> list[str]:
+    """The segments of a foot, "right" or "left", in their order."""
+    side = foot.lower() or "none"
+    return [n for n in segments if "foot" in n.lower() and side_of(n).startswith(side)]
 
 
 def pairs_of_sides(names: Iterable[str]) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinesym.checks import finite, mapping, positive, suggest
-from kinesym.gait.sharing import DoubleSupport
+from kinesym.gait.sharing_methods import DoubleSupport
 from kinesym.gait.support import center_of_pressure
 from kinesym.gait.wrench import between, vectors
 from kinesym.runtime.arrays import Array, time_grid

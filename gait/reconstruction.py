@@ -10,16 +10,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import check_choice, check_kind, listed_of, mapping, suggest
+from kinesym.checks import Named, check_choice, check_kind, listed_of, mapping, suggest
 from kinesym.gait.angles import check_angles
 from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers, put_back
-from kinesym.gait.check_segments import check_segments
+from kinesym.gait.check_segments import check_lengths, check_segments
 from kinesym.gait.checks import Check, Finding, Panel, warn_of
 from kinesym.gait.filters import Butterworth, low_pass_of
 from kinesym.gait.fit import Fitted, fit, landmark_targets, segments_from_landmarks, start_of
 from kinesym.gait.kinematics import Spline
-from kinesym.gait.markers import FARTHEST, Markers
+from kinesym.gait.markers import FARTHEST, Markers, closed, why_open
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import (
     Landmarks,
@@ -31,6 +31,7 @@ from kinesym.gait.relations import (
 )
 from kinesym.gait.residuals import Residuals, residual_analysis
 from kinesym.gait.smoothing import noise_of
+from kinesym.gait.tables import check_seconds
 from kinesym.gait.wrench import Wrench
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
@@ -104,7 +105,8 @@ class Reconstruction(Displayed):
         foot that `share` made of it, `shared.wrenches`.
 
         Of markers: exchanged ones, jumps, those off their segment, clusters against the standing
-        trial, sides exchanged throughout, segments that turn too fast or hang upside down. Of
+        trial, sides exchanged throughout, segments that turn too fast, hang upside down or do not
+        have the lengths of the table. Of
         plates: offsets, times, mass, the foot that stands on them. Raises `ValueError` for plates
         of unknown feet.
         """
@@ -128,7 +130,8 @@ class Reconstruction(Displayed):
                 "plate.smoothed(6.0) low-passes one at 6 Hz"
             )
         given = mapping(plates, "plates")
-        return {name: plate.smoothed(law.cutoff, law.order) for name, plate in given.items()}
+        rows = {name: plate.smoothed(law.cutoff, law.order) for name, plate in given.items()}
+        return Named("foot or plate", rows)
 
     def residuals(self) -> Residuals:
         """What low-passes take off the markers over their cutoff, and which one was used."""
@@ -192,6 +195,7 @@ def reconstruct(
     given = mapping({} if calibration is None else calibration, "calibration")
     still = {name: real_array(x, f"the calibration of {name!r}") for name, x in given.items()}
     _check_metres(still)
+    check_seconds("the markers", markers.time)
     check_relations(relations, segments, root)
     if repair is not None:
         check_choice(repair, ("swaps",), "repair")
@@ -206,6 +210,8 @@ def reconstruct(
     warn_of(more)
     found = landmarks(relations, Trial(clean.positions, still))
     rows = segments_from_landmarks(segments, found, root)
+    lengths = check_lengths(segments, rows, markers.time)
+    warn_of(lengths)
     body = NaturalBody(rows, root)
     fitted = fit(body, landmark_targets(rows, found, root), start_of(rows, found, root))
     check_angles(rows, fitted.z, clean.time)
@@ -213,7 +219,7 @@ def reconstruct(
         _check_reversed(rows, found)
     z = fitted.z if again is None else np.asarray(again(fitted.z, clean.rate))
     kinematics = Spline.through(clean.time, z)
-    seen = Check((*findings, *more), (*panels, *turning))
+    seen = Check((*findings, *more, *lengths), (*panels, *turning))
     return Reconstruction(rows, markers, clean, fitted, kinematics, first, seen)
 
 
@@ -236,7 +242,12 @@ def _without_gaps(markers: Markers, relations: Relations) -> Markers:
     gaps = seen.gaps()
     if not gaps:
         return seen
-    whole = seen.filled(BRIDGED, clusters_in(relations))
+    clusters = clusters_in(relations)
+    whole = closed(seen, BRIDGED, clusters)
+    stays, remedies = why_open(seen, whole, BRIDGED, clusters)
+    if stays:
+        others = [f"markers.{each}" for each in remedies]
+        raise ValueError(f"{stays}; try {', or '.join([*others, 'relations without it'])}")
     longest = max(gaps, key=lambda gap: gap.samples)
     if longest.samples > BRIDGED * seen.rate:
         many = f"{len(gaps)} gaps of markers are" if len(gaps) > 1 else "a gap of a marker is"

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from kinesym.checks import check_kind, check_text, listed, mapping, naming, shown, suggest
+from kinesym.checks import Named, check_kind, check_text, listed, mapping, naming, shown, suggest
 from kinesym.runtime.arrays import Array, real_array
 
 
@@ -230,7 +230,8 @@ class _Evaluation:
             if name in self._trial.markers:
                 raise ValueError(f"{name!r} is a marker and a point of the relations; rename one")
         positions = {name: self.position(name) for name in self._relations.points}
-        return Landmarks(positions, {name: self.axes(Like(name)) for name in self._relations.axes})
+        axes = {name: self.axes(Like(name)) for name in self._relations.axes}
+        return Landmarks(Named("point", positions), Named("segment", axes))
 
     def position(self, what: Position) -> Array:
         if isinstance(what, str):

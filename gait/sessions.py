@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kinesym.gait.motion_files import end_of_header
-from kinesym.gait.tables import text_of
+from kinesym.checks import Named, check_path
+from kinesym.gait.tables import end_of_header, text_of
 from kinesym.notebook import Displayed
 
 #: Endings of files by what they hold; `.mot` and `.sto` are told apart by their columns.
@@ -51,6 +51,7 @@ def find_files(folder: str | Path) -> Session:
     compressed (.gz). Raises `FileNotFoundError` for a missing folder, and `ValueError` if there is
     nothing to read in it.
     """
+    check_path(folder)
     root = Path(folder)
     if not root.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")
@@ -62,7 +63,7 @@ def find_files(folder: str | Path) -> Session:
     if not any(found.values()):
         raise ValueError(f"{folder} holds no file of markers, motions, forces or models")
     said = "\n".join(text_of(path) for path in _about(root))
-    parts = {kind: _named(root, paths) for kind, paths in found.items()}
+    parts = {k: Named(f"file of {k}", _named(root, paths)) for k, paths in found.items()}
     return Session(**parts, mass=_number(_MASS, said), stature=_number(_STATURE, said))
 
 

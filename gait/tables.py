@@ -14,12 +14,15 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from kinesym.checks import shown
-from kinesym.gait.axes import warn
+from kinesym.checks import check_path, shown
+from kinesym.gait.checks import warn
 from kinesym.gait.markers import uniform
 from kinesym.runtime.arrays import Array
 
 T = TypeVar("T")
+#: No motion is recorded with fewer samples than one in so many seconds [s]; shorter tables may be
+#: made by hand.
+SLOWEST, MANY = 0.5, 10
 
 
 class Readable(Protocol):
@@ -51,6 +54,7 @@ class Cells:
 
 def text_of(path: File) -> str:
     """A text file, which may be compressed."""
+    check_path(path)
     file = Path(path) if isinstance(path, str) else path
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -125,8 +129,24 @@ def csv_cells(path: File) -> Cells:
     """The cells of a CSV file, with names of columns in its first line."""
     text = text_of(path)
     if "," not in text.partition("\n")[0]:
-        raise ValueError(f"{path} is no CSV file: line 1 must hold names of columns between commas")
+        wrong = f"{path} is no CSV file: line 1 must hold names of columns between commas"
+        reader = _reader_of(text)
+        raise ValueError(f"{wrong}; {reader} reads it" if reader else wrong)
     return cells_of(path, text)
+
+
+def end_of_header(lines: Sequence[str]) -> int | None:
+    """Where the header of a MOT or STO file ends, if it is one."""
+    return next((k for k, line in enumerate(lines) if line.strip().lower() == "endheader"), None)
+
+
+def _reader_of(text: str) -> str:
+    """The reader of a text file by how it begins, if that is known."""
+    if text.startswith("PathFileType"):
+        return "read_trc"
+    if text.startswith("[Force Data]") or text.lstrip().startswith("<"):
+        return "read_forces"
+    return "" if end_of_header(text.splitlines()) is None else "read_mot"
 
 
 def records(path: File) -> list[dict[str, str]]:
@@ -179,6 +199,20 @@ def numbers_of(path: File, cells: Cells) -> Array:
             "it is missing"
         )
     return np.ascontiguousarray(values.T)
+
+
+def check_seconds(what: File, time: Array, rate: float | None = None) -> None:
+    """Warn of times (N,) of a recorded motion that look like milliseconds.
+
+    what : a file or what else has them. rate : that the file says [Hz].
+    """
+    step = float(np.median(np.diff(time)))
+    if (step >= SLOWEST and len(time) >= MANY) or (rate and abs(1e-3 * step * rate - 1.0) < 0.1):
+        warn(
+            f"{what}: a sample every {step:g} s"
+            + (f", but the file says {rate:g} Hz" if rate else "")
+            + ": is time in milliseconds? Divide it by 1000"
+        )
 
 
 def number(text: str) -> float | None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Vertical force below which a plate counts as unloaded [N]; usual in gait analysis.
 THRESHOLD = 20.0
+#: Share of the weight below which a centre of pressure says little.
+PRESSING = 0.2
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -90,6 +90,30 @@ def parse(path: str | Path) -> Description:
         return _Reader(model).description()
 
 
+def markers_in(root: Element) -> list[MarkerRow]:
+    """The markers of a model, or of a file with a `MarkerSet` alone, whose bodies are taken as it
+    names them.
+
+    Raises `ValueError` for a marker on a frame of a body that the file does not have.
+    """
+    model = root if root.tag == "Model" else root.find("Model")
+    if model is not None:
+        reader = _Reader(model)
+        for owner in (*reader.bodies(), *members(model, "JointSet")):
+            reader.collect(owner)
+        return list(reader.markers())
+    found = []
+    for e in root.iter("Marker"):
+        path = text(e, "body") or text(e, "socket_parent_frame")
+        body = path.rpartition("bodyset/")[2].lstrip("/")
+        if "/" in body:
+            raise ValueError(
+                f"{named(e)} is on {path}, a frame that only the file of the model has; read that"
+            )
+        found.append(MarkerRow(e.get("name", ""), body, triple(e, "location")))
+    return found
+
+
 @dataclass(frozen=True)
 class _Reader:
     """A model, and the frames in it that were met so far, by joint and name."""

@@ -13,9 +13,10 @@ import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import listed
+from kinesym.checks import Named, listed
 from kinesym.models.files.description import Frame, MuscleRow, PathPoint, Wrap
 from kinesym.models.files.fits import PathFit, fitted
+from kinesym.models.files.plausible import doubts
 from kinesym.models.files.poses import Place, Poses, on
 from kinesym.models.files.trees import identifier
 from kinesym.models.files.wrapping import Touch, around
@@ -88,6 +89,9 @@ class MusclePath:
         for name in self.coordinates:
             check_known(name, q, f"the path of {self.row.name} needs the coordinate {name}")
             rows[name] = np.atleast_1d(np.asarray(q[name], dtype=np.float64))
+        said = doubts({name: rows[name] for name in rows if name in self.poses.angles}, self.ranges)
+        if said:
+            warnings.warn(f"{self.row.name}: {said}", stacklevel=3)
         if len({row.shape for row in rows.values()}) > 1 or any(r.ndim > 1 for r in rows.values()):
             raise ValueError(
                 f"coordinates of the path of {self.row.name} must be rows of one length"
@@ -97,7 +101,8 @@ class MusclePath:
     def lengths(self, q: Mapping[str, ArrayLike]) -> Array:
         """Lengths (N,) [m] for these coordinates (N,) [rad, m], all that the path has.
 
-        Raises `ValueError` for coordinates that are missing or no rows of numbers.
+        Warns of angles that look like degrees, or have the other sign than their range. Raises
+        `ValueError` for coordinates that are missing or no rows of numbers.
         """
         q = self.poses_of(q)
         count = len(next(iter(q.values()))) if q else 1
@@ -306,7 +311,8 @@ def fit_muscles(
         check_known(name, paths, f"{name} is no muscle of {tree.name}")
     for name in ranges or {}:
         check_known(name, tree.coordinates, f"ranges: {name} is no coordinate of {tree.name}")
-    found = {name: paths[name].fit(tolerance, degree, ranges, **changes) for name in chosen}
+    fits = {name: paths[name].fit(tolerance, degree, ranges, **changes) for name in chosen}
+    found = Named("muscle", fits)
     poor = {
         name: worst
         for name, muscle in found.items()

@@ -40,6 +40,12 @@ class Poses:
         return {joint.child.body: joint for joint in self.description.joints}
 
     @cached_property
+    def angles(self) -> set[str]:
+        """Names of the free coordinates that turn bodies."""
+        motions = [m for joint in self.description.joints for m in joint.rotations]
+        return {*self.coordinates(name for m in motions for name in m.coordinates)}
+
+    @cached_property
     def _functions(self) -> dict[JointRow, tuple[list[str], NumericFunction]]:
         return {}
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import listed
+from kinesym.checks import Named, listed
 from kinesym.models.files.description import (
     BodyRow,
     Constant,
@@ -55,35 +55,39 @@ class FileTree(Tree):
     def defaults(self) -> dict[str, float]:
         """Values of the coordinates to begin with, by name [rad, m]."""
         rows = {identifier(name): row for name, row in self.description.coordinates.items()}
-        return {name: rows[name].default for name in self.coordinates}
+        found = {name: rows[name].default for name in self.coordinates}
+        return Named("coordinate", found)
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
         """Ranges of coordinates, by name [rad, m]: bounds for an optimal control problem."""
         rows = self.description.coordinates.values()
         found = {identifier(row.name): row.range for row in rows}
-        return {name: ends for name in self.coordinates if (ends := found[name]) is not None}
+        known = {name: ends for name in self.coordinates if (ends := found[name]) is not None}
+        return Named("coordinate with a range", known)
 
     @cached_property
     def muscles(self) -> dict[str, MusclePath]:
         """The paths of the muscles by name, for lengths and moment arms in any poses."""
         from kinesym.models.files.paths import paths_of  # they are made of the tree
 
-        return paths_of(self)
+        return Named("muscle", paths_of(self))
 
     @property
     def placed(self) -> dict[str, tuple[str, Triple]]:
         """Bodies of the markers and their places in the axes of these, by name [m]."""
         rows = self.description.markers
-        return {row.name: (identifier(row.body), row.at) for row in rows if row.body}
+        found = {row.name: (identifier(row.body), row.at) for row in rows if row.body}
+        return Named("marker on a body", found)
 
     @property
     def markers(self) -> dict[str, Vector]:
         """Places of the markers in world axes as expressions of the coordinates [m]."""
-        return {
+        found = {
             row.name: self.place(row.body and identifier(row.body), exact(row.at))
             for row in self.description.markers
         }
+        return Named("marker", found)
 
 
 def tree_of(description: Description, locked: Iterable[str] | None = None) -> FileTree:

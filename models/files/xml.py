@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from kinesym.checks import shown
+from kinesym.checks import check_path, shown
 from kinesym.models.files.description import Triple
 
 #: What other readers let pass: comments within comments, and names such as `Contact::Parameters`.
@@ -21,6 +21,7 @@ def root_of(path: str | Path) -> Element:
 
     Raises `FileNotFoundError`, and `ValueError` for what is no XML.
     """
+    check_path(path)
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
     data = Path(path).read_bytes()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import secrets
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -76,6 +81,14 @@ def _target(path: object) -> Path:
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(f"{path} is write-protected; choose another name")
     return target
+
+
+def write_columns(path: str | Path, columns: Mapping[str, Array]) -> None:
+    """Write columns (N,) with a line of names as CSV, in all digits; raises as `replacing`."""
+    table = np.column_stack(list(columns.values()))
+    with replacing(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerow(columns)  # a name may hold a comma
+        np.savetxt(file, table, fmt="%.17g", delimiter=",")
 
 
 def save_result(data: xr.DataTree, path: str | Path) -> None:

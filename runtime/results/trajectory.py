@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.animate import animate
 from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS
 from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState, check_known
-from kinesym.runtime.results.files import replacing
+from kinesym.runtime.results.files import write_columns
 from kinesym.runtime.results.plot import panels, subplots
 from kinesym.runtime.results.saved import UNSAVED, R, Saved, read_dataset
 from kinesym.runtime.results.step_error import Finer, StepError, error_of_run
@@ -415,8 +414,4 @@ class Trajectory(Series):
     def to_csv(self, path: str | Path) -> None:
         """Write columns with a line of names, in all digits: time [s], states, inputs and outputs,
         then `measured_...` and `std_...` of what was measured at nodes, NaN where it is missing."""
-        rows = self._columns()
-        table = np.column_stack(list(rows.values()))
-        with replacing(path) as beside, beside.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerow(rows)  # a name may hold a comma
-            np.savetxt(file, table, fmt="%.17g", delimiter=",")
+        write_columns(path, self._columns())

@@ -35,6 +35,7 @@ def passes(time: Array, cutoff: float, jitter: float, order: int = 2) -> tuple[A
         raise ValueError(
             f"the cutoff must lie between {low:.6g} Hz, two periods in the record, "
             f"and {high:.6g} Hz, half the sampling rate, got {cutoff}"
+            + ("; is time in milliseconds?" if cutoff >= 1.0 > high else "")
         )
     further = (np.sqrt(2.0) - 1.0) ** (0.5 / order)
     single = np.arctan(np.tan(np.pi * cutoff * step) / further) / np.pi

@@ -21,8 +21,6 @@ from kinesym.runtime.stepping.simulation import growth, mapped
 
 #: A contact is at the ground within this [m]: the root of the machine epsilon.
 HYSTERESIS = 2.0**-26
-#: A bounce that leaves more slowly never rises beyond that under the gravity of the earth [m/s].
-LOW_BOUNCE = float(np.sqrt(2.0 * 9.81 * HYSTERESIS))
 #: Since the last entry of the log, if what was located since then changed nothing [s].
 QUIET = 1e-9
 
@@ -124,10 +122,7 @@ def stuck(ivp: HybridIVP, final: HybridState, at: str) -> str:
         if "coulomb" in laws
         else Switching.STUCK
     )
-    said = status.said(contacts=", ".join(contacts[k].name for k in here), at=at)
-    if ivp.v_stop < LOW_BOUNCE and any(contacts[k].restitution > 0.0 for k in here):
-        said += f"; or bounces are too low to be told apart: raise v_stop to {LOW_BOUNCE:.2g} m/s"
-    return said
+    return status.said(contacts=", ".join(contacts[k].name for k in here), at=at)
 
 
 def _point(ivp: HybridIVP, state: HybridState) -> list[Array]:

@@ -25,6 +25,9 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, check_known, name_of, names_of, t
 from kinesym.symbolic.table import Tables
 
+#: A bounce that leaves more slowly never rises beyond the heights that count as the ground, the
+#: root of the machine epsilon, under the gravity of the earth [m/s].
+LOW_BOUNCE = 5.4e-4
 #: How a contact ends: when its force does, or when its height has grown by the hysteresis.
 RELEASES = ("force", "height")
 
@@ -37,7 +40,9 @@ class Hybrid(Displayed):
         may use their forces as inputs; their states, equations, modes and events are added to it.
 
     release : a contact ends when its "force" does, or when its "height" has grown. v_stop : if all
-        points would leave the ground more slowly than this after an impact, they stay [m/s].
+        points would leave the ground more slowly than this after an impact, they stay [m/s];
+        of contacts that bounce at least 5.4e-4, since slower bounces do not rise beyond the heights
+        that count as the ground, 1.5e-8 m, under the gravity of the earth.
     per_second : events allowed, beyond which a run is chattering.
 
     Raises `ValueError` for a name that the model does not have, or that is used twice, and options
@@ -68,7 +73,12 @@ class Hybrid(Displayed):
         if len(self.contacts) > MOST_CONTACTS:
             raise ValueError(f"a model may have {MOST_CONTACTS} contacts, got {len(self.contacts)}")
         check_choice(self.release, RELEASES, f"release {of}")
-        positive(self.v_stop, f"v_stop {of}")
+        bounces = any(contact.restitution > 0.0 for contact in self.contacts)
+        if positive(self.v_stop, f"v_stop {of}") < LOW_BOUNCE and bounces:
+            raise ValueError(
+                f"v_stop {of} must be at least {LOW_BOUNCE:g} m/s where contacts bounce, got "
+                f"{self.v_stop:g}: slower bounces cannot be told from rest; or set restitution 0"
+            )
         count(self.per_second, f"per_second {of}")
         self._check_inputs()
         self._check_delays()

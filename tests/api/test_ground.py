@@ -56,7 +56,7 @@ def functions(law, restitution):
 class Touch:
     """A random state with one foot or both on the ground, and the impact that follows at once."""
 
-    def __init__(self, law, restitution, seed, v_stop=1e-7):
+    def __init__(self, law, restitution, seed, v_stop=None):
         rng = np.random.default_rng(seed)
         self.e, self.law = restitution, law
         self.f = functions(law, restitution)
@@ -64,7 +64,8 @@ class Touch:
         second = -spread - tilt if rng.random() < 0.6 else (-spread - tilt) * 1.5
         self.x = np.array([0.0, 0.0, tilt, spread - tilt, second, *(2.0 * rng.normal(size=5))])
         self.x[1] = -min(self.outputs(self.x)[f"{side}foot_height"] for side in FEET)
-        hybrid = replace(walker(law, restitution), v_stop=v_stop)
+        least = 5.4e-4 if restitution else 1e-7
+        hybrid = replace(walker(law, restitution), v_stop=v_stop or least)
         start = dict(zip(hybrid.model.state_names, self.x, strict=True))
         self.run = ks.simulate(hybrid, [0.0, 1e-7], start)
         hits = self.run.happened("impact")

@@ -49,8 +49,13 @@ def test_example(name, tmp_path, capsys):
 
 def test_options_of_an_example(tmp_path, capsys):
     """Those of the example itself; others, and what is missing, are said."""
-    with pytest.raises(ValueError, match="give --mass KG"):
-        main(["run", "video_to_torques", "--trc", "walk.trc", "--out", str(tmp_path)])
+    for given, said in (
+        ([], "the mass of the person tells forces from motions; give --mass KG\n"),
+        (["--mass", "70"], f"there is no file {tmp_path / 'walk.trc'}\n"),
+    ):
+        trc = ["--trc", str(tmp_path / "walk.trc"), "--out", str(tmp_path)]
+        assert main(["run", "video_to_torques", *trc, *given]) == 2
+        assert capsys.readouterr().err == said
     with pytest.raises(SystemExit):
         main(["run", "standing", "--trc", "walk.trc"])
     assert "unrecognized arguments: --trc" in capsys.readouterr().err

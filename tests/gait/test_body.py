@@ -1,5 +1,6 @@
 """`ks.gait` on a recorded walk: against OpenSim's torques, and what goes wrong on the way."""
 
+import re
 import subprocess
 import sys
 import warnings
@@ -199,8 +200,22 @@ def test_gaps(walk):
         found = again(Markers(markers.time, positions))
     np.testing.assert_allclose(found.fitted.z, walk[0].fitted.z, atol=0.05)
     positions["L.ASIS"][:] = np.nan
-    with pytest.raises(ValueError, match=r"'L\.ASIS': .* missing .*exclude the marker"):
+    with pytest.raises(
+        ValueError, match=r"'L\.ASIS': .* missing .*, throughout, stays; try relations without it"
+    ):
         again(Markers(markers.time, positions))
+
+
+def test_advice_on_a_long_gap_works(walk):
+    """What the error says to try is tried word for word."""
+    markers = walk[0].markers.cut("R.ASIS", 1.8, 2.1)
+    with pytest.raises(ValueError, match=r"longer than 0\.1 s, stays; try markers") as said:
+        again(markers)
+    advice = re.findall(r"markers\.(\w+)\(([^)]*)\)", str(said.value))
+    assert [name for name, _ in advice] == ["filled", "between"]
+    for name, given in advice:
+        numbers = [float(number.rpartition("=")[2]) for number in given.split(",")]
+        assert len(again(getattr(markers, name)(*numbers)).fitted.z) == 57
 
 
 def test_millimetres(walk):

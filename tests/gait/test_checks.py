@@ -1,7 +1,9 @@
 """Data that cannot be right are named; recorded walks, as they are, are not."""
 
+import re
 import warnings
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,11 +13,13 @@ import kinesym as ks
 from kinesym.examples import gait, gait_plates
 from kinesym.gait.angles import angles_of, pose
 from kinesym.gait.check_feet import check_feet
-from kinesym.gait.check_markers import check_markers, check_sides, exchanges, rigid_mates
+from kinesym.gait.check_markers import check_markers, check_sides
 from kinesym.gait.check_plates import check_empty
-from kinesym.gait.check_segments import check_segments
+from kinesym.gait.check_segments import check_lengths, check_segments
 from kinesym.gait.markers import Markers
+from kinesym.gait.mates import exchanges, rigid_mates
 from kinesym.gait.names import is_heel, is_toe, pairs_of_sides
+from kinesym.gait.relations import clusters_in
 from kinesym.gait.wrench import Wrench
 
 CLUSTERS = [["R.Heel", "R.Midfoot.Sup", "R.Midfoot.Lat"]]
@@ -113,7 +117,53 @@ def test_jumps_and_markers_that_come_off(markers):
     assert np.abs(found["jump of a marker"].worst - markers.time[[50, 53]]).min() < 1e-9
     slipped = found["marker off its segment"]
     assert slipped.names == ("L.Shank.Rear",) and 1.2 < slipped.begin < 2.1
-    assert "without('L.Shank.Rear')" in slipped.says
+    assert "markers.cut('L.Shank.Rear', " in slipped.says
+
+
+@pytest.mark.parametrize("begin, end", [(50, 51), (50, 62), (60, 151)])
+@pytest.mark.parametrize("name", ["R.Midfoot.Sup", "R.Heel", "L.ASIS"])
+def test_a_jump_along_a_sphere_around_the_neighbours(markers, name, begin, end):
+    """Its distances hardly change; where it is off is told, and taken out as the sentence says."""
+    positions = {n: rows.copy() for n, rows in markers.positions.items()}
+    mates = rigid_mates(np.array([*positions.values()]))
+    near = [positions[markers.names[k]] for k in mates.rows[markers.names.index(name)][:2]]
+    aside = np.cross(*(rows[:, begin] - positions[name][:, begin] for rows in near))
+    positions[name][:, begin:end] += 0.08 * aside[:, None] / np.linalg.norm(aside)
+    spoilt = Markers(markers.time, positions)
+    [jump] = [one for one in wrong(check_markers(spoilt)) if one.kind == "jump of a marker"]
+    assert jump.names == (name,)
+    [(given, *ends)] = re.findall(r"markers.cut\('(.*)', (.*), (.*)\)", jump.says)
+    gone = np.isnan(spoilt.cut(given, *map(float, ends))[name][0])
+    if end < 151:  # it comes back
+        assert [*np.flatnonzero(gone)] == [*range(begin, end)]
+
+
+@pytest.mark.parametrize("name", ["L.Heel", "R.MT1", "L.PSIS"])
+def test_a_marker_that_slides_along_a_sphere(other, name):
+    """It keeps its distances from its neighbours; they are its mates before it slides."""
+    positions = {n: rows.copy() for n, rows in other.positions.items()}
+    mates = rigid_mates(np.array([*positions.values()]))
+    near = [positions[other.names[k]] for k in mates.rows[other.names.index(name)][:2]]
+    aside = np.cross(near[0] - positions[name], near[1] - positions[name], axis=0)
+    part = np.clip((np.arange(len(other)) / len(other) - 0.5) / 0.2, 0.0, 1.0)
+    positions[name] += 0.08 * part * aside / np.linalg.norm(aside, axis=0)
+    found = wrong(check_markers(Markers(other.time, positions)))
+    assert [one.names for one in found] == [(name,)]
+    assert found[0].kind == "marker off its segment" and "markers.cut" in found[0].says
+
+
+def test_any_two_of_a_cluster_exchanged_throughout(markers):
+    """Also where all its sides are equal: what is around tells them apart."""
+    still = ks.gait.read_places(gait.data("gait_subject01_static.csv"))
+    clusters = clusters_in([gait.relations().points, gait.relations().axes])
+    assert wrong(check_markers(markers, clusters, still)) == []
+    pairs = {frozenset(pair) for cluster in clusters for pair in combinations(cluster, 2)}
+    assert len(pairs) == 27
+    for first, second in map(tuple, pairs):
+        found = wrong(
+            check_markers(markers.renamed({first: second, second: first}), clusters, still)
+        )
+        assert any({first, second} == {*one.names} for one in found), (first, second)
 
 
 def test_sides_of_the_whole_trial(markers, other):
@@ -184,6 +234,24 @@ def test_a_reconstruction_with_exchanged_markers(walk, markers):
         ks.gait.reconstruct(*given, repair="all")
 
 
+def test_advice_on_a_jump_works(walk, markers):
+    """What the warning says is done word for word: the motion is that of the record."""
+    positions = {name: rows.copy() for name, rows in markers.positions.items()}
+    positions["R.Heel"][:, 50:62] += [[0.03], [0.06], [0.04]]
+    spoilt = Markers(markers.time, positions)
+    still = ks.gait.read_places(gait.data("gait_subject01_static.csv"))
+    with pytest.warns(UserWarning, match="'R.Heel' jumps by") as said:
+        ks.gait.reconstruct(gait.subject(), gait.relations(), spoilt, still)
+    text = "\n".join(str(one.message) for one in said)
+    name, *ends = re.findall(r"markers.cut\('(.*)', (.*), (.*)\)", text)[0]
+    with pytest.warns(UserWarning, match="a gap of a marker is closed by the rest of its segment"):
+        found = ks.gait.reconstruct(
+            gait.subject(), gait.relations(), spoilt.cut(name, *map(float, ends)), still
+        )
+    assert found.check()
+    np.testing.assert_allclose(found.fitted.z, walk[0].fitted.z, atol=0.1)
+
+
 def test_a_body_upside_down():
     still = ks.gait.read_places(gait.data("gait_subject01_static.csv"), up="-y")
     hanging = ks.gait.read_csv(gait.data("gait_subject01_markers.csv.gz"), up="-y")
@@ -192,6 +260,19 @@ def test_a_body_upside_down():
     found, _ = check_segments(gait.subject(), relations, seen, hanging.time)
     [one] = [one for one in found if one.says]
     assert "upside down" in one.says and "set up=" in one.says
+
+
+def test_a_stature_that_does_not_fit(walk, markers):
+    found = walk[0]
+    [whole, single] = check_lengths(gait.subject(), found.segments, markers.time)
+    assert not whole.says and whole.size < 0.03 and not single.says and single.size < 0.2
+    still = ks.gait.read_places(gait.data("gait_subject01_static.csv"))
+    tall = ks.gait.segments_of_body(gait.MASS, 1.2 * gait.STATURE)
+    with pytest.warns(UserWarning, match=r"the limbs are 0.8\d times as long as those of the seg"):
+        ks.gait.reconstruct(tall, gait.relations(), markers, still)
+    long = ks.gait.segments_with(found.segments, points={"RA": (0.0, 0.0, -0.25)})
+    [_, single] = check_lengths(gait.subject(), long, markers.time)
+    assert single.names == ("Rshank",) and "is one of its ends declared by a" in single.says
 
 
 # -- plates ---------------------------------------------------------------------------------------

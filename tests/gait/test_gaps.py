@@ -1,5 +1,7 @@
 """Gaps of markers that the rest of their segment closes: exact for rigid bodies, and on a walk."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -42,13 +44,53 @@ def test_several_gaps_at_different_times():
 
 
 def test_one_other_is_too_few():
-    """Gaps stay, and are refused if they are long."""
+    """Gaps stay, and are named if they are long."""
     cut = tumbling("ABC")
     for name in "BC":
         cut[name][:, 40:120] = np.nan
     assert np.isnan(by_clusters(cut, ["ABC"])["C"][0, 40:120]).all()
-    with pytest.raises(ValueError, match=r"longer than 0\.1 s"):
-        ks.gait.Markers(TIME, cut).filled(0.1, clusters=["ABC"])
+    with pytest.warns(UserWarning, match=r"longer than 0\.1 s, stays"):
+        left = ks.gait.Markers(TIME, cut).filled(0.1, clusters=["ABC"])
+    assert {gap.marker for gap in left.gaps()} == {*"BC"}
+
+
+def test_what_can_be_filled_is_and_the_advice_works():
+    """One gap stays: it is named, and what is said closes or avoids it."""
+    cut = tumbling()
+    cut["A"][:, 10:14] = cut["B"][:, 30:90] = cut["C"][:, 60:70] = np.nan
+    record = ks.gait.Markers(TIME, cut)
+    said = (
+        r"'B': 60 samples missing at 0.30-0.89 s, longer than 0.2 s, stays; try "
+        r"filled\(longest=0.6\), or between\(0.9, 2\), or without\('B'\)"
+    )
+    with pytest.warns(UserWarning, match=said):
+        left = record.filled(0.2)
+    assert [gap.marker for gap in left.gaps()] == ["B"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for one in (record.filled(0.6), record.between(0.9, 2).filled(0.2)):
+            assert not one.gaps()
+        assert not record.without("B").filled(0.2).gaps()
+
+
+def test_a_gap_at_an_end_stays():
+    cut = tumbling()
+    cut["A"][:, :3] = cut["B"][:, 30:90] = np.nan
+    with pytest.warns(UserWarning, match=r"'A': .* at an end, stays \(and 1 more gaps\); try bet"):
+        left = ks.gait.Markers(TIME, cut).filled(0.2)
+    assert np.isnan(left["A"][0, :3]).all()
+
+
+def test_a_part_of_a_marker_is_cut_out():
+    record = ks.gait.Markers(TIME, tumbling())
+    cut = record.cut("D", 0.4, 0.6)
+    assert [str(gap) for gap in cut.gaps()] == ["marker 'D': 21 samples missing at 0.40-0.60 s"]
+    assert not record.gaps()
+    np.testing.assert_allclose(cut.filled(0.0, clusters=["ABCD"])["D"], record["D"], atol=1e-12)
+    with pytest.raises(KeyError, match="no marker 'E'"):
+        record.cut("E", 0.4, 0.6)
+    with pytest.raises(ValueError, match="no sample is between 7 and 8 s; the markers cover 0"):
+        record.cut("D", 7, 8)
 
 
 @pytest.mark.parametrize("others", [("A", "B"), ("A", "L", "B")], ids=["two", "three on a line"])

@@ -155,15 +155,15 @@ def test_short_gaps_are_filled():
     [
         (
             {"R_Heel": slice(33, 45)},
-            r"'R.Heel': 12 samples missing at 0.33-0.44 s, longer than 0.1 s; raise longest=",
+            r"'R.Heel': 12 samples missing at 0.33-0.44 s, longer than 0.1 s, stays; try filled",
         ),
         ({"L_Heel": slice(0, 3)}, r"'L.Heel': 3 samples missing at 0.00-0.02 s, at an end"),
         ({"Sternum": slice(99, 101)}, r"'Sternum': 2 samples .* at an end"),
     ],
 )
-def test_other_gaps_are_refused(missing, message):
-    with pytest.raises(ValueError, match=message):
-        walk(**missing).filled(0.1)
+def test_other_gaps_stay(missing, message):
+    with pytest.warns(UserWarning, match=message):
+        assert len(walk(**missing).filled(0.1).gaps()) == 1
 
 
 # -- smoothing and pictures ---------------------------------------------------------------------

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from kinesym.gait.events import Contact, contacts_from_wrench
-from kinesym.gait.sharing import (
+from kinesym.gait.sharing import share
+from kinesym.gait.sharing_methods import (
     CorrectedForcePlates,
     DoubleSupport,
     LeastCorrection,
     SmoothTransition,
-    share,
 )
 from kinesym.gait.wrench import Wrench
 

@@ -391,6 +391,11 @@ RUNS = [
     (lambda: run(atol=-1), "atol must be positive", "-1"),
     (lambda: run(atol=np.nan), "atol must be positive", "nan"),
     (lambda: hybrid(v_stop=0), "v_stop of ball must be positive", "0"),
+    (
+        lambda: hybrid(v_stop=1e-4, contacts=[kh.Contact("c", x, u, restitution=0.5)]),
+        "v_stop of ball must be at least 0.00054 m/s",
+        "0.0001",
+    ),
     (lambda: hybrid(v_stop="slow"), "v_stop of ball", "'slow'"),
     (lambda: hybrid(release="soft"), "release of ball is one of", "'soft'"),
     (lambda: hybrid(release=None), "release of ball is one of", "None"),

@@ -1,0 +1,265 @@
+"""Markers that stay at constant distances, and what moves against them.
+
+Nothing is declared: the mates of a marker are those whose distances from it change least over the
+trial. M markers, N instants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import binary_propagation
+
+from kinesym.gait.relations import rigid_motion
+from kinesym.runtime.arrays import Array
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+#: So many mates has a marker at most; the median change of their distance is below this, from one
+#: sample to the next below that [m].
+MATES, RIGID, QUIET = 6, 0.01, 0.006
+#: Samples by which mates are chosen.
+ENOUGH = 400
+#: Where markers are noisy, so many times what they show in a quarter of the samples at most: six
+#: standard deviations of a distance.
+OUTLYING = 19.0
+#: By so much two markers together are off their mates where they are exchanged [m]; the other way
+#: round they are off by no more than this share of it.
+EXCHANGED, OTHERWISE = 0.03, 0.35
+#: More exchanges than these are no exchanges.
+MOST = 40
+#: The frame of mates is that of those within this distance [m]. It carries a marker surely if their
+#: errors are no more than so many times as large at its place.
+NEAR, CARRIED = 0.5, 1.6
+#: Of the record at either end, for what slides; and how much mates of a rigid body may move [m].
+SPAN, BODY = 0.4, 0.03
+
+
+@dataclass(frozen=True, eq=False)
+class Mates:
+    """Of each marker the rows of its mates, and their distances [m]."""
+
+    rows: tuple[NDArray[np.intp], ...]
+    lengths: tuple[Array, ...]
+
+    def off(self, positions: Array, k: int, of: Array | None = None) -> Array:
+        """By how much the distances of marker k, or of something else (3, N) in its place, from its
+        mates are off, (mates, N) [m]."""
+        here = positions[k] if of is None else of
+        return distances(positions[self.rows[k]], here) - self.lengths[k][:, None]
+
+    def without(self, k: int, other: int) -> Mates:
+        """Where another marker is no mate of marker k."""
+        keep = self.rows[k] != other
+        rows, lengths = list(self.rows), list(self.lengths)
+        rows[k], lengths[k] = rows[k][keep], lengths[k][keep]
+        return Mates(tuple(rows), tuple(lengths))
+
+    def without_any(self, other: int) -> Mates:
+        """Where another marker is nobody's mate."""
+        keep = [row != other for row in self.rows]
+        pairs = [(self.rows, keep), (self.lengths, keep)]
+        rows, lengths = ([r[k] for r, k in zip(*pair, strict=True)] for pair in pairs)
+        return Mates(tuple(rows), tuple(lengths))
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """Two markers (rows) that have each other's places in some samples (N,). off : [m], (N,)."""
+
+    pair: tuple[int, int]
+    where: Mask
+    off: Array
+
+
+def rigid_mates(positions: Array) -> Mates:
+    """From the trial (M, 3, N) itself: the markers at the most constant distance, by the median.
+
+    A marker that has fewer than two over the whole trial may have come off during it: its mates are
+    those of the half in which it has more.
+    """
+    some = positions[:, :, :: max(positions.shape[2] // ENOUGH, 1)]
+    half = some.shape[2] // 2
+    rows, lengths = [], []
+    for k in range(len(some)):
+        found = [_mates_of(some, k)]
+        if len(found[0][0]) < 2:
+            found += [_mates_of(part, k) for part in (some[:, :, :half], some[:, :, half:])]
+        chosen, apart = max(found, key=lambda pair: len(pair[0]))
+        rows.append(chosen)
+        lengths.append(apart)
+    return Mates(tuple(rows), tuple(lengths))
+
+
+def _mates_of(positions: Array, k: int) -> tuple[NDArray[np.intp], Array]:
+    """Rows of the mates of marker k, the most rigid first, and their distances."""
+    apart = distances(positions, positions[k])
+    middle = median(apart.T)
+    spread = median(np.abs(apart - middle[:, None]).T)
+    spread[k] = np.nan
+    known = np.where(np.isfinite(spread), spread, np.inf)
+    order = np.argsort(known)[:MATES]
+    steps = median(np.abs(np.diff(apart[order], axis=1)).T)
+    chosen = order[(known[order] < RIGID) & (np.nan_to_num(steps, nan=np.inf) < QUIET)]
+    return chosen, middle[chosen]
+
+
+def deviations(positions: Array, mates: Mates) -> Array:
+    """By how much every marker is off its mates, (M, N) [m]; NaN where too few are seen.
+
+    Of the changes of distance the median, of an even number the lower one: a mate that is off
+    itself does not count.
+    """
+    return np.array([median(np.abs(mates.off(positions, k))) for k in range(len(positions))])
+
+
+def jumps(positions: Array, mates: Mates) -> Array:
+    """By how much every marker moves against its mates from one sample to the next, (M, N) [m]."""
+    found = np.full((len(positions), positions.shape[2]), np.nan)
+    for k in range(len(positions)):
+        found[k, 1:] = median(np.abs(np.diff(mates.off(positions, k), axis=1)))
+    return found
+
+
+def exchanges(
+    positions: Array, mates: Mates, outlying: float = 0.2 * OUTLYING
+) -> tuple[list[Exchange], Array]:
+    """What distances prove to be exchanged, and positions with all of it put back.
+
+    outlying : what is that many times the median over the trial is no noise.
+    """
+    mended, found = positions.copy(), []
+    for _ in range(MOST):
+        off = np.array([mean(mates.off(mended, k)) for k in range(len(mended))])
+        seen = np.flatnonzero(off.max(axis=1) > 0.25 * EXCHANGED)
+        best = _best_exchange(mended, mates, seen, outlying)
+        if best is None:
+            break
+        a, b = best.pair
+        mended[a][:, best.where], mended[b][:, best.where] = (
+            mended[b][:, best.where],
+            mended[a][:, best.where],
+        )
+        found.append(best)
+    return found, mended
+
+
+def _best_exchange(
+    positions: Array, mates: Mates, seen: NDArray[np.intp], outlying: float
+) -> Exchange | None:
+    """The two markers whose distances are put right most by an exchange."""
+    best, most = None, 0.0
+    for i, a in enumerate(seen):
+        for b in seen[i + 1 :]:
+            one = _exchange(positions, mates, int(a), int(b), outlying)
+            if one is not None and one.off[one.where].sum() > most:
+                best, most = one, float(one.off[one.where].sum())
+    return best
+
+
+def _exchange(positions: Array, mates: Mates, a: int, b: int, outlying: float) -> Exchange | None:
+    """Where two markers are exchanged, as far as their other mates can tell."""
+    rest = mates.without(a, b).without(b, a)
+    if not len(rest.rows[a]) or not len(rest.rows[b]):
+        return None
+    as_is = mean(rest.off(positions, a)) + mean(rest.off(positions, b))
+    other = mean(rest.off(positions, a, positions[b])) + mean(rest.off(positions, b, positions[a]))
+    usual = outlying * float(np.median(as_is))
+    sure = (as_is > max(EXCHANGED, usual)) & (other < OTHERWISE * as_is)
+    maybe = other < as_is
+    if not sure.any():
+        return None
+    where = np.asarray(binary_propagation(sure, mask=maybe | sure))
+    return Exchange((a, b), where, np.where(where, as_is, 0.0))
+
+
+def leaps(positions: Array, mates: Mates, k: int) -> tuple[Array, bool]:
+    """By how much marker k leaps in the frame of its mates, (N,) [m]: its step from the sample
+    before, less the mean of the steps before and after it, as of a smooth motion nothing remains.
+    NaN where mates, three or more around it, are not seen. And whether these are a rigid body."""
+    place, bent = _in_frame(positions, mates, k)
+    found, steps = np.full(positions.shape[2], np.nan), np.diff(place, axis=1)
+    found[2:-1] = np.linalg.norm(steps[:, 1:-1] - 0.5 * (steps[:, :-2] + steps[:, 2:]), axis=0)
+    return found, bent < BODY
+
+
+def mates_at_ends(positions: Array) -> tuple[Mates, Mates]:
+    """From the first and from the last samples alone, as a marker that slides away has none over
+    the whole trial."""
+    count = int(SPAN * positions.shape[2])
+    return _all_mates(positions[:, :, :count]), _all_mates(positions[:, :, -count:])
+
+
+def _all_mates(positions: Array) -> Mates:
+    found = [_mates_of(positions, k) for k in range(len(positions))]
+    return Mates(tuple(rows for rows, _ in found), tuple(lengths for _, lengths in found))
+
+
+def slide(positions: Array, mates: Mates, k: int) -> tuple[float, Array]:
+    """By how much marker k slides in the frame of its mates between the means of the first and last
+    samples [m], and which share of that it has at every instant (N,); nothing if the mates, three
+    or more around it, are no rigid body themselves."""
+    place, bent = _in_frame(positions, mates, k)
+    count = int(SPAN * place.shape[1])
+    parts = place[:, :count], place[:, -count:]
+    if not bent < BODY or any(np.isfinite(part[0]).mean() < 0.5 for part in parts):
+        return 0.0, np.zeros(place.shape[1])
+    first, last = (np.nanmean(part, axis=1) for part in parts)
+    way = last - first
+    return float(np.linalg.norm(way)), way @ (place - first[:, None]) / max(way @ way, 1e-12)
+
+
+def _in_frame(positions: Array, mates: Mates, k: int) -> tuple[Array, float]:
+    """Marker k in the frame of its near mates (3, N) [m], NaN where these are not seen or do not
+    carry it; and by how much distances between these change in nine of ten samples [m]."""
+    place = np.full_like(positions[k], np.nan)
+    group = positions[mates.rows[k][mates.lengths[k] < NEAR]]
+    seen = np.isfinite(group[:, 0]).all(axis=0)
+    if len(group) < 3 or not seen.any():
+        return place, np.inf
+    apart = np.linalg.norm(group[:, None] - group[None], axis=2)[..., seen]
+    off = np.abs(apart - np.median(apart, axis=2)[..., None])
+    best = int(np.flatnonzero(seen)[off.sum(axis=(0, 1)).argmin()])
+    shape = group[:, :, best]
+    if _error_at(shape, positions[k][:, best]) < CARRIED:
+        turn, centre = rigid_motion(shape, group[:, :, seen])
+        place[:, seen] = np.einsum("jin,jn->in", turn, positions[k][:, seen] - centre)
+    return place, float(np.quantile(off.max(axis=(0, 1)), 0.9))
+
+
+def _error_at(shape: Array, point: Array) -> float:
+    """The error of a point (3,) that is carried by others (K, 3), over that of each of these: of
+    their centre, and of turns about three axes at its arms."""
+    arms = shape - shape.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(arms)
+    squares = np.zeros(3)
+    squares[: len(sizes)] = sizes**2
+    away = (axes @ (point - shape.mean(axis=0))) ** 2
+    pairs = ((0, 1), (0, 2), (1, 2))
+    if squares[1] < 1e-3 * squares[0]:
+        return np.inf
+    turns = sum((away[i] + away[j]) / (squares[i] + squares[j]) for i, j in pairs)
+    return float(np.sqrt(1.0 / len(shape) + turns))
+
+
+def distances(points: Array, point: Array) -> Array:
+    """Of points (M, 3, N) from a point (3, N), at every instant (M, N) [m]."""
+    return np.asarray(np.linalg.norm(points - point, axis=1))
+
+
+def mean(off: Array) -> Array:
+    """Mean size of rows (K, N) at every instant, (N,), of those that are known; 0 if none is."""
+    known = np.isfinite(off)
+    return np.asarray(np.nansum(np.abs(off), axis=0) / np.maximum(known.sum(axis=0), 1))
+
+
+def median(rows: Array) -> Array:
+    """Of rows (K, N) at every instant the median, of an even number the lower one, without NaN."""
+    if not len(rows):
+        return np.full(rows.shape[1:], np.nan)
+    order = np.sort(rows, axis=0)  # NaN last
+    k = np.maximum(np.isfinite(rows).sum(axis=0) - 1, 0) // 2
+    return np.asarray(np.take_along_axis(order, k[None], axis=0)[0])
