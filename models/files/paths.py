@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from kinesym.models.files.trees import FileTree
 
 Array = NDArray[np.float64]
-#: Error of lengths and moment arms that a polynomial may have [m], its highest degree, and ends of
-#: ranges of coordinates that are none [rad, m].
-TOLERANCE, DEGREE, _FAR = 1e-3, 6, 20.0
+#: Error of lengths and moment arms that a polynomial may have [m], and ends of ranges of coordinates
+#: that are none [rad, m].
+TOLERANCE, _FAR = 1e-3, 20.0
 #: Step of differences for moment arms [rad, m], and how much both sides differ at a jump [m].
 _STEP, _JUMP = 1e-5, 0.03
 #: How often surfaces are gone through, the change of length that ends it [m], and how far beyond
@@ -128,7 +128,7 @@ class MusclePath:
     def fit(
         self,
         tolerance: float = TOLERANCE,
-        degree: int = DEGREE,
+        degree: int | None = None,
         ranges: Mapping[str, tuple[float, float]] | None = None,
         **changes: Any,
     ) -> FittedMuscle:
@@ -277,7 +277,7 @@ def fit_muscles(
     tree: FileTree,
     names: Iterable[str] | None = None,
     tolerance: float = TOLERANCE,
-    degree: int = DEGREE,
+    degree: int | None = None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
     **changes: Any,
 ) -> dict[str, FittedMuscle]:
