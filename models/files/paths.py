@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from kinesym.models.files.trees import FileTree
 
 Array = NDArray[np.float64]
-#: Error of lengths and moment arms that a polynomial may have [m], and ends of ranges of coordinates
-#: that are none [rad, m].
+#: Error of lengths and moment arms that a polynomial may have [m], and ends of ranges that are none
+#: [rad, m].
 TOLERANCE, _FAR = 1e-3, 20.0
 #: Step of differences for moment arms [rad, m], and how much both sides differ at a jump [m].
 _STEP, _JUMP = 1e-5, 0.03
@@ -287,9 +287,11 @@ def fit_muscles(
     ----------
     names : of muscles; all by default.
     tolerance : of lengths [m] and moment arms [m], root mean squares over the ranges.
-    degree : of the polynomials, at most.
-    ranges : of coordinates [rad, m] in place of those of the file: narrower ones take fewer terms
-        and are met more closely, as paths may jump or bend where points or surfaces come and go.
+    degree : of the polynomials, at most; by default 12 for paths of one or two coordinates, 8 for
+        three, 6 for more.
+    ranges : of coordinates [rad, m] in place of those of the file, as of `ks.osim.ranges_of` a
+        motion: narrower ones take fewer terms and are met more closely, as paths may jump or bend
+        where points or surfaces come and go, or where they pass a joint.
     changes : of all muscles, such as `tendon="compliant"`; see `ks.multibody.Muscle`.
 
     Returns
@@ -313,10 +315,12 @@ def fit_muscles(
         if (worst := muscle.fit.worst) > 2.0 * tolerance
     }
     if poor:
-        most = max(poor, key=lambda name: poor[name])
+        worst = sorted(poor, key=lambda name: -poor[name])
+        shown = ", ".join(f"{name} by {1e3 * poor[name]:.2g} mm" for name in worst[:3])
         warnings.warn(
-            f"{tree.name}: polynomials of degree {degree} miss {tolerance:g} m for {len(poor)} of "
-            f"{len(found)} muscles, most {most} by {poor[most]:.2g} m; give narrower ranges",
+            f"{tree.name}: polynomials miss {1e3 * tolerance:g} mm over the ranges of coordinates "
+            f"for {len(poor)} of {len(found)} muscles, most {shown}; give the ranges of your motion, "
+            "ranges=ks.osim.ranges_of(tree, motion), or narrower ones",
             stacklevel=2,
         )
     return found
