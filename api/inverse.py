@@ -67,7 +67,12 @@ def inverse_dynamics(
     check_kind(tree, Tree, "kinesym.multibody")
     rates = rates_of(tree)
     if tree.closures:
-        raise ValueError(f"{tree.name} has closed loops; what keeps them closed is not determined")
+        loops = listed([closure.name for closure in tree.closures], 4)
+        raise ValueError(
+            f"{tree.name} has closed loops ({loops}); what keeps them closed is not determined by "
+            "a motion. Take the open tree, ks.osim.read(path, without=[...]) of a file: forces of "
+            "loops are then part of the result, as in OpenSim"
+        )
     given = mapping({} if wrenches is None else wrenches, "wrenches")
     for body, wrench in given.items():
         check_known(body, [b.name for b in tree.bodies], f"wrenches: there is no body {body!r}")

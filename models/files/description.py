@@ -136,6 +136,16 @@ class Coupler:
 
 
 @dataclass(frozen=True)
+class Loop:
+    """Two frames that are held together. kind : "weld", or "point" for their origins alone."""
+
+    name: str
+    kind: str
+    first: Frame
+    second: Frame
+
+
+@dataclass(frozen=True)
 class MarkerRow:
     """A point of a body, in its axes [m]."""
 
@@ -225,6 +235,7 @@ class Description:
     element: Element | None = None
     forces: tuple[Element, ...] = ()
     muscles: tuple[MuscleRow, ...] = ()
+    loops: tuple[Loop, ...] = ()
 
     @property
     def coordinates(self) -> dict[str, CoordinateRow]:

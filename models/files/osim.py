@@ -27,6 +27,7 @@ from kinesym.models.files.description import (
     HalfSpace,
     JointRow,
     Linear,
+    Loop,
     MarkerRow,
     Motion,
     Points,
@@ -72,6 +73,8 @@ SPLINES = {
     "NaturalCubicSpline": "simm",
     "PiecewiseLinearFunction": "linear",
 }
+#: Constraints that close loops, and what these hold together.
+LOOPS = {"WeldConstraint": "weld", "PointConstraint": "point"}
 #: What OpenSim takes where a file says nothing.
 GRAVITY: Triple = (0.0, -9.80665, 0.0)
 
@@ -102,7 +105,7 @@ class _Reader:
         forces = [*members(self.model, "ForceSet")]
         forces += [e for e in self.components() if e.tag != "PhysicalOffsetFrame"]
         spheres, half_spaces, unread = self.contacts()
-        couplers, loops = self.constraints()
+        couplers, loops, unkept = self.constraints()
         surfaces, unknown = self.surfaces()
         muscles = MuscleReader(self.model, self.on, function_in, surfaces).rows(forces)
         return Description(
@@ -114,10 +117,11 @@ class _Reader:
             tuple(self.markers()),
             spheres,
             half_spaces,
-            (*loops, *unread, *unknown),
+            (*unkept, *unread, *unknown),
             self.model,
             tuple(forces),
             tuple(muscles),
+            loops,
         )
 
     def surfaces(self) -> tuple[dict[str, Wrap], list[str]]:
@@ -146,7 +150,7 @@ class _Reader:
             for joint in body.find("Joint") or ():
                 yield self.old_joint(joint, body.get("name", ""))
         elements = [*members(self.model, "JointSet")]
-        for owner in [*self.bodies(), *elements]:
+        for owner in [*self.bodies(), *elements, *members(self.model, "ConstraintSet")]:
             self.collect(owner)
         for joint in elements:
             yield self.joint(joint)
@@ -220,11 +224,14 @@ class _Reader:
                 unread.append(f"contact geometry {named(e)}")
         return tuple(spheres), tuple(half_spaces), unread
 
-    def constraints(self) -> tuple[tuple[Coupler, ...], list[str]]:
-        """Couplers, and what else there is."""
-        couplers, unread = list[Coupler](), list[str]()
+    def constraints(self) -> tuple[tuple[Coupler, ...], tuple[Loop, ...], list[str]]:
+        """Couplers, welds and points, and what else there is."""
+        couplers, loops, unread = list[Coupler](), list[Loop](), list[str]()
         for e in members(self.model, "ConstraintSet"):
             if not flag(e, "isEnforced", True) or flag(e, "isDisabled", False):
+                continue
+            if e.tag in LOOPS:
+                loops.append(Loop(e.get("name", ""), LOOPS[e.tag], self.end(e, 1), self.end(e, 2)))
                 continue
             if e.tag != "CoordinateCouplerConstraint":
                 unread.append(f"constraint {named(e)}")
@@ -238,7 +245,16 @@ class _Reader:
                     words(e, "independent_coordinate_names"),
                 )
             )
-        return tuple(couplers), unread
+        return tuple(couplers), tuple(loops), unread
+
+    def end(self, e: Element, number: int) -> Frame:
+        """One of the two frames of a weld or a point; files before version 4 have its place and
+        angles in the body, and so have points of later ones."""
+        prefix = f"{e.get('name')}/"
+        tags = (f"socket_frame{number}", f"socket_body_{number}", f"body_{number}")
+        frame = self.frame(next((found for tag in tags if (found := text(e, tag))), ""), prefix)
+        angles = triple(e, f"orientation_body_{number}")
+        return place(frame, triple(e, f"location_body_{number}"), angles)
 
 
 # -- elements -------------------------------------------------------------------------------------
@@ -356,7 +372,9 @@ def scaled(function: Function, scale: float) -> Function:
     return function if scale == 1.0 else Scaled(function, scale)
 
 
-def read(path: str | Path, locked: Iterable[str] | None = None) -> FileTree:
+def read(
+    path: str | Path, locked: Iterable[str] | None = None, without: Iterable[str] = ()
+) -> FileTree:
     """A model of OpenSim as a tree of bodies; the file may be compressed by gzip.
 
     Coordinates have the names of the file, `knee_angle_r`; speeds are their rates
@@ -364,15 +382,17 @@ def read(path: str | Path, locked: Iterable[str] | None = None) -> FileTree:
     of a coordinate that turns nothing, as in files of OpenSim's inverse dynamics. Also of ball and
     free joints, where OpenSim has angular velocities as speeds. Places of bodies are from their
     origin in the file, in its axes. A coordinate that a `CoordinateCouplerConstraint` makes a
-    function of others is replaced by that function.
+    function of others is replaced by that function; a `WeldConstraint` or `PointConstraint` closes
+    a loop, as `Tree.close` does, whose forces begin with its name.
 
     locked : names of coordinates that stay at their default values; by default those that the file
-    locks. Other constraints and contact geometry than spheres and half-spaces are left out with a
-    warning. Paths of muscles are in `muscles`; the file itself is in `description`.
+    locks. without : names of constraints that are left out: inverse dynamics and kinematics are of
+    open trees. Other constraints and contact geometry than spheres and half-spaces are left out
+    with a warning. Paths of muscles are in `muscles`; the file itself is in `description`.
 
     Raises `FileNotFoundError`, and `ValueError` that names the element for what is no model or is
     not understood, and for bodies that make no tree.
     """
     description = parse(path)
     with naming(path):
-        return tree_of(description, locked)
+        return tree_of(description, locked, without)

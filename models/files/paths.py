@@ -319,8 +319,8 @@ def fit_muscles(
         shown = ", ".join(f"{name} by {1e3 * poor[name]:.2g} mm" for name in worst[:3])
         warnings.warn(
             f"{tree.name}: polynomials miss {1e3 * tolerance:g} mm over the ranges of coordinates "
-            f"for {len(poor)} of {len(found)} muscles, most {shown}; give the ranges of your motion, "
-            "ranges=ks.osim.ranges_of(tree, motion), or narrower ones",
+            f"for {len(poor)} of {len(found)} muscles, most {shown}; give the ranges of your "
+            "motion, ranges=ks.osim.ranges_of(tree, motion), or narrower ones",
             stacklevel=2,
         )
     return found

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import listed
 from kinesym.models.files.description import (
+    UPRIGHT,
     BodyRow,
     Constant,
     Coupler,
@@ -21,6 +22,7 @@ from kinesym.models.files.description import (
     Function,
     JointRow,
     Linear,
+    Loop,
     Motion,
     Points,
     Polynomial,
@@ -86,15 +88,20 @@ class FileTree(Tree):
         }
 
 
-def tree_of(description: Description, locked: Iterable[str] | None = None) -> FileTree:
+def tree_of(
+    description: Description,
+    locked: Iterable[str] | None = None,
+    without: Iterable[str] = (),
+) -> FileTree:
     """The tree of a file; warns of what the file has and no tree.
 
     locked : names of coordinates that stay at their default values; by default those that the file
-    locks.
+    locks. without : names of couplers and loops that are left out.
 
     Raises `ValueError` for joints that make no tree, for couplers in a circle, and what `Body`
     refuses.
     """
+    description = without_constraints(description, without)
     rows = description.coordinates
     if locked is None:
         names = [name for name, row in rows.items() if row.locked]
@@ -109,13 +116,48 @@ def tree_of(description: Description, locked: Iterable[str] | None = None) -> Fi
     left_out = (f"{part} is left out" for part in description.left_out)
     for sentence in (*left_out, *filter(None, map(fault_of, bodies.values()))):
         warnings.warn(f"{description.name}: {sentence}", stacklevel=3)
-    return FileTree(
+    tree = FileTree(
         description.name,
         made,
         gravity=exact(description.gravity),
         description=description,
         fixed={identifier(name): value for name, value in fixed.items()},
     )
+    for row in description.loops:
+        tree = closed(tree, row)
+    return tree
+
+
+def without_constraints(description: Description, names: Iterable[str]) -> Description:
+    """The tables without the couplers and loops of these names."""
+    names = names_of(listed(names, "without"), "without")
+    every = [row.name for row in (*description.couplers, *description.loops)]
+    for name in names:
+        check_known(name, every, f"without: {name} is no constraint of {description.name}")
+    couplers = tuple(row for row in description.couplers if row.name not in names)
+    loops = tuple(row for row in description.loops if row.name not in names)
+    return replace(description, couplers=couplers, loops=loops)
+
+
+def closed(tree: FileTree, row: Loop) -> FileTree:
+    """The tree with a loop."""
+    first, second = row.first, row.second
+    if first.body is None:
+        first, second = second, first
+    if first.body == second.body or first.body is None:
+        raise ValueError(f"constraint {row.name} holds {first.body or 'the ground'} by itself")
+    weld = row.kind == "weld"
+    turn = between(second.turn, first.turn) if weld else UPRIGHT
+    made = tree.close(
+        identifier(first.body),
+        second.body and identifier(second.body),
+        row.kind,
+        at=exact(first.at),
+        to=exact(second.at),
+        attitude=[exact(line) for line in turn],
+        name=identifier(row.name),
+    )
+    return cast(FileTree, made)
 
 
 def outwards(description: Description) -> list[JointRow]:

@@ -170,8 +170,9 @@ def shared(
     torque: sp.Expr,
 ) -> SharedPivot | None:
     """The pivot of a speed that moves several links, such as tibia and patella of a knee, as that
-    of the one body that they are together: u' = (torque - sum d (b + A alpha)) / sum d A d, with the
-    alpha that each inherits from the link that all hang on. None if nothing has inertia there."""
+    of the one body that they are together: u' = (torque - sum d (b + A alpha)) / sum d A d, with
+    the alpha that each inherits from the link that all hang on. None if nothing has inertia
+    there."""
     directions, row = dict[int, Six](), [ZERO, ZERO]
     strength, rest = sp.S.Zero, torque
     for k, left in members.items():

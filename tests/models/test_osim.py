@@ -172,7 +172,7 @@ class Plain:
             return np.eye(4)
         if joint.tag == "SliderJoint":
             return moved(np.eye(3), [q[names[0]], 0, 0])
-        if joint.tag in ("BallJoint", "FreeJoint"):
+        if joint.tag in ("BallJoint", "GimbalJoint", "FreeJoint"):
             turn = np.eye(3)
             for axis, name in zip(axes, names, strict=False):
                 turn = turn @ about(axis, q[name])

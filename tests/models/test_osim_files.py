@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 from test_osim import Plain, interpreted, poses  # beside this file
 
 import kinesym as ks
@@ -51,7 +52,7 @@ def coordinate(name):
     return f'<Coordinate name="{name}">{stuck}<range>-1 2</range></Coordinate>'
 
 
-def model_file(joints=JOINTS):
+def model_file(joints=JOINTS, constraints=COUPLER):
     bodies, made, parent = "", "", "/ground"
     for k, (kind, (names, before, after)) in enumerate(joints.items()):
         bodies += (
@@ -79,7 +80,7 @@ def model_file(joints=JOINTS):
       <gravity>0 -9.8 0.5</gravity>
       <BodySet><objects>{bodies}</objects></BodySet>
       <JointSet><objects>{made}</objects></JointSet>
-      <ConstraintSet><objects>{COUPLER}</objects></ConstraintSet>
+      <ConstraintSet><objects>{constraints}</objects></ConstraintSet>
       <MarkerSet><objects><Marker name="tip"><location>0.1 0.2 0.3</location>
         <socket_parent_frame>/jointset/joint1/after</socket_parent_frame></Marker></objects></MarkerSet>
       <ContactGeometrySet><objects>
@@ -199,12 +200,89 @@ def test_what_is_wrong_is_named(path, old, new, said):
 
 
 def test_what_is_left_out_is_said(path):
-    weld = '<WeldConstraint name="seat"/><CoordinateCouplerConstraint'
-    path.write_text(path.read_text().replace("<CoordinateCouplerConstraint", weld, 1))
-    with pytest.warns(UserWarning, match="all: constraint WeldConstraint seat is left out"):
+    line = '<PointOnLineConstraint name="seat"/><CoordinateCouplerConstraint'
+    path.write_text(path.read_text().replace("<CoordinateCouplerConstraint", line, 1))
+    with pytest.warns(UserWarning, match="all: constraint PointOnLineConstraint seat is left out"):
         ks.osim.read(path)
     with pytest.raises(ValueError, match="locked: pim is no coordinate of all; did you mean pin"):
         ks.osim.read(path, locked=["pim"])
+
+
+#: A chain whose last body is held at a point; or welded to the world between turned frames, in
+#: files of version 4, and as those before it say the same.
+CHAIN = {
+    "PinJoint": ("one", "0.1 0.2 0.3", "0 0 0"),
+    "UniversalJoint": ("u1 u2", "0.5 -0.5 0", "0.5 -0.5 0"),
+    "SliderJoint": ("slide", "0 0 0", "0.4 0 -0.2"),
+    "GimbalJoint": ("g1 g2 g3", "0 0.3 0", "0.2 0 0"),
+    "PlanarJoint": ("p1 p2 p3", "0.3 0 0", "0 0 0"),
+}
+HELD = """<PointConstraint name="tip"><socket_body_1>/ground</socket_body_1>
+  <socket_body_2>/bodyset/body4</socket_body_2><location_body_1>-0.3 1.7 0.6</location_body_1>
+  <location_body_2>0.1 0.2 -0.1</location_body_2></PointConstraint>"""
+WELDED = """<WeldConstraint name="tip"><socket_frame1>floor</socket_frame1>
+  <socket_frame2>/jointset/joint4/before</socket_frame2>
+  <frames><PhysicalOffsetFrame name="floor"><socket_parent>/ground</socket_parent>
+    <translation>0.05 1.4 0.7</translation><orientation>-0.9 0.8 1.6</orientation>
+  </PhysicalOffsetFrame></frames></WeldConstraint>"""
+OLD = """<WeldConstraint name="tip"><body_1>ground</body_1><body_2>body3</body_2>
+  <location_body_1>0.05 1.4 0.7</location_body_1>
+  <orientation_body_1>-0.9 0.8 1.6</orientation_body_1>
+  <location_body_2>{at}</location_body_2><orientation_body_2>{angles}</orientation_body_2>
+  </WeldConstraint>"""
+
+
+def turned(row):
+    """The rotation of a frame, from Bryant angles."""
+    return np.array([list(map(float, line)) for line in row])
+
+
+def test_points_and_welds_close_loops(tmp_path):
+    path = tmp_path / "chain.osim"
+    path.write_text(model_file(CHAIN, HELD))
+    held = ks.osim.read(path)
+    assert [(c.name, c.kind, c.body, c.other) for c in held.closures] == [
+        ("tip", "point", "body4", None)
+    ]
+    assert not held.redundant and "tip_fx" in held.model().state_names
+    path.write_text(model_file(CHAIN, WELDED))
+    welded = ks.osim.read(path)
+    model = welded.model(outputs=["places", "attitudes"])
+    start = {name: 0.2 if name in welded.coordinates else 0.0 for name in model.state_names}
+    start = ks.consistent(model, [0.0, 1.0], start, keep=[])
+    found = dict(zip(model.outputs, interpreted(model, model.outputs.values(), start), strict=True))
+    turn = np.array([[found[f"body3_attitude_{i}{j}"][0] for j in "xyz"] for i in "xyz"])
+    (loop,) = ks.osim.parse(path).loops
+    expected = turned(loop.first.turn) @ turned(loop.second.turn).T
+    np.testing.assert_allclose(turn, expected, atol=1e-9)
+    place = np.array([found[f"body3_place_{axis}"][0] for axis in "xyz"])
+    np.testing.assert_allclose(place + turn @ loop.second.at, loop.first.at, atol=1e-9)
+    angles = Rotation.from_matrix(turned(loop.second.turn)).as_euler("XYZ")
+    words = [" ".join(map(repr, map(float, row))) for row in (loop.second.at, angles)]
+    path.write_text(model_file(CHAIN, OLD.format(at=words[0], angles=words[1])))
+    (old,) = ks.osim.parse(path).loops
+    for end, other in ((old.first, loop.first), (old.second, loop.second)):
+        assert end.body == other.body
+        np.testing.assert_allclose(end.at, other.at, atol=1e-14)
+        np.testing.assert_allclose(turned(end.turn), turned(other.turn), atol=1e-14)
+
+
+def test_loops_are_left_out_by_name(tmp_path):
+    path = tmp_path / "chain.osim"
+    path.write_text(model_file(CHAIN, HELD))
+    time = np.linspace(0.0, 1.0, 7)
+    still = {"time": time, **dict.fromkeys(ks.osim.read(path).coordinates, np.zeros(7))}
+    with pytest.raises(ValueError, match=r"closed loops \(tip\).*without="):
+        ks.inverse_dynamics(ks.osim.read(path), still)
+    open_ = ks.osim.read(path, without=["tip"])
+    assert not open_.closures and ks.inverse_dynamics(open_, still)["slide_force"].shape == (7,)
+    with pytest.raises(ValueError, match="without: top is no constraint of all; did you mean tip"):
+        ks.osim.read(path, without=["top"])
+    path.write_text(model_file())
+    assert "slide" in ks.osim.read(path, without=["follows"]).coordinates
+    path.write_text(model_file(CHAIN, HELD.replace("/bodyset/body4", "/ground")))
+    with pytest.raises(ValueError, match="constraint tip holds the ground by itself"):
+        ks.osim.read(path)
 
 
 def test_impossible_inertia_is_taken_as_it_is(path):

@@ -5,7 +5,9 @@ import gzip
 
 import numpy as np
 import pytest
+from scipy.linalg import null_space
 from test_osim import MODELS, interpreted
+from test_osim_files import CHAIN, HELD, WELDED, model_file
 
 import kinesym as ks
 
@@ -117,3 +119,52 @@ def test_places_masses_and_forces(name, tmp_path):
         forces = J.T @ peer.needed({k: du[i] for k, i in row.items()})
         share = BIAS.get(name, rounded) * np.abs(forces).max()
         np.testing.assert_allclose(mass @ du + bias, forces, rtol=0, atol=share)
+
+
+def without_forces(text):
+    """And without contact, as muscles of these files have no paths."""
+    for name in ("ForceSet", "ContactGeometrySet", "MarkerSet"):
+        begin, end = f"<{name}>", f"</{name}>"
+        text = text[: text.index(begin)] + text[text.index(end) + len(end) :]
+    return text
+
+
+@pytest.mark.parametrize("constraint", [HELD, WELDED], ids=["point", "weld"])
+def test_accelerations_of_closed_loops(constraint, tmp_path):
+    """Those of OpenSim need no other forces than those of the loop, and keep it closed."""
+    path = tmp_path / "chain.osim"
+    path.write_text(without_forces(model_file(CHAIN, constraint)))
+    tree, peer = ks.osim.read(path), Peer(path)
+    peer.model.set_assembly_accuracy(1e-13)
+    peer.state = peer.model.initSystem()
+    for one in peer.coordinates.values():
+        one.setValue(peer.state, 0.2, False)
+    peer.model.assemble(peer.state)
+    names = [*tree.coordinates]
+    n, model = len(names), tree.model()
+    q = {name: one.getValue(peer.state) for name, one in peer.coordinates.items()}
+    forces = model.state_names[2 * n :]
+
+    def rows(values, rates=None):
+        found = interpreted(model, model.equations[n:], values, rates)
+        return found[:n], found[n:, 0]
+
+    unit = {name: row for name, row in zip(forces, np.eye(len(forces), len(forces) + 1, 1))}
+    pushes, gap = rows({**q, **unit})
+    J = (pushes[:, 1:] - pushes[:, :1]).T
+    np.testing.assert_allclose(gap, 0.0, atol=1e-10)
+    u = null_space(J) @ np.random.default_rng(3).normal(size=n - len(forces))
+    speeds = dict(zip(names, u, strict=True))
+    peer.move(q, speeds)
+    peer.model.realizeAcceleration(peer.state)
+    a = {name: one.getAccelerationValue(peer.state) for name, one in peer.coordinates.items()}
+    here = {**q, **{f"{name}_speed": v for name, v in speeds.items()}}
+    left = rows(here, {f"{name}_speed": v for name, v in a.items()})[0][:, 0]
+    given = np.linalg.lstsq(J.T, -left)[0]
+    np.testing.assert_allclose(left + J.T @ given, 0.0, atol=1e-9 * np.abs(left).max())
+    h = 1e-3
+    ahead, back = (
+        rows({name: q[name] + s * u + 0.5 * s**2 * a[name] for name, u in speeds.items()})[1]
+        for s in (h, -h)
+    )
+    np.testing.assert_allclose((ahead + back - 2 * gap) / h**2, 0.0, atol=1e-4)
