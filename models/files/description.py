@@ -38,12 +38,23 @@ class Polynomial:
 
 
 @dataclass(frozen=True)
+class Multivariate:
+    """A polynomial of several coordinates, all terms up to an order; powers of the last coordinate
+    rise first."""
+
+    order: int
+    coefficients: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Points:
-    """Through points, in a way that `ks.table` knows by its name (`kind`)."""
+    """Through points, in a way that `ks.table` knows by its name (`kind`), and beyond them
+    (`outside`)."""
 
     kind: str
     x: tuple[float, ...]
     y: tuple[float, ...]
+    outside: str = "linear"
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,7 @@ class Scaled:
     scale: float
 
 
-Function: TypeAlias = Constant | Linear | Polynomial | Points | Sine | Scaled
+Function: TypeAlias = Constant | Linear | Polynomial | Multivariate | Points | Sine | Scaled
 
 
 # -- rows -----------------------------------------------------------------------------------------

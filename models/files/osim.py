@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import comb
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -30,6 +31,7 @@ from kinesym.models.files.description import (
     Loop,
     MarkerRow,
     Motion,
+    Multivariate,
     Points,
     Polynomial,
     Scaled,
@@ -38,7 +40,7 @@ from kinesym.models.files.description import (
     Triple,
     Wrap,
 )
-from kinesym.models.files.frames import DIRECTIONS, along, offset, place, turned
+from kinesym.models.files.frames import DIRECTIONS, along, components, offset, place, turned
 from kinesym.models.files.muscles import MuscleReader, surfaces_of
 from kinesym.models.files.trees import FileTree, tree_of
 from kinesym.models.files.xml import (
@@ -72,7 +74,10 @@ SPLINES = {
     "natCubicSpline": "simm",
     "NaturalCubicSpline": "simm",
     "PiecewiseLinearFunction": "linear",
+    "PiecewiseConstantFunction": "step",
 }
+#: Natural splines by half of their order, and what they are beyond their ends.
+NATURAL = {1: ("linear", "constant"), 2: ("natural", "linear"), 3: ("quintic", "quadratic")}
 #: Constraints that close loops, and what these hold together.
 LOOPS = {"WeldConstraint": "weld", "PointConstraint": "point"}
 #: What OpenSim takes where a file says nothing.
@@ -328,10 +333,14 @@ def moving(motions: Iterable[Motion]) -> tuple[Motion, ...]:
 
 
 def transform(axis: Element, where: str) -> Motion:
-    """One of the six functions of a custom joint."""
+    """One of the six functions of a custom joint; its direction has the length 1, as in OpenSim."""
     holder = axis.find("function")
     function = function_in(axis if holder is None else holder, where)
-    return Motion(triple(axis, "axis", None), function, words(axis, "coordinates"))
+    direction = np.array(triple(axis, "axis", None))
+    length = float(np.linalg.norm(direction))
+    if length == 0.0:
+        raise ValueError(f"{where}: its axis is zero")
+    return Motion(components(direction / length), function, words(axis, "coordinates"))
 
 
 def function_in(holder: Element | None, where: str) -> Function:
@@ -357,12 +366,52 @@ def function_of(e: Element) -> Function:
         return Sine(amplitude, omega, phase, number(e, "offset", 0.0))
     if e.tag == "MultiplierFunction":
         return scaled(function_in(e.find("function"), named(e)), number(e, "scale", 1.0))
+    if e.tag == "MultivariatePolynomialFunction":
+        return multivariate(e)
     if e.tag in SPLINES:
-        x, y = numbers(e, "x"), numbers(e, "y")
-        if len(x) != len(y):
-            raise ValueError(f"{named(e)} has {len(x)} points and {len(y)} values")
-        return Points(SPLINES[e.tag], tuple(x), tuple(y))
+        return through_points(e, SPLINES[e.tag])
+    if e.tag == "GCVSpline":
+        return natural(e)
     raise ValueError(f"functions of the kind {e.tag} are not known")
+
+
+def through_points(e: Element, kind: str, outside: str = "linear") -> Points:
+    """A function through points."""
+    x, y = numbers(e, "x"), numbers(e, "y")
+    if len(x) != len(y):
+        raise ValueError(f"{named(e)} has {len(x)} points and {len(y)} values")
+    return Points(kind, tuple(x), tuple(y), outside)
+
+
+def natural(e: Element) -> Points:
+    """A natural spline. Raises `ValueError` for one that smooths, for degree 7, and for fewer
+    points than OpenSim takes."""
+    half, variance = number(e, "half_order"), number(e, "error_variance", 0.0)
+    if variance != 0.0:
+        raise ValueError(
+            f"{named(e)} smooths its points, as its error_variance is {variance:g}; known are "
+            "splines through points, those of error_variance 0"
+        )
+    if half not in NATURAL:
+        raise ValueError(f"{named(e)}: its half_order is one of 1, 2, 3, got {half:g}")
+    found = through_points(e, *NATURAL[int(half)])
+    if len(found.x) < 2 * half:
+        raise ValueError(f"{named(e)} has {len(found.x)} points, not {2 * half:g} or more")
+    return found
+
+
+def multivariate(e: Element) -> Multivariate:
+    """A polynomial of several coordinates."""
+    coefficients = numbers(e, "coefficients")
+    dimension, order = (number(e, tag) for tag in ("dimension", "order"))
+    whole = dimension == int(dimension) > 0 and order == int(order) >= 0
+    count = comb(int(dimension + order), int(order)) if whole else 0
+    if count != len(coefficients):
+        raise ValueError(
+            f"{named(e)} has {len(coefficients)} coefficients, which is not the number of terms of "
+            f"{dimension:g} coordinates to order {order:g}"
+        )
+    return Multivariate(int(order), tuple(coefficients))
 
 
 def scaled(function: Function, scale: float) -> Function:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, cast
 
 import sympy as sp
@@ -24,6 +25,7 @@ from kinesym.models.files.description import (
     Linear,
     Loop,
     Motion,
+    Multivariate,
     Points,
     Polynomial,
     Scaled,
@@ -114,7 +116,7 @@ def tree_of(
     bodies = {row.name: row for row in description.bodies}
     made = [body_of(bodies[j.child.body or ""], j, values) for j in outwards(description)]
     left_out = (f"{part} is left out" for part in description.left_out)
-    for sentence in (*left_out, *filter(None, map(fault_of, bodies.values()))):
+    for sentence in (*left_out, *filter(None, map(fault_of, bodies.values())), *rough(description)):
         warnings.warn(f"{description.name}: {sentence}", stacklevel=3)
     tree = FileTree(
         description.name,
@@ -126,6 +128,28 @@ def tree_of(
     for row in description.loops:
         tree = closed(tree, row)
     return tree
+
+
+#: What of functions by points is not smooth.
+ROUGH = {"linear": "has corners, at which speeds jump", "step": "jumps, at which bodies jump"}
+
+
+def rough(description: Description) -> Iterator[str]:
+    """Joints and couplers that move by functions without the derivatives that dynamics takes."""
+    moved = [
+        (f"joint {joint.name}", motion.function)
+        for joint in description.joints
+        for motion in (*joint.rotations, *joint.translations)
+    ]
+    moved += [(f"constraint {row.name}", row.function) for row in description.couplers]
+    for what, function in moved:
+        while isinstance(function, Scaled):
+            function = function.function
+        if isinstance(function, Points) and function.kind in ROUGH and len(function.x) > 2:
+            yield (
+                f"{what} moves by a function that {ROUGH[function.kind]}, without a force for that "
+                "in the equations; a spline through the points is smooth"
+            )
 
 
 def without_constraints(description: Description, names: Iterable[str]) -> Description:
@@ -278,6 +302,12 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
             return sp.Add(*terms, number(last))
         case Scaled(function=inner, scale=scale):
             return number(scale) * expression(inner, variables)
+        case Multivariate(order=order, coefficients=coefficients):
+            ways = product(range(order + 1), repeat=len(variables))
+            powers = [way for way in ways if sum(way) <= order]
+            if len(powers) == len(coefficients):
+                terms = zip(coefficients, powers, strict=True)
+                return sp.Add(*(number(c) * monomial(variables, way) for c, way in terms))
     if len(variables) != 1:
         kind = type(function).__name__.lower()
         raise ValueError(f"a {kind} function does not fit {len(variables)} coordinates")
@@ -288,9 +318,15 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
             return sp.Add(*(number(c) * x**k for c, k in zip(coefficients, powers, strict=True)))
         case Sine(amplitude=a, omega=w, phase=p, offset=b):
             return number(a) * sp.sin(number(w) * x + number(p)) + number(b)
-        case Points(kind=kind, x=points, y=y):
-            return table(x, points, y, kind if len(points) > 2 else "linear")
+        case Points(kind=kind, x=points, y=y, outside=outside):
+            straight = kind == "simm" and len(points) == 2
+            return table(x, points, y, "linear" if straight else kind, outside)
     raise ValueError(f"no function of a file: {function}")
+
+
+def monomial(variables: Sequence[sp.Expr], powers: Sequence[int]) -> sp.Expr:
+    """A product of powers."""
+    return sp.Mul(*(x**power for x, power in zip(variables, powers, strict=True)))
 
 
 def number(value: float) -> sp.Expr:

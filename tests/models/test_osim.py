@@ -189,7 +189,7 @@ class Plain:
             if k < 3:
                 turn = turn @ about(axis, value)
             else:
-                at = at + value * axis
+                at = at + value * axis / np.linalg.norm(axis)
         return moved(turn, at)
 
     def places(self, q):

@@ -1,15 +1,19 @@
 """Every kind of joint and function in a file that is written here; what is wrong is named."""
 
 import re
+from xml.etree.ElementTree import fromstring
 
 import numpy as np
 import pytest
+import sympy as sp
 from scipy.spatial.transform import Rotation
 from test_osim import Plain, interpreted, poses  # beside this file
 
 import kinesym as ks
 from kinesym.examples.gait import data
 from kinesym.gait.motion_files import Table
+from kinesym.models.files.osim import function_of
+from kinesym.models.files.trees import expression
 from kinesym.multibody import Body, Spherical, Tree
 
 CUSTOM = """<SpatialTransform>
@@ -26,6 +30,27 @@ CUSTOM = """<SpatialTransform>
   <TransformAxis name="translation2"><coordinates>b</coordinates><axis>0 1 0.5</axis>
     <MultiplierFunction><function><SimmSpline><x>-1 0 1</x><y>0.1 0.3 0.2</y></SimmSpline>
       </function><scale>1.5</scale></MultiplierFunction></TransformAxis>
+  <TransformAxis name="translation3"><coordinates></coordinates><axis>0 0 1</axis>
+    <Constant><value>0.25</value></Constant></TransformAxis>
+</SpatialTransform>"""
+POINTS = "<x>-1 -0.4 0.1 0.3 1 1.2 2</x><y>{y}</y>"
+VALUES = "-0.8 -0.7 0.2 0.57 1.0 0.8 -0.36"
+SPLINE = "<GCVSpline><half_order>{half}</half_order><error_variance>0</error_variance>{points}"
+SPLINE += "<weights>1 1 1 1 1 1 1</weights><coefficients>0</coefficients></GCVSpline>"
+#: Functions of other kinds.
+FUNCTIONS = f"""<SpatialTransform>
+  <TransformAxis name="rotation1"><coordinates>a b</coordinates><axis>1 0.2 0</axis>
+    <MultivariatePolynomialFunction><coefficients>0.1 1 -2 0.5 0.7 0.2 -0.4 0.3 0.6 -0.5
+      </coefficients><dimension>2</dimension><order>3</order></MultivariatePolynomialFunction>
+  </TransformAxis>
+  <TransformAxis name="rotation2"><coordinates>b</coordinates><axis>0 1 0.1</axis>
+    {SPLINE.format(half=3, points=POINTS.format(y=VALUES))}</TransformAxis>
+  <TransformAxis name="rotation3"><coordinates></coordinates><axis>0 0 1</axis>
+    <Constant><value>0.25</value></Constant></TransformAxis>
+  <TransformAxis name="translation1"><coordinates>a</coordinates><axis>1 0 0</axis>
+    {SPLINE.format(half=2, points=POINTS.format(y=VALUES))}</TransformAxis>
+  <TransformAxis name="translation2"><coordinates>b</coordinates><axis>0 1 0.5</axis>
+    <PiecewiseLinearFunction>{POINTS.format(y=VALUES)}</PiecewiseLinearFunction></TransformAxis>
   <TransformAxis name="translation3"><coordinates></coordinates><axis>0 0 1</axis>
     <Constant><value>0.25</value></Constant></TransformAxis>
 </SpatialTransform>"""
@@ -135,6 +160,76 @@ def test_all_kinds_of_joints(path):
             np.testing.assert_allclose(mass, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
 
 
+def value(text, *at):
+    """Of a function in a file."""
+    variables = sp.symbols(f"x:{len(at)}")
+    e = expression(function_of(fromstring(text)), variables)
+    return float(e.subs(dict(zip(variables, at, strict=True))))
+
+
+#: Of GCVSpline in OpenSim 4.6 through sin(2 x) + 0.1 x^2 at x of `POINTS`, by half of the order.
+OPENSIM = {
+    1: {-2.0: -0.809297, -0.7: -0.755327, 0.77: 0.866154, 3.0: -0.356802},
+    2: {-2.0: -0.523465, -0.7: -0.860117, 0.77: 1.04969, 3.0: -1.980016},
+    3: {-2.0: 2.315877, -0.7: -0.934146, 0.77: 1.063562, 3.0: -1.838558},
+}
+
+
+def test_functions_by_points():
+    """Beyond their ends, too."""
+    x = np.array([-1, -0.4, 0.1, 0.3, 1, 1.2, 2])
+    points = POINTS.format(y=" ".join(map(repr, (np.sin(2 * x) + 0.1 * x**2).tolist())))
+    for half, expected in OPENSIM.items():
+        for at, y in expected.items():
+            assert value(SPLINE.format(half=half, points=points), at) == pytest.approx(y, abs=6e-7)
+    step = f"<PiecewiseConstantFunction>{POINTS.format(y=VALUES)}</PiecewiseConstantFunction>"
+    places = (-2.0, -0.6, 0.2, 0.9, 1.9, 3.0)
+    assert [value(step, at) for at in places] == [-0.8, -0.8, 0.2, 0.57, 0.8, -0.36]
+    line = f"<PiecewiseLinearFunction>{POINTS.format(y=VALUES)}</PiecewiseLinearFunction>"
+    assert value(line, -2.0) == pytest.approx(-0.8 - 0.1 / 0.6)
+    assert value(line, 3.0) == pytest.approx(-0.36 - 1.16 / 0.8)
+
+
+def test_polynomials_of_several_coordinates():
+    """Powers of the last coordinate rise first."""
+    text = (
+        "<MultivariatePolynomialFunction><coefficients>{}</coefficients><dimension>3</dimension>"
+        "<order>2</order></MultivariatePolynomialFunction>"
+    )
+    x, y, z = 0.3, -0.7, 1.9
+    found = value(text.format("1 2 3 4 5 6 7 8 9 10"), x, y, z)
+    terms = [1, z, z**2, y, y * z, y**2, x, x * z, x * y, x**2]
+    assert found == pytest.approx(np.arange(1, 11) @ terms, rel=1e-14)
+    with pytest.raises(ValueError, match="has 9 coefficients, which is not the number of terms"):
+        value(text.format("1 2 3 4 5 6 7 8 9"), x, y, z)
+    with pytest.raises(ValueError, match="a multivariate function does not fit 2 coordinates"):
+        value(text.format("1 2 3 4 5 6 7 8 9 10"), x, y)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("<error_variance>0<", "<error_variance>0.1<", "GCVSpline smooths its points"),
+        ("<half_order>3<", "<half_order>4<", "half_order is one of 1, 2, 3, got 4"),
+        (POINTS.format(y=VALUES), "<x>0 1 2</x><y>1 2 3</y>", "has 3 points, not 6 or more"),
+    ],
+)
+def test_splines_that_are_not_known(old, new, said):
+    text = SPLINE.format(half=3, points=POINTS.format(y=VALUES))
+    assert old in text
+    with pytest.raises(ValueError, match=said):
+        value(text.replace(old, new), 0.5)
+
+
+@pytest.mark.parametrize(("kind", "said"), [("Linear", "corners"), ("Constant", "jumps")])
+def test_what_is_not_smooth_is_said(path, kind, said):
+    rough = f"<Piecewise{kind}Function>{POINTS.format(y=VALUES)}</Piecewise{kind}Function>"
+    path.write_text(path.read_text().replace("<Constant><value>0.25</value></Constant>", rough))
+    path.write_text(path.read_text().replace('"translation3"><coordinates>', '"t"><coordinates>a'))
+    with pytest.warns(UserWarning, match=f"all: joint joint6 moves by a function that .*{said}"):
+        ks.osim.read(path)
+
+
 def test_what_is_no_equation(path):
     tree = ks.osim.read(path, locked=["a", "b"])
     assert tree.fixed == {"a": 0.0, "b": 0.0} and "stuck" in tree.coordinates
@@ -186,6 +281,7 @@ def test_degrees_and_missing_coordinates(path):
             "Body body0: 6 numbers are expected, got 7",
         ),
         (">pin<", ">slide<", "the couplers of slide go in a circle"),
+        ("<axis>0 1 0.5<", "<axis>0 0 0<", "CustomJoint joint6: translation2: its axis is zero"),
         ("<locked>true", "<locked>perhaps", "locked is true or false, got 'perhaps'"),
         ('<Coordinate name="u2">.*?</Coordinate>', "", "joint3 has 1 coordinates in place of 2"),
     ],
