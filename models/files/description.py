@@ -68,6 +68,15 @@ class Sine:
 
 
 @dataclass(frozen=True)
+class OnEllipsoid:
+    """Radius times a component of the axis z of axes that were turned about x, then y, by two
+    coordinates: where their origin is on an ellipsoid that z is across to."""
+
+    axis: int
+    radius: float
+
+
+@dataclass(frozen=True)
 class Scaled:
     """A function times a number."""
 
@@ -75,7 +84,9 @@ class Scaled:
     scale: float
 
 
-Function: TypeAlias = Constant | Linear | Polynomial | Multivariate | Points | Sine | Scaled
+Function: TypeAlias = (
+    Constant | Linear | Polynomial | Multivariate | Points | Sine | OnEllipsoid | Scaled
+)
 
 
 # -- rows -----------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from kinesym.models.files.description import (
     MarkerRow,
     Motion,
     Multivariate,
+    OnEllipsoid,
     Points,
     Polynomial,
     Scaled,
@@ -107,6 +108,10 @@ class _Reader:
 
     def description(self) -> Description:
         joints = tuple(self.joints())
+        bodies = [body_row(e) for e in self.bodies()]
+        known = {row.name for row in bodies}
+        between = (j.child.body for j in joints if j.child.body and j.child.body not in known)
+        bodies += [BodyRow(name, 0.0, (0.0,) * 3, (0.0,) * 6) for name in between]
         forces = [*members(self.model, "ForceSet")]
         forces += [e for e in self.components() if e.tag != "PhysicalOffsetFrame"]
         spheres, half_spaces, unread = self.contacts()
@@ -116,7 +121,7 @@ class _Reader:
         return Description(
             self.model.get("name") or "model",
             triple(self.model, "gravity", GRAVITY),
-            tuple(body_row(e) for e in self.bodies()),
+            tuple(bodies),
             joints,
             couplers,
             tuple(self.markers()),
@@ -153,14 +158,14 @@ class _Reader:
         """Of both kinds of files."""
         for body in self.bodies():
             for joint in body.find("Joint") or ():
-                yield self.old_joint(joint, body.get("name", ""))
+                yield from self.old_joint(joint, body.get("name", ""))
         elements = [*members(self.model, "JointSet")]
         for owner in [*self.bodies(), *elements, *members(self.model, "ConstraintSet")]:
             self.collect(owner)
         for joint in elements:
-            yield self.joint(joint)
+            yield from self.joint(joint)
 
-    def old_joint(self, joint: Element, child: str) -> JointRow:
+    def old_joint(self, joint: Element, child: str) -> list[JointRow]:
         """Of a file before version 4."""
         parent = body_name(text(joint, "parent_body"))
         before, after = (
@@ -169,15 +174,15 @@ class _Reader:
         )
         if flag(joint, "reverse", False):
             raise ValueError(f"{named(joint)} goes from child to parent; exchange its bodies")
-        return joint_row(joint, before, after, [*members(joint, "CoordinateSet")])
+        return joint_rows(joint, before, after, [*members(joint, "CoordinateSet")])
 
-    def joint(self, joint: Element) -> JointRow:
+    def joint(self, joint: Element) -> list[JointRow]:
         """Of a file of version 4."""
         ends = [
             self.frame(text(joint, f"socket_{end}_frame"), f"{joint.get('name')}/")
             for end in ("parent", "child")
         ]
-        return joint_row(joint, ends[0], ends[1], [*(joint.find("coordinates") or ())])
+        return joint_rows(joint, ends[0], ends[1], [*(joint.find("coordinates") or ())])
 
     def collect(self, owner: Element) -> None:
         """The frames that a body or a joint has, also those on frames of its own."""
@@ -300,8 +305,15 @@ def coordinate_row(e: Element) -> CoordinateRow:
     )
 
 
+def joint_rows(joint: Element, parent: Frame, child: Frame, rows: list[Element]) -> list[JointRow]:
+    """A joint between these frames; two, with a body between that has no mass, for a scapula."""
+    if joint.tag == "ScapulothoracicJoint":
+        return scapulothoracic(joint, parent, child, rows)
+    return [joint_row(joint, parent, child, rows)]
+
+
 def joint_row(joint: Element, parent: Frame, child: Frame, rows: list[Element]) -> JointRow:
-    """A joint between these frames."""
+    """One joint between these frames."""
     name = joint.get("name", "")
     coordinates = tuple(coordinate_row(e) for e in rows)
     if joint.tag == "CustomJoint":
@@ -310,13 +322,14 @@ def joint_row(joint: Element, parent: Frame, child: Frame, rows: list[Element]) 
             raise ValueError(f"{named(joint)} has {len(axes)} axes in its SpatialTransform, not 6")
         motions = [transform(axis, f"{named(joint)}: {axis.get('name')}") for axis in axes]
         return JointRow(name, parent, child, coordinates, *map(moving, (motions[:3], motions[3:])))
+    if joint.tag == "EllipsoidJoint":
+        check_count(joint, rows, 3)
+        radii = triple(joint, "radii_x_y_z", None)
+        return on_ellipsoid(name, parent, child, coordinates, radii)
     if joint.tag not in AXES_OF:
         raise ValueError(f"joints of the kind {joint.tag} ({name}) are not known")
     turns, slides = AXES_OF[joint.tag]
-    if len(coordinates) != len(turns + slides):
-        raise ValueError(
-            f"{named(joint)} has {len(coordinates)} coordinates in place of {len(turns + slides)}"
-        )
+    check_count(joint, rows, len(turns + slides))
     motions = [
         along(DIRECTIONS[axis], row.name)
         for axis, row in zip(turns + slides, coordinates, strict=True)
@@ -325,6 +338,64 @@ def joint_row(joint: Element, parent: Frame, child: Frame, rows: list[Element]) 
     return JointRow(
         name, parent, child, coordinates, tuple(motions[:split]), tuple(motions[split:])
     )
+
+
+def check_count(joint: Element, rows: list[Element], count: int) -> None:
+    """Raise `ValueError` for another number of coordinates."""
+    if len(rows) != count:
+        raise ValueError(f"{named(joint)} has {len(rows)} coordinates in place of {count}")
+
+
+def on_ellipsoid(
+    name: str, parent: Frame, child: Frame, coordinates: tuple[CoordinateRow, ...], radii: Triple
+) -> JointRow:
+    """Three rotations about axes that turn along, of a frame whose origin moves on an ellipsoid
+    with these radii [m] (A. Seth et al. (2010), Minimal formulation of joint motion for
+    biomechanisms, Nonlinear Dyn 62, 291-303)."""
+    if min(radii) <= 0.0:
+        raise ValueError(f"joint {name}: radii must be positive, got {radii}")
+    names = [row.name for row in coordinates]
+    turns = (along(DIRECTIONS[axis], one) for axis, one in zip("xyz", names, strict=True))
+    moves = (
+        Motion(DIRECTIONS[axis], OnEllipsoid(k, radius), (names[0], names[1]))
+        for k, (axis, radius) in enumerate(zip("xyz", radii, strict=True))
+    )
+    return JointRow(name, parent, child, coordinates, tuple(turns), tuple(moves))
+
+
+def scapulothoracic(
+    joint: Element, parent: Frame, child: Frame, rows: list[Element]
+) -> list[JointRow]:
+    """A scapula that glides on the thorax, an ellipsoid, by abduction, elevation and upward
+    rotation, and wings about an axis in its own plane (A. Seth et al. (2016), A biomechanical model
+    of the scapulothoracic joint to accurately capture scapular kinematics during shoulder
+    movements, PLoS ONE 11(1):e0141028). Axes of abduction and elevation are a quarter turn about z
+    from those of the frames."""
+    name, upright = joint.get("name", ""), (0.0, 0.0, np.pi / 2.0)
+    check_count(joint, rows, 4)
+    coordinates = tuple(map(coordinate_row, rows))
+    x, y, z = triple(joint, "thoracic_ellipsoid_radii_x_y_z", None)
+    between = f"{name}_between"
+    glide = on_ellipsoid(
+        name,
+        place(parent, (0.0, 0.0, 0.0), upright),
+        offset(between, (0.0, 0.0, 0.0), upright),
+        coordinates[:3],
+        (y, x, z),
+    )
+    angle = number(joint, "scapula_winging_axis_direction", 0.0)
+    origin = numbers(joint, "scapula_winging_axis_origin", (0.0, 0.0))
+    if len(origin) != 2:
+        raise ValueError(f"{named(joint)}: the origin of the winging axis is two numbers")
+    at, axis = (origin[0], origin[1], 0.0), (-float(np.sin(angle)), float(np.cos(angle)), 0.0)
+    wing = JointRow(
+        f"{name}_winging",
+        offset(between, at, (0.0, 0.0, 0.0)),
+        place(child, at),
+        coordinates[3:],
+        (along(axis, coordinates[3].name),),
+    )
+    return [glide, wing]
 
 
 def moving(motions: Iterable[Motion]) -> tuple[Motion, ...]:

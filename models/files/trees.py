@@ -26,6 +26,7 @@ from kinesym.models.files.description import (
     Loop,
     Motion,
     Multivariate,
+    OnEllipsoid,
     Points,
     Polynomial,
     Scaled,
@@ -302,6 +303,10 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
             return sp.Add(*terms, number(last))
         case Scaled(function=inner, scale=scale):
             return number(scale) * expression(inner, variables)
+        case OnEllipsoid(axis=axis, radius=radius) if len(variables) == 2:
+            a, b = variables
+            across = sp.sin(b), -sp.sin(a) * sp.cos(b), sp.cos(a) * sp.cos(b)
+            return number(radius) * across[axis]
         case Multivariate(order=order, coefficients=coefficients):
             ways = product(range(order + 1), repeat=len(variables))
             powers = [way for way in ways if sum(way) <= order]

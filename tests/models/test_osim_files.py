@@ -65,6 +65,19 @@ JOINTS = {
     "CustomJoint": ("a b stuck", "0 0 0.7", "0.2 0.1 0"),
     "WeldJoint": ("", "0 -0.6 0", "0.1 0.1 0.1"),
 }
+SURFACES = {
+    "EllipsoidJoint": ("e1 e2 e3", "0.3 0.1 -0.2", "0.2 0 0.5"),
+    "ScapulothoracicJoint": ("abduction elevation upward wing", "0.3 0.1 -0.2", "0.2 0 0.5"),
+}
+#: What joints have besides.
+MORE = {
+    "CustomJoint": CUSTOM,
+    "EllipsoidJoint": "<radii_x_y_z>0.1 0.2 0.3</radii_x_y_z>",
+    "ScapulothoracicJoint": """
+      <thoracic_ellipsoid_radii_x_y_z>0.1 0.2 0.3</thoracic_ellipsoid_radii_x_y_z>
+      <scapula_winging_axis_origin>0.05 -0.02</scapula_winging_axis_origin>
+      <scapula_winging_axis_direction>0.6</scapula_winging_axis_direction>""",
+}
 COUPLER = """<CoordinateCouplerConstraint name="follows"><coupled_coordinates_function>
   <LinearFunction><coefficients>0.5 0.1</coefficients></LinearFunction>
   </coupled_coordinates_function><independent_coordinate_names>pin</independent_coordinate_names>
@@ -99,7 +112,7 @@ def model_file(joints=JOINTS, constraints=COUPLER):
             <PhysicalOffsetFrame name="after"><socket_parent>/bodyset/body{k}</socket_parent>
               <translation>0 {0.1 * (k % 2)} 0.05</translation><orientation>{after}</orientation>
             </PhysicalOffsetFrame>
-          </frames>{CUSTOM if kind == "CustomJoint" else ""}</{kind}>"""
+          </frames>{MORE.get(kind, "")}</{kind}>"""
         parent = f"/bodyset/body{k}"
     return f"""<OpenSimDocument Version="40000"><Model name="all">
       <gravity>0 -9.8 0.5</gravity>
@@ -228,6 +241,34 @@ def test_what_is_not_smooth_is_said(path, kind, said):
     path.write_text(path.read_text().replace('"translation3"><coordinates>', '"t"><coordinates>a'))
     with pytest.warns(UserWarning, match=f"all: joint joint6 moves by a function that .*{said}"):
         ks.osim.read(path)
+
+
+@pytest.mark.parametrize("kind", SURFACES)
+def test_joints_on_ellipsoids(tmp_path, kind):
+    path = tmp_path / "surface.osim"
+    joints = {"PinJoint": ("pin", "0.1 0.2 0.3", "0 0 0"), kind: SURFACES[kind]}
+    joints["WeldJoint"] = ("", "0 0 0", "0 0 0")
+    path.write_text(model_file(joints, ""))
+    plain, tree = Plain(path), ks.osim.read(path)
+    assert [*tree.coordinates] == plain.free()
+    made, q = tree.parametrised().model(outputs=["places", "attitudes"]), poses(plain, 20)
+    found = dict(zip(made.outputs, interpreted(made, made.outputs.values(), q), strict=True))
+    for k in range(20):
+        place = plain.places({name: row[k] for name, row in q.items()})["body1"].real
+        ours = [found[f"body1_place_{axis}"][k] for axis in "xyz"]
+        np.testing.assert_allclose(ours, place[:3, 3], atol=1e-13)
+        turn = [[found[f"body1_attitude_{i}{j}"][k] for j in "xyz"] for i in "xyz"]
+        np.testing.assert_allclose(turn, place[:3, :3], atol=1e-13)
+    for old, new, said in (
+        ("0.1 0.2 0.3</r", "0.1 0 0.3</r", "radii must be positive"),
+        ("0.1 0.2 0.3</thor", "0.1 0 0.3</thor", "radii must be positive"),
+        ("0.05 -0.02<", "0.05<", "the origin of the winging axis is two numbers"),
+        ('<Coordinate name="elevation">', '<Other name="elevation">', "4 coordinates|no XML"),
+    ):
+        if old in path.read_text():
+            (tmp_path / "wrong.osim").write_text(path.read_text().replace(old, new))
+            with pytest.raises(ValueError, match=said):
+                ks.osim.read(tmp_path / "wrong.osim")
 
 
 def test_what_is_no_equation(path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 from test_osim import MODELS, interpreted
-from test_osim_files import CHAIN, CUSTOM, FUNCTIONS, HELD, WELDED, model_file
+from test_osim_files import CHAIN, CUSTOM, FUNCTIONS, HELD, SURFACES, WELDED, model_file
 
 import kinesym as ks
 
@@ -42,6 +42,16 @@ class Peer:
         self.state = model.initSystem()
         self.matter, self.n = model.getMatterSubsystem(), self.state.getNU()
         self.places = {name: self._place(one) for name, one in self.coordinates.items()}
+        self.among = {name: self._among(one) for name, one in self.coordinates.items()}
+
+    def _among(self, one):
+        """Where it is among all coordinates."""
+        before = self.state.getQ().to_numpy().copy()
+        value = one.getValue(self.state)
+        one.setValue(self.state, value + 0.1, False)
+        found = int(np.argmax(np.abs(self.state.getQ().to_numpy() - before)))
+        one.setValue(self.state, value, False)
+        return found
 
     def _place(self, one):
         """Where its speed is among all."""
@@ -72,10 +82,26 @@ class Peer:
         self.matter.calcM(self.state, M)
         return np.array([[M.get(i, j) for j in range(self.n)] for i in range(self.n)])
 
+    def rates(self):
+        """Rates of coordinates by speeds, which of some joints are angular velocities."""
+        before, columns = self.state.getU().to_numpy().copy(), np.zeros((self.n, self.n))
+        for k, column in enumerate(np.eye(self.n)):
+            self.speed(column)
+            found = self.state.getQDot().to_numpy()  # with a number more for each quaternion
+            for name, place in self.places.items():
+                columns[place, k] = found[self.among[name]]
+        self.speed(before)
+        return columns
+
+    def speed(self, u):
+        for name, k in self.places.items():
+            self.coordinates[name].setSpeedValue(self.state, float(u[k]))
+        self.model.realizeVelocity(self.state)
+
     def needed(self, rates):
         accelerations = osim.Vector(self.n, 0.0)
-        for name, rate in rates.items():
-            accelerations.set(self.places[name], float(rate))
+        for k, rate in enumerate(rates):
+            accelerations.set(k, float(rate))
         return osim.InverseDynamicsSolver(self.model).solve(self.state, accelerations).to_numpy()
 
 
@@ -120,9 +146,10 @@ def agree(tree, peer, rounded=1e-11, bias=None, moving=True):
         rates = {f"{k}_speed": e for k, e in zip(names, np.eye(n, n + 1, 1), strict=True)}
         rows = interpreted(model, model.equations[n:], at, rates)
         mass, rest = rows[:, 1:] - rows[:, :1], rows[:, 0]
-        expected = J.T @ peer.mass_matrix() @ J
+        K = np.linalg.solve(peer.rates(), J)  # speeds of OpenSim by rates of coordinates
+        expected = K.T @ peer.mass_matrix() @ K
         np.testing.assert_allclose(mass, expected, rtol=0, atol=rounded * np.abs(expected).max())
-        forces = J.T @ peer.needed({k: du[i] for k, i in row.items()})
+        forces = K.T @ peer.needed(K @ du)
         share = (bias or rounded) * np.abs(forces).max()
         np.testing.assert_allclose(mass @ du + rest, forces, rtol=0, atol=share)
 
@@ -137,6 +164,17 @@ def test_functions_of_joints(functions, tmp_path):
     joints = {"PinJoint": ("pin", "0.1 0.2 0.3", "0 0 0"), "CustomJoint": ("a b", "0 0 0", "0 1 0")}
     text = without_forces(model_file(joints, ""))
     path.write_text(text.replace(CUSTOM, functions))
+    agree(ks.osim.read(path), Peer(path), moving=False)
+
+
+@pytest.mark.parametrize("kind", ["EllipsoidJoint", "ScapulothoracicJoint"])
+def test_joints_on_ellipsoids(kind, tmp_path):
+    """At rest, as speeds of OpenSim are angular velocities."""
+    path = tmp_path / "ellipsoids.osim"
+    joints = {"PinJoint": ("pin", "0.1 0.2 0.3", "0 0 0"), kind: SURFACES[kind]}
+    path.write_text(
+        without_forces(model_file({**joints, "SliderJoint": ("s", "0 0 0", "0 0 1")}, ""))
+    )
     agree(ks.osim.read(path), Peer(path), moving=False)
 
 
