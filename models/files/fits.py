@@ -103,7 +103,8 @@ def fitted(
     used = [k for k, row in enumerate(fit.arms) if np.abs(row).max() > _NONE]
     check = _Samples.of(lengths, arms, ranges, points[:, 2**size :])
     highest = _HIGHEST.get(len(used), _OTHERS) if degree is None else degree
-    powers, columns, reached = [()], fit.columns([()]), list[float]()
+    powers: list[tuple[int, ...]] = [()]
+    columns, reached = fit.columns(powers), list[float]()
     for order in range(1, highest + 1):
         more = [*combinations_with_replacement(used, order)]
         powers, columns = powers + more, np.concatenate([columns, fit.columns(more)], axis=2)

@@ -315,8 +315,8 @@ def fit_muscles(
         if (worst := muscle.fit.worst) > 2.0 * tolerance
     }
     if poor:
-        worst = sorted(poor, key=lambda name: -poor[name])
-        shown = ", ".join(f"{name} by {1e3 * poor[name]:.2g} mm" for name in worst[:3])
+        first = sorted(poor, key=lambda name: -poor[name])[:3]
+        shown = ", ".join(f"{name} by {1e3 * poor[name]:.2g} mm" for name in first)
         warnings.warn(
             f"{tree.name}: polynomials miss {1e3 * tolerance:g} mm over the ranges of coordinates "
             f"for {len(poor)} of {len(found)} muscles, most {shown}; give the ranges of your "

@@ -156,7 +156,8 @@ def rough(description: Description) -> Iterator[str]:
 def without_constraints(description: Description, names: Iterable[str]) -> Description:
     """The tables without the couplers and loops of these names."""
     names = names_of(listed(names, "without"), "without")
-    every = [row.name for row in (*description.couplers, *description.loops)]
+    every = [row.name for row in description.couplers]
+    every += [row.name for row in description.loops]
     for name in names:
         check_known(name, every, f"without: {name} is no constraint of {description.name}")
     couplers = tuple(row for row in description.couplers if row.name not in names)
@@ -308,11 +309,11 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
             across = sp.sin(b), -sp.sin(a) * sp.cos(b), sp.cos(a) * sp.cos(b)
             return number(radius) * across[axis]
         case Multivariate(order=order, coefficients=coefficients):
-            ways = product(range(order + 1), repeat=len(variables))
-            powers = [way for way in ways if sum(way) <= order]
-            if len(powers) == len(coefficients):
-                terms = zip(coefficients, powers, strict=True)
-                return sp.Add(*(number(c) * monomial(variables, way) for c, way in terms))
+            every = product(range(order + 1), repeat=len(variables))
+            ways = [way for way in every if sum(way) <= order]
+            if len(ways) == len(coefficients):
+                pairs = zip(coefficients, ways, strict=True)
+                return sp.Add(*(number(c) * monomial(variables, way) for c, way in pairs))
     if len(variables) != 1:
         kind = type(function).__name__.lower()
         raise ValueError(f"a {kind} function does not fit {len(variables)} coordinates")
