@@ -71,7 +71,12 @@ def inverse_dynamics(
     check_kind(tree, Tree, "kinesym.multibody")
     rates = rates_of(tree)
     if tree.closures:
-        raise ValueError(f"{tree.name} has closed loops; what keeps them closed is not determined")
+        loops = listed([closure.name for closure in tree.closures], 4)
+        raise ValueError(
+            f"{tree.name} has closed loops ({loops}); what keeps them closed is not determined by "
+            "a motion. Take the open tree, ks.osim.read(path, without=[...]) of a file: forces of "
+            "loops are then part of the result, as in OpenSim"
+        )
     given = mapping({} if wrenches is None else wrenches, "wrenches")
     for body, wrench in given.items():
         check_known(body, [b.name for b in tree.bodies], f"wrenches: there is no body {body!r}")
@@ -141,40 +146,56 @@ def ground_reaction(
 
 def courses(tree: Tree, motion: Table | Mapping[str, ArrayLike]) -> tuple[Array, BSpline]:
     """The instants of a motion, and splines through all coordinates of the tree in its order."""
+    grid, columns = coordinates_of(tree, motion, DEGREE + 1)
+    defaults = getattr(tree, "defaults", {})
+    missing = [name for name in tree.coordinates if name not in columns]
+    for name in missing:
+        what = f"the motion has no coordinate {name} of {tree.name}"
+        check_known(name, {**columns, **defaults}, what)
+    if missing:
+        warnings.warn(
+            f"the motion has no {listed(missing, 6)}: taken at the default values of {tree.name}",
+            stacklevel=3,
+        )
+    still = {name: np.full(len(grid), defaults[name]) for name in missing}
+    rows = {name: {**columns, **still}[name] for name in tree.coordinates}
+    _doubt(tree, rows, grid)
+    return grid, make_interp_spline(grid, np.transpose([*rows.values()]), DEGREE)
+
+
+def coordinates_of(
+    tree: Tree, motion: Table | Mapping[str, ArrayLike], least: int = 1
+) -> tuple[Array, dict[str, Array]]:
+    """The instants of a motion (N,) [s], at least so many, and the coordinates of a tree that it
+    has (N,) [rad, m].
+
+    Raises `ValueError` for motions without time or without any coordinate of the tree, and for what
+    is no row of finite numbers.
+    """
     degrees = isinstance(motion, Table) and motion.degrees
     if isinstance(motion, Table):
         motion = {**motion.columns, "time": motion.time}
     columns = mapping(motion, "the motion", "of 'time' and coordinates, or a table of read_mot")
     check_known("time", columns, "the motion has no 'time'")
     grid = time_grid(columns["time"])
-    if len(grid) <= DEGREE:
-        raise ValueError(f"a motion needs {DEGREE + 1} samples or more, got {len(grid)}")
+    if len(grid) < least:
+        raise ValueError(f"a motion needs {least} samples or more, got {len(grid)}")
     turns = turning(tree.links) if degrees else ()
-    defaults = getattr(tree, "defaults", {})
     columns = {short_name(name): row for name, row in columns.items()}
-    missing = [name for name in tree.coordinates if name not in columns and name in defaults]
-    if missing and len(missing) == len(tree.coordinates):
+    names = [name for name in tree.coordinates if name in columns]
+    if not names:
+        there = [name for name in columns if name != "time"]
         raise ValueError(
-            f"the motion has no coordinate of {tree.name}, such as {listed(missing, 4)}; it "
-            f"has {listed([name for name in columns if name != 'time'], 4)}"
+            f"the motion has no coordinate of {tree.name}, such as "
+            f"{listed([*tree.coordinates], 4)}; it has {listed(there, 4)}"
         )
-    if missing:
-        warnings.warn(
-            f"the motion has no {listed(missing, 6)}: taken at the default values of {tree.name}",
-            stacklevel=3,
-        )
-    rows = []
-    for name in tree.coordinates:
-        if name in missing:
-            rows.append(np.full(len(grid), defaults[name]))
-            continue
-        check_known(name, columns, f"the motion has no coordinate {name} of {tree.name}")
+    found = {}
+    for name in names:
         row = real_array(columns[name], name)
         if row.shape != grid.shape or not np.isfinite(row).all():
             raise ValueError(f"{name} must be {len(grid)} finite numbers, one for each time")
-        rows.append(np.deg2rad(row) if name in turns else row)
-    _doubt(tree, dict(zip(tree.coordinates, rows, strict=True)), grid)
-    return grid, make_interp_spline(grid, np.transpose(rows), DEGREE)
+        found[name] = np.deg2rad(row) if name in turns else row
+    return grid, found
 
 
 def _doubt(tree: Tree, rows: Mapping[str, Array], grid: Array) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from kinesym.checks import Named, naming
+from kinesym.checks import Named, check_kind, naming, positive
 from kinesym.gait.external_loads import external_forces
+from kinesym.gait.motion_files import Table
 from kinesym.gait.wrench import Wrench
+from kinesym.inverse import coordinates_of
 from kinesym.models.files.description import Triple
 from kinesym.models.files.fits import PathFit
 from kinesym.models.files.osim import markers_in, parse, read
 from kinesym.models.files.paths import FittedMuscle, MusclePath, fit_muscles
 from kinesym.models.files.trees import FileTree, identifier
 from kinesym.models.files.xml import root_of
+from kinesym.symbolic.multibody.tree import Tree
 
 __all__ = [
     "FileTree",
@@ -23,10 +28,31 @@ __all__ = [
     "PathFit",
     "fit_muscles",
     "parse",
+    "ranges_of",
     "read",
     "read_loads",
     "read_markers",
 ]
+
+
+def ranges_of(
+    tree: Tree, motion: Table | Mapping[str, ArrayLike], margin: float = 0.1
+) -> dict[str, tuple[float, float]]:
+    """Ranges of the coordinates in a motion, and a margin on either side [rad, m], for
+    `fit_muscles`: those of files are often much wider than what anybody does.
+
+    motion : as of `ks.inverse_dynamics`; coordinates that it does not have are left out.
+
+    Raises `ValueError` for motions without any coordinate of the tree, and a margin that is not
+    positive: a coordinate that rests has no other range.
+    """
+    check_kind(tree, Tree, "kinesym.multibody")
+    positive(margin, "the margin")
+    _, columns = coordinates_of(tree, motion)
+    return {
+        name: (float(row.min()) - margin, float(row.max()) + margin)
+        for name, row in columns.items()
+    }
 
 
 def read_markers(path: str | Path) -> dict[str, tuple[str, Triple]]:

@@ -20,17 +20,13 @@ from kinesym.multibody import with_muscles
 from kinesym.runtime.functions import Functions
 from kinesym.symbolic.model import Model
 
-#: A motion whose ranges [rad], and this margin, stand in place of those of the file, +-120 degrees.
-WALK, MARGIN = ("gait2354", TOP / "examples" / "data" / "opensim_subject01.mot.gz"), 0.1
+#: A motion whose ranges stand in place of those of the file, +-120 degrees.
+WALK = ("gait2354", TOP / "examples" / "data" / "opensim_subject01.mot.gz")
 
 
-def ranges(name: str) -> dict[str, tuple[float, float]]:
+def ranges(name: str, tree: ks.osim.FileTree) -> dict[str, tuple[float, float]]:
     """Of coordinates, where those of the file say nothing."""
-    if name != WALK[0]:
-        return {}
-    walk = ks.gait.read_mot(WALK[1])
-    angles = {key: np.deg2rad(walk[key]) for key in walk.names}
-    return {key: (row.min() - MARGIN, row.max() + MARGIN) for key, row in angles.items()}
+    return ks.osim.ranges_of(tree, ks.gait.read_mot(WALK[1])) if name == WALK[0] else {}
 
 
 def rates(model: Model, limits: Mapping[str, tuple[float, float]], turns: int) -> tuple[int, float]:
@@ -48,13 +44,14 @@ def rates(model: Model, limits: Mapping[str, tuple[float, float]], turns: int) -
 def measured(name: str, turns: int) -> dict[str, Any]:
     tree = ks.osim.read(MODELS[name])
     begin = cpu()
-    muscles = ks.osim.fit_muscles(tree, ranges=ranges(name))
+    given = ranges(name, tree)
+    muscles = ks.osim.fit_muscles(tree, ranges=given)
     fitted = cpu()
     model = with_muscles(tree, muscles.values())
     program = model_functions(model)
     realise(program)
     built = cpu()
-    limits = {**tree.ranges, **ranges(name)}
+    limits = {**tree.ranges, **given}
     operations, time = rates(model, limits, turns)
     _, alone = rates(tree.model(tree.torque_inputs()), limits, turns)
     errors = [1e3 * muscle.fit.worst for muscle in muscles.values()]

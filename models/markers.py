@@ -30,7 +30,8 @@ def marker_places(tree: Tree, bodies: Sequence[str], factors: Factors | None = N
     """
     if tree.closures:
         raise ValueError(
-            f"{tree.name} has closed loops, which markers are not fitted to; fit the open tree"
+            f"{tree.name} has closed loops, which markers are not fitted to; fit the open tree, "
+            "ks.osim.read(path, without=[...]) of a file"
         )
     outputs: dict[str, sp.Expr] = {}
     for k, body in enumerate(bodies):

@@ -23,13 +23,16 @@ from kinesym.runtime.library.tiers import look
 from kinesym.runtime.native import Call, Library, Plan
 from kinesym.runtime.nlp.places import rows
 
+#: Numbers that a kernel takes and gives at once, 2 MB: more do not stay in a cache.
+_AT_ONCE = 2**18
 #: What Jacobians can be taken with respect to.
 GROUPS = ("states", "derivatives", "inputs", "parameters")
 
 
 class Bound(NamedTuple):
-    """A kernel and the memory from which it takes its arguments, by name."""
+    """A kernel of so many points and the memory from which it takes its arguments, by name."""
 
+    size: int
     arguments: dict[str, Array]
     plan: Plan
 
@@ -68,7 +71,7 @@ class Functions:
         n, m, r = map(len, (self.states, self.inputs, self.parameters))
         self._counts = {"xdot": n, "x": n, "u": m, "p": r, "t": 1}
         self._tables = built.tables
-        self._points = threading.local()  # kernels bound for single points, of each thread its own
+        self._memory = threading.local()  # kernels bound last, of each thread its own
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without what is bound to memory."""
@@ -148,14 +151,32 @@ class Functions:
         arrays, n = self._shaped(given)
         count = 1 if n is None else n
         out = np.empty((n_out, count))
-        if n_out and name in self._kernels:
-            kept = vars(self._points) if count == 1 else {}
-            bound = kept.get(name) or kept.setdefault(name, self._bound(name, n_out, count))
-            for argument, buffer in bound.arguments.items():
-                buffer[: self._counts[argument]] = arrays[argument]
-            bound.plan((), out.reshape(-1))
+        if n_out and count and name in self._kernels:
+            rows = n_out + sum(self._counts[a] for a in self._kernels[name][1].arguments)
+            parts = -(-count * rows // _AT_ONCE)
+            size = -(-count // parts)
+            for begin in range(0, count, size):  # the last part overlaps the one before
+                self._part(name, arrays, out, min(begin, count - size), size)
             look(self._kernels[name][0])
         return out[:, 0] if n is None else out
+
+    def _part(
+        self, name: str, arrays: Mapping[str, Array], out: Array, begin: int, size: int
+    ) -> None:
+        """Some of the points, by memory that is kept: to get it takes longer than many kernels."""
+        kept = vars(self._memory)
+        if name not in kept or kept[name].size != size:
+            kept[name] = self._bound(name, len(out), size)
+        bound, end = kept[name], begin + size
+        for argument, buffer in bound.arguments.items():
+            given = arrays[argument]
+            several = given.ndim == 2 and given.shape[1] > 1
+            buffer[: self._counts[argument]] = given[:, begin:end] if several else given
+        whole = size == out.shape[1]
+        values = out.reshape(-1) if whole else np.empty(out.shape[0] * size)
+        bound.plan((), values)
+        if not whole:
+            out[:, begin:end] = values.reshape(len(out), size)
 
     def _bound(self, name: str, n_out: int, count: int) -> Bound:
         """A kernel with memory for its arguments."""
@@ -170,7 +191,7 @@ class Functions:
         arguments = [(b.reshape(-1), 0, count if a != "p" else 1) for a, b in buffers.items()]
         size = n_out * count
         call = Call(library, name, count, arguments, (), rows(n_out, count), size)
-        return Bound(buffers, Plan([call], [], size))
+        return Bound(count, buffers, Plan([call], [], size))
 
     def _shaped(self, given: Mapping[str, ArrayLike]) -> tuple[dict[str, Array], int | None]:
         """Every argument as (count, 1 or n), and n (None for a single point)."""

@@ -85,12 +85,15 @@ def real_number(value: Any, what: str) -> float:
 
 
 def parts(e: sp.Basic, seen: set[sp.Basic] | None = None) -> Iterator[sp.Basic]:
-    """Every subexpression once, with `e`, but those that are `seen`."""
+    """Every subexpression once, with `e`, but those that are `seen`; numbers as often as they
+    occur, as SymPy takes long to find the hash of one."""
     seen = set() if seen is None else seen
     stack = [e]
     while stack:
         part = stack.pop()
-        if part not in seen:
+        if part.is_Number:
+            yield part
+        elif part not in seen:
             seen.add(part)
             yield part
             stack.extend(part.args)

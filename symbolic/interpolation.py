@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from math import factorial
 
 import numpy as np
 import scipy
@@ -12,10 +14,23 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 #: Ways from point to point, with the least number of points.
-KINDS = {"cubic": 4, "simm": 3, "pchip": 3, "akima": 3, "linear": 2}
+KINDS = {
+    "cubic": 4,
+    "simm": 3,
+    "natural": 3,
+    "quintic": 6,
+    "pchip": 3,
+    "akima": 3,
+    "linear": 2,
+    "step": 2,
+}
+#: Those whose coefficients are sums of values.
+SUMS = ("cubic", "simm", "natural", "quintic", "linear", "step")
 
 #: Rules below the first point and above the last.
-OUTSIDE = ("linear", "constant", "continue", "nan")
+OUTSIDE = ("linear", "constant", "quadratic", "continue", "nan")
+#: How many coefficients are kept there.
+_KEPT = {"constant": 1, "linear": 2, "quadratic": 3}
 
 
 def slopes(kind: str, points: Array, values: Array) -> Array:
@@ -24,10 +39,14 @@ def slopes(kind: str, points: Array, values: Array) -> Array:
     if kind == "linear":
         rises = np.diff(values, axis=0) / _steps(points, values)
         return np.concatenate([rises, rises[-1:]])
+    if kind == "step":
+        return np.zeros_like(values)
     if kind == "simm":
         return _simm(points, values)
     made = {
         "cubic": scipy.interpolate.CubicSpline,
+        "natural": partial(scipy.interpolate.CubicSpline, bc_type="natural"),
+        "quintic": _quintic,
         "pchip": scipy.interpolate.PchipInterpolator,
         "akima": scipy.interpolate.Akima1DInterpolator,
     }[kind]
@@ -65,11 +84,23 @@ def _third(points: Array, values: Array) -> Array:
 def coefficients(kind: str, points: Array, values: Array, tangents: Array, outside: str) -> Array:
     """(n + 1 cells, powers, ...) along the first axis of values (n, ...) and slopes at the points;
     powers are of the distance from the point before a cell, see `table.before_cells`."""
-    if kind != "linear":
+    if kind == "linear":
+        powers = [values, tangents]
+    elif kind == "step":
+        powers = [values]
+    elif kind == "quintic":
+        spline = _quintic(points, values)
+        powers = [spline(points, k) / factorial(k) for k in range(6)]
+    else:
         return hermite(points, values, tangents, outside)
-    inner = np.stack([values[:-1], tangents[:-1]], axis=1)
-    last = np.stack([values[-1], tangents[-1]])
-    return _with_ends(inner, values, tangents, last, outside)
+    inner = np.stack([row[:-1] for row in powers], axis=1)
+    return _with_ends(inner, np.stack([row[-1] for row in powers]), outside)
+
+
+def _quintic(points: Array, values: Array, axis: int = 0) -> scipy.interpolate.BSpline:
+    """The natural spline of degree 5: third and fourth derivatives are 0 at the ends."""
+    ends = [(order, np.zeros(values.shape[1:])) for order in (3, 4)]
+    return scipy.interpolate.make_interp_spline(points, values, 5, bc_type=(ends, ends))
 
 
 def hermite(points: Array, values: Array, tangents: Array, outside: str) -> Array:
@@ -81,19 +112,16 @@ def hermite(points: Array, values: Array, tangents: Array, outside: str) -> Arra
     third = (begin + end - 2.0 * rises) / h**2
     inner = np.stack([values[:-1], begin, second, third], axis=1)
     last = np.stack([values[-1], tangents[-1], second[-1] + 3.0 * third[-1] * h[-1], third[-1]])
-    return _with_ends(inner, values, tangents, last, outside)
+    return _with_ends(inner, last, outside)
 
 
-def _with_ends(inner: Array, values: Array, tangents: Array, last: Array, outside: str) -> Array:
+def _with_ends(inner: Array, last: Array, outside: str) -> Array:
     """All cells; last : coefficients of the last polynomial about the last point."""
     ends = np.array([inner[0], last])
     if outside == "nan":
         ends[:] = np.nan
     elif outside != "continue":
-        ends[:] = 0.0
-        ends[:, 0] = values[[0, -1]]
-        if outside == "linear":
-            ends[:, 1] = tangents[[0, -1]]
+        ends[:, _KEPT[outside] :] = 0.0
     return np.concatenate([ends[:1], inner, ends[1:]])
 
 

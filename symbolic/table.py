@@ -20,6 +20,7 @@ from kinesym.symbolic.expression import parts, parts_of, real_expression
 from kinesym.symbolic.interpolation import (
     KINDS,
     OUTSIDE,
+    SUMS,
     coefficients,
     slopes,
     symbolic_slopes,
@@ -179,15 +180,19 @@ def table(
     kind : "cubic": the cubic spline with two continuous derivatives, whose third is continuous at
         the points next to the ends (not-a-knot; de Boor 2001, A Practical Guide to Splines, chapter
         IV). "simm": that of SIMM and OpenSim, whose third derivatives at the ends are those of the
-        cubics through four points there. "pchip": cubics that are monotone where the values are
-        (Fritsch and Butland 1984, SIAM J. Sci. Stat. Comput. 5, 300-304). "akima": cubics that
-        swing little beside an outlier (Akima 1970, J. ACM 17, 589-602). "linear": straight lines,
-        whose slope jumps. The last three are of class C1, C1, C0, and a solver that takes second
-        derivatives to be continuous is better off with the first two. Of two variables, cubics have
-        the slopes of this kind along both, and their mixed slope is the mean of both orders.
+        cubics through four points there. "natural": that without curvature at the ends. "quintic":
+        the natural spline of degree 5, with four continuous derivatives; its third and fourth are 0
+        at the ends (Woltring 1986, Adv. Eng. Software 8, 104-113). "pchip": cubics that are
+        monotone where the values are (Fritsch and Butland 1984, SIAM J. Sci. Stat. Comput. 5,
+        300-304). "akima": cubics that swing little beside an outlier (Akima 1970, J. ACM 17,
+        589-602). "linear": straight lines, whose slope jumps. "step": the value at the point
+        before, which jumps. The last four are of class C1, C1, C0 and none, and a solver that takes
+        second derivatives to be continuous is better off with the others. Of two variables, cubics
+        have the slopes of this kind along both, and their mixed slope is the mean of both orders.
     outside : what holds below the first point and above the last one. "linear" (default): the
         tangent there, so that a solver which passes an end on its way finds its way back.
-        "constant": the value at the end. "continue": the outermost polynomial. "nan": nothing; a
+        "constant": the value at the end. "quadratic": the parabola there, with the curvature of the
+        end. "continue": the outermost polynomial. "nan": nothing; a
         simulation ends there, and says so.
     name : in printed expressions.
 
@@ -265,7 +270,7 @@ class _Maker:
     def of_expressions(self, values: Mapping[tuple[int, ...], sp.Expr]) -> sp.Expr:
         """The function with these values: each times the function that is 1 at its point and 0 at
         others, if slopes are sums of values; else with slopes that are expressions, too."""
-        if self.kind in ("cubic", "simm", "linear"):
+        if self.kind in SUMS:
             return sp.Add(
                 *(
                     e * self.of_numbers(self._unit(k), "_".join(map(str, k)))
@@ -274,8 +279,8 @@ class _Maker:
             )
         if len(self.axes) > 1:
             raise ValueError(
-                f"{titled(self.name)}: values that are expressions of two variables need "
-                f"kind='cubic', 'simm' or 'linear': slopes of {self.kind} are no sums of values"
+                f"{titled(self.name)}: values that are expressions of two variables need a kind "
+                f"that is one of {', '.join(SUMS)}: slopes of {self.kind} are no sums of values"
             )
         tangents = symbolic_slopes(self.kind, self.axes[0], list(values.values()))
         none, terms = self._unit(), []

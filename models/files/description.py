@@ -38,12 +38,23 @@ class Polynomial:
 
 
 @dataclass(frozen=True)
+class Multivariate:
+    """A polynomial of several coordinates, all terms up to an order; powers of the last coordinate
+    rise first."""
+
+    order: int
+    coefficients: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Points:
-    """Through points, in a way that `ks.table` knows by its name (`kind`)."""
+    """Through points, in a way that `ks.table` knows by its name (`kind`), and beyond them
+    (`outside`)."""
 
     kind: str
     x: tuple[float, ...]
     y: tuple[float, ...]
+    outside: str = "linear"
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,15 @@ class Sine:
 
 
 @dataclass(frozen=True)
+class OnEllipsoid:
+    """Radius times a component of the axis z of axes that were turned about x, then y, by two
+    coordinates: where their origin is on an ellipsoid that z is across to."""
+
+    axis: int
+    radius: float
+
+
+@dataclass(frozen=True)
 class Scaled:
     """A function times a number."""
 
@@ -64,7 +84,9 @@ class Scaled:
     scale: float
 
 
-Function: TypeAlias = Constant | Linear | Polynomial | Points | Sine | Scaled
+Function: TypeAlias = (
+    Constant | Linear | Polynomial | Multivariate | Points | Sine | OnEllipsoid | Scaled
+)
 
 
 # -- rows -----------------------------------------------------------------------------------------
@@ -133,6 +155,16 @@ class Coupler:
     coordinate: str
     function: Function
     of: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Two frames that are held together. kind : "weld", or "point" for their origins alone."""
+
+    name: str
+    kind: str
+    first: Frame
+    second: Frame
 
 
 @dataclass(frozen=True)
@@ -225,6 +257,7 @@ class Description:
     element: Element | None = None
     forces: tuple[Element, ...] = ()
     muscles: tuple[MuscleRow, ...] = ()
+    loops: tuple[Loop, ...] = ()
 
     @property
     def coordinates(self) -> dict[str, CoordinateRow]:

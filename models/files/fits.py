@@ -19,8 +19,11 @@ Coordinates = Mapping[str, Array]
 
 #: Logarithms to base 2 of the number of poses: of one coordinate, and at most; and of the check.
 _FEW, _MANY, _CHECKED = 8, 9, 9
-#: How much worse than the best of the highest degree is enough if that misses the tolerance.
-_ENOUGH = 1.02
+#: Highest degrees by the number of coordinates, and of those with more: up to some 200 monomials.
+_HIGHEST, _OTHERS = {1: 12, 2: 12, 3: 8}, 6
+#: How much worse than the best is enough if that misses the tolerance; share of the square of a
+#: monomial below which what others leave of it is rounding.
+_ENOUGH, _LITTLE = 1.1, 1e-13
 #: A coordinate on which the length depends by less than this is left out [m, or 1].
 _NONE = 1e-7
 
@@ -82,30 +85,40 @@ def fitted(
     arms: Callable[[Coordinates], dict[str, Array]],
     ranges: Mapping[str, tuple[float, float]],
     tolerance: float,
-    degree: int,
+    degree: int | None = None,
 ) -> PathFit:
     """The polynomial with the fewest terms whose errors (RMS) of length and of every moment arm are
-    within the tolerance [m], or the best of that degree.
+    within the tolerance [m], or nearly the best one.
 
     Terms come one after the other, each the one that explains most of what is left (stepwise
     regression as A.J. van den Bogert et al. 2013, IEEE Trans Biomed Eng 60(2)); the degree is
-    raised when those of the degree before do not suffice. Poses are Sobol points.
+    raised when those of the degree before do not suffice, up to `degree`; by default up to 12 for
+    one or two coordinates, 8 for three and 6 for more. Poses are Sobol points.
     """
+    if degree is not None and degree < 1:
+        raise ValueError(f"the degree must be 1 or more, got {degree}")
     size = min(_FEW + max(len(ranges) - 1, 0), _MANY)
     points = _points(len(ranges), size)
     fit = _Samples.of(lengths, arms, ranges, points[:, : 2**size])
     used = [k for k, row in enumerate(fit.arms) if np.abs(row).max() > _NONE]
     check = _Samples.of(lengths, arms, ranges, points[:, 2**size :])
-    for highest in range(1, degree + 1):
-        powers = _powers(used, highest)
-        columns = fit.columns(powers)
-        reached = _error(fit.values - columns @ _solved(columns, fit.values))
-        if reached <= tolerance or highest == degree:
-            chosen = _stepwise(columns, fit.values, max(tolerance, _ENOUGH * reached))
-            columns = columns[:, :, chosen]
-            found = [powers[k] for k in chosen], _solved(columns, fit.values)
-            return _described(*found, check, ranges)
-    raise ValueError(f"the degree must be 1 or more, got {degree}")
+    highest = _HIGHEST.get(len(used), _OTHERS) if degree is None else degree
+    powers: list[tuple[int, ...]] = [()]
+    columns, reached = fit.columns(powers), list[float]()
+    for order in range(1, highest + 1):
+        more = [*combinations_with_replacement(used, order)]
+        powers, columns = powers + more, np.concatenate([columns, fit.columns(more)], axis=2)
+        reached.append(_error(fit.values - columns @ _solved(columns, fit.values)))
+        if reached[-1] <= tolerance:
+            break
+    # The lowest degree that is about as good as the best
+    enough = max(tolerance, _ENOUGH * min(reached))
+    order = next(k for k, error in enumerate(reached, start=1) if error <= enough)
+    powers = [p for p in powers if len(p) <= order]
+    columns = columns[:, :, : len(powers)]
+    chosen = _stepwise(columns, fit.values, enough)
+    found = [powers[k] for k in chosen], _solved(columns[:, :, chosen], fit.values)
+    return _described(*found, check, ranges)
 
 
 @dataclass(frozen=True)
@@ -137,15 +150,19 @@ class _Samples:
     def columns(self, powers: Sequence[tuple[int, ...]]) -> Array:
         """Lengths and moment arms of monomials, given by the coordinates that are their factors,
         (1 + n, N, terms)."""
-        found = np.empty((1 + len(self.x), self.x.shape[1], len(powers)))
-        for j, factors in enumerate(powers):
-            counts = np.bincount(np.array(factors, dtype=int), minlength=len(self.x))
-            each = self.x ** counts[:, None]
-            found[0, :, j] = np.prod(each, axis=0)
-            for k, n in enumerate(counts):
-                others = np.prod(np.delete(each, k, axis=0), axis=0)
-                slope = n * self.x[k] ** max(n - 1, 0) * others if n else 0.0
-                found[1 + k, :, j] = -slope / self.half[k]
+        n = len(self.x)
+        counts = np.array([[p.count(k) for k in range(n)] for p in powers], dtype=int)
+        counts = counts.reshape(len(powers), n)
+        exponents = np.arange(counts.max(initial=0) + 1)
+        tables = [row[:, None] ** exponents for row in self.x]  # (N, exponents)
+        found = np.ones((1 + n, self.x.shape[1], len(powers)))
+        for k, table in enumerate(tables):
+            lower = table[:, np.maximum(counts[:, k] - 1, 0)]
+            found[1 + k] = (-counts[:, k] / self.half[k]) * lower
+        for k, table in enumerate(tables):
+            factor = table[:, counts[:, k]]
+            for row in {*range(1 + n)} - {1 + k}:
+                found[row] *= factor
         return found
 
     @property
@@ -163,11 +180,6 @@ def _points(dimensions: int, size: int) -> Array:
     return np.asarray(2.0 * np.concatenate(parts).T - 1.0)
 
 
-def _powers(used: Sequence[int], degree: int) -> list[tuple[int, ...]]:
-    """Monomials up to a degree, by their factors."""
-    return [p for d in range(degree + 1) for p in combinations_with_replacement(used, d)]
-
-
 def _solved(columns: Array, values: Array) -> Array:
     """Coefficients by least squares; normal equations are exact enough, as x is in -1 ... 1."""
     A = columns.reshape(-1, columns.shape[2])
@@ -176,27 +188,32 @@ def _solved(columns: Array, values: Array) -> Array:
 
 def _stepwise(columns: Array, values: Array, tolerance: float) -> list[int]:
     """Numbers of the columns that reach the tolerance, the best of each moment, after the first,
-    which is the constant."""
+    which is the constant.
+
+    Of what the chosen columns leave of the others, only squares and products with the residual are
+    needed, and these follow from A'A, row by row of its Cholesky factor.
+    """
     A, residual = columns.reshape(-1, columns.shape[2]), values.ravel()
-    chosen, basis, left = list[int](), np.zeros((len(residual), 0)), A
+    gram, product = A.T @ A, A.T @ residual
+    chosen, basis = list[int](), np.zeros((len(residual), A.shape[1]))
+    left, factor = gram.diagonal().copy(), np.zeros(gram.shape)
     while len(chosen) < A.shape[1]:
-        norms = np.linalg.norm(left, axis=0)
-        norms[chosen] = np.inf
-        best = int(np.argmax(np.abs(left.T @ residual) / np.maximum(norms, 1e-9)))
-        chosen.append(best if chosen else 0)
-        basis = _orthonormal(basis, A[:, chosen[-1]])
-        new = basis[:, -1]
-        left, residual = left - np.outer(new, new @ left), residual - new * (new @ residual)
+        gains = product**2 / np.maximum(left, _LITTLE * gram.diagonal())
+        gains[chosen] = -1.0
+        best, k = int(np.argmax(gains)) if chosen else 0, len(chosen)
+        new = A[:, best]
+        for _ in range(2):
+            new = new - basis[:, :k] @ (basis[:, :k].T @ new)
+        basis[:, k] = new / np.linalg.norm(new)
+        chosen.append(best)
+        along = float(basis[:, k] @ residual)
+        residual = residual - along * basis[:, k]
         if _error(residual.reshape(values.shape)) <= tolerance:
             break
+        size = np.sqrt(max(left[best], _LITTLE * gram[best, best]))
+        factor[k] = (gram[best] - factor[:k, best] @ factor[:k]) / size
+        left, product = left - factor[k] ** 2, product - along * factor[k]
     return chosen
-
-
-def _orthonormal(basis: Array, column: Array) -> Array:
-    """The basis with one more direction."""
-    for _ in range(2):
-        column = column - basis @ (basis.T @ column)
-    return np.column_stack([basis, column / np.linalg.norm(column)])
 
 
 def _error(errors: Array) -> float:
@@ -260,8 +277,10 @@ def _nested(terms: _Terms, x: Sequence[sp.Expr]) -> sp.Expr:
     by_power: dict[int, _Terms] = {}
     for powers, c in terms.items():
         by_power.setdefault(powers[-1], {})[powers[:-1]] = c
-    result: sp.Expr = sp.S.Zero
-    for power in range(max(by_power), -1, -1):
-        inner = _nested(by_power[power], x[:-1]) if power in by_power else sp.S.Zero
-        result = inner + x[-1] * result
+    highest = max(by_power)
+    result = _nested(by_power[highest], x[:-1])
+    for power in range(highest - 1, -1, -1):  # nothing to simplify, which would take SymPy long
+        result = sp.Mul(x[-1], result, evaluate=False)
+        if power in by_power:
+            result = sp.Add(_nested(by_power[power], x[:-1]), result, evaluate=False)
     return result

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import comb
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -27,8 +28,11 @@ from kinesym.models.files.description import (
     HalfSpace,
     JointRow,
     Linear,
+    Loop,
     MarkerRow,
     Motion,
+    Multivariate,
+    OnEllipsoid,
     Points,
     Polynomial,
     Scaled,
@@ -37,7 +41,7 @@ from kinesym.models.files.description import (
     Triple,
     Wrap,
 )
-from kinesym.models.files.frames import DIRECTIONS, along, offset, place, turned
+from kinesym.models.files.frames import DIRECTIONS, along, components, offset, place, turned
 from kinesym.models.files.muscles import MuscleReader, surfaces_of
 from kinesym.models.files.trees import FileTree, tree_of
 from kinesym.models.files.xml import (
@@ -71,7 +75,12 @@ SPLINES = {
     "natCubicSpline": "simm",
     "NaturalCubicSpline": "simm",
     "PiecewiseLinearFunction": "linear",
+    "PiecewiseConstantFunction": "step",
 }
+#: Natural splines by half of their order, and what they are beyond their ends.
+NATURAL = {1: ("linear", "constant"), 2: ("natural", "linear"), 3: ("quintic", "quadratic")}
+#: Constraints that close loops, and what these hold together.
+LOOPS = {"WeldConstraint": "weld", "PointConstraint": "point"}
 #: What OpenSim takes where a file says nothing.
 GRAVITY: Triple = (0.0, -9.80665, 0.0)
 
@@ -123,25 +132,30 @@ class _Reader:
 
     def description(self) -> Description:
         joints = tuple(self.joints())
+        bodies = [body_row(e) for e in self.bodies()]
+        known = {row.name for row in bodies}
+        between = (j.child.body for j in joints if j.child.body and j.child.body not in known)
+        bodies += [BodyRow(name, 0.0, (0.0,) * 3, (0.0,) * 6) for name in between]
         forces = [*members(self.model, "ForceSet")]
         forces += [e for e in self.components() if e.tag != "PhysicalOffsetFrame"]
         spheres, half_spaces, unread = self.contacts()
-        couplers, loops = self.constraints()
+        couplers, loops, unkept = self.constraints()
         surfaces, unknown = self.surfaces()
         muscles = MuscleReader(self.model, self.on, function_in, surfaces).rows(forces)
         return Description(
             self.model.get("name") or "model",
             triple(self.model, "gravity", GRAVITY),
-            tuple(body_row(e) for e in self.bodies()),
+            tuple(bodies),
             joints,
             couplers,
             tuple(self.markers()),
             spheres,
             half_spaces,
-            (*loops, *unread, *unknown),
+            (*unkept, *unread, *unknown),
             self.model,
             tuple(forces),
             tuple(muscles),
+            loops,
         )
 
     def surfaces(self) -> tuple[dict[str, Wrap], list[str]]:
@@ -168,14 +182,14 @@ class _Reader:
         """Of both kinds of files."""
         for body in self.bodies():
             for joint in body.find("Joint") or ():
-                yield self.old_joint(joint, body.get("name", ""))
+                yield from self.old_joint(joint, body.get("name", ""))
         elements = [*members(self.model, "JointSet")]
-        for owner in [*self.bodies(), *elements]:
+        for owner in [*self.bodies(), *elements, *members(self.model, "ConstraintSet")]:
             self.collect(owner)
         for joint in elements:
-            yield self.joint(joint)
+            yield from self.joint(joint)
 
-    def old_joint(self, joint: Element, child: str) -> JointRow:
+    def old_joint(self, joint: Element, child: str) -> list[JointRow]:
         """Of a file before version 4."""
         parent = body_name(text(joint, "parent_body"))
         before, after = (
@@ -184,15 +198,15 @@ class _Reader:
         )
         if flag(joint, "reverse", False):
             raise ValueError(f"{named(joint)} goes from child to parent; exchange its bodies")
-        return joint_row(joint, before, after, [*members(joint, "CoordinateSet")])
+        return joint_rows(joint, before, after, [*members(joint, "CoordinateSet")])
 
-    def joint(self, joint: Element) -> JointRow:
+    def joint(self, joint: Element) -> list[JointRow]:
         """Of a file of version 4."""
         ends = [
             self.frame(text(joint, f"socket_{end}_frame"), f"{joint.get('name')}/")
             for end in ("parent", "child")
         ]
-        return joint_row(joint, ends[0], ends[1], [*(joint.find("coordinates") or ())])
+        return joint_rows(joint, ends[0], ends[1], [*(joint.find("coordinates") or ())])
 
     def collect(self, owner: Element) -> None:
         """The frames that a body or a joint has, also those on frames of its own."""
@@ -244,11 +258,14 @@ class _Reader:
                 unread.append(f"contact geometry {named(e)}")
         return tuple(spheres), tuple(half_spaces), unread
 
-    def constraints(self) -> tuple[tuple[Coupler, ...], list[str]]:
-        """Couplers, and what else there is."""
-        couplers, unread = list[Coupler](), list[str]()
+    def constraints(self) -> tuple[tuple[Coupler, ...], tuple[Loop, ...], list[str]]:
+        """Couplers, welds and points, and what else there is."""
+        couplers, loops, unread = list[Coupler](), list[Loop](), list[str]()
         for e in members(self.model, "ConstraintSet"):
             if not flag(e, "isEnforced", True) or flag(e, "isDisabled", False):
+                continue
+            if e.tag in LOOPS:
+                loops.append(Loop(e.get("name", ""), LOOPS[e.tag], self.end(e, 1), self.end(e, 2)))
                 continue
             if e.tag != "CoordinateCouplerConstraint":
                 unread.append(f"constraint {named(e)}")
@@ -262,7 +279,16 @@ class _Reader:
                     words(e, "independent_coordinate_names"),
                 )
             )
-        return tuple(couplers), unread
+        return tuple(couplers), tuple(loops), unread
+
+    def end(self, e: Element, number: int) -> Frame:
+        """One of the two frames of a weld or a point; files before version 4 have its place and
+        angles in the body, and so have points of later ones."""
+        prefix = f"{e.get('name')}/"
+        tags = (f"socket_frame{number}", f"socket_body_{number}", f"body_{number}")
+        frame = self.frame(next((found for tag in tags if (found := text(e, tag))), ""), prefix)
+        angles = triple(e, f"orientation_body_{number}")
+        return place(frame, triple(e, f"location_body_{number}"), angles)
 
 
 # -- elements -------------------------------------------------------------------------------------
@@ -303,8 +329,15 @@ def coordinate_row(e: Element) -> CoordinateRow:
     )
 
 
+def joint_rows(joint: Element, parent: Frame, child: Frame, rows: list[Element]) -> list[JointRow]:
+    """A joint between these frames; two, with a body between that has no mass, for a scapula."""
+    if joint.tag == "ScapulothoracicJoint":
+        return scapulothoracic(joint, parent, child, rows)
+    return [joint_row(joint, parent, child, rows)]
+
+
 def joint_row(joint: Element, parent: Frame, child: Frame, rows: list[Element]) -> JointRow:
-    """A joint between these frames."""
+    """One joint between these frames."""
     name = joint.get("name", "")
     coordinates = tuple(coordinate_row(e) for e in rows)
     if joint.tag == "CustomJoint":
@@ -313,13 +346,14 @@ def joint_row(joint: Element, parent: Frame, child: Frame, rows: list[Element]) 
             raise ValueError(f"{named(joint)} has {len(axes)} axes in its SpatialTransform, not 6")
         motions = [transform(axis, f"{named(joint)}: {axis.get('name')}") for axis in axes]
         return JointRow(name, parent, child, coordinates, *map(moving, (motions[:3], motions[3:])))
+    if joint.tag == "EllipsoidJoint":
+        check_count(joint, rows, 3)
+        radii = triple(joint, "radii_x_y_z", None)
+        return on_ellipsoid(name, parent, child, coordinates, radii)
     if joint.tag not in AXES_OF:
         raise ValueError(f"joints of the kind {joint.tag} ({name}) are not known")
     turns, slides = AXES_OF[joint.tag]
-    if len(coordinates) != len(turns + slides):
-        raise ValueError(
-            f"{named(joint)} has {len(coordinates)} coordinates in place of {len(turns + slides)}"
-        )
+    check_count(joint, rows, len(turns + slides))
     motions = [
         along(DIRECTIONS[axis], row.name)
         for axis, row in zip(turns + slides, coordinates, strict=True)
@@ -330,16 +364,78 @@ def joint_row(joint: Element, parent: Frame, child: Frame, rows: list[Element]) 
     )
 
 
+def check_count(joint: Element, rows: list[Element], count: int) -> None:
+    """Raise `ValueError` for another number of coordinates."""
+    if len(rows) != count:
+        raise ValueError(f"{named(joint)} has {len(rows)} coordinates in place of {count}")
+
+
+def on_ellipsoid(
+    name: str, parent: Frame, child: Frame, coordinates: tuple[CoordinateRow, ...], radii: Triple
+) -> JointRow:
+    """Three rotations about axes that turn along, of a frame whose origin moves on an ellipsoid
+    with these radii [m] (A. Seth et al. (2010), Minimal formulation of joint motion for
+    biomechanisms, Nonlinear Dyn 62, 291-303)."""
+    if min(radii) <= 0.0:
+        raise ValueError(f"joint {name}: radii must be positive, got {radii}")
+    names = [row.name for row in coordinates]
+    turns = (along(DIRECTIONS[axis], one) for axis, one in zip("xyz", names, strict=True))
+    moves = (
+        Motion(DIRECTIONS[axis], OnEllipsoid(k, radius), (names[0], names[1]))
+        for k, (axis, radius) in enumerate(zip("xyz", radii, strict=True))
+    )
+    return JointRow(name, parent, child, coordinates, tuple(turns), tuple(moves))
+
+
+def scapulothoracic(
+    joint: Element, parent: Frame, child: Frame, rows: list[Element]
+) -> list[JointRow]:
+    """A scapula that glides on the thorax, an ellipsoid, by abduction, elevation and upward
+    rotation, and wings about an axis in its own plane (A. Seth et al. (2016), A biomechanical model
+    of the scapulothoracic joint to accurately capture scapular kinematics during shoulder
+    movements, PLoS ONE 11(1):e0141028). Axes of abduction and elevation are a quarter turn about z
+    from those of the frames."""
+    name, upright = joint.get("name", ""), (0.0, 0.0, np.pi / 2.0)
+    check_count(joint, rows, 4)
+    coordinates = tuple(map(coordinate_row, rows))
+    x, y, z = triple(joint, "thoracic_ellipsoid_radii_x_y_z", None)
+    between = f"{name}_between"
+    glide = on_ellipsoid(
+        name,
+        place(parent, (0.0, 0.0, 0.0), upright),
+        offset(between, (0.0, 0.0, 0.0), upright),
+        coordinates[:3],
+        (y, x, z),
+    )
+    angle = number(joint, "scapula_winging_axis_direction", 0.0)
+    origin = numbers(joint, "scapula_winging_axis_origin", (0.0, 0.0))
+    if len(origin) != 2:
+        raise ValueError(f"{named(joint)}: the origin of the winging axis is two numbers")
+    at, axis = (origin[0], origin[1], 0.0), (-float(np.sin(angle)), float(np.cos(angle)), 0.0)
+    wing = JointRow(
+        f"{name}_winging",
+        offset(between, at, (0.0, 0.0, 0.0)),
+        place(child, at),
+        coordinates[3:],
+        (along(axis, coordinates[3].name),),
+    )
+    return [glide, wing]
+
+
 def moving(motions: Iterable[Motion]) -> tuple[Motion, ...]:
     """Without those that are always zero."""
     return tuple(m for m in motions if m.function != Constant(0.0))
 
 
 def transform(axis: Element, where: str) -> Motion:
-    """One of the six functions of a custom joint."""
+    """One of the six functions of a custom joint; its direction has the length 1, as in OpenSim."""
     holder = axis.find("function")
     function = function_in(axis if holder is None else holder, where)
-    return Motion(triple(axis, "axis", None), function, words(axis, "coordinates"))
+    direction = np.array(triple(axis, "axis", None))
+    length = float(np.linalg.norm(direction))
+    if length == 0.0:
+        raise ValueError(f"{where}: its axis is zero")
+    return Motion(components(direction / length), function, words(axis, "coordinates"))
 
 
 def function_in(holder: Element | None, where: str) -> Function:
@@ -365,12 +461,52 @@ def function_of(e: Element) -> Function:
         return Sine(amplitude, omega, phase, number(e, "offset", 0.0))
     if e.tag == "MultiplierFunction":
         return scaled(function_in(e.find("function"), named(e)), number(e, "scale", 1.0))
+    if e.tag == "MultivariatePolynomialFunction":
+        return multivariate(e)
     if e.tag in SPLINES:
-        x, y = numbers(e, "x"), numbers(e, "y")
-        if len(x) != len(y):
-            raise ValueError(f"{named(e)} has {len(x)} points and {len(y)} values")
-        return Points(SPLINES[e.tag], tuple(x), tuple(y))
+        return through_points(e, SPLINES[e.tag])
+    if e.tag == "GCVSpline":
+        return natural(e)
     raise ValueError(f"functions of the kind {e.tag} are not known")
+
+
+def through_points(e: Element, kind: str, outside: str = "linear") -> Points:
+    """A function through points."""
+    x, y = numbers(e, "x"), numbers(e, "y")
+    if len(x) != len(y):
+        raise ValueError(f"{named(e)} has {len(x)} points and {len(y)} values")
+    return Points(kind, tuple(x), tuple(y), outside)
+
+
+def natural(e: Element) -> Points:
+    """A natural spline. Raises `ValueError` for one that smooths, for degree 7, and for fewer
+    points than OpenSim takes."""
+    half, variance = number(e, "half_order"), number(e, "error_variance", 0.0)
+    if variance != 0.0:
+        raise ValueError(
+            f"{named(e)} smooths its points, as its error_variance is {variance:g}; known are "
+            "splines through points, those of error_variance 0"
+        )
+    if half not in NATURAL:
+        raise ValueError(f"{named(e)}: its half_order is one of 1, 2, 3, got {half:g}")
+    found = through_points(e, *NATURAL[int(half)])
+    if len(found.x) < 2 * half:
+        raise ValueError(f"{named(e)} has {len(found.x)} points, not {2 * half:g} or more")
+    return found
+
+
+def multivariate(e: Element) -> Multivariate:
+    """A polynomial of several coordinates."""
+    coefficients = numbers(e, "coefficients")
+    dimension, order = (number(e, tag) for tag in ("dimension", "order"))
+    whole = dimension == int(dimension) > 0 and order == int(order) >= 0
+    count = comb(int(dimension + order), int(order)) if whole else 0
+    if count != len(coefficients):
+        raise ValueError(
+            f"{named(e)} has {len(coefficients)} coefficients, which is not the number of terms of "
+            f"{dimension:g} coordinates to order {order:g}"
+        )
+    return Multivariate(int(order), tuple(coefficients))
 
 
 def scaled(function: Function, scale: float) -> Function:
@@ -380,7 +516,9 @@ def scaled(function: Function, scale: float) -> Function:
     return function if scale == 1.0 else Scaled(function, scale)
 
 
-def read(path: str | Path, locked: Iterable[str] | None = None) -> FileTree:
+def read(
+    path: str | Path, locked: Iterable[str] | None = None, without: Iterable[str] = ()
+) -> FileTree:
     """A model of OpenSim as a tree of bodies; the file may be compressed by gzip.
 
     Coordinates have the names of the file, `knee_angle_r`; speeds are their rates
@@ -388,15 +526,17 @@ def read(path: str | Path, locked: Iterable[str] | None = None) -> FileTree:
     of a coordinate that turns nothing, as in files of OpenSim's inverse dynamics. Also of ball and
     free joints, where OpenSim has angular velocities as speeds. Places of bodies are from their
     origin in the file, in its axes. A coordinate that a `CoordinateCouplerConstraint` makes a
-    function of others is replaced by that function.
+    function of others is replaced by that function; a `WeldConstraint` or `PointConstraint` closes
+    a loop, as `Tree.close` does, whose forces begin with its name.
 
     locked : names of coordinates that stay at their default values; by default those that the file
-    locks. Other constraints and contact geometry than spheres and half-spaces are left out with a
-    warning. Paths of muscles are in `muscles`; the file itself is in `description`.
+    locks. without : names of constraints that are left out: inverse dynamics and kinematics are of
+    open trees. Other constraints and contact geometry than spheres and half-spaces are left out
+    with a warning. Paths of muscles are in `muscles`; the file itself is in `description`.
 
     Raises `FileNotFoundError`, and `ValueError` that names the element for what is no model or is
     not understood, and for bodies that make no tree.
     """
     description = parse(path)
     with naming(path):
-        return tree_of(description, locked)
+        return tree_of(description, locked, without)

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from kinesym.models.files.trees import FileTree
 
 Array = NDArray[np.float64]
-#: Error of lengths and moment arms that a polynomial may have [m], its highest degree, and ends of
-#: ranges of coordinates that are none [rad, m].
-TOLERANCE, DEGREE, _FAR = 1e-3, 6, 20.0
+#: Error of lengths and moment arms that a polynomial may have [m], and ends of ranges that are none
+#: [rad, m].
+TOLERANCE, _FAR = 1e-3, 20.0
 #: Step of differences for moment arms [rad, m], and how much both sides differ at a jump [m].
 _STEP, _JUMP = 1e-5, 0.03
 #: How often surfaces are gone through, the change of length that ends it [m], and how far beyond
@@ -133,7 +133,7 @@ class MusclePath:
     def fit(
         self,
         tolerance: float = TOLERANCE,
-        degree: int = DEGREE,
+        degree: int | None = None,
         ranges: Mapping[str, tuple[float, float]] | None = None,
         **changes: Any,
     ) -> FittedMuscle:
@@ -282,7 +282,7 @@ def fit_muscles(
     tree: FileTree,
     names: Iterable[str] | None = None,
     tolerance: float = TOLERANCE,
-    degree: int = DEGREE,
+    degree: int | None = None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
     **changes: Any,
 ) -> dict[str, FittedMuscle]:
@@ -292,9 +292,11 @@ def fit_muscles(
     ----------
     names : of muscles; all by default.
     tolerance : of lengths [m] and moment arms [m], root mean squares over the ranges.
-    degree : of the polynomials, at most.
-    ranges : of coordinates [rad, m] in place of those of the file: narrower ones take fewer terms
-        and are met more closely, as paths may jump or bend where points or surfaces come and go.
+    degree : of the polynomials, at most; by default 12 for paths of one or two coordinates, 8 for
+        three, 6 for more.
+    ranges : of coordinates [rad, m] in place of those of the file, as of `ks.osim.ranges_of` a
+        motion: narrower ones take fewer terms and are met more closely, as paths may jump or bend
+        where points or surfaces come and go, or where they pass a joint.
     changes : of all muscles, such as `tendon="compliant"`; see `ks.multibody.Muscle`.
 
     Returns
@@ -319,10 +321,12 @@ def fit_muscles(
         if (worst := muscle.fit.worst) > 2.0 * tolerance
     }
     if poor:
-        most = max(poor, key=lambda name: poor[name])
+        first = sorted(poor, key=lambda name: -poor[name])[:3]
+        shown = ", ".join(f"{name} by {1e3 * poor[name]:.2g} mm" for name in first)
         warnings.warn(
-            f"{tree.name}: polynomials of degree {degree} miss {tolerance:g} m for {len(poor)} of "
-            f"{len(found)} muscles, most {most} by {poor[most]:.2g} m; give narrower ranges",
+            f"{tree.name}: polynomials miss {1e3 * tolerance:g} mm over the ranges of coordinates "
+            f"for {len(poor)} of {len(found)} muscles, most {shown}; give the ranges of your "
+            "motion, ranges=ks.osim.ranges_of(tree, motion), or narrower ones",
             stacklevel=2,
         )
     return found

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import product
+from typing import TYPE_CHECKING, cast
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import Named, listed
 from kinesym.models.files.description import (
+    UPRIGHT,
     BodyRow,
     Constant,
     Coupler,
@@ -21,7 +23,10 @@ from kinesym.models.files.description import (
     Function,
     JointRow,
     Linear,
+    Loop,
     Motion,
+    Multivariate,
+    OnEllipsoid,
     Points,
     Polynomial,
     Scaled,
@@ -90,15 +95,20 @@ class FileTree(Tree):
         return Named("marker", found)
 
 
-def tree_of(description: Description, locked: Iterable[str] | None = None) -> FileTree:
+def tree_of(
+    description: Description,
+    locked: Iterable[str] | None = None,
+    without: Iterable[str] = (),
+) -> FileTree:
     """The tree of a file; warns of what the file has and no tree.
 
     locked : names of coordinates that stay at their default values; by default those that the file
-    locks.
+    locks. without : names of couplers and loops that are left out.
 
     Raises `ValueError` for joints that make no tree, for couplers in a circle, and what `Body`
     refuses.
     """
+    description = without_constraints(description, without)
     rows = description.coordinates
     if locked is None:
         names = [name for name, row in rows.items() if row.locked]
@@ -111,15 +121,73 @@ def tree_of(description: Description, locked: Iterable[str] | None = None) -> Fi
     bodies = {row.name: row for row in description.bodies}
     made = [body_of(bodies[j.child.body or ""], j, values) for j in outwards(description)]
     left_out = (f"{part} is left out" for part in description.left_out)
-    for sentence in (*left_out, *filter(None, map(fault_of, bodies.values()))):
+    for sentence in (*left_out, *filter(None, map(fault_of, bodies.values())), *rough(description)):
         warnings.warn(f"{description.name}: {sentence}", stacklevel=3)
-    return FileTree(
+    tree = FileTree(
         description.name,
         made,
         gravity=exact(description.gravity),
         description=description,
         fixed={identifier(name): value for name, value in fixed.items()},
     )
+    for row in description.loops:
+        tree = closed(tree, row)
+    return tree
+
+
+#: What of functions by points is not smooth.
+ROUGH = {"linear": "has corners, at which speeds jump", "step": "jumps, at which bodies jump"}
+
+
+def rough(description: Description) -> Iterator[str]:
+    """Joints and couplers that move by functions without the derivatives that dynamics takes."""
+    moved = [
+        (f"joint {joint.name}", motion.function)
+        for joint in description.joints
+        for motion in (*joint.rotations, *joint.translations)
+    ]
+    moved += [(f"constraint {row.name}", row.function) for row in description.couplers]
+    for what, function in moved:
+        while isinstance(function, Scaled):
+            function = function.function
+        if isinstance(function, Points) and function.kind in ROUGH and len(function.x) > 2:
+            yield (
+                f"{what} moves by a function that {ROUGH[function.kind]}, without a force for that "
+                "in the equations; a spline through the points is smooth"
+            )
+
+
+def without_constraints(description: Description, names: Iterable[str]) -> Description:
+    """The tables without the couplers and loops of these names."""
+    names = names_of(listed(names, "without"), "without")
+    every = [row.name for row in description.couplers]
+    every += [row.name for row in description.loops]
+    for name in names:
+        check_known(name, every, f"without: {name} is no constraint of {description.name}")
+    couplers = tuple(row for row in description.couplers if row.name not in names)
+    loops = tuple(row for row in description.loops if row.name not in names)
+    return replace(description, couplers=couplers, loops=loops)
+
+
+def closed(tree: FileTree, row: Loop) -> FileTree:
+    """The tree with a loop."""
+    first, second = row.first, row.second
+    if first.body is None:
+        first, second = second, first
+    if first.body == second.body or first.body is None:
+        raise ValueError(f"constraint {row.name} holds {first.body or 'the ground'} by itself")
+    weld = row.kind == "weld"
+    turn = between(second.turn, first.turn) if weld else UPRIGHT
+    made = tree.close(
+        identifier(first.body),
+        second.body and identifier(second.body),
+        row.kind,
+        at=exact(first.at),
+        to=exact(second.at),
+        attitude=[exact(line) for line in turn],
+        name=identifier(row.name),
+    )
+    return cast(FileTree, made)
 
 
 def outwards(description: Description) -> list[JointRow]:
@@ -240,6 +308,16 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
             return sp.Add(*terms, number(last))
         case Scaled(function=inner, scale=scale):
             return number(scale) * expression(inner, variables)
+        case OnEllipsoid(axis=axis, radius=radius) if len(variables) == 2:
+            a, b = variables
+            across = sp.sin(b), -sp.sin(a) * sp.cos(b), sp.cos(a) * sp.cos(b)
+            return number(radius) * across[axis]
+        case Multivariate(order=order, coefficients=coefficients):
+            every = product(range(order + 1), repeat=len(variables))
+            ways = [way for way in every if sum(way) <= order]
+            if len(ways) == len(coefficients):
+                pairs = zip(coefficients, ways, strict=True)
+                return sp.Add(*(number(c) * monomial(variables, way) for c, way in pairs))
     if len(variables) != 1:
         kind = type(function).__name__.lower()
         raise ValueError(f"a {kind} function does not fit {len(variables)} coordinates")
@@ -250,9 +328,15 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
             return sp.Add(*(number(c) * x**k for c, k in zip(coefficients, powers, strict=True)))
         case Sine(amplitude=a, omega=w, phase=p, offset=b):
             return number(a) * sp.sin(number(w) * x + number(p)) + number(b)
-        case Points(kind=kind, x=points, y=y):
-            return table(x, points, y, kind if len(points) > 2 else "linear")
+        case Points(kind=kind, x=points, y=y, outside=outside):
+            straight = kind == "simm" and len(points) == 2
+            return table(x, points, y, "linear" if straight else kind, outside)
     raise ValueError(f"no function of a file: {function}")
+
+
+def monomial(variables: Sequence[sp.Expr], powers: Sequence[int]) -> sp.Expr:
+    """A product of powers."""
+    return sp.Mul(*(x**power for x, power in zip(variables, powers, strict=True)))
 
 
 def number(value: float) -> sp.Expr:

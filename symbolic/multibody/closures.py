@@ -18,9 +18,10 @@ from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.joints import normalised, unit
 from kinesym.symbolic.multibody.passes import kinematics
-from kinesym.symbolic.multibody.vectors import AXES, ZERO, Steps, Vector
+from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Matrix, Steps, Vector
 from kinesym.symbolic.names import name_of, t
-from kinesym.symbolic.structure import Matrix, rank
+from kinesym.symbolic.structure import Matrix as Numbers
+from kinesym.symbolic.structure import rank
 
 if TYPE_CHECKING:
     from kinesym.symbolic.multibody.mechanism import Mechanism
@@ -58,8 +59,9 @@ class Closure:
 
     kind : "point", "hinge", "weld" or "rolling"; see `Tree.close`. at, to : the points that
     coincide, in the axes of either body [m]. axis, to_axis : of a hinge in those of either body, or
-    of a wheel. radius : of a wheel, from its centre `at` to the middle of its tyre [m]; crown :
-    radius of the cross-section of the tyre [m]. name : its forces begin with it.
+    of a wheel. attitude : of a weld, from axes of the body to those of the other. radius : of a
+    wheel, from its centre `at` to the middle of its tyre [m]; crown : radius of the cross-section
+    of the tyre [m]. name : its forces begin with it.
 
     Raises `ValueError` for what does not belong to its kind.
     """
@@ -74,6 +76,7 @@ class Closure:
     radius: sp.Expr
     crown: sp.Expr
     name: str
+    attitude: Matrix = IDENTITY
 
     def __post_init__(self) -> None:
         check_choice(self.kind, KINDS, "the kind of a loop")
@@ -92,6 +95,8 @@ class Closure:
             raise ValueError(f"{where}: a wheel has a radius > 0, got {self.radius}")
         if not wheel and (self.radius, self.crown) != (0, 0):
             raise ValueError(f"{where}: only a wheel, kind='rolling', has a radius")
+        if self.kind != "weld" and self.attitude != IDENTITY:
+            raise ValueError(f"{where}: only a weld has an attitude")
 
     def conditions(self, tree: Mechanism) -> list[Condition]:
         """In terms of the intermediates of the tree."""
@@ -160,7 +165,8 @@ def _alignment(tree: Mechanism, closure: Closure) -> list[Condition]:
     """Axes of two bodies stay perpendicular; moments `_m1`, `_m2`, `_m3` act on the body about
     their common perpendicular."""
     outer_axes, inner_axes = _triad(closure.axis), _triad(closure.to_axis)
-    ours, theirs = tree.attitude(closure.body), tree.attitude(closure.other)
+    ours = tree.attitude(closure.body)
+    theirs = tree.attitude(closure.other) @ closure.attitude
     found = []
     for number, (a, b) in enumerate(((2, 0), (2, 1), (0, 1)), 1):
         moment = _force(closure, f"m{number}")
@@ -261,7 +267,7 @@ def pushes(conditions: Sequence[Condition]) -> dict[str, sp.Expr]:
     return found
 
 
-def _basis(matrices: Sequence[Matrix]) -> list[int]:
+def _basis(matrices: Sequence[Numbers]) -> list[int]:
     """Numbers of rows that span those of each of several matrices, the ones that are farthest from
     what is spanned by those before them, at the matrix where they are nearest; then those that are
     spanned at some matrices only, where a mechanism is singular."""
@@ -284,7 +290,7 @@ def _basis(matrices: Sequence[Matrix]) -> list[int]:
     return found
 
 
-def _most_regular(matrices: Sequence[Matrix], found: list[int]) -> list[int]:
+def _most_regular(matrices: Sequence[Numbers], found: list[int]) -> list[int]:
     """Of all choices of as many rows as were found that whose smallest singular value is, at the
     matrix where it is smallest, the largest: a choice that is good at one place may depend at
     another."""
@@ -337,11 +343,13 @@ def _closed(
     coordinates = {*tree.coordinates.values()}
     q = coordinates | {x for x in own if x.is_Symbol and x.name not in tree.values}
     unknown = [x for x in own if x in q]
+    defaults = getattr(tree, "defaults", {})  # of a file
     random, places = np.random.default_rng(20), list[dict[sp.Basic, float]]()
     for start in range(_STARTS):
         numbers = random.uniform(0.5, 1.5, len(own))
         if start == 0:  # near the place in which the tree is drawn, not on any other branch
-            numbers[[x in coordinates for x in own]] *= 0.2
+            drawn = np.array([defaults.get(str(getattr(x, "name", x)), 0.0) for x in own])
+            numbers = np.where([x in coordinates for x in own], drawn + 0.2 * numbers, numbers)
         point = {x: tree.values.get(str(x), v) for x, v in zip(own, numbers.tolist(), strict=True)}
         if _converged(rows, program, unknown, point):
             places.append(point)

@@ -87,35 +87,123 @@ class Pivot:
     axis: int | None
 
 
+@dataclass(frozen=True)
+class SharedPivot:
+    """A speed that moves several links that hang on one, once it is eliminated; see `shared`.
+
+    row : the sum of A d over these links, in the axes of the one that they hang on and about its
+    origin. rest, inverse : as of `Pivot`. directions : by the number of the link.
+    """
+
+    row: Six
+    rest: sp.Expr
+    inverse: sp.Expr
+    directions: Mapping[int, Six]
+
+
 def speed_rates(
     tree: Mechanism, steps: Steps, torques: Mapping[str, sp.Expr]
 ) -> dict[str, sp.Expr] | None:
     """u' by name; None if the mass matrix is singular whatever the numbers, or if a speed moves
-    several joints."""
-    if len(tree.speeds) < sum(len(link.u) for link in tree.links):
+    joints of several parents, or a joint has two speeds that move others, too."""
+    together = moved_together(tree)
+    if together is None:
         return None
     frames, links = tree.recursion.frames, tree.moving
     sums = [alone(tree, steps, k) for k in range(len(links))]
     drift = [velocity_terms(link, frames[k], frames[link.parent]) for k, link in enumerate(links)]
     pivots: list[dict[str, Pivot]] = [{} for _ in links]
+    pivots_of_several, before = dict[str, SharedPivot](), dict[int, Articulated]()
     for k, link in reversed(list(enumerate(links))):
         left = sums[k].named("0")
         speeds = map(name_of, tree.links[k].u)
         for speed, (angular, linear) in zip(speeds, frames[k].joint.directions, strict=True):
-            if speed in tree.locked:
+            if speed in tree.locked or speed in together:
                 continue
-            free = 1 - lock_of(speed) if speed in tree.lockable else sp.S.One
             torque, stage = torques.get(speed, sp.S.Zero), str(len(pivots[k]) + 1)
-            found = eliminated(left, stage, (*angular, *linear), torque, free)
+            direction = (*angular, *linear)
+            found = eliminated(left, stage, direction, torque, freedom(tree, speed))
             if found is None:
                 return None
             left, pivots[k][speed] = found
         if isinstance(link.primitive, Aim):  # its parent does not turn it
             A = {place: e for place, e in left.A.items() if min(place) >= 3}
             left = Articulated(steps, left.name, A, [*ZERO, *left.b[3:]])
+        before[k] = left
         if link.parent >= 0:
             add_to_parent(sums[link.parent], left, frames[k], drift[k])
-    return outwards_rates(tree, steps, drift, pivots)
+        for speed, members in together.items():
+            if k == members[0]:
+                several = {j: before[j] for j in members}
+                pivot = shared(tree, speed, several, drift, torques.get(speed, sp.S.Zero))
+                if pivot is None:
+                    return None
+                pivots_of_several[speed] = pivot
+                if link.parent >= 0:
+                    take_off(sums[link.parent], speed, pivot)
+    return outwards_rates(tree, steps, drift, pivots, pivots_of_several)
+
+
+def freedom(tree: Mechanism, speed: str) -> sp.Expr:
+    """1, or 1 - lock of a speed that can be locked."""
+    return 1 - lock_of(speed) if speed in tree.lockable else sp.S.One
+
+
+def moved_together(tree: Mechanism) -> dict[str, list[int]] | None:
+    """Numbers of the links of every speed that is not locked and moves several; None if these do
+    not hang on one link, or if one of them has two such speeds."""
+    links = dict[str, list[int]]()
+    for k, link in enumerate(tree.links):
+        for speed in map(name_of, link.u):
+            links.setdefault(speed, []).append(k)
+    found = {s: ks for s, ks in links.items() if len(ks) > 1 and s not in tree.locked}
+    members = [k for ks in found.values() for k in ks]
+    apart = any(len({tree.links[k].parent for k in ks}) > 1 for ks in found.values())
+    return None if apart or len(members) > len({*members}) else found
+
+
+def shared(
+    tree: Mechanism,
+    speed: str,
+    members: Mapping[int, Articulated],
+    drift: Sequence[tuple[Vector, Vector]],
+    torque: sp.Expr,
+) -> SharedPivot | None:
+    """The pivot of a speed that moves several links, such as tibia and patella of a knee, as that
+    of the one body that they are together: u' = (torque - sum d (b + A alpha)) / sum d A d, with
+    the alpha that each inherits from the link that all hang on. None if nothing has inertia
+    there."""
+    directions, row = dict[int, Six](), [ZERO, ZERO]
+    strength, rest = sp.S.Zero, torque
+    for k, left in members.items():
+        steps, frame = left.steps, tree.recursion.frames[k]
+        speeds = [name_of(u) for u in tree.links[k].u]
+        angular, linear = frame.joint.directions[speeds.index(speed)]
+        d = directions[k] = (*angular, *linear)
+        own = [sp.Add(*(left[i, j] * d[j] for j in SIX)) for i in SIX]
+        own = [steps.scalar(f"Us.{left.name}.{i}", e) for i, e in enumerate(own)]
+        inherited = (*drift[k][0], *drift[k][1])
+        strength += sp.Add(*(x * e for x, e in zip(d, own, strict=True)))
+        rest -= sp.Add(*(x * e for x, e in zip(d, left.b, strict=True)))
+        rest -= sp.Add(*(x * e for x, e in zip(inherited, own, strict=True)))
+        force = steps.vector(f"Fs.{left.name}", frame.rotation @ Vector(own[3:]))
+        moment = frame.rotation @ Vector(own[:3]) + frame.joint.offset.cross(force)
+        row = [row[0] + moment, row[1] + force]
+    if strength == 0:
+        return None
+    total = tuple(steps.scalar(f"U.{speed}.{i}", e) for i, e in enumerate((*row[0], *row[1])))
+    inverse = steps.scalar(f"D.{speed}", freedom(tree, speed) / strength)
+    return SharedPivot(total, steps.scalar(f"r.{speed}", rest), inverse, directions)
+
+
+def take_off(parent: Articulated, speed: str, pivot: SharedPivot) -> None:
+    """Take what a speed of several links gives way to off A and b of the link that they hang on."""
+    steps, row = parent.steps, pivot.row
+    gain = [steps.scalar(f"G.{speed}.{i}", e * pivot.inverse) for i, e in enumerate(row)]
+    for i in SIX:
+        for j in range(i, 6):
+            parent.A[i, j] = parent[i, j] - gain[i] * row[j]
+        parent.b[i] = parent.b[i] + gain[i] * pivot.rest
 
 
 def velocity_terms(link: Link, frame: Frame, inner: Frame) -> tuple[Vector, Vector]:
@@ -189,6 +277,7 @@ def outwards_rates(
     steps: Steps,
     drift: Sequence[tuple[Vector, Vector]],
     pivots: Sequence[dict[str, Pivot]],
+    of_several: Mapping[str, SharedPivot],
 ) -> dict[str, sp.Expr]:
     """u' from the accelerations of the base, link by link."""
     found: dict[str, sp.Expr] = {}
@@ -204,6 +293,15 @@ def outwards_rates(
         ]
         inherited = [steps.scalar(f"c.{link.name}.{i}", e) for i, e in enumerate(inherited)]
         alpha = list(inherited)
+        for speed, shared_pivot in of_several.items():
+            if k not in shared_pivot.directions:
+                continue
+            if speed not in found:
+                taken = sp.Add(*(x * e for x, e in zip(shared_pivot.row, (*dw, *a), strict=True)))
+                value = (shared_pivot.rest - taken) * shared_pivot.inverse
+                found[speed] = steps.scalar(f"dU.{speed}", value)
+            d = shared_pivot.directions[k]
+            alpha = [e + x * found[speed] for e, x in zip(alpha, d, strict=True)]
         for speed, pivot in reversed(pivots[k].items()):
             others = sp.Add(*(pivot.row[j] * alpha[j] for j in SIX if j != pivot.axis))
             value = steps.scalar(f"dU.{speed}", (pivot.rest - others) * pivot.inverse)

@@ -202,16 +202,8 @@ def check_custom(joint: Custom) -> None:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise ValueError(f"the rotations of {what} are pairs (axis, angle), got {shown(pair)}")
         check_joint(Revolute(pair[0]))
-    turn = sp.Matrix(
-        matrix(vector(row, f"a row of the attitude of {what}") for row in joint.attitude)
-    )
+    rotation_matrix(joint.attitude, f"the attitude of {what}")
     vector(joint.center, f"the center of {what}")
-    if turn.shape != (3, 3) or (
-        not turn.free_symbols and max(map(abs, turn * turn.T - sp.eye(3))) > 1e-9
-    ):
-        raise ValueError(
-            f"the attitude of {what} is a rotation matrix, got {shown(joint.attitude)}"
-        )
     functions = [*(angle for _, angle in joint.turns), *vector(joint.translation, "a translation")]
     used = set[AppliedUndef]().union(*(f.atoms(AppliedUndef, sp.Derivative) for f in functions))
     if foreign := used - set(coordinates):
@@ -220,6 +212,17 @@ def check_custom(joint: Custom) -> None:
         raise ValueError(
             f"the coordinate {name_of(still[0])} of {what} moves nothing; leave it out"
         )
+
+
+def rotation_matrix(rows: Sequence[Sequence[Any]], what: str) -> Matrix:
+    """A rotation from its rows; raises `ValueError` for what is none."""
+    found = matrix(vector(row, f"a row of {what}") for row in rows)
+    turn = sp.Matrix(found)
+    if turn.shape != (3, 3) or (
+        not turn.free_symbols and max(map(abs, turn * turn.T - sp.eye(3))) > 1e-9
+    ):
+        raise ValueError(f"{what} is a rotation matrix, got {shown(rows)}")
+    return found
 
 
 def turn(direction: Vector, sine: sp.Expr, cosine: sp.Expr) -> Matrix:

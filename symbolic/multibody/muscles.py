@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -43,14 +43,21 @@ _POSITIVE = (
     "width",
     "steepness",
 )
+#: What may name an expression: a symbol for it, or the expression.
+Naming: TypeAlias = Callable[[str, sp.Expr], sp.Expr]
 _NUMBERS = ("length", *_POSITIVE, "pennation", "damping")
 
 
 def active_force(length: Any, width: Any = 1) -> sp.Expr:
     """Force of the active fibres at a length, both normalised: 1 at 1."""
     x = (real_expression(length, "length") - 1) / real_expression(width, "width") + 1
-    bells = (b1 * sp.exp(-((x - b2) ** 2) / (2 * (b3 + b4 * x) ** 2)) for b1, b2, b3, b4 in _BELLS)
-    return sp.Add(*bells)
+    bells = []
+    for height, b2, b3, b4 in _BELLS:
+        exponent = -(((x - b2) / (b3 + b4 * x)) ** 2) / 2
+        # SymPy would ask long whether there is anything to simplify
+        hill = sp.exp(exponent, evaluate=False)
+        bells.append(sp.Mul(sp.Float(height), hill, evaluate=False))
+    return sp.Add(*bells, evaluate=False)
 
 
 def passive_force(length: Any, strain: Any = 0.6) -> sp.Expr:
@@ -79,6 +86,11 @@ def tendon_length(force: Any, strain: Any = 0.049) -> sp.Expr:
 
 def _stiffness(strain: Any) -> sp.Expr:
     return math.log((1 + _C3) / _C1) / (real_expression(strain, "strain") + 1 - _C2)
+
+
+def spelled_out(name: str, expression: sp.Expr) -> sp.Expr:
+    """The expression itself."""
+    return expression
 
 
 @dataclass(frozen=True)
@@ -189,31 +201,36 @@ class Muscle:
         thickness = self.optimal_length * sp.sin(self.pennation)
         return sp.sqrt(self.fibres_along**2 + thickness**2) / self.optimal_length
 
-    @property
-    def cosine(self) -> sp.Expr:
-        """Of the angle between fibres and tendon."""
-        return self.fibres_along / (self.fibre_length * self.optimal_length)
+    def cosine(self, length: sp.Expr) -> sp.Expr:
+        """Of the angle between fibres and tendon, at a length of the fibres in units of the optimal
+        one."""
+        if self.pennation.is_zero:
+            return sp.S.One
+        return self.fibres_along / (length * self.optimal_length)
 
-    def fibre_velocity(self, rate: sp.Expr) -> sp.Expr:
+    def fibre_velocity(self, rate: sp.Expr, cosine: sp.Expr) -> sp.Expr:
         """In units of the largest; rate : at which muscle and tendon lengthen [m/s]."""
         if self.tendon == "compliant":
             force = self.normalised_force
             slope = _stiffness(self.tendon_strain) * (force + _C3)
             rate -= self.slack_length * force.diff(t) / slope
-        return rate * self.cosine / (self.optimal_length * self.max_velocity)
+        return rate * cosine / (self.optimal_length * self.max_velocity)
 
-    def fibre_force(self, rate: sp.Expr) -> sp.Expr:
-        """Of the fibres along the tendon, in units of the largest force."""
-        length, velocity = self.fibre_length, self.fibre_velocity(rate)
+    def fibre_force(self, rate: sp.Expr, named: Naming = spelled_out) -> sp.Expr:
+        """Of the fibres along the tendon, in units of the largest force. named : makes symbols of
+        what is used several times, given its name and expression."""
+        length = named(f"fibre.{self.name}", self.fibre_length)
+        cosine = named(f"cosine.{self.name}", self.cosine(length))
+        velocity = named(f"velocity.{self.name}", self.fibre_velocity(rate, cosine))
         active = self.activation * active_force(length, self.width) * velocity_force(velocity)
         passive = passive_force(length, self.passive_strain) + self.damping * velocity
-        return (active + passive) * self.cosine
+        return (active + passive) * cosine
 
-    def force(self, rate: sp.Expr) -> sp.Expr:
-        """What the tendon pulls with [N]."""
+    def force(self, rate: sp.Expr, named: Naming = spelled_out) -> sp.Expr:
+        """What the tendon pulls with [N]; arguments of `fibre_force`."""
         if self.tendon == "compliant":
             return self.max_force * self.normalised_force
-        return self.max_force * self.fibre_force(rate)
+        return self.max_force * self.fibre_force(rate, named)
 
 
 def with_muscles(
@@ -241,22 +258,27 @@ def with_muscles(
     steps = tree.recursion.steps
     total = tree.checked_torques(torques)
     moving = coordinate_rates(tree, steps)
+    ways = {
+        q: {name: rate.diff(u) for name, u in tree.speeds.items() if rate.has(u)}
+        for q, rate in moving.items()
+    }
     forces: dict[str, sp.Expr] = {}
     tendons: dict[AppliedUndef, sp.Expr] = {}
+    pulls: dict[str, list[sp.Expr]] = {}
     for muscle in made:
         arms = _arms(tree, muscle, steps, moving)
         rate = -sp.Add(*(arm * moving[q] for q, arm in arms.items()))
         rate = steps.scalar(f"rate.{muscle.name}", rate)
         short = replace(muscle, length=steps.scalar(f"length.{muscle.name}", muscle.length))
-        force = steps.scalar(f"force.{muscle.name}", short.force(rate))
+        force = steps.scalar(f"force.{muscle.name}", short.force(rate, steps.scalar))
         forces[f"{muscle.name}_force"] = force
-        for name, u in tree.speeds.items():
-            arm = sp.Add(*(arm * moving[q].diff(u) for q, arm in arms.items()))
-            if arm != 0:
-                total[name] = total.get(name, sp.S.Zero) + arm * force
+        for q, arm in arms.items():
+            for name, way in ways[q].items():
+                pulls.setdefault(name, []).append(arm * way * force)
         if muscle.tendon == "compliant":
             state = muscle.normalised_force
-            tendons[state] = state - short.fibre_force(rate)
+            tendons[state] = state - short.fibre_force(rate, steps.scalar)
+    total |= {name: sp.Add(total.get(name, sp.S.Zero), *terms) for name, terms in pulls.items()}
     model = tree.model(total, [*_parts(outputs), forces], values)
     return _completed(tree, model, made, tendons)
 
@@ -265,14 +287,14 @@ def _arms(
     tree: Tree, muscle: Muscle, steps: Steps, moving: Iterable[AppliedUndef]
 ) -> dict[AppliedUndef, sp.Expr]:
     """Minus the slopes of the length by coordinates that move, as intermediates."""
-    unknown = muscle.length.atoms(AppliedUndef) - set(tree.coordinates.values())
-    if unknown:
+    used = parts_of(AppliedUndef, muscle.length)
+    if unknown := used - set(tree.coordinates.values()):
         first = min(map(name_of, unknown))
         raise ValueError(f"muscle {muscle.name}: {first} is no coordinate of {tree.name}")
     return {
-        q: steps.scalar(f"arm.{muscle.name}.{name_of(q)}", -muscle.slope(q))
+        q: -steps.scalar(f"slope.{muscle.name}.{name_of(q)}", muscle.slope(q))
         for q in moving
-        if muscle.length.has(q)
+        if q in used
     }
 
 
@@ -294,7 +316,6 @@ def _completed(
     used = parts_of(sp.Symbol, *rates.values(), *rows, *(e for _, e in more))
     used -= {*model.parameters, *known, *(symbol for symbol, _ in more), t}
     values = {q: 0.0 for q in constant.values() if q in used and q.name not in tree.values}
-    model = replace(model, intermediates=(*model.intermediates, *more))
     inputs = [muscle.excitation for muscle in muscles]
     model = model.extended(rates, inputs, sorted(used, key=name_of), values=values)
     if not tendons:
@@ -304,5 +325,6 @@ def _completed(
         states=(*model.states, *tendons),
         inputs=tuple(u for u in model.inputs if u not in tendons),
         equations=(*model.equations, *rows),
+        intermediates=(*model.intermediates, *more),
         explicit=None,
     )

@@ -14,10 +14,10 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import assemble
 from kinesym.symbolic.multibody.bodies import check_values
 from kinesym.symbolic.multibody.closures import Closure, Coupling
-from kinesym.symbolic.multibody.joints import unit
+from kinesym.symbolic.multibody.joints import rotation_matrix, unit
 from kinesym.symbolic.multibody.mechanism import Mechanism
 from kinesym.symbolic.multibody.outputs import named_outputs
-from kinesym.symbolic.multibody.vectors import vector
+from kinesym.symbolic.multibody.vectors import IDENTITY, vector
 from kinesym.symbolic.names import by_name, check_known
 
 
@@ -75,13 +75,15 @@ class Tree(Mechanism):
         to_axis: str | Sequence[Any] | None = None,
         radius: Any = 0,
         crown: Any = 0,
+        attitude: Sequence[Sequence[Any]] = IDENTITY,
         name: str | None = None,
     ) -> Tree:
         """The tree with a loop closed: a body that is held by another one, or by the base.
 
         kind : "point": the points `at` and `to`, in the axes of either body [m], coincide. "hinge":
             so do `axis` and `to_axis`, by default the same. "weld": the axes of both bodies are
-            the same.
+            the same, or turned by the rotation `attitude` from those of the body to those of the
+            other.
             "rolling": the body is a wheel with this axis, centre `at` and radius [m], which rolls
             without slip on the plane z = 0 of the world; crown : radius of the cross-section of its
             tyre [m], 0 for a knife edge.
@@ -108,6 +110,7 @@ class Tree(Mechanism):
             real_expression(radius, "radius"),
             real_expression(crown, "crown"),
             f"{body}_{other or 'base'}" if name is None else name,
+            rotation_matrix(attitude, f"the attitude of the loop at {body}"),
         )
         return self._closed(closure)
 

@@ -320,13 +320,46 @@ def test_moment_arms_are_minus_the_slopes_of_lengths():
 
 def test_what_is_missed_is_said():
     tree = ks.osim.read(MODELS["arm26"])
-    with pytest.warns(UserWarning, match=r"degree 2 miss .* for . of 2 muscles, most BIC"):
+    with pytest.warns(UserWarning, match=r"miss 1 mm .* for . of 2 muscles, most BIC.* mm"):
         ks.osim.fit_muscles(tree, ["BICshort", "BRA"], degree=2)
     with pytest.raises(ValueError, match="TRI is no muscle of arm26"):
         ks.osim.fit_muscles(tree, ["TRI"])
     path = ks.osim.read(MODELS["LaiUhlrich2022"]).muscles["soleus_r"]
     with pytest.raises(ValueError, match=r"the range of ankle_angle_r is 0 .* give ranges="):
         path.fit(ranges={"ankle_angle_r": (0, np.inf)})
+
+
+def test_degrees_follow_from_the_number_of_coordinates():
+    """A path of one coordinate that jumps or bends takes more terms, not a loss of precision."""
+    tree = ks.osim.read(MODELS["2D_gait"])
+    path = tree.muscles["iliopsoas_r"]
+    high, low = path.fit().fit, path.fit(degree=6).fit
+    assert high.worst < 1e-3 < 3e-3 < low.worst and 6 < high.degree <= 12 and high.terms <= 12
+    with pytest.raises(ValueError, match="the degree must be 1 or more, got 0"):
+        path.fit(degree=0)
+
+
+def test_ranges_of_a_motion():
+    """Over those of the file, +-120 degrees of the hip, no polynomial is close to lines that pass
+    the joint on either side; over those of a walk all are."""
+    tree = ks.osim.read(MODELS["subject01"])
+    walk = ks.gait.read_mot(EXAMPLES / "opensim_subject01.mot.gz")
+    ranges = ks.osim.ranges_of(tree, walk, margin=0.2)
+    knee = np.deg2rad(walk["knee_angle_r"])
+    assert ranges["knee_angle_r"] == pytest.approx((knee.min() - 0.2, knee.max() + 0.2))
+    assert ranges["pelvis_tx"][1] == pytest.approx(walk["pelvis_tx"].max() + 0.2)  # no angle
+    names = ["glut_max1_r", "quad_fem_r"]
+    with pytest.warns(UserWarning, match=r"2 of 2 .* glut_max1_r by 1\d mm, quad.*ranges_of"):
+        wide = ks.osim.fit_muscles(tree, names)
+    close = ks.osim.fit_muscles(tree, names, ranges=ks.osim.ranges_of(tree, walk))
+    for name in names:
+        assert close[name].fit.worst < 1.1e-3 < 10e-3 < wide[name].fit.worst
+    some = ks.osim.ranges_of(tree, {"time": [0.0, 1.0], "knee_angle_r": [0.0, -1.0]})
+    assert some == {"knee_angle_r": (-1.1, 0.1)}
+    with pytest.raises(ValueError, match=r"the motion has no coordinate of .*; it has knee"):
+        ks.osim.ranges_of(tree, {"time": [0.0, 1.0], "knee": [0.0, 1.0]})
+    with pytest.raises(ValueError, match="the margin must be positive, got 0"):
+        ks.osim.ranges_of(tree, walk, margin=0)
 
 
 def test_numbers_come_from_the_file():

@@ -172,11 +172,23 @@ class Plain:
             return np.eye(4)
         if joint.tag == "SliderJoint":
             return moved(np.eye(3), [q[names[0]], 0, 0])
-        if joint.tag in ("BallJoint", "FreeJoint"):
+        if joint.tag in ("BallJoint", "GimbalJoint", "FreeJoint"):
             turn = np.eye(3)
             for axis, name in zip(axes, names, strict=False):
                 turn = turn @ about(axis, q[name])
             return moved(turn, [q[name] for name in names[3:]] or 0)
+        if joint.tag == "EllipsoidJoint":
+            return self.on_ellipsoid(numbers(joint, "radii_x_y_z"), [q[name] for name in names])
+        if joint.tag == "ScapulothoracicJoint":
+            x, y, z = numbers(joint, "thoracic_ellipsoid_radii_x_y_z")
+            *angles, wing = (q[name] for name in names)
+            quarter = moved(about(axes[2], np.pi / 2), 0)
+            glide = quarter @ self.on_ellipsoid([y, x, z], angles) @ quarter.T
+            direction = float(joint.findtext("scapula_winging_axis_direction"))
+            axis = np.array([-np.sin(direction), np.cos(direction), 0.0])
+            at = np.array([*numbers(joint, "scapula_winging_axis_origin"), 0.0])
+            turn = about(axis, wing)
+            return glide @ moved(turn, at - turn @ at)
         assert joint.tag == "CustomJoint"
         turn, at = np.eye(3), np.zeros(3)
         for k, e in enumerate(joint.find("SpatialTransform")):
@@ -189,8 +201,15 @@ class Plain:
             if k < 3:
                 turn = turn @ about(axis, value)
             else:
-                at = at + value * axis
+                at = at + value * axis / np.linalg.norm(axis)
         return moved(turn, at)
+
+    @staticmethod
+    def on_ellipsoid(radii, angles):
+        turn = np.eye(3)
+        for axis, angle in zip(np.eye(3), angles, strict=True):
+            turn = turn @ about(axis, angle)
+        return moved(turn, np.array(radii) * turn[:, 2])
 
     def places(self, q):
         """Transforms of all bodies to the ground."""

@@ -5,7 +5,9 @@ import gzip
 
 import numpy as np
 import pytest
+from scipy.linalg import null_space
 from test_osim import MODELS, interpreted
+from test_osim_files import CHAIN, CUSTOM, FUNCTIONS, HELD, SURFACES, WELDED, model_file
 
 import kinesym as ks
 
@@ -40,6 +42,16 @@ class Peer:
         self.state = model.initSystem()
         self.matter, self.n = model.getMatterSubsystem(), self.state.getNU()
         self.places = {name: self._place(one) for name, one in self.coordinates.items()}
+        self.among = {name: self._among(one) for name, one in self.coordinates.items()}
+
+    def _among(self, one):
+        """Where it is among all coordinates."""
+        before = self.state.getQ().to_numpy().copy()
+        value = one.getValue(self.state)
+        one.setValue(self.state, value + 0.1, False)
+        found = int(np.argmax(np.abs(self.state.getQ().to_numpy() - before)))
+        one.setValue(self.state, value, False)
+        return found
 
     def _place(self, one):
         """Where its speed is among all."""
@@ -70,10 +82,26 @@ class Peer:
         self.matter.calcM(self.state, M)
         return np.array([[M.get(i, j) for j in range(self.n)] for i in range(self.n)])
 
+    def rates(self):
+        """Rates of coordinates by speeds, which of some joints are angular velocities."""
+        before, columns = self.state.getU().to_numpy().copy(), np.zeros((self.n, self.n))
+        for k, column in enumerate(np.eye(self.n)):
+            self.speed(column)
+            found = self.state.getQDot().to_numpy()  # with a number more for each quaternion
+            for name, place in self.places.items():
+                columns[place, k] = found[self.among[name]]
+        self.speed(before)
+        return columns
+
+    def speed(self, u):
+        for name, k in self.places.items():
+            self.coordinates[name].setSpeedValue(self.state, float(u[k]))
+        self.model.realizeVelocity(self.state)
+
     def needed(self, rates):
         accelerations = osim.Vector(self.n, 0.0)
-        for name, rate in rates.items():
-            accelerations.set(self.places[name], float(rate))
+        for k, rate in enumerate(rates):
+            accelerations.set(k, float(rate))
         return osim.InverseDynamicsSolver(self.model).solve(self.state, accelerations).to_numpy()
 
 
@@ -86,7 +114,12 @@ def follow(names):
 def test_places_masses_and_forces(name, tmp_path):
     path = tmp_path / "model.osim"
     path.write_bytes(gzip.decompress(MODELS[name].read_bytes()))
-    tree, peer = ks.osim.read(MODELS[name]).parametrised(), Peer(path)
+    agree(ks.osim.read(MODELS[name]), Peer(path), ROUNDED.get(name, 1e-11), BIAS.get(name))
+
+
+def agree(tree, peer, rounded=1e-11, bias=None, moving=True):
+    """Places, attitudes, the mass matrix and, of what moves, forces at random."""
+    tree = tree.parametrised()
     names = [*tree.coordinates]
     twins = {k: v for k, v in follow(names).items() if k in peer.coordinates}
     row = {k: i for i, k in enumerate(names)} | {k: names.index(v) for k, v in twins.items()}
@@ -94,9 +127,10 @@ def test_places_masses_and_forces(name, tmp_path):
     for other, i in row.items():
         J[peer.places[other], i] = 1.0
     model = tree.model(outputs=["places", "attitudes"])
-    n, rng, rounded = len(names), np.random.default_rng(4), ROUNDED.get(name, 1e-11)
+    n, rng = len(names), np.random.default_rng(4)
     for _ in range(2):
         q, u, du = rng.uniform(0.0, 0.8, n), rng.normal(size=n), rng.normal(size=n)
+        u = u if moving else 0.0 * u
         at = dict(zip(names, q, strict=True)) | {
             f"{k}_speed": v for k, v in zip(names, u, strict=True)
         }
@@ -111,9 +145,83 @@ def test_places_masses_and_forces(name, tmp_path):
             np.testing.assert_allclose(ours, turn, rtol=0, atol=1e-13)
         rates = {f"{k}_speed": e for k, e in zip(names, np.eye(n, n + 1, 1), strict=True)}
         rows = interpreted(model, model.equations[n:], at, rates)
-        mass, bias = rows[:, 1:] - rows[:, :1], rows[:, 0]
-        expected = J.T @ peer.mass_matrix() @ J
+        mass, rest = rows[:, 1:] - rows[:, :1], rows[:, 0]
+        K = np.linalg.solve(peer.rates(), J)  # speeds of OpenSim by rates of coordinates
+        expected = K.T @ peer.mass_matrix() @ K
         np.testing.assert_allclose(mass, expected, rtol=0, atol=rounded * np.abs(expected).max())
-        forces = J.T @ peer.needed({k: du[i] for k, i in row.items()})
-        share = BIAS.get(name, rounded) * np.abs(forces).max()
-        np.testing.assert_allclose(mass @ du + bias, forces, rtol=0, atol=share)
+        forces = K.T @ peer.needed(K @ du)
+        share = (bias or rounded) * np.abs(forces).max()
+        np.testing.assert_allclose(mass @ du + rest, forces, rtol=0, atol=share)
+
+
+@pytest.mark.filterwarnings("ignore:all. joint joint1 moves by a function that has corners")
+@pytest.mark.parametrize("functions", [CUSTOM.replace("stuck", "a"), FUNCTIONS])
+def test_functions_of_joints(functions, tmp_path):
+    """At rest: where a coordinate turns about two axes, forces of OpenSim in motion are not those
+    that follow from its mass matrix; for second derivatives of polynomials of several coordinates
+    it takes first ones."""
+    path = tmp_path / "functions.osim"
+    joints = {"PinJoint": ("pin", "0.1 0.2 0.3", "0 0 0"), "CustomJoint": ("a b", "0 0 0", "0 1 0")}
+    text = without_forces(model_file(joints, ""))
+    path.write_text(text.replace(CUSTOM, functions))
+    agree(ks.osim.read(path), Peer(path), moving=False)
+
+
+@pytest.mark.parametrize("kind", ["EllipsoidJoint", "ScapulothoracicJoint"])
+def test_joints_on_ellipsoids(kind, tmp_path):
+    """At rest, as speeds of OpenSim are angular velocities."""
+    path = tmp_path / "ellipsoids.osim"
+    joints = {"PinJoint": ("pin", "0.1 0.2 0.3", "0 0 0"), kind: SURFACES[kind]}
+    path.write_text(
+        without_forces(model_file({**joints, "SliderJoint": ("s", "0 0 0", "0 0 1")}, ""))
+    )
+    agree(ks.osim.read(path), Peer(path), moving=False)
+
+
+def without_forces(text):
+    """And without contact, as muscles of these files have no paths."""
+    for name in ("ForceSet", "ContactGeometrySet", "MarkerSet"):
+        begin, end = f"<{name}>", f"</{name}>"
+        text = text[: text.index(begin)] + text[text.index(end) + len(end) :]
+    return text
+
+
+@pytest.mark.parametrize("constraint", [HELD, WELDED], ids=["point", "weld"])
+def test_accelerations_of_closed_loops(constraint, tmp_path):
+    """Those of OpenSim need no other forces than those of the loop, and keep it closed."""
+    path = tmp_path / "chain.osim"
+    path.write_text(without_forces(model_file(CHAIN, constraint)))
+    tree, peer = ks.osim.read(path), Peer(path)
+    peer.model.set_assembly_accuracy(1e-13)
+    peer.state = peer.model.initSystem()
+    for one in peer.coordinates.values():
+        one.setValue(peer.state, 0.2, False)
+    peer.model.assemble(peer.state)
+    names = [*tree.coordinates]
+    n, model = len(names), tree.model()
+    q = {name: one.getValue(peer.state) for name, one in peer.coordinates.items()}
+    forces = model.state_names[2 * n :]
+
+    def rows(values, rates=None):
+        found = interpreted(model, model.equations[n:], values, rates)
+        return found[:n], found[n:, 0]
+
+    unit = dict(zip(forces, np.eye(len(forces), len(forces) + 1, 1), strict=True))
+    pushes, gap = rows({**q, **unit})
+    J = (pushes[:, 1:] - pushes[:, :1]).T
+    np.testing.assert_allclose(gap, 0.0, atol=1e-10)
+    u = null_space(J) @ np.random.default_rng(3).normal(size=n - len(forces))
+    speeds = dict(zip(names, u, strict=True))
+    peer.move(q, speeds)
+    peer.model.realizeAcceleration(peer.state)
+    a = {name: one.getAccelerationValue(peer.state) for name, one in peer.coordinates.items()}
+    here = {**q, **{f"{name}_speed": v for name, v in speeds.items()}}
+    left = rows(here, {f"{name}_speed": v for name, v in a.items()})[0][:, 0]
+    given = np.linalg.lstsq(J.T, -left)[0]
+    np.testing.assert_allclose(left + J.T @ given, 0.0, atol=1e-9 * np.abs(left).max())
+    h = 1e-3
+    ahead, back = (
+        rows({name: q[name] + s * u + 0.5 * s**2 * a[name] for name, u in speeds.items()})[1]
+        for s in (h, -h)
+    )
+    np.testing.assert_allclose((ahead + back - 2 * gap) / h**2, 0.0, atol=1e-4)

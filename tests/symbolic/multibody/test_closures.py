@@ -222,6 +222,14 @@ def test_a_weld_to_the_base_holds():
         ({"body": "crank", "at": (0, 0)}, "at must have three components"),
         ({"body": "crank", "kind": "rolling"}, "radius"),
         (
+            {"body": "crank", "kind": "weld", "attitude": np.ones((3, 3))},
+            "the attitude of the loop at crank is a rotation matrix",
+        ),
+        (
+            {"body": "crank", "attitude": [[0, 1, 0], [-1, 0, 0], [0, 0, 1]]},
+            "only a weld has an attitude",
+        ),
+        (
             {"body": "crank", "other": "rocker", "kind": "rolling", "radius": 1},
             "on the plane z",
         ),

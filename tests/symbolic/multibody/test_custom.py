@@ -15,10 +15,10 @@ from kinesym.codegen.kernel import Kernel
 from kinesym.multibody import Body, Custom, Load, Revolute, Tree
 from kinesym.symbolic.table import NumericFunction
 
-a, b, c, d = ks.dynamicsymbols("a b c d")
+a, b, c, d, e = ks.dynamicsymbols("a b c d e")
 k = sp.Symbol("k")
-VALUES = {"k": 0.7, "a": 0.4, "b": -0.8, "c": 1.1, "d": 0.3}
-VALUES |= {"a_speed": 1.3, "b_speed": -0.6, "c_speed": 0.9, "d_speed": -2.0}
+VALUES = {"k": 0.7, "a": 0.4, "b": -0.8, "c": 1.1, "d": 0.3, "e": 0.2}
+VALUES |= {"a_speed": 1.3, "b_speed": -0.6, "c_speed": 0.9, "d_speed": -2.0, "e_speed": 0.4}
 ATTITUDE = Rotation.from_euler("XYZ", [0.3, -1.2, 0.8]).as_matrix().tolist()
 POINTS = np.linspace(-2.0, 2.0, 7)
 GLIDE = ks.table(a + 0.3 * b, POINTS, np.cos(POINTS), kind="simm")
@@ -170,6 +170,54 @@ def test_mass_matrix_bias_and_explicit_form(shared):
     if not shared:
         rows = interpreted(model, {}, model.explicit.rates)[-len(NAMES) :, 0]
         np.testing.assert_allclose(rows, np.linalg.solve(mass, -bias), rtol=1e-10)
+
+
+#: A kneecap that follows the knee, and a fibula that does so besides moving on its own.
+FOLLOWING = [
+    *[row for row in BODIES if row.name not in ("patella", "cover")],
+    body("patella", Custom([b], [("y", b**2)], (sp.sin(b), 0, b)), (0.2, 0.1, 0.0), "root"),
+    body("cover", Custom(attitude=ATTITUDE), (0.0, 0.1, 0.0), "patella"),
+    body("fibula", Custom([e, b], [("x", e + b), ("z", e)], (0, b, 0)), (0, 0.1, 0.1), "root"),
+]
+
+
+@pytest.mark.parametrize("fixed", [False, True], ids=["root", "base"])
+def test_explicit_form_of_links_that_move_together(fixed, monkeypatch):
+    """As of the mass matrix, which knows nothing of who hangs on whom."""
+    made = tree(FOLLOWING)
+    if fixed:
+        on_base = [replace(r, parent=None) if r.parent == "root" else r for r in FOLLOWING[1:]]
+        made = tree(on_base)
+    names = [*made.speeds]
+    model = made.model()
+    mass, bias = mass_and_bias(model, names)
+    rows = interpreted(model, {}, model.explicit.rates)[-len(names) :, 0]
+    np.testing.assert_allclose(rows, np.linalg.solve(mass, -bias), rtol=1e-10)
+    model = made.with_locks("b_speed").model()
+    for locked in (0.0, 1.0):
+        monkeypatch.setitem(VALUES, "lock_b_speed", locked)
+        rows = interpreted(model, {}, model.explicit.rates)[-len(names) :, 0]
+        if not locked:
+            np.testing.assert_allclose(rows, np.linalg.solve(mass, -bias), rtol=1e-10)
+    assert rows[names.index("b_speed")] == 0.0
+    still = made.lock("b_speed").model()
+    left = [name for name in names if name != "b_speed"]
+    mass, bias = mass_and_bias(still, left)
+    rows = interpreted(still, {}, still.explicit.rates)[-len(left) :, 0]
+    np.testing.assert_allclose(rows, np.linalg.solve(mass, -bias), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        body("toe", Custom([b], [("z", b)]), (0.1, 0, 0), "foot"),
+        body("toe", Custom([b, e], [("z", b), ("x", e)]), (0.1, 0, 0), "root"),
+    ],
+    ids=["on another link", "two such speeds"],
+)
+def test_links_that_move_together_elsewhere_have_no_explicit_form(more):
+    made = tree([*FOLLOWING, more]).model()
+    assert made.explicit is None
 
 
 def test_names_and_inputs():
