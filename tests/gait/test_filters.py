@@ -143,7 +143,7 @@ def walking(steps, rate=RATE, duration=5.0, noise=0.0):
 def test_rate_of_steps_and_the_default_cutoff(steps, rate):
     markers = walking(steps, rate, noise=1e-3)
     assert step_rate(markers) == pytest.approx(steps, rel=0.03)
-    assert low_pass_of(markers).cutoff == pytest.approx(max(5.0, 3.5 * steps), rel=0.03)
+    assert low_pass_of(markers).cutoff == pytest.approx(max(5.0, 2.5 * steps), rel=0.03)
 
 
 def test_default_without_steps_and_of_slow_records():
