@@ -23,7 +23,7 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # befo
 import numpy as np
 from numpy.typing import NDArray
 from records import judged as known
-from records.files import names_in, record
+from records.files import names_in, read_record
 from report import machine, parsed, save, table, write
 
 import kinesym as ks
@@ -173,7 +173,7 @@ def main() -> None:
     chosen = given.records[:1] if given.quick else given.records
     made = {name: RECORDS[name] for name in chosen}
     for name in [] if given.more is None else names_in(given.more):
-        made[name] = lambda name=name: from_markers(record(given.more / name))
+        made[name] = lambda name=name: from_markers(read_record(given.more / name))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of markers and plates, which are no matter here
         judged = {name: make() for name, make in made.items()}

@@ -93,8 +93,9 @@ def residual_analysis(
     gaps = {gap.marker for gap in markers.gaps()}
     chosen = tuple(names or [name for name in markers.names if name not in gaps])
     rows = np.array([markers[name] for name in chosen])
+    slowest = 2.001 * markers.rate / len(markers)  # two periods in the record
     grid = (
-        np.linspace(FROM, TO * markers.rate / 2.0, TRIED)
+        np.linspace(max(FROM, slowest), TO * markers.rate / 2.0, TRIED)
         if cutoffs is None
         else real_array(cutoffs, "cutoffs")
     )

@@ -21,13 +21,13 @@ from kinesym.examples import video_to_torques
 from kinesym.gait import Markers
 from kinesym.gait.filters import low_pass_of
 from kinesym.gait.reconstruction import Smoother
-from records.judged import EDGE, G, Motion, Mover, Record
+from records.judged import G, Motion, Mover, Record
 
 #: Body and place on it, how well that is known [m].
 Place = tuple[str, tuple[float, float, float], float]
 #: What is known of places on bone, and of those on soft tissue.
 BONE, FLESH = 0.02, 0.08
-#: Markers of the right and of the middle: of Hamner and Delp (2013), of OpenCap's laboratory (2023).
+#: Markers of the right and of the middle: Hamner and Delp (2013), the laboratory of OpenCap (2023).
 HAMNER: dict[str, Place] = {
     "RASI": ("pelvis", (0.020, 0.030, 0.128), BONE),
     "RPSI": ("pelvis", (-0.160, 0.040, 0.050), BONE),
@@ -79,7 +79,7 @@ def both_sides(right: Mapping[str, Place]) -> dict[str, Place]:
     return {name: (body, at, known[name][2]) for name, (body, at) in places.items()}
 
 
-#: A neck that is no marker of an arm stays one.
+#: All of them, on both sides.
 MARKERS = both_sides(HAMNER) | both_sides(OPENCAP)
 
 
@@ -118,7 +118,7 @@ def by_tree(markers: Markers, known: Mapping[str, Place], mass: float) -> Mover:
     return move
 
 
-def record(folder: Path) -> Record:
+def read_record(folder: Path) -> Record:
     """That of a folder. Its mass is such that the mean force upwards is that of the plates, as a
     scale would say: smoothing is judged, not what people say that they weigh."""
     facts = json.loads((folder / "subject.json").read_text(encoding="utf-8"))

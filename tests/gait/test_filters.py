@@ -183,6 +183,14 @@ def test_residuals_are_the_noise_beyond_the_motion():
     assert any(word.startswith("used: 5.0 Hz takes off") for word in words)
 
 
+def test_residuals_of_a_short_record():
+    """0.9 s of a run: cutoffs begin where two periods fit."""
+    markers = walking(2.8, noise=1e-3).between(1.0, 1.9)
+    found = residual_analysis(markers)
+    assert 2.0 / 0.92 < found.cutoffs[0] < 2.0 / 0.88
+    assert 3.0 < np.median(found.advised) < 20.0
+
+
 @pytest.mark.parametrize(
     "given, message",
     [
