@@ -183,6 +183,15 @@ def test_residuals_are_the_noise_beyond_the_motion():
     assert any(word.startswith("used: 5.0 Hz takes off") for word in words)
 
 
+def test_residuals_of_markers_that_were_smoothed_before():
+    """No noise is left that a cutoff could take off."""
+    markers = walking(1.8, noise=1e-3).smoothed(Butterworth(8.0, order=4))
+    found = residual_analysis(markers)
+    assert np.median(found.advised) == found.cutoffs[-1]
+    assert "low-passed before" in str(found)
+    assert "low-passed" not in str(residual_analysis(walking(1.8, noise=1e-3)))
+
+
 def test_residuals_of_a_short_record():
     """0.9 s of a run: cutoffs begin where two periods fit."""
     markers = walking(2.8, noise=1e-3).between(1.0, 1.9)
