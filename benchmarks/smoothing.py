@@ -90,7 +90,7 @@ def excess(rule: tuple[float, float], steps: float, course: Array) -> float:
 
 
 def left_out(steps: Mapping[str, float], curves: Mapping[str, Array]) -> list[list[str]]:
-    """By record: the rule that the others choose, its cutoff and excess here, and that of the default."""
+    """By record: the rule that the others choose, its cutoff, its excess here, the default's."""
     lines = []
     for name in [*curves, ""]:
         others = [key for key in curves if key != name]
