@@ -127,11 +127,7 @@ def read_record(folder: Path) -> Record:
     own = {
         name: (body, tuple(at), std) for name, (body, at, std) in facts.get("markers", {}).items()
     }
-    feet = facts.get("feet") or next(
-        {"right": pair, "left": tuple(map(video_to_torques.left_of, pair))}
-        for pair in HEEL_AND_TOE
-        if pair[0] in markers
-    )
+    feet = facts.get("feet") or feet_of(markers, folder)
     t = [max(w.time[0] for w in plates.values()), min(w.time[-1] for w in plates.values())]
     span = facts.get("span", t)
     found = Record(
@@ -144,6 +140,18 @@ def read_record(folder: Path) -> Record:
         plates,
     )
     return weighed(found)
+
+
+def feet_of(markers: Markers, folder: Path) -> dict[str, tuple[str, str]]:
+    """Markers of heel and toe by foot."""
+    for heel, toe in HEEL_AND_TOE:
+        if heel in markers and toe in markers:
+            left = video_to_torques.left_of
+            return {"right": (heel, toe), "left": (left(heel), left(toe))}
+    raise ValueError(
+        f'{folder / "subject.json"} lacks "feet", which markers are heel and toe: neither '
+        f"{' nor '.join(heel for heel, _ in HEEL_AND_TOE)} is in markers.trc"
+    )
 
 
 def weighed(found: Record) -> Record:
