@@ -2,10 +2,11 @@
 
 Two walks of two people: contacts from heels and toes, the force that the motion needs, shared
 between the feet; plates only judge. One of them once more as a video might show it, with errors of
-17 mm; and the run of `smoothing.py`, computed, of which the whole force is known. At last both
-walks by the lever alone, and tracked by collocation, see the example `gait_without_plates`.
+17 mm; and a run that is computed, of which the whole force is known. Records of your own are in a
+folder, see `records.files`. At last all by the lever alone, and both walks tracked by collocation,
+see the example `gait_without_plates`.
 
-    python benchmarks/contact_forces.py [--records NAME ...] [--write]
+    python benchmarks/contact_forces.py [--records NAME ...] [--more FOLDER] [--write]
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy asks
 
 import numpy as np
-import smoothing
 from numpy.typing import NDArray
+from records import judged as known
+from records.files import names_in, read_record
 from report import machine, parsed, save, table, write
 
 import kinesym as ks
-from kinesym.examples import gait, gait_plates, gait_without_plates, video_to_torques
+from kinesym.examples import gait, gait_without_plates, video_to_torques
 from kinesym.gait import ContactForces, Markers, Wrench
 
 Array = NDArray[np.float64]
@@ -45,38 +48,16 @@ class Judged:
     lever: ContactForces | None = None
 
 
-def from_markers(
-    record: smoothing.Record, plates: Mapping[str, Wrench], toe: str, span: tuple[float, float]
-) -> Judged:
-    """By the segments of the record and the default smoothing."""
-    walk = ks.gait.reconstruct(record.segments, record.relations, record.markers, record.standing)
-    time = walk.markers.time[6:-6]
-    time = time[(time >= record.span[0]) & (time <= record.span[1])]
-    body = ks.gait.Body(walk.segments, record.weight / smoothing.G)
-    needed = body.inverse(walk.kinematics.sample(time))
-    smooth = walk.smoothed
-    feet = {
-        foot: (smooth[f"{foot[0].upper()}.Heel"], smooth[f"{foot[0].upper()}.{toe}"])
-        for foot in ("right", "left")
-    }
+def from_markers(record: known.Record) -> Judged:
+    """By the default smoothing, contacts and sharing."""
+    place = record.markers
+    feet = {foot: (place[heel], place[toe]) for foot, (heel, toe) in record.feet.items()}
+    needed = record.motion().needed(record.time())
     found, lever = (
-        ks.gait.contact_forces(needed.total, smooth.time, feet, method=method, weight=record.weight)
-        for method in (None, ks.gait.PressureTransfer(smooth.time, feet))
+        ks.gait.contact_forces(needed, place.time, feet, method=method, weight=record.weight)
+        for method in (None, ks.gait.PressureTransfer(place.time, feet))
     )
-    return Judged(record.words, found, plates, span, lever)
-
-
-def subject01() -> Judged:
-    """See `smoothing`."""
-    plates = ks.gait.read_forces(gait.data("gait_subject01_forces.csv.gz"))
-    return from_markers(smoothing.subject01(), plates, "Toe.Tip", (0.2, 2.3))
-
-
-def overground() -> Judged:
-    """See `smoothing`."""
-    markers, plates = gait_plates.record()
-    under, _ = ks.gait.assign_plates(plates, markers.time, gait_plates.feet_of(markers))
-    return from_markers(smoothing.overground(), under, "MT2", (0.76, 1.95))
+    return Judged(record.words, found, record.plates, record.alone or record.span, lever)
 
 
 def video(points: Markers, words: str, seed: int) -> Judged:
@@ -98,8 +79,8 @@ def keypoints(seed: int) -> Judged:
 
 
 RECORDS: dict[str, Callable[[], Judged]] = {
-    "subject01": subject01,
-    "overground": overground,
+    "subject01": lambda: from_markers(known.subject01()),
+    "overground": lambda: from_markers(known.overground()),
     "augmented 1": lambda: augmented(1),
     "augmented 2": lambda: augmented(2),
     "keypoints 1": lambda: keypoints(1),
@@ -147,7 +128,8 @@ def events(judged: Judged) -> list[float]:
             known = [getattr(c, kind) for c in theirs if getattr(c, whole)]
             for contact in judged.found.contacts:
                 when = getattr(contact, kind)
-                if contact.foot == foot and judged.span[0] < when < judged.span[1] and known:
+                seen = getattr(contact, whole) and judged.span[0] < when < judged.span[1]
+                if contact.foot == foot and seen and known:
                     late.append(when - min(known, key=lambda t: abs(t - when)))
     return [x for x in late if abs(x) < 0.15]
 
@@ -179,8 +161,8 @@ def shown(judged: Mapping[str, Judged], rows: list[dict[str, Any]]) -> str:
 
 def run() -> str:
     """The whole force of the computed run."""
-    record = smoothing.run()
-    off = 100.0 * record.off(None) / record.weight
+    record = known.computed()
+    off = 100.0 * record.off() / record.weight
     return (
         "The computed run, whole force: "
         f"{' / '.join(f'{x:.1f}' for x in off)} % of the weight forwards, sideways, upwards."
@@ -213,11 +195,15 @@ def main() -> None:
     """Judge."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--records", nargs="+", choices=[*RECORDS], default=[*RECORDS])
+    parser.add_argument("--more", type=Path, metavar="FOLDER", help="of records of your own")
     given = parsed(parser)
     chosen = given.records[:1] if given.quick else given.records
+    made = {name: RECORDS[name] for name in chosen}
+    for name in [] if given.more is None else names_in(given.more):
+        made[name] = lambda name=name: from_markers(read_record(given.more / name))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of markers and plates, which are no matter here
-        judged = {name: RECORDS[name]() for name in chosen}
+        judged = {name: make() for name, make in made.items()}
         rows = [row for name, one in judged.items() for row in rows_of(name, one)]
         parts = [
             shown(judged, rows),

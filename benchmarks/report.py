@@ -155,7 +155,7 @@ def save(folder: str, name: str, text: str, rows: Sequence[Mapping[str, Any]]) -
     path.mkdir(parents=True, exist_ok=True)
     (path / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     with open(path / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]) if rows else [])
+        writer = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
         writer.writeheader()
         writer.writerows(rows)
     return path / f"{name}.png"

@@ -156,7 +156,7 @@ def kinetics(markers, mass, stature=None):
     fit = ks.gait.fit_markers(person, scaling.placed, markers, smooth=2.0 * low_pass.cutoff)
     rows = {name: low_pass(row, markers.rate) for name, row in fit.coordinates.items()}
     motion = replace(fit.table, columns=rows)
-    feet = feet_of(markers, names, low_pass)
+    feet = feet_of(markers, names)
     return Kinetics(scaling, fit, motion, *loads(person, motion, feet, mass))
 
 
@@ -177,11 +177,11 @@ def whole(markers, names):
     return markers.between(markers.time[here[0]], markers.time[here[-1]])
 
 
-def feet_of(markers, names, low_pass):
+def feet_of(markers, names):
     """Places of heel and toe by foot, from the names of these markers."""
     used = ks.gait.Markers(markers.time, {n: markers[n] for pair in names.values() for n in pair})
-    smooth = used.filled(longest=0.3).smoothed(low_pass)
-    return {foot: tuple(smooth[name] for name in pair) for foot, pair in names.items()}
+    whole = used.filled(longest=0.3)
+    return {foot: tuple(whole[name] for name in pair) for foot, pair in names.items()}
 
 
 def loads(person, motion, feet, mass):

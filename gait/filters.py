@@ -22,7 +22,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.low_pass import motion_low_pass
 
 #: Cutoff of the default at the least [Hz], and how many times the rate of steps.
-LEAST, HARMONICS = 5.0, 3.5
+LEAST, HARMONICS = 5.0, 2.5
 #: Rates of steps that are believed [1/s].
 STEPS = (0.5, 4.0)
 #: Steps of the frequencies tried by cross-validation, as a factor.
@@ -161,7 +161,7 @@ def step_rate(markers: Markers) -> float:
 
 
 def low_pass_of(markers: Markers) -> Butterworth:
-    """The default of `reconstruct`: a cutoff of 3.5 times the rate of steps, at least 5 Hz, as
+    """The default of `reconstruct`: a cutoff of 2.5 times the rate of steps, at least 5 Hz, as
     far as the rate of the record allows it."""
     cutoff = max(LEAST, HARMONICS * step_rate(markers))
     return Butterworth(min(cutoff, 0.4 * markers.rate))

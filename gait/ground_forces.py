@@ -34,13 +34,14 @@ if TYPE_CHECKING:
 #: Heel and toe of feet by name, (3, N) each [m].
 Feet = Mapping[str, tuple[ArrayLike, ArrayLike]]
 
-#: An error of the moment of the total is taken for one of the force at this lever [m].
-LEVER = 1.5
+#: An error of the moment of the total is taken for one of the force at this lever [m]: about where
+#: the mass centre is.
+LEVER = 1.0
 #: Standard deviation of events from markers [s], and of the share in the middle of a double
 #: support.
-TIMING, SHARE = 0.012, 0.1
+TIMING, SHARE = 0.016, 0.1
 #: Contacts from heels and toes are longer by so much at either end [s].
-WIDER = 0.02
+WIDER = 0.03
 #: How far beside the line from heel to toe a foot can be pressed [m].
 REACH = 0.03
 #: What may be left of the force in a flight that the force itself shows, as a share of the weight.
@@ -150,8 +151,8 @@ def contact_forces(
     ----------
     total : the wrench that the motion needs (N,), such as `needed.total` of `Body.inverse`, or
         `ks.ground_reaction` of a tree.
-    time, feet : instants (M,) [s] of places of heel and toe by foot, (3, M) each [m], smoothed;
-        best over a little more than the total.
+    time, feet : instants (M,) [s] of places of heel and toe by foot, (3, M) each [m], as measured,
+        gaps filled: what is smoothed already strikes late. Best over a little more than the total.
     contacts : of the feet, by default from the motion: where the total vanishes the person runs,
         and forces above a tenth of the weight are contacts of the foot that is lower; otherwise
         from heels and toes, see `contacts_from_markers`.
@@ -168,8 +169,8 @@ def contact_forces(
     what the motion needs more is left at the pelvis, `JointLoads.residual`.
 
     Standard errors add squares of four: the motion, from how far the centre of pressure of the
-    total lies off the foot that stands alone (over a lever of 1.5 m), the mass, events that are
-    12 ms early or late, and a tenth of the vertical force in the middle of a double support.
+    total lies off the foot that stands alone (over a lever of 1 m), the mass, events that are 16 ms
+    early or late, and a tenth of the vertical force in the middle of a double support.
     `benchmarks/contact_forces.py` judges them by plates.
 
     Raises `ValueError` for shapes, times of the total outside those of the feet, and what `share`
@@ -279,7 +280,10 @@ def _std(shared: Sharing, foot: str, astray: float, mass_std: float) -> Array:
     double = 4.0 * part * (1.0 - part) * SHARE * total * near
     moved = [between(np.clip(time + dt, *time[[0, -1]]), time, force) for dt in (-TIMING, TIMING)]
     late = np.max(np.abs(np.array(moved) - force), axis=0) * near
-    motion = np.nan_to_num(astray, nan=0.1) / LEVER * shared.weight * down
+    borne = (
+        np.sqrt(np.mean(total[down] ** 2)) if down.any() else 0.0
+    )  # more than the weight in runs
+    motion = np.nan_to_num(astray, nan=0.1) / LEVER * borne * down
     sideways = np.array([[0.3], [0.1], [1.0]])  # forces along x and y are that much smaller
     squares = motion**2 + (mass_std * force) ** 2 + late**2 + (sideways * double) ** 2
     return np.asarray(np.sqrt(squares))

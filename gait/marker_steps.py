@@ -37,8 +37,9 @@ HELD = 1e-9
 UNSEEN = 1e-3
 #: Instants that are fitted at once where they do not know each other: what fits into caches.
 BLOCK = 256
-#: Instants that are fitted one after the other, to follow the motion, are so far apart [s].
-APART = 0.1
+#: Instants that are fitted one after the other, to follow the motion, are so far apart [s]; they
+#: follow the best of so many.
+APART, FIRSTS = 0.1, 4
 #: Share of residuals that is left at least; a noise that is none [m].
 LITTLE, TINY = 0.1, 1e-9
 #: Rows of a front of the linear solver.
@@ -259,14 +260,16 @@ def start(
 ) -> Array:
     """Coordinates (n, N) from which all instants can be fitted at once.
 
-    The instant with most markers is fitted from a guess (n,) and from all quarter turns of the
-    coordinates `turning`, some of them together; others follow it one after the other, and those
-    between on straight lines.
+    Instants with most markers are fitted from a guess (n,) and from all quarter turns of the
+    coordinates `turning`, some of them together: several, as bent limbs can end in a false minimum.
+    Others follow the best one after the other, and those between on straight lines.
     """
     N = len(time)
     seen = np.sum(problem.weights > 0.0, axis=0)
-    first = int(np.argmax(seen))
-    found = {first: best_of_turns(problem.at([first]), guess, turning)}
+    most = np.flatnonzero(seen == seen.max())
+    tried = most[np.unique(np.linspace(0, len(most) - 1, FIRSTS).astype(np.intp))]
+    first, best = best_of_turns(problem, tried, guess, turning)
+    found = {first: best}
     every = max(1, round(APART / float(np.median(np.diff(time))))) if N > 1 else 1
     for way in (range(first + every, N + every, every), range(first - every, -every, -every)):
         last = found[first]
@@ -281,17 +284,24 @@ def start(
     return np.array([np.interp(time, time[known], row) for row in rows])
 
 
-def best_of_turns(problem: Squares, guess: Array, turning: Sequence[NDArray[np.intp]]) -> Array:
-    """The coordinates (n,) of one instant from the best of all quarter turns; of equal ones those
-    nearest to the guess."""
+def best_of_turns(
+    problem: Squares,
+    instants: NDArray[np.intp],
+    guess: Array,
+    turning: Sequence[NDArray[np.intp]],
+) -> tuple[int, Array]:
+    """The one of some instants that is fitted best, and its coordinates (n,), from all quarter
+    turns; of equal ones those nearest to the guess."""
     turns = np.array([*product((0.0, 0.5, 1.0, -0.5), repeat=len(turning))]) * np.pi
     starts = np.repeat(guess[:, None], len(turns), axis=1)
     for places, angles in zip(turning, turns.T, strict=True):
         starts[places] += angles
-    many = problem.at(np.zeros(len(turns), dtype=int))
-    first = minimise(many, starts, many.prior, NEAR, FEW).state
-    best = np.argsort(first.costs)[:FEW]
-    few = problem.at(np.zeros(len(best), dtype=int))
+    at = np.repeat(instants, len(turns))
+    many = problem.at(at)
+    first = minimise(many, np.tile(starts, len(instants)), many.prior, NEAR, FEW).state
+    best = np.argsort(first.costs.reshape(len(instants), -1), axis=1)[:, :FEW]
+    best = (best + len(turns) * np.arange(len(instants))[:, None]).reshape(-1)
+    few = problem.at(at[best])
     state = minimise(few, first.q[:, best], few.prior).state
     q = state.q.copy()
     for places in turning:
@@ -302,7 +312,8 @@ def best_of_turns(problem: Squares, guess: Array, turning: Sequence[NDArray[np.i
         q, costs = state.q, state.costs
     near = costs <= costs.min() * (1.0 + 1e-6) + 1e-12
     distance = np.sum((q - guess[:, None]) ** 2, axis=0)
-    return np.asarray(q[:, np.argmin(np.where(near, distance, np.inf))])
+    k = int(np.argmin(np.where(near, distance, np.inf)))
+    return int(at[best[k]]), np.asarray(q[:, k])
 
 
 # -- what is known of the unknowns ----------------------------------------------------------------

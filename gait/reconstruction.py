@@ -171,7 +171,7 @@ def reconstruct(
     segments : masses and inertias are theirs; the points are taken from the trial. calibration :
     positions of markers in a static trial, (3,) each [m]. smooth : of markers, such as
     `Butterworth(6.0)`, `GCVSpline()`, `SSA()`, or any function of series (..., N) and their rate;
-    by default a Butterworth low-pass at 3.5 times the rate of steps, at least 5 Hz. again : of
+    by default a Butterworth low-pass at 2.5 times the rate of steps, at least 5 Hz. again : of
     the coordinates that were found, by default none.
 
     repair : "swaps" puts markers back that are exchanged for some samples, where the distances from

@@ -28,8 +28,9 @@ class Residuals(Displayed):
 
     cutoffs : (F,) [Hz]. names : of K markers. rms : (K, F) [m]. noise : where the straight line
     through the upper half of each curve meets cutoff zero, (K,) [m]: what noise alone would leave.
-    advised : the lowest cutoff with a residual of no more than that, (K,) [Hz]. used : cutoffs that
-    are marked in the figure, by label [Hz].
+    advised : the lowest cutoff with a residual of no more than that, (K,) [Hz]; the highest one if
+    all leave more, as of markers that were low-passed before: there is no noise to take off. used :
+    cutoffs that are marked in the figure, by label [Hz].
     """
 
     cutoffs: Array
@@ -45,6 +46,8 @@ class Residuals(Displayed):
             lines.append(f"{name:20} {1e3 * noise:11.3f} {cutoff:13.1f}")
         middle = np.median(self.noise), np.median(self.advised)
         lines.append(f"{'median':20} {1e3 * middle[0]:11.3f} {middle[1]:13.1f}")
+        if middle[1] >= self.cutoffs[-1]:
+            lines.append("no white noise is seen: the markers were low-passed before, it seems")
         return "\n".join(lines)
 
     def plot(self) -> Any:
@@ -93,8 +96,9 @@ def residual_analysis(
     gaps = {gap.marker for gap in markers.gaps()}
     chosen = tuple(names or [name for name in markers.names if name not in gaps])
     rows = np.array([markers[name] for name in chosen])
+    slowest = 2.001 * markers.rate / len(markers)  # two periods in the record
     grid = (
-        np.linspace(FROM, TO * markers.rate / 2.0, TRIED)
+        np.linspace(max(FROM, slowest), TO * markers.rate / 2.0, TRIED)
         if cutoffs is None
         else real_array(cutoffs, "cutoffs")
     )
@@ -109,11 +113,12 @@ def residual_analysis(
 
 def winter(cutoffs: Array, rms: Array) -> tuple[float, float, float]:
     """Slope and level at zero of the straight line through the upper half of residuals (F,), and
-    the lowest cutoff with a residual of no more than this level."""
+    the lowest cutoff with a residual of no more than this level, if any."""
     upper = cutoffs >= TAIL * cutoffs[-1]
     slope, level = np.polyfit(cutoffs[upper], rms[upper], 1)
-    k = int(np.argmax(rms <= level))
+    enough = rms <= level
+    k = int(np.argmax(enough))
     if k == 0:
-        return float(slope), float(level), float(cutoffs[0])
+        return float(slope), float(level), float(cutoffs[0 if enough[0] else -1])
     cutoff = np.interp(-level, -rms[k - 1 : k + 1], cutoffs[k - 1 : k + 1])
     return float(slope), float(level), float(cutoff)

@@ -4,10 +4,10 @@ import report
 
 
 def test_report(tmp_path):
-    picture = report.save(str(tmp_path), "published", "| a |", [{"x": 1, "y": 2.5}, {"x": 2}])
+    picture = report.save(str(tmp_path), "published", "| a |", [{"x": 1}, {"x": 2, "y": 2.5}])
     picture.write_bytes(b"")
     text = report.join(tmp_path, ["published", "solves"])
-    assert (tmp_path / "published.csv").read_text().splitlines() == ["x,y", "1,2.5", "2,"]
+    assert (tmp_path / "published.csv").read_text().splitlines() == ["x,y", "1,", "2,2.5"]
     first, second = text.split("## solves")
     assert "Do published problems" in first and "| a |" in first
     assert "![published](published.png)" in first

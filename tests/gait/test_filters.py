@@ -143,7 +143,7 @@ def walking(steps, rate=RATE, duration=5.0, noise=0.0):
 def test_rate_of_steps_and_the_default_cutoff(steps, rate):
     markers = walking(steps, rate, noise=1e-3)
     assert step_rate(markers) == pytest.approx(steps, rel=0.03)
-    assert low_pass_of(markers).cutoff == pytest.approx(max(5.0, 3.5 * steps), rel=0.03)
+    assert low_pass_of(markers).cutoff == pytest.approx(max(5.0, 2.5 * steps), rel=0.03)
 
 
 def test_default_without_steps_and_of_slow_records():
@@ -181,6 +181,23 @@ def test_residuals_are_the_noise_beyond_the_motion():
     assert figure.axes[0].get_xlabel() == "cutoff [Hz]"
     words = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert any(word.startswith("used: 5.0 Hz takes off") for word in words)
+
+
+def test_residuals_of_markers_that_were_smoothed_before():
+    """No noise is left that a cutoff could take off."""
+    markers = walking(1.8, noise=1e-3).smoothed(Butterworth(8.0, order=4))
+    found = residual_analysis(markers)
+    assert np.median(found.advised) == found.cutoffs[-1]
+    assert "low-passed before" in str(found)
+    assert "low-passed" not in str(residual_analysis(walking(1.8, noise=1e-3)))
+
+
+def test_residuals_of_a_short_record():
+    """0.9 s of a run: cutoffs begin where two periods fit."""
+    markers = walking(2.8, noise=1e-3).between(1.0, 1.9)
+    found = residual_analysis(markers)
+    assert 2.0 / 0.92 < found.cutoffs[0] < 2.0 / 0.88
+    assert 3.0 < np.median(found.advised) < 20.0
 
 
 @pytest.mark.parametrize(
