@@ -316,8 +316,27 @@ def described(
         [name for name in states if name in turns],
         list(unused),
         minimum.converged,
-        "" if minimum.converged else f"stopped after {minimum.iterations} iterations",
+        "" if minimum.converged else trouble(minimum, states, names, time),
         minimum.iterations,
+    )
+
+
+def trouble(
+    minimum: Minimum, states: Sequence[str], names: Sequence[str], time: Array | None = None
+) -> str:
+    """What has not converged: the coordinate that still moves most, when, and the marker that is
+    farthest off there."""
+    size = np.abs(minimum.left)
+    if not size.any():
+        return f"stopped after {minimum.iterations} iterations"
+    i, k = np.unravel_index(int(size.argmax()), size.shape)
+    gaps = np.linalg.norm(minimum.state.gaps[:, :, k], axis=0)
+    when = "" if time is None else f" at {time[k]:g} s"
+    many = int(np.count_nonzero(size.any(axis=0)))
+    return (
+        f"stopped after {minimum.iterations} iterations, at {many} of {size.shape[1]} instants: "
+        f"{states[int(i)]} still moves by {size[i, k]:.1g}{when}, where marker "
+        f"{names[int(gaps.argmax())]!r} is {100 * gaps.max():.1f} cm off"
     )
 
 

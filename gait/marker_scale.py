@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.checks import check_kind, count, finite, listed, listed_of, mapping, positive
+from kinesym.gait.marker_fit import trouble
 from kinesym.gait.marker_inputs import (
     Placed,
     bounds_of,
@@ -246,7 +247,8 @@ def scale(
     problem, minimum, known = balanced(problem, q, firsts)
     result = described(tree, problem, minimum, known, names, found, factors)
     if not result.converged:
-        warnings.warn("the scaling did not converge; its factors are not final", stacklevel=2)
+        said = trouble(minimum, functions.states, list(found))
+        warnings.warn(f"the scaling {said}; its factors are not final", stacklevel=2)
     return result
 
 

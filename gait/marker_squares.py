@@ -17,6 +17,9 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.losses import RobustLoss
 
+#: Distance for differences of gradients [rad, m].
+APART = 1e-6
+
 
 @dataclass(frozen=True)
 class Smoothness:
@@ -70,6 +73,17 @@ class State:
     extra: float
     gaps: Array
     trust: Array
+
+    def at(self, here: Any) -> State:
+        """Some instants of it."""
+        q, costs = self.q[:, here], self.costs[here]
+        return State(q, self.shared, costs, self.extra, self.gaps[..., here], self.trust[:, here])
+
+    def where(self, chosen: NDArray[np.bool_], new: State) -> State:
+        """With some instants (N,) of another one, if instants do not know each other."""
+        rows = ((getattr(new, key), getattr(self, key)) for key in ("q", "costs", "gaps", "trust"))
+        q, costs, gaps, trust = (np.where(chosen, theirs, ours) for theirs, ours in rows)
+        return State(q, self.shared, costs, self.extra, gaps, trust)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,11 +204,8 @@ class Squares:
 
     def normal(self, state: State) -> Normal:
         """Matrix and gradient there."""
-        T, N = self.weights.shape
-        n, m = len(state.q), len(state.shared)
-        root = np.sqrt(self.weights * state.trust) / (self.noise * self.persistence)
-        rows = np.repeat(root, 3, axis=0).T  # (N, 3 T)
-        r = rows * state.gaps.transpose(2, 1, 0).reshape(N, 3 * T)
+        N, n, m = self.weights.shape[1], len(state.q), len(state.shared)
+        rows, r = self.standardised(state)
         values, groups = self.entries(state)
         whole, slope = np.zeros((N, n + m, n + m)), np.zeros((N, n + m))
         for group in groups:
@@ -209,6 +220,38 @@ class Squares:
         if self.smoothness is not None:
             g = g + self.smoothness.cost(state.q)[1].T
         return Normal(A, g, B, S, s)
+
+    def standardised(self, state: State) -> tuple[Array, Array]:
+        """Factors of the rows of the Jacobian, and residuals (N, 3 T)."""
+        T, N = self.weights.shape
+        root = np.sqrt(self.weights * state.trust) / (self.noise * self.persistence)
+        rows = np.repeat(root, 3, axis=0).T
+        return rows, rows * state.gaps.transpose(2, 1, 0).reshape(N, 3 * T)
+
+    def pull(self, q: Array, shared: Array) -> Array:
+        """Half the gradient of what markers cost with respect to the coordinates (N, n)."""
+        state = self.state(q, shared)
+        rows, r = self.standardised(state)
+        places, columns, values = self.functions.entries(
+            *self.arguments(q, shared), "outputs", "states"
+        )
+        each = (rows * r).T[np.array(places, dtype=np.intp)] * values
+        order = np.argsort(columns, kind="stable")
+        found, first = np.unique(np.array(columns, dtype=np.intp)[order], return_index=True)
+        slope = np.zeros_like(q)
+        slope[found] = np.add.reduceat(each[order], first)
+        return slope.T
+
+    def curvature(self, state: State, A: Array) -> Array:
+        """What the Gauss-Newton matrix A (N, n, n) leaves out, second derivatives of places times
+        errors, by differences of the gradient (N, n, n)."""
+        here, found = self.pull(state.q, state.shared), np.empty_like(A)
+        for j in range(len(state.q)):
+            q = state.q.copy()
+            q[j] += APART
+            found[:, j] = (self.pull(q, state.shared) - here) / APART
+        found -= A
+        return 0.5 * (found + found.transpose(0, 2, 1))
 
 
 class Group(NamedTuple):
