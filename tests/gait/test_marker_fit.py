@@ -111,22 +111,28 @@ def test_standard_errors_of_a_pendulum():
     assert fit["rod_y"] == pytest.approx(np.arctan2(-rows[0], -rows[2]), abs=1e-7)
 
 
-def test_a_smooth_course_is_a_filter():
-    """A slider is linear: (1 + w D'D)^-1 y, s^2 (1 + w D'D)^-1, 1/sqrt(2) at the cutoff."""
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_a_smooth_course_is_a_filter(order):
+    """A slider is linear: (1 + w D'D)^-1 y, s^2 (1 + w D'D)^-1, 1/sqrt(2) at the cutoff, and at
+    twice the frequency what Butterworth's filter leaves, to and fro."""
     tree = Tree("cart", [Body("cart", 1, joint=Prismatic("x"))])
     t, rng = np.arange(400) / 100.0, np.random.default_rng(0)
     y = 0.2 * np.sin(2.0 * np.pi * 5.0 * t) + 0.002 * rng.normal(size=400)
     rows = np.array([y, 0.001 * rng.normal(size=400), 0.001 * rng.normal(size=400)])
     placed = {"m": ("cart", (0, 0, 0))}
     markers = ks.gait.Markers(t, {"m": rows})
-    fit = ks.gait.fit_markers(tree, placed, markers, smooth=5.0)
-    D = np.diff(np.eye(400), 2, axis=0)
-    H = np.eye(400) + weight_of_cutoff(5.0, 100.0, 2) * D.T @ D
+    law = ks.gait.Butterworth(5.0, order)
+    fit = ks.gait.fit_markers(tree, placed, markers, smooth=law if order != 2 else 5.0)
+    D = np.diff(np.eye(400), order, axis=0)
+    H = np.eye(400) + weight_of_cutoff(5.0, 100.0, order) * D.T @ D
     assert fit["cart_px"] == pytest.approx(np.linalg.solve(H, y), abs=1e-8)
     assert fit.std["cart_px"] == pytest.approx(fit.noise * np.sqrt(np.diag(np.linalg.inv(H))))
     middle = slice(100, 300)
     ratio = np.ptp(fit["cart_px"][middle]) / np.ptp(0.2 * np.sin(2.0 * np.pi * 5.0 * t[middle]))
     assert ratio == pytest.approx(2.0**-0.5, abs=0.01)
+    fast, low = np.sin(2.0 * np.pi * 10.0 * t), slice(150, 250)
+    ours = np.ptp(np.linalg.solve(H, fast)[low])
+    assert ours == pytest.approx(np.ptp(law(fast, 100.0)[low]), abs=0.04)
 
 
 def test_differences_as_bands():
@@ -526,6 +532,10 @@ def test_what_a_fit_says():
         ({"limits": {"lower_y": (1, 0)}}, r"limits of lower_y are \(lowest, highest\)"),
         ({"guess": {"elbow": 0.1}}, r"guess: elbow is no coordinate of arm"),
         ({"smooth": 60.0}, r"smooth is a frequency between 0 and half the rate, 50 Hz, got 60"),
+        ({"smooth": ks.gait.SSA()}, r"as Butterworth does, got SSA.*: markers.smoothed\(law\)"),
+        ({"smooth": ks.gait.Butterworth(5.0, markers={"wrist": 9.0})}, r"no marker has a cutoff"),
+        ({"smooth": "6"}, r"smooth is a cutoff \[Hz\] or a function .*, got '6'"),
+        ({"smooth": -6.0}, r"cutoff of Butterworth"),
         ({"loss": "cauchy"}, r"cauchy"),
         ({"markers": 3}, r"Markers"),
         ({"tree": "arm"}, r"Tree"),
