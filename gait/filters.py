@@ -159,7 +159,7 @@ def smoother_of(given: Any, what: str = "smooth") -> Smoother:
             f"{what} is a cutoff [Hz] or a function of series and their rate, such as "
             f"Butterworth(6.0), got {given!r}"
         )
-    return given  # type: ignore[no-any-return]
+    return given
 
 
 def step_rate(markers: Markers) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from kinesym.checks import check_kind
 from kinesym.gait.filters import Butterworth, smoother_of
@@ -21,6 +22,7 @@ from kinesym.gait.marker_inputs import (
     measured_of,
     numbers_of,
     root_turns,
+    targets_of,
     weights_of,
 )
 from kinesym.gait.marker_squares import Smoothness, Squares, weight_of_cutoff
@@ -201,6 +203,7 @@ def fit_markers(
     markers: Markers,
     *,
     weights: Mapping[str, float] | None = None,
+    targets: Mapping[Any, tuple[ArrayLike, float]] | None = None,
     limits: Mapping[Any, tuple[float, float]] | None = None,
     loss: str | None = None,
     smooth: float | Butterworth | None = None,
@@ -218,6 +221,9 @@ def fit_markers(
     markers : measured; missing samples (NaN) are left out, and directions in which nothing moves,
         as across the plane of a planar tree.
     weights : of squared distances by marker, 1 for those not named, 0 leaves one out.
+    targets : values that coordinates are drawn to and weights of squared distances from them, by
+        name: {"subtalar_angle_r": (0.0, 10.0)}, (N,) values of all instants if they change [rad,
+        m]. A weight of 1 is that of a marker, of a radian as of a metre.
     limits : bounds of coordinates by name [rad, m], such as `tree.ranges` of `ks.osim.read`.
     loss : "huber", "pseudo-huber" or "student" for markers that jump, of the root mean square of
         the components of an error over the noise, which is estimated by the median; None for
@@ -256,6 +262,8 @@ def fit_markers(
         *bounds_of(functions.states, limits),
         loss=robust,
     )
+    drawn = targets_of(functions.states, len(markers), targets)
+    problem = replace(problem, targets=drawn[0], pulls=drawn[1])
     first = guess_of(tree, functions.states, guess)
     q = start(problem, first, root_turns(tree, functions.states), markers.time)
     problem, minimum = fitted(problem, q, law, markers.rate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from kinesym.gait.marker_fit import trouble
 from kinesym.gait.marker_inputs import (
     Placed,
     bounds_of,
+    checked_places,
+    compiled,
     functions_of,
     guess_of,
     matched,
@@ -30,6 +32,7 @@ from kinesym.models.files.description import MarkerRow
 from kinesym.models.files.trees import FileTree, identifier
 from kinesym.models.markers import marker_names, marker_places
 from kinesym.models.scaling import Factors, factors_of, scaled, times
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.plot import subplots
@@ -181,6 +184,7 @@ def scale(
     trials: Sequence[Markers | Mapping[str, ArrayLike]],
     factors: Mapping[str, Sequence[str]],
     *,
+    expected: Mapping[str, float] | None = None,
     factor_std: float | Mapping[str, float] = FACTOR,
     place_std: float | Mapping[str, float] = PLACE,
     weights: Mapping[str, float] | None = None,
@@ -198,7 +202,9 @@ def scale(
         `read_places`. Movement tells where joints are; what trials share is estimated once.
     factors : bodies by the name of the factor that stretches them, such as
         {"thigh": ("femur_r", "femur_l")}; "femur_r.y" along that axis only.
-    factor_std : how well it is known before that factors are 1, one number or by name.
+    expected : what factors are thought to be before, by name, 1 unless named; those of distances
+        between markers, as OpenSim takes them, are `ks.osim.read_measurements(path).values(...)`.
+    factor_std : how well that is known, one number or by name; 0 is a factor that is known.
     place_std : how well places of markers are known before [m], one number or by name; 0 is a
         marker that stays where it is on the body. It is these that tell lengths apart from places.
     weights, limits, loss, guess : as of `fit_markers`.
@@ -219,7 +225,8 @@ def scale(
     records = listed_of(map(record_of, given), Markers, "trials")
     frames = count(frames, "frames")
     rows = factors_of(tree, factors)
-    values = {**tree.values, **dict.fromkeys(factors, 1.0)}
+    before = {**dict.fromkeys(factors, 1.0), **factors_before(expected, factors)}
+    values = {**tree.values, **before}
     grown = replace(scaled(tree, rows), values=values)
     found, unused = matched(tree, placed, records)
     model = marker_places(grown, [body for body, _ in found.values()], rows)
@@ -245,11 +252,74 @@ def scale(
     first, turns = guess_of(tree, functions.states, guess), root_turns(tree, functions.states)
     q, firsts = starts_of(problem, [time for time, _ in parts], first, turns)
     problem, minimum, known = balanced(problem, q, firsts)
-    result = described(tree, problem, minimum, known, names, found, factors)
+    result = described(tree, problem, minimum, known, names, found, factors, before)
     if not result.converged:
         said = trouble(minimum, functions.states, list(found))
         warnings.warn(f"the scaling {said}; its factors are not final", stacklevel=2)
     return result
+
+
+def factors_before(
+    given: Mapping[str, float] | None, factors: Mapping[str, Sequence[str]]
+) -> dict[str, float]:
+    """Factors that are thought to have values; raises `ValueError`."""
+    found = {}
+    for name, value in mapping({} if given is None else given, "expected").items():
+        check_known(name, list(factors), f"expected: {name!r} is not among the factors")
+        found[name] = positive(value, f"the expected factor {name}")
+    return found
+
+
+@dataclass(frozen=True, repr=False)
+class Measurements(Displayed):
+    """What stretches bodies, as a setup file of OpenSim's scaling has it.
+
+    factors : bodies by the name of the factor, for `ks.gait.scale`. pairs : of markers, whose
+    distances tell it. given : factors that the file has as numbers. mass : of the person, if the
+    file says so [kg].
+    """
+
+    factors: Mapping[str, Sequence[str]]
+    pairs: Mapping[str, Sequence[tuple[str, str]]]
+    given: Mapping[str, float] = field(default_factory=dict)
+    mass: float | None = None
+
+    def __str__(self) -> str:
+        lines = []
+        for name, bodies in self.factors.items():
+            told = ", ".join(f"{a} to {b}" for a, b in self.pairs.get(name, ()))
+            by = f"{self.given[name]:g}" if name in self.given else told
+            lines.append(f"{name:<16}{', '.join(bodies)}: {by}")
+        return "\n".join(lines)
+
+    def values(
+        self, tree: Tree, placed: Placed | None, trial: Markers | Mapping[str, ArrayLike]
+    ) -> dict[str, float]:
+        """Factors by name, as OpenSim finds them: the mean over pairs of the distance in a trial,
+        on average over time, over that on the tree where its coordinates are at their defaults. A
+        factor of which a marker is missing is left out, with a warning.
+
+        Raises `ValueError` for markers without a place on a body.
+        """
+        record, places = record_of(trial), checked_places(tree, placed)
+        needed = {name for pairs in self.pairs.values() for pair in pairs for name in pair}
+        for name in needed:
+            check_known(name, places, f"marker {name!r} of a pair is on no body of {tree.name}")
+        measured = {n for n in needed if n in record and np.isfinite(record[n]).any()}
+        functions = compiled(tree, tuple(places[name][0] for name in needed))
+        numbers = numbers_of(functions, [places[name][1] for name in needed])
+        q = guess_of(tree, functions.states, None)
+        there = functions.outputs(0.0 * q, q, (), numbers, 0.0).reshape(-1, 3)
+        at, found = dict(zip(needed, there, strict=True)), dict(self.given)
+        for factor, pairs in self.pairs.items():
+            if not measured.issuperset(missing := {n for pair in pairs for n in pair}):
+                gone = sorted(missing - measured)
+                warnings.warn(f"factor {factor} is not told: {gone[0]!r} is missing", stacklevel=2)
+                continue
+            seen = [np.nanmean(np.linalg.norm(record[a] - record[b], axis=0)) for a, b in pairs]
+            before = [np.linalg.norm(at[a] - at[b]) for a, b in pairs]
+            found[factor] = float(np.mean(np.divide(seen, before)))
+        return found
 
 
 def starts_of(
@@ -359,19 +429,20 @@ def described(
     names: Sequence[str],
     found: Mapping[str, tuple[str, Array]],
     groups: Mapping[str, Sequence[str]],
+    before: Mapping[str, float],
 ) -> Scaling:
     """The result of a minimum."""
     state, parameters = minimum.state, problem.functions.parameters
     value = dict(zip(parameters, problem.all_numbers(state.shared), strict=True))
     error = dict(zip(names, np.sqrt(np.diag(known.covariance)), strict=True))
     rows = factors_of(tree, groups)
-    factors = {name: float(value.get(name, 1.0)) for name in groups}
+    factors = {name: float(value.get(name, before[name])) for name in groups}
     places, moved, place_std = {}, {}, {}
-    for k, (name, (body, before)) in enumerate(found.items()):
+    for k, (name, (body, thought)) in enumerate(found.items()):
         stretch = np.array([float(e.subs(factors)) for e in rows[body]])
         at = np.array([value[part] for part in marker_names(k, "at_")])
         places[name] = stretch * at
-        moved[name] = float(np.linalg.norm(stretch * (at - before)))
+        moved[name] = float(np.linalg.norm(stretch * (at - thought)))
         std = np.array([error.get(part, 0.0) for part in marker_names(k, "at_")])
         place_std[name] = stretch * std
     distances = np.where(problem.present, np.sum(state.gaps**2, axis=0), np.nan)

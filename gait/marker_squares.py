@@ -123,6 +123,8 @@ class Squares:
     persistence: float = 1.0
     loss: RobustLoss | None = None
     smoothness: Smoothness | None = None
+    targets: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    pulls: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def separate(self) -> bool:
@@ -157,6 +159,7 @@ class Squares:
             places=np.zeros(0, dtype=np.intp),
             prior=nothing,
             std=nothing,
+            targets=self.targets[:, here] if len(self.pulls) else self.targets,
         )
 
     def all_numbers(self, shared: Array) -> Array:
@@ -183,6 +186,8 @@ class Squares:
             trust = trust_of(self.loss, e)
             squares = counts * self.loss.root(e) ** 2
         costs = squares.sum(axis=0) / self.persistence**2
+        if len(self.pulls):
+            costs = costs + self.strengths @ (q - self.targets) ** 2
         extra = float(np.sum(((shared - self.prior) / self.std) ** 2))
         if self.smoothness is not None:
             extra += self.smoothness.cost(q)[0]
@@ -215,11 +220,23 @@ class Squares:
             whole[:, group.columns[:, None], group.columns] += J @ J.transpose(0, 2, 1)
             slope[:, group.columns] += (J @ r[:, group.rows, None])[..., 0]
         A, B, g = whole[:, :n, :n], whole[:, n:, :n], slope[:, :n]
+        if len(self.pulls):
+            A[:, np.arange(n), np.arange(n)] += self.strengths
+            g += self.drawn(state.q)
         S = whole[:, n:, n:].sum(axis=0) + np.diag(self.std**-2.0)
         s = slope[:, n:].sum(axis=0) + (state.shared - self.prior) / self.std**2
         if self.smoothness is not None:
             g = g + self.smoothness.cost(state.q)[1].T
         return Normal(A, g, B, S, s)
+
+    @property
+    def strengths(self) -> Array:
+        """What squared distances of coordinates from their targets count (n,)."""
+        return self.pulls / self.noise**2
+
+    def drawn(self, q: Array) -> Array:
+        """Half the gradient of what these distances cost (N, n)."""
+        return np.asarray(self.strengths * (q - self.targets).T)
 
     def standardised(self, state: State) -> tuple[Array, Array]:
         """Factors of the rows of the Jacobian, and residuals (N, 3 T)."""
@@ -229,7 +246,7 @@ class Squares:
         return rows, rows * state.gaps.transpose(2, 1, 0).reshape(N, 3 * T)
 
     def pull(self, q: Array, shared: Array) -> Array:
-        """Half the gradient of what markers cost with respect to the coordinates (N, n)."""
+        """Half the gradient of the costs of instants with respect to the coordinates (N, n)."""
         state = self.state(q, shared)
         rows, r = self.standardised(state)
         places, columns, values = self.functions.entries(
@@ -240,7 +257,7 @@ class Squares:
         found, first = np.unique(np.array(columns, dtype=np.intp)[order], return_index=True)
         slope = np.zeros_like(q)
         slope[found] = np.add.reduceat(each[order], first)
-        return slope.T
+        return slope.T + self.drawn(q) if len(self.pulls) else slope.T
 
     def curvature(self, state: State, A: Array) -> Array:
         """What the Gauss-Newton matrix A (N, n, n) leaves out, second derivatives of places times

@@ -184,7 +184,7 @@ class System:
         dq, ds = self.solution(damping)
         dq = gone + dq
         met = ~self.kept & ((dq < self.room[0]) | (dq > self.room[1]))
-        here = met.any(axis=1)
+        here: NDArray[np.bool_] = np.logical_or.reduce(met, axis=1)
         if rounds == 1 or not here.any():
             return dq, ds
         if not self.solver.separate:
@@ -434,13 +434,15 @@ def knowledge(problem: Squares, state: State) -> Known:
     blocks, covariance = inverse_blocks(system)
     diagonal = np.diagonal(blocks, axis1=1, axis2=2)
     by_ridge = diagonal * HELD * system.ridge[:, None]  # 1 where it alone holds a coordinate
+    by_target = diagonal * problem.strengths if len(problem.pulls) else np.zeros_like(diagonal)
+    drawn = float(np.sum(np.where(system.kept, 0.0, by_target)))
     if problem.smoothness is not None:
         taken = float(np.sum(np.where(system.kept[:, :, None], 0.0, blocks) * system.normal.A))
     else:
         by_prior = np.diag(covariance) / problem.std**2
         taken = float(np.sum(1.0 - by_ridge[~system.kept]) + np.sum(1.0 - by_prior))
     count = int(problem.counts.sum())
-    freedom = max(count - taken, 1e-9)
+    freedom = max(count - taken + drawn, 1e-9)
     variance = scatter(problem, state) * count / freedom
     noise = problem.noise * np.sqrt(variance)
     if problem.loss is not None:
