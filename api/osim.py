@@ -16,7 +16,7 @@ from kinesym.gait.marker_scale import Measurements
 from kinesym.gait.wrench import Wrench
 from kinesym.models.files.description import Triple
 from kinesym.models.files.fits import PathFit
-from kinesym.models.files.osim import parse, read
+from kinesym.models.files.osim import parse, read, write
 from kinesym.models.files.paths import FittedMuscle, MusclePath, fit_muscles
 from kinesym.models.files.setups import scale_rows, task_rows
 from kinesym.models.files.trees import FileTree, identifier
@@ -40,6 +40,7 @@ __all__ = [
     "read_markers",
     "read_measurements",
     "read_tasks",
+    "write",
 ]
 
 

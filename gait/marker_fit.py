@@ -323,7 +323,7 @@ def described(
 ) -> MarkerFit:
     """The result of a minimum."""
     state, states = minimum.state, problem.functions.states
-    known = knowledge(problem, state)
+    known = knowledge(problem, minimum)
     distances = np.sqrt(np.sum(state.gaps**2, axis=0))
     measured = np.isfinite(problem.measured[::3])
     distances = np.where(measured, distances, np.nan)

@@ -28,10 +28,10 @@ from kinesym.gait.marker_inputs import (
 from kinesym.gait.marker_squares import Squares, State
 from kinesym.gait.marker_steps import Known, Minimum, knowledge, minimise, start
 from kinesym.gait.markers import Markers
-from kinesym.models.files.description import MarkerRow
-from kinesym.models.files.trees import FileTree, identifier
+from kinesym.models.files.stretched import stretched_description
+from kinesym.models.files.trees import FileTree, plain
 from kinesym.models.markers import marker_names, marker_places
-from kinesym.models.scaling import Factors, factors_of, scaled, times
+from kinesym.models.scaling import factors_of, scaled
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.losses import RobustLoss
@@ -96,37 +96,32 @@ class Scaling(Saved):
         return found
 
     def applied(self, tree: Tree, mass: float | None = None) -> Tree:
-        """The tree with these factors, of a file with markers at their new places. mass : of the
-        whole body; masses keep their shares, inertias go with masses and squares of lengths
-        [kg]. Muscles are not scaled: they are left out, with a warning."""
+        """The tree with these factors. mass : of the whole body; masses keep their shares, inertias
+        go with masses and squares of lengths [kg].
+
+        Of a model of OpenSim also its markers, at their new places, and its muscles: points and
+        surfaces of paths go with their bodies, optimal lengths of fibres and slack lengths of
+        tendons keep their share in the length of the path in the default pose, as in OpenSim's
+        ScaleTool; forces stay. `ks.osim.write` writes it.
+        """
         check_kind(tree, Tree, "kinesym.multibody")
         rows = {
             body: Vector(e.xreplace({s: self.factors[s.name] for s in e.free_symbols}) for e in row)
             for body, row in factors_of(tree, self.groups).items()
         }
         made = scaled(tree, rows, None if mass is None else positive(mass, "mass"))
-        if isinstance(made, FileTree):
-            description = made.description
-            there = tuple(self._marker(row, rows) for row in description.markers)
-            if description.muscles:
-                warnings.warn(
-                    f"{tree.name}: its {len(description.muscles)} muscles are left out, as paths "
-                    "and lengths of muscles are not scaled",
-                    stacklevel=2,
-                )
-            return replace(made, description=replace(description, markers=there, muscles=()))
-        return made
-
-    def _marker(self, row: MarkerRow, factors: Factors) -> MarkerRow:
-        """A marker of a file where it was found to be, or, if it was not measured, on the scaled
-        body."""
-        if row.name in self.places:
-            at = self.places[row.name].tolist()
-        else:
-            at = list(
-                map(float, times(factors[identifier(row.body)], row.at) if row.body else row.at)
-            )
-        return replace(row, at=tuple(at))
+        if not isinstance(tree, FileTree) or not tree.description.version:
+            return made
+        whole = plain(tree)
+        bodies = scaled(whole, rows, mass).bodies
+        places = {name: at.tolist() for name, at in self.places.items()}
+        factors = {body: [float(e) for e in row] for body, row in rows.items()}
+        described = replace(tree, description=stretched_description(tree, factors, bodies, places))
+        return (
+            plain(described)
+            if tree.bodies == whole.bodies
+            else replace(described, bodies=made.bodies)
+        )
 
     @property
     def total_rms(self) -> float:
@@ -399,7 +394,7 @@ def balanced(
     shared = problem.prior
     for _ in range(ROUNDS):
         minimum = minimise(problem, q, shared)
-        known = knowledge(problem, minimum.state)
+        known = knowledge(problem, minimum)
         q, shared, noise = minimum.state.q, minimum.state.shared, max(known.noise, LEAST)
         stays = max(known.noise * persistence(problem, minimum.state, firsts) / noise, 1.0)
         if abs(noise * stays / problem.noise / problem.persistence - 1.0) < SETTLED:

@@ -35,8 +35,9 @@ NEAR, FEW = 0.3, 8
 OFTEN, POOR, LEFT = 8, 0.5, 0.1
 #: How many times as long steps are tried where the sum falls by so much more.
 LONGER = (2.0, 4.0, 8.0)
-#: Within a step so many rounds of coordinates may meet bounds.
-MEETINGS = 4
+#: Within a step so many rounds of coordinates may come to bounds and leave them; it mostly takes
+#: two or three. Steps that are cut off at bounds instead go back and forth.
+MEETINGS = 12
 #: What holds coordinates that no marker shows, as a share of the mean of what markers do.
 HELD = 1e-9
 #: A coordinate of whose certainty this gives so much is one that no marker shows.
@@ -154,14 +155,22 @@ class System:
         x = self.solver.factorised(self, damping).solve(b)
         return x[: g.size].reshape(g.shape), x[g.size :]
 
-    def after(self, d: Array, more: NDArray[np.bool_]) -> System:
-        """The system where coordinates have gone by d (N, n), with more that are kept."""
+    def slope(self, d: Array, ds: Array) -> tuple[Array, Array]:
+        """Half the gradient of the quadratic where coordinates have gone by d (N, n), and what is
+        shared by ds (m,)."""
         normal, smoothness = self.normal, self.solver.problem.smoothness
         g, s = normal.g + np.einsum("kij,kj->ki", normal.A, d), normal.s
-        s = s + np.einsum("kij,kj->i", normal.B, d)
         if smoothness is not None:
             g = g + smoothness.cost(d.T)[1].T
-        return replace(self, normal=replace(normal, g=g, s=s), kept=self.kept | more)
+        if len(s):
+            g = g + np.einsum("kij,i->kj", normal.B, ds)
+            s = s + np.einsum("kij,kj->i", normal.B, d) + normal.S @ ds
+        return g, s
+
+    def after(self, d: Array, kept: NDArray[np.bool_]) -> System:
+        """The system where coordinates have gone by d (N, n), and where these are kept."""
+        g, s = self.slope(d, np.zeros_like(self.normal.s))
+        return replace(self, normal=replace(self.normal, g=g, s=s), kept=kept)
 
     def at(self, here: NDArray[np.bool_]) -> System:
         """Some instants of it, if they do not know each other."""
@@ -172,27 +181,35 @@ class System:
     def step(self, damping: Array) -> tuple[Array, Array, Array]:
         """Of coordinates (n, N) and of what is shared (m,), where coordinates that meet a bound
         stay there while others go on; by how much the sum would fall if it were a quadratic, of
-        each instant or of all (N,)."""
-        dq, ds = self.to_bounds(damping, np.zeros_like(self.normal.g), MEETINGS)
-        fall = -np.sum(np.where(self.kept, 0.0, self.normal.g) * dq, axis=1)
-        if not self.solver.separate:
-            fall = np.full(len(fall), fall.sum() - float(self.normal.s @ ds))
-        return np.asarray(dq.T), ds, np.asarray(fall)
+        each instant or of all (N,).
 
-    def to_bounds(self, damping: Array, gone: Array, rounds: int) -> tuple[Array, Array]:
-        """Steps (N, n) and (m,) of which these have been gone to bounds (N, n)."""
+        Of the quadratic within bounds, by sets of coordinates that are kept: those that would be
+        beyond come in, those that the slope draws inwards leave (Hintermueller, Ito, Kunisch 2002,
+        SIAM Journal on Optimization 13).
+        """
         dq, ds = self.solution(damping)
-        dq = gone + dq
-        met = ~self.kept & ((dq < self.room[0]) | (dq > self.room[1]))
-        here: NDArray[np.bool_] = np.logical_or.reduce(met, axis=1)
-        if rounds == 1 or not here.any():
-            return dq, ds
+        kept, here = self.kept, np.ones(len(dq), dtype=bool)
+        for _ in range(MEETINGS):
+            low, high = (room[here] for room in self.room)
+            some, d = self if here.all() else self.at(here), dq[here]
+            met = ~kept & ((d < low) | (d > high))
+            drawn = some.slope(d, ds)[0]
+            leave = kept & np.where(d <= low, drawn < 0.0, drawn > 0.0)
+            changed = np.asarray(np.any(met | leave, axis=1))
+            if not changed.any():
+                break
+            changed |= not self.solver.separate
+            kept = (kept & ~leave | met)[changed]
+            gone = np.where(kept, np.clip(d, low, high)[changed], 0.0)
+            here[here] = changed
+            some = some if changed.all() else some.at(changed)
+            more, ds = some.after(gone, kept).solution(damping[here])
+            dq[here] = gone + more
+        g, s = self.slope(dq, ds)
+        fall = -np.sum(dq * (self.normal.g + g), axis=1)
         if not self.solver.separate:
-            here[:] = True
-        more = np.where(met, np.clip(dq, *self.room) - gone, 0.0)[here]
-        left = self.at(here).after(more, met[here])
-        dq[here], ds = left.to_bounds(damping[here], gone[here] + more, rounds - 1)
-        return dq, ds
+            fall = np.full(len(fall), fall.sum() - float((self.normal.s + s) @ ds))
+        return np.asarray(dq.T), ds, np.asarray(fall)
 
 
 def system_at(solver: Solver, state: State, normal: Normal | None = None) -> System:
@@ -206,12 +223,14 @@ def system_at(solver: Solver, state: State, normal: Normal | None = None) -> Sys
 
 class Minimum(NamedTuple):
     """Where the iterations ended, after how many, and whether they converged. left : steps that
-    coordinates still took at the end (n, N), 0 at instants that converged."""
+    coordinates still took at the end (n, N), 0 at instants that converged. solver : of its linear
+    systems, None if it was found in blocks of instants."""
 
     state: State
     iterations: int
     converged: bool
     left: Array
+    solver: Solver | None
 
 
 def minimise(
@@ -233,7 +252,7 @@ def minimise(
         parts = [minimise(problem.at(s), q[:, s], shared, exact, iterations) for s in slices]
         state = problem.state(np.hstack([part.state.q for part in parts]), shared)
         most, all_did = max(p.iterations for p in parts), all(p.converged for p in parts)
-        return Minimum(state, most, all_did, np.hstack([p.left for p in parts]))
+        return Minimum(state, most, all_did, np.hstack([p.left for p in parts]), None)
     q = np.clip(q, problem.lower[:, None], problem.upper[:, None])
     work, here, k = Work.begun(problem, q, shared, exact), np.arange(N), 0
     q, left, converged = q.copy(), np.zeros_like(q), False
@@ -247,8 +266,9 @@ def minimise(
                 break
             if problem.separate and done.any():
                 work, here = work.at(~done), here[~done]
-    state = problem.state(q, work.state.shared) if problem.separate else work.state
-    return Minimum(state, k, converged, left)
+    if problem.separate:
+        return Minimum(problem.state(q, shared), k, converged, left, None)
+    return Minimum(work.state, k, converged, left, work.solver)
 
 
 @dataclass(frozen=True, eq=False)
@@ -424,13 +444,14 @@ class Known:
     freedom: float
 
 
-def knowledge(problem: Squares, state: State) -> Known:
+def knowledge(problem: Squares, minimum: Minimum) -> Known:
     """Standard errors from the inverse of the Gauss-Newton matrix and the scatter of residuals.
 
     With a loss, variances are those of its estimate, E psi^2/(E psi')^2 (Huber 1981, Robust
     Statistics, section 7.6), for residuals whose direction is arbitrary.
     """
-    system = system_at(Solver(problem, *state.q.shape), state)
+    state = minimum.state
+    system = system_at(minimum.solver or Solver(problem, *state.q.shape), state)
     blocks, covariance = inverse_blocks(system)
     diagonal = np.diagonal(blocks, axis1=1, axis2=2)
     by_ridge = diagonal * HELD * system.ridge[:, None]  # 1 where it alone holds a coordinate

@@ -225,6 +225,7 @@ class Description:
     element: Element | None = None
     forces: tuple[Element, ...] = ()
     muscles: tuple[MuscleRow, ...] = ()
+    version: str = ""
 
     @property
     def coordinates(self) -> dict[str, CoordinateRow]:

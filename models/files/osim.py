@@ -8,14 +8,16 @@ reference of its classes.
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, indent, tostring
 
 import numpy as np
 
-from kinesym.checks import naming
+from kinesym.checks import check_kind, naming
 from kinesym.models.files.description import (
     BodyRow,
     Constant,
@@ -39,7 +41,7 @@ from kinesym.models.files.description import (
 )
 from kinesym.models.files.frames import DIRECTIONS, along, offset, place, turned
 from kinesym.models.files.muscles import MuscleReader, surfaces_of
-from kinesym.models.files.trees import FileTree, tree_of
+from kinesym.models.files.trees import FileTree, plain, tree_of
 from kinesym.models.files.xml import (
     flag,
     members,
@@ -87,17 +89,18 @@ def parse(path: str | Path) -> Description:
         model = document if document.tag == "Model" else document.find("Model")
         if model is None:
             raise ValueError(f"it has no Model of OpenSim, its root is {document.tag}")
-        return _Reader(model).description()
+        return Reader(model).description(document.get("Version", ""))
 
 
 @dataclass(frozen=True)
-class _Reader:
+class Reader:
     """A model, and the frames in it that were met so far, by joint and name."""
 
     model: Element
     frames: dict[str, Frame] = field(default_factory=dict)
 
-    def description(self) -> Description:
+    def description(self, version: str = "") -> Description:
+        """All tables. version : of the format, as the document says."""
         joints = tuple(self.joints())
         forces = [*members(self.model, "ForceSet")]
         forces += [e for e in self.components() if e.tag != "PhysicalOffsetFrame"]
@@ -118,6 +121,7 @@ class _Reader:
             self.model,
             tuple(forces),
             tuple(muscles),
+            version,
         )
 
     def surfaces(self) -> tuple[dict[str, Wrap], list[str]]:
@@ -376,3 +380,29 @@ def read(path: str | Path, locked: Iterable[str] | None = None) -> FileTree:
     description = parse(path)
     with naming(path):
         return tree_of(description, locked)
+
+
+def write(path: str | Path, tree: FileTree) -> None:
+    """Write a model of OpenSim, as it was read, or scaled by `ks.gait.scale`: what the file had,
+    with masses, places, joints, markers and paths of muscles as they are now. `read` makes the same
+    tree of it again; OpenSim reads it, too. Comments are lost; ".gz" compresses.
+
+    Raises `ValueError` for a tree of another file, and for one whose bodies were changed otherwise.
+    """
+    check_kind(tree, FileTree, "kinesym.osim")
+    described = tree.description
+    if described.element is None or described.element.tag != "Model":
+        raise ValueError(f"{tree.name} was not read from a file of OpenSim")
+    if tree.bodies != plain(tree).bodies:
+        raise ValueError(
+            f"the bodies of {tree.name} were changed after it was read; what can be written is a "
+            "tree as `ks.osim.read` or `Scaling.applied` give it"
+        )
+    document = Element("OpenSimDocument", {"Version": described.version or "20302"})
+    document.append(deepcopy(described.element))
+    for e in document.iter():
+        e.tag = e.tag.replace(".", "::")  # as in Contact::Parameters
+    indent(document, "\t")
+    data = tostring(document, encoding="UTF-8", xml_declaration=True) + b"\n"
+    compressed = str(path).endswith(".gz")
+    Path(path).write_bytes(gzip.compress(data, mtime=0) if compressed else data)
