@@ -36,8 +36,8 @@ OFTEN, POOR, LEFT = 8, 0.5, 0.1
 #: How many times as long steps are tried where the sum falls by so much more.
 LONGER = (2.0, 4.0, 8.0)
 #: Within a step so many rounds of coordinates may come to bounds and leave them; it mostly takes
-#: two or three. Steps that are cut off at bounds instead go back and forth.
-MEETINGS = 12
+#: two or three. Steps that are cut off at bounds instead go back and forth, but for the first one.
+MEETINGS, FIRST = 12, 3
 #: What holds coordinates that no marker shows, as a share of the mean of what markers do.
 HELD = 1e-9
 #: A coordinate of whose certainty this gives so much is one that no marker shows.
@@ -178,7 +178,7 @@ class System:
         some = replace(normal, A=normal.A[here], g=normal.g[here], B=normal.B[here])
         return replace(self, normal=some, room=(low[here], high[here]), kept=self.kept[here])
 
-    def step(self, damping: Array) -> tuple[Array, Array, Array]:
+    def step(self, damping: Array, rounds: int = MEETINGS) -> tuple[Array, Array, Array]:
         """Of coordinates (n, N) and of what is shared (m,), where coordinates that meet a bound
         stay there while others go on; by how much the sum would fall if it were a quadratic, of
         each instant or of all (N,).
@@ -189,7 +189,7 @@ class System:
         """
         dq, ds = self.solution(damping)
         kept, here = self.kept, np.ones(len(dq), dtype=bool)
-        for _ in range(MEETINGS):
+        for _ in range(rounds):
             low, high = (room[here] for room in self.room)
             some, d = self if here.all() else self.at(here), dq[here]
             met = ~kept & ((d < low) | (d > high))
@@ -291,7 +291,10 @@ class Work:
         counts = np.maximum(problem.counts.sum(axis=0), 1.0)
         share = exact**2 * (n * N + len(shared)) / total(problem, counts)
         share = share / N if problem.separate else share
-        return Work(solver, state, system_at(solver, state), share, np.zeros(N))
+        system = system_at(solver, state)
+        if problem.smoothness is not None:  # the bounds of single instants are not those of courses
+            system = replace(system, kept=np.zeros_like(system.kept))
+        return Work(solver, state, system, share, np.zeros(N))
 
     def at(self, here: NDArray[np.bool_]) -> Work:
         """Some instants, if they do not know each other."""
@@ -305,7 +308,7 @@ class Work:
         """After iteration k; instants that have converged (N,), and steps that were tried
         (n, N)."""
         problem, state, damping = self.solver.problem, self.state, self.damping
-        dq, ds, promised = self.system.step(damping)
+        dq, ds, promised = self.system.step(damping, FIRST if k == 1 else MEETINGS)
         cost = total(problem, state.costs, state)
         new = self.moved(dq, ds)
         fall = cost - total(problem, new.costs, new)
