@@ -32,7 +32,7 @@ ROUNDED = 1e-12
 NEAR, FEW = 0.3, 8
 #: After so many iterations, and so many more, second derivatives come in if the sum falls by so
 #: much less or more than was promised, as a share; how much of the matrix is left at least.
-OFTEN, POOR, LEFT = 8, 0.5, 0.1
+OFTEN, POOR, LEFT = 16, 0.5, 0.1
 #: How many times as long steps are tried where the sum falls by so much more.
 LONGER = (2.0, 4.0, 8.0)
 #: Within a step so many rounds of coordinates may come to bounds and leave them; it mostly takes
@@ -260,7 +260,7 @@ def minimise(
         for k in range(1, iterations + 1):
             if stop.is_set():
                 break
-            work, done, steps = work.further(k)
+            work, done, steps = work.further(k, last=k == iterations)
             q[:, here], left[:, here] = work.state.q, np.where(done, 0.0, steps)
             if converged := bool(done.all()):
                 break
@@ -304,7 +304,7 @@ class Work:
         system = replace(self.system.at(here), solver=solver)
         return Work(solver, state, system, self.share[here], self.damping[here], curvature)
 
-    def further(self, k: int) -> tuple[Work, NDArray[np.bool_], Array]:
+    def further(self, k: int, last: bool) -> tuple[Work, NDArray[np.bool_], Array]:
         """After iteration k; instants that have converged (N,), and steps that were tried
         (n, N)."""
         problem, state, damping = self.solver.problem, self.state, self.damping
@@ -332,7 +332,7 @@ class Work:
         done = (size < STEP) | (taken & small)
         damping = np.where(taken, 0.3 * damping * (damping > 1e-9), 4.0 * damping + 1e-6)
         work = replace(self, state=state, damping=damping)
-        if done.all():
+        if last or done.all():
             return work, done, dq
         again = k % OFTEN == 0 and bool(np.any(~done & (np.abs(fall - promised) > POOR * promised)))
         return (work.renewed(again) if again or taken.any() else work), done, dq
