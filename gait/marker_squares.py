@@ -18,7 +18,7 @@ from kinesym.runtime.functions import Functions
 from kinesym.runtime.losses import RobustLoss
 
 #: Distance for differences of gradients [rad, m].
-APART = 1e-6
+NUDGE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -265,8 +265,8 @@ class Squares:
         here, found = self.pull(state.q, state.shared), np.empty_like(A)
         for j in range(len(state.q)):
             q = state.q.copy()
-            q[j] += APART
-            found[:, j] = (self.pull(q, state.shared) - here) / APART
+            q[j] += NUDGE
+            found[:, j] = (self.pull(q, state.shared) - here) / NUDGE
         found -= A
         return 0.5 * (found + found.transpose(0, 2, 1))
 
