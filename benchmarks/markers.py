@@ -34,10 +34,10 @@ from kinesym.multibody import Tree
 from kinesym.runtime.library.build import CACHE_VARIABLE
 from kinesym.runtime.library.tiers import COMPILED, TIER_VARIABLE
 
-TESTS = Path(__file__).parents[1] / "tests" / "data" / "opensim"
+TOP = Path(__file__).parents[1]
 FILES = {
-    "gait2354": TESTS / "subject01_simbody.osim.gz",
-    "LaiUhlrich2022": TESTS / "LaiUhlrich2022.osim.gz",
+    "gait2354": TOP / "tests" / "data" / "opensim" / "subject01_simbody.osim.gz",
+    "LaiUhlrich2022": TOP / "examples" / "data" / "opensim_LaiUhlrich2022.osim.gz",
 }
 MODELS = (*FILES, "whole body")
 NOISE, RATE = 0.005, 100.0

@@ -6,9 +6,11 @@ Like `SSA` they are functions of series (..., N) and their rate. Which one is th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import comb
+from numbers import Real
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,10 +18,15 @@ from scipy.linalg import solveh_banded
 from scipy.signal import periodogram
 
 from kinesym.checks import count, mapping, positive
-from kinesym.gait.markers import Markers
 from kinesym.gait.smoothing import finite_series
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.low_pass import motion_low_pass
+
+if TYPE_CHECKING:
+    from kinesym.gait.markers import Markers
+
+#: What makes series (..., N) at a rate [Hz] smooth.
+Smoother: TypeAlias = Callable[[Array, float], ArrayLike]
 
 #: Cutoff of the default at the least [Hz], and how many times the rate of steps.
 LEAST, HARMONICS = 5.0, 2.5
@@ -140,6 +147,19 @@ class GCVSpline:
         )
         scaled = (2.0 * np.pi * frequency) ** (-2 * half) * sizes / products
         return np.asarray(scaled / (1.0 + scaled))
+
+
+def smoother_of(given: Any, what: str = "smooth") -> Smoother:
+    """A law as it is; a number is the cutoff [Hz] of `Butterworth`. Raises `ValueError` for what is
+    neither."""
+    if isinstance(given, Real) and not isinstance(given, bool):
+        return Butterworth(float(given))
+    if not callable(given):
+        raise ValueError(
+            f"{what} is a cutoff [Hz] or a function of series and their rate, such as "
+            f"Butterworth(6.0), got {given!r}"
+        )
+    return given
 
 
 def step_rate(markers: Markers) -> float:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from kinesym.checks import check_kind, finite
+from kinesym.checks import check_kind
+from kinesym.gait.filters import Butterworth, smoother_of
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.marker_inputs import (
     Placed,
@@ -20,6 +22,7 @@ from kinesym.gait.marker_inputs import (
     measured_of,
     numbers_of,
     root_turns,
+    targets_of,
     weights_of,
 )
 from kinesym.gait.marker_squares import Smoothness, Squares, weight_of_cutoff
@@ -41,8 +44,6 @@ from kinesym.symbolic.names import check_known
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Differences of this order are smooth: a filter like Butterworth's of that order, to and fro.
-ORDER = 2
 #: The noise of a robust loss is found in so many rounds, until it changes by a smaller share.
 ROUNDS, SETTLED = 10, 1e-3
 #: Marker error beyond which there is a warning [m].
@@ -202,9 +203,10 @@ def fit_markers(
     markers: Markers,
     *,
     weights: Mapping[str, float] | None = None,
+    targets: Mapping[Any, tuple[ArrayLike, float]] | None = None,
     limits: Mapping[Any, tuple[float, float]] | None = None,
     loss: str | None = None,
-    smooth: float | None = None,
+    smooth: float | Butterworth | None = None,
     guess: Mapping[Any, float] | None = None,
 ) -> MarkerFit:
     """Inverse kinematics: the coordinates of least weighted squared distances between markers on
@@ -219,13 +221,17 @@ def fit_markers(
     markers : measured; missing samples (NaN) are left out, and directions in which nothing moves,
         as across the plane of a planar tree.
     weights : of squared distances by marker, 1 for those not named, 0 leaves one out.
+    targets : values that coordinates are drawn to and weights of squared distances from them, by
+        name: {"subtalar_angle_r": (0.0, 10.0)}, (N,) values of all instants if they change [rad,
+        m]. A weight of 1 is that of a marker, of a radian as of a metre.
     limits : bounds of coordinates by name [rad, m], such as `tree.ranges` of `ks.osim.read`.
     loss : "huber", "pseudo-huber" or "student" for markers that jump, of the root mean square of
         the components of an error over the noise, which is estimated by the median; None for
         squares.
-    smooth : frequency [Hz] at which courses are damped to 1/sqrt(2), as by Butterworth's filter of
-        order 2 forwards and backwards; where markers are missing neighbours count more. None leaves
-        instants on their own. Standard errors are then those of a course that is so smooth.
+    smooth : `Butterworth(6.0)`, or its cutoff alone [Hz]: courses of coordinates are damped as by
+        this filter, to 1/sqrt(2) there, but within the fit, so that neighbours count more where
+        markers are missing, and standard errors are those of a course that is so smooth. None
+        leaves instants on their own. For another law smooth the markers, `markers.smoothed(SSA())`.
     guess : coordinates of an instant to begin with [rad, m]; those of the file, else 0. Quarter
         turns of the first body are tried, too.
 
@@ -243,11 +249,7 @@ def fit_markers(
     """
     check_kind(tree, Tree, "kinesym.multibody")
     check_kind(markers, Markers, "kinesym.gait")
-    if smooth is not None and not 0.0 < finite(smooth, "smooth") < 0.5 * markers.rate:
-        raise ValueError(
-            f"smooth is a frequency between 0 and half the rate, {0.5 * markers.rate:g} Hz, got "
-            f"{smooth:g}"
-        )
+    law = None if smooth is None else low_pass(smooth, markers.rate)
     robust = None if loss is None else RobustLoss.of(Loss.named(loss))
     found, unused = matched(tree, placed, [markers])
     functions = compiled(tree, tuple(body for body, _ in found.values()))
@@ -260,16 +262,36 @@ def fit_markers(
         *bounds_of(functions.states, limits),
         loss=robust,
     )
+    drawn = targets_of(functions.states, len(markers), targets)
+    problem = replace(problem, targets=drawn[0], pulls=drawn[1])
     first = guess_of(tree, functions.states, guess)
     q = start(problem, first, root_turns(tree, functions.states), markers.time)
-    problem, minimum = fitted(problem, q, smooth, markers.rate)
+    problem, minimum = fitted(problem, q, law, markers.rate)
     result = described(tree, problem, minimum, list(found), markers.time, unused)
     check_fit(result)
     return result
 
 
+def low_pass(smooth: Any, rate: float) -> Butterworth:
+    """The law of courses; raises `ValueError` for another one, and a cutoff beyond the rate."""
+    law = smoother_of(smooth)
+    if not isinstance(law, Butterworth):
+        raise ValueError(
+            f"fit_markers smooths within the fit, as Butterworth does, got {law!r}; another law is "
+            "for the markers before: markers.smoothed(law)"
+        )
+    if law.markers:
+        raise ValueError("fit_markers smooths coordinates, of which no marker has a cutoff")
+    if not law.cutoff < 0.5 * rate:
+        raise ValueError(
+            f"smooth is a frequency between 0 and half the rate, {0.5 * rate:g} Hz, got "
+            f"{law.cutoff:g}"
+        )
+    return law
+
+
 def fitted(
-    problem: Squares, q: Array, smooth: float | None, rate: float
+    problem: Squares, q: Array, law: Butterworth | None, rate: float
 ) -> tuple[Squares, Minimum]:
     """The minimum from coordinates (n, N), with the noise that a loss needs, first of each instant
     on its own, then of a smooth course; and the problem that it is of."""
@@ -282,11 +304,11 @@ def fitted(
         minimum = minimise(problem, minimum.state.q, problem.prior)
         if abs(problem.noise / before - 1.0) < SETTLED:
             break
-    if smooth is None:
+    if law is None:
         return problem, minimum
     A = problem.normal(minimum.state).A.mean(axis=0)
     A += HELD * np.trace(A) / len(A) * np.eye(len(A))
-    smoothness = Smoothness(ORDER, weight_of_cutoff(smooth, rate, ORDER), A)
+    smoothness = Smoothness(law.order, weight_of_cutoff(law.cutoff, rate, law.order), A)
     problem = replace(problem, smoothness=smoothness)
     return problem, minimise(problem, minimum.state.q, problem.prior)
 
@@ -301,7 +323,7 @@ def described(
 ) -> MarkerFit:
     """The result of a minimum."""
     state, states = minimum.state, problem.functions.states
-    known = knowledge(problem, state)
+    known = knowledge(problem, minimum)
     distances = np.sqrt(np.sum(state.gaps**2, axis=0))
     measured = np.isfinite(problem.measured[::3])
     distances = np.where(measured, distances, np.nan)
@@ -316,8 +338,27 @@ def described(
         [name for name in states if name in turns],
         list(unused),
         minimum.converged,
-        "" if minimum.converged else f"stopped after {minimum.iterations} iterations",
+        "" if minimum.converged else trouble(minimum, states, names, time),
         minimum.iterations,
+    )
+
+
+def trouble(
+    minimum: Minimum, states: Sequence[str], names: Sequence[str], time: Array | None = None
+) -> str:
+    """What has not converged: the coordinate that still moves most, when, and the marker that is
+    farthest off there."""
+    size = np.abs(minimum.left)
+    if not size.any():
+        return f"stopped after {minimum.iterations} iterations"
+    i, k = np.unravel_index(int(size.argmax()), size.shape)
+    gaps = np.linalg.norm(minimum.state.gaps[:, :, k], axis=0)
+    when = "" if time is None else f" at {time[k]:g} s"
+    many = int(np.count_nonzero(size.any(axis=0)))
+    return (
+        f"stopped after {minimum.iterations} iterations, at {many} of {size.shape[1]} instants: "
+        f"{states[int(i)]} still moves by {size[i, k]:.1g}{when}, where marker "
+        f"{names[int(gaps.argmax())]!r} is {100 * gaps.max():.1f} cm off"
     )
 
 

@@ -151,6 +151,30 @@ def bounds_of(
     return lower, upper
 
 
+def targets_of(
+    states: Sequence[str], count: int, given: Mapping[Any, tuple[Any, float]] | None
+) -> tuple[Array, Array]:
+    """Values that coordinates are drawn to (n, N), and weights (n,); empty if there are none."""
+    if not given:
+        return np.zeros((0, 0)), np.zeros(0)
+    targets, pulls = np.zeros((len(states), count)), np.zeros(len(states))
+    for name, pair in by_name(mapping(given, "targets"), None, "targets").items():
+        check_known(name, list(states), f"targets: {name} is no coordinate")
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ValueError(f"the target of {name} is (value, weight), got {shown(pair)}")
+        row = real_array(pair[0], f"the target of {name}")
+        if row.shape not in ((), (count,)) or not np.isfinite(row).all():
+            raise ValueError(
+                f"the target of {name} is a finite number or one of each of {count} instants, got "
+                f"{shown(pair[0])}"
+            )
+        k = list(states).index(name)
+        targets[k], pulls[k] = row, finite(pair[1], f"the weight of the target of {name}")
+        if pulls[k] < 0.0:
+            raise ValueError(f"the weight of the target of {name} must not be negative")
+    return targets, pulls
+
+
 def guess_of(tree: Tree, states: Sequence[str], given: Mapping[Any, float] | None) -> Array:
     """Coordinates to begin with (n,)."""
     values = {**dict.fromkeys(states, 0.0), **getattr(tree, "defaults", {})}

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.checks import check_kind, count, finite, listed, listed_of, mapping, positive
+from kinesym.gait.marker_fit import trouble
 from kinesym.gait.marker_inputs import (
     Placed,
     bounds_of,
+    checked_places,
+    compiled,
     functions_of,
     guess_of,
     matched,
@@ -25,10 +28,11 @@ from kinesym.gait.marker_inputs import (
 from kinesym.gait.marker_squares import Squares, State
 from kinesym.gait.marker_steps import Known, Minimum, knowledge, minimise, start
 from kinesym.gait.markers import Markers
-from kinesym.models.files.description import MarkerRow
-from kinesym.models.files.trees import FileTree, identifier
+from kinesym.models.files.stretched import stretched_description
+from kinesym.models.files.trees import FileTree, plain
 from kinesym.models.markers import marker_names, marker_places
-from kinesym.models.scaling import Factors, factors_of, scaled, times
+from kinesym.models.scaling import factors_of, scaled
+from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.plot import subplots
@@ -92,37 +96,32 @@ class Scaling(Saved):
         return found
 
     def applied(self, tree: Tree, mass: float | None = None) -> Tree:
-        """The tree with these factors, of a file with markers at their new places. mass : of the
-        whole body; masses keep their shares, inertias go with masses and squares of lengths
-        [kg]. Muscles are not scaled: they are left out, with a warning."""
+        """The tree with these factors. mass : of the whole body; masses keep their shares, inertias
+        go with masses and squares of lengths [kg].
+
+        Of a model of OpenSim also its markers, at their new places, and its muscles: points and
+        surfaces of paths go with their bodies, optimal lengths of fibres and slack lengths of
+        tendons keep their share in the length of the path in the default pose, as in OpenSim's
+        ScaleTool; forces stay. `ks.osim.write` writes it.
+        """
         check_kind(tree, Tree, "kinesym.multibody")
         rows = {
             body: Vector(e.xreplace({s: self.factors[s.name] for s in e.free_symbols}) for e in row)
             for body, row in factors_of(tree, self.groups).items()
         }
         made = scaled(tree, rows, None if mass is None else positive(mass, "mass"))
-        if isinstance(made, FileTree):
-            description = made.description
-            there = tuple(self._marker(row, rows) for row in description.markers)
-            if description.muscles:
-                warnings.warn(
-                    f"{tree.name}: its {len(description.muscles)} muscles are left out, as paths "
-                    "and lengths of muscles are not scaled",
-                    stacklevel=2,
-                )
-            return replace(made, description=replace(description, markers=there, muscles=()))
-        return made
-
-    def _marker(self, row: MarkerRow, factors: Factors) -> MarkerRow:
-        """A marker of a file where it was found to be, or, if it was not measured, on the scaled
-        body."""
-        if row.name in self.places:
-            at = self.places[row.name].tolist()
-        else:
-            at = list(
-                map(float, times(factors[identifier(row.body)], row.at) if row.body else row.at)
-            )
-        return replace(row, at=tuple(at))
+        if not isinstance(tree, FileTree) or not tree.description.version:
+            return made
+        whole = plain(tree)
+        bodies = scaled(whole, rows, mass).bodies
+        places = {name: at.tolist() for name, at in self.places.items()}
+        factors = {body: [float(e) for e in row] for body, row in rows.items()}
+        described = replace(tree, description=stretched_description(tree, factors, bodies, places))
+        return (
+            plain(described)
+            if tree.bodies == whole.bodies
+            else replace(described, bodies=made.bodies)
+        )
 
     @property
     def total_rms(self) -> float:
@@ -180,6 +179,7 @@ def scale(
     trials: Sequence[Markers | Mapping[str, ArrayLike]],
     factors: Mapping[str, Sequence[str]],
     *,
+    expected: Mapping[str, float] | None = None,
     factor_std: float | Mapping[str, float] = FACTOR,
     place_std: float | Mapping[str, float] = PLACE,
     weights: Mapping[str, float] | None = None,
@@ -197,7 +197,9 @@ def scale(
         `read_places`. Movement tells where joints are; what trials share is estimated once.
     factors : bodies by the name of the factor that stretches them, such as
         {"thigh": ("femur_r", "femur_l")}; "femur_r.y" along that axis only.
-    factor_std : how well it is known before that factors are 1, one number or by name.
+    expected : what factors are thought to be before, by name, 1 unless named; those of distances
+        between markers, as OpenSim takes them, are `ks.osim.read_measurements(path).values(...)`.
+    factor_std : how well that is known, one number or by name; 0 is a factor that is known.
     place_std : how well places of markers are known before [m], one number or by name; 0 is a
         marker that stays where it is on the body. It is these that tell lengths apart from places.
     weights, limits, loss, guess : as of `fit_markers`.
@@ -218,7 +220,8 @@ def scale(
     records = listed_of(map(record_of, given), Markers, "trials")
     frames = count(frames, "frames")
     rows = factors_of(tree, factors)
-    values = {**tree.values, **dict.fromkeys(factors, 1.0)}
+    before = {**dict.fromkeys(factors, 1.0), **factors_before(expected, factors)}
+    values = {**tree.values, **before}
     grown = replace(scaled(tree, rows), values=values)
     found, unused = matched(tree, placed, records)
     model = marker_places(grown, [body for body, _ in found.values()], rows)
@@ -244,10 +247,74 @@ def scale(
     first, turns = guess_of(tree, functions.states, guess), root_turns(tree, functions.states)
     q, firsts = starts_of(problem, [time for time, _ in parts], first, turns)
     problem, minimum, known = balanced(problem, q, firsts)
-    result = described(tree, problem, minimum, known, names, found, factors)
+    result = described(tree, problem, minimum, known, names, found, factors, before)
     if not result.converged:
-        warnings.warn("the scaling did not converge; its factors are not final", stacklevel=2)
+        said = trouble(minimum, functions.states, list(found))
+        warnings.warn(f"the scaling {said}; its factors are not final", stacklevel=2)
     return result
+
+
+def factors_before(
+    given: Mapping[str, float] | None, factors: Mapping[str, Sequence[str]]
+) -> dict[str, float]:
+    """Factors that are thought to have values; raises `ValueError`."""
+    found = {}
+    for name, value in mapping({} if given is None else given, "expected").items():
+        check_known(name, list(factors), f"expected: {name!r} is not among the factors")
+        found[name] = positive(value, f"the expected factor {name}")
+    return found
+
+
+@dataclass(frozen=True, repr=False)
+class Measurements(Displayed):
+    """What stretches bodies, as a setup file of OpenSim's scaling has it.
+
+    factors : bodies by the name of the factor, for `ks.gait.scale`. pairs : of markers, whose
+    distances tell it. given : factors that the file has as numbers. mass : of the person, if the
+    file says so [kg].
+    """
+
+    factors: Mapping[str, Sequence[str]]
+    pairs: Mapping[str, Sequence[tuple[str, str]]]
+    given: Mapping[str, float] = field(default_factory=dict)
+    mass: float | None = None
+
+    def __str__(self) -> str:
+        lines = []
+        for name, bodies in self.factors.items():
+            told = ", ".join(f"{a} to {b}" for a, b in self.pairs.get(name, ()))
+            by = f"{self.given[name]:g}" if name in self.given else told
+            lines.append(f"{name:<16}{', '.join(bodies)}: {by}")
+        return "\n".join(lines)
+
+    def values(
+        self, tree: Tree, placed: Placed | None, trial: Markers | Mapping[str, ArrayLike]
+    ) -> dict[str, float]:
+        """Factors by name, as OpenSim finds them: the mean over pairs of the distance in a trial,
+        on average over time, over that on the tree where its coordinates are at their defaults. A
+        factor of which a marker is missing is left out, with a warning.
+
+        Raises `ValueError` for markers without a place on a body.
+        """
+        record, places = record_of(trial), checked_places(tree, placed)
+        needed = {name for pairs in self.pairs.values() for pair in pairs for name in pair}
+        for name in needed:
+            check_known(name, places, f"marker {name!r} of a pair is on no body of {tree.name}")
+        measured = {n for n in needed if n in record and np.isfinite(record[n]).any()}
+        functions = compiled(tree, tuple(places[name][0] for name in needed))
+        numbers = numbers_of(functions, [places[name][1] for name in needed])
+        q = guess_of(tree, functions.states, None)
+        there = functions.outputs(0.0 * q, q, (), numbers, 0.0).reshape(-1, 3)
+        at, found = dict(zip(needed, there, strict=True)), dict(self.given)
+        for factor, pairs in self.pairs.items():
+            if not measured.issuperset(missing := {n for pair in pairs for n in pair}):
+                gone = sorted(missing - measured)
+                warnings.warn(f"factor {factor} is not told: {gone[0]!r} is missing", stacklevel=2)
+                continue
+            seen = [np.nanmean(np.linalg.norm(record[a] - record[b], axis=0)) for a, b in pairs]
+            before = [np.linalg.norm(at[a] - at[b]) for a, b in pairs]
+            found[factor] = float(np.mean(np.divide(seen, before)))
+        return found
 
 
 def starts_of(
@@ -327,7 +394,7 @@ def balanced(
     shared = problem.prior
     for _ in range(ROUNDS):
         minimum = minimise(problem, q, shared)
-        known = knowledge(problem, minimum.state)
+        known = knowledge(problem, minimum)
         q, shared, noise = minimum.state.q, minimum.state.shared, max(known.noise, LEAST)
         stays = max(known.noise * persistence(problem, minimum.state, firsts) / noise, 1.0)
         if abs(noise * stays / problem.noise / problem.persistence - 1.0) < SETTLED:
@@ -357,19 +424,20 @@ def described(
     names: Sequence[str],
     found: Mapping[str, tuple[str, Array]],
     groups: Mapping[str, Sequence[str]],
+    before: Mapping[str, float],
 ) -> Scaling:
     """The result of a minimum."""
     state, parameters = minimum.state, problem.functions.parameters
     value = dict(zip(parameters, problem.all_numbers(state.shared), strict=True))
     error = dict(zip(names, np.sqrt(np.diag(known.covariance)), strict=True))
     rows = factors_of(tree, groups)
-    factors = {name: float(value.get(name, 1.0)) for name in groups}
+    factors = {name: float(value.get(name, before[name])) for name in groups}
     places, moved, place_std = {}, {}, {}
-    for k, (name, (body, before)) in enumerate(found.items()):
+    for k, (name, (body, thought)) in enumerate(found.items()):
         stretch = np.array([float(e.subs(factors)) for e in rows[body]])
         at = np.array([value[part] for part in marker_names(k, "at_")])
         places[name] = stretch * at
-        moved[name] = float(np.linalg.norm(stretch * (at - before)))
+        moved[name] = float(np.linalg.norm(stretch * (at - thought)))
         std = np.array([error.get(part, 0.0) for part in marker_names(k, "at_")])
         place_std[name] = stretch * std
     distances = np.where(problem.present, np.sum(state.gaps**2, axis=0), np.nan)

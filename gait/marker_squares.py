@@ -17,6 +17,9 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.losses import RobustLoss
 
+#: Distance for differences of gradients [rad, m].
+NUDGE = 1e-6
+
 
 @dataclass(frozen=True)
 class Smoothness:
@@ -71,6 +74,17 @@ class State:
     gaps: Array
     trust: Array
 
+    def at(self, here: Any) -> State:
+        """Some instants of it."""
+        q, costs = self.q[:, here], self.costs[here]
+        return State(q, self.shared, costs, self.extra, self.gaps[..., here], self.trust[:, here])
+
+    def where(self, chosen: NDArray[np.bool_], new: State) -> State:
+        """With some instants (N,) of another one, if instants do not know each other."""
+        rows = ((getattr(new, key), getattr(self, key)) for key in ("q", "costs", "gaps", "trust"))
+        q, costs, gaps, trust = (np.where(chosen, theirs, ours) for theirs, ours in rows)
+        return State(q, self.shared, costs, self.extra, gaps, trust)
+
 
 @dataclass(frozen=True, eq=False)
 class Normal:
@@ -109,6 +123,8 @@ class Squares:
     persistence: float = 1.0
     loss: RobustLoss | None = None
     smoothness: Smoothness | None = None
+    targets: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    pulls: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def separate(self) -> bool:
@@ -143,6 +159,7 @@ class Squares:
             places=np.zeros(0, dtype=np.intp),
             prior=nothing,
             std=nothing,
+            targets=self.targets[:, here] if len(self.pulls) else self.targets,
         )
 
     def all_numbers(self, shared: Array) -> Array:
@@ -169,6 +186,8 @@ class Squares:
             trust = trust_of(self.loss, e)
             squares = counts * self.loss.root(e) ** 2
         costs = squares.sum(axis=0) / self.persistence**2
+        if len(self.pulls):
+            costs = costs + self.strengths @ (q - self.targets) ** 2
         extra = float(np.sum(((shared - self.prior) / self.std) ** 2))
         if self.smoothness is not None:
             extra += self.smoothness.cost(q)[0]
@@ -190,11 +209,8 @@ class Squares:
 
     def normal(self, state: State) -> Normal:
         """Matrix and gradient there."""
-        T, N = self.weights.shape
-        n, m = len(state.q), len(state.shared)
-        root = np.sqrt(self.weights * state.trust) / (self.noise * self.persistence)
-        rows = np.repeat(root, 3, axis=0).T  # (N, 3 T)
-        r = rows * state.gaps.transpose(2, 1, 0).reshape(N, 3 * T)
+        N, n, m = self.weights.shape[1], len(state.q), len(state.shared)
+        rows, r = self.standardised(state)
         values, groups = self.entries(state)
         whole, slope = np.zeros((N, n + m, n + m)), np.zeros((N, n + m))
         for group in groups:
@@ -204,11 +220,55 @@ class Squares:
             whole[:, group.columns[:, None], group.columns] += J @ J.transpose(0, 2, 1)
             slope[:, group.columns] += (J @ r[:, group.rows, None])[..., 0]
         A, B, g = whole[:, :n, :n], whole[:, n:, :n], slope[:, :n]
+        if len(self.pulls):
+            A[:, np.arange(n), np.arange(n)] += self.strengths
+            g += self.drawn(state.q)
         S = whole[:, n:, n:].sum(axis=0) + np.diag(self.std**-2.0)
         s = slope[:, n:].sum(axis=0) + (state.shared - self.prior) / self.std**2
         if self.smoothness is not None:
             g = g + self.smoothness.cost(state.q)[1].T
         return Normal(A, g, B, S, s)
+
+    @property
+    def strengths(self) -> Array:
+        """What squared distances of coordinates from their targets count (n,)."""
+        return self.pulls / self.noise**2
+
+    def drawn(self, q: Array) -> Array:
+        """Half the gradient of what these distances cost (N, n)."""
+        return np.asarray(self.strengths * (q - self.targets).T)
+
+    def standardised(self, state: State) -> tuple[Array, Array]:
+        """Factors of the rows of the Jacobian, and residuals (N, 3 T)."""
+        T, N = self.weights.shape
+        root = np.sqrt(self.weights * state.trust) / (self.noise * self.persistence)
+        rows = np.repeat(root, 3, axis=0).T
+        return rows, rows * state.gaps.transpose(2, 1, 0).reshape(N, 3 * T)
+
+    def pull(self, q: Array, shared: Array) -> Array:
+        """Half the gradient of the costs of instants with respect to the coordinates (N, n)."""
+        state = self.state(q, shared)
+        rows, r = self.standardised(state)
+        places, columns, values = self.functions.entries(
+            *self.arguments(q, shared), "outputs", "states"
+        )
+        each = (rows * r).T[np.array(places, dtype=np.intp)] * values
+        order = np.argsort(columns, kind="stable")
+        found, first = np.unique(np.array(columns, dtype=np.intp)[order], return_index=True)
+        slope = np.zeros_like(q)
+        slope[found] = np.add.reduceat(each[order], first)
+        return slope.T + self.drawn(q) if len(self.pulls) else slope.T
+
+    def curvature(self, state: State, A: Array) -> Array:
+        """What the Gauss-Newton matrix A (N, n, n) leaves out, second derivatives of places times
+        errors, by differences of the gradient (N, n, n)."""
+        here, found = self.pull(state.q, state.shared), np.empty_like(A)
+        for j in range(len(state.q)):
+            q = state.q.copy()
+            q[j] += NUDGE
+            found[:, j] = (self.pull(q, state.shared) - here) / NUDGE
+        found -= A
+        return 0.5 * (found + found.transpose(0, 2, 1))
 
 
 class Group(NamedTuple):

@@ -1,8 +1,9 @@
 """The least squares of `marker_squares`: steps, minimum, start, and what is known of the unknowns.
 
 Levenberg's method on the Gauss-Newton matrix, which is block diagonal; a smooth course couples the
-blocks of neighbours, and shared parameters border them. Coordinates at bounds that would leave them
-are kept there (projected Newton, Bertsekas 1982, SIAM Journal on Control and Optimization 20).
+blocks of neighbours, and shared parameters border them. Where errors are so large that such steps
+overshoot, second derivatives are added (Newton's method). Coordinates at bounds that would leave
+them are kept there (projected Newton, Bertsekas 1982, SIAM Journal on Control and Optimization 20).
 """
 
 from __future__ import annotations
@@ -29,8 +30,14 @@ ITERATIONS = 200
 ROUNDED = 1e-12
 #: For a start it is enough to be so near, in standard errors, after so many iterations.
 NEAR, FEW = 0.3, 8
-#: Within a step so many rounds of coordinates may meet bounds.
-MEETINGS = 4
+#: After so many iterations, and so many more, second derivatives come in if the sum falls by so
+#: much less or more than was promised, as a share; how much of the matrix is left at least.
+OFTEN, POOR, LEFT = 16, 0.5, 0.1
+#: How many times as long steps are tried where the sum falls by so much more.
+LONGER = (2.0, 4.0, 8.0)
+#: Within a step so many rounds of coordinates may come to bounds and leave them; it mostly takes
+#: two or three. Steps that are cut off at bounds instead go back and forth, but for the first one.
+MEETINGS, FIRST = 12, 3
 #: What holds coordinates that no marker shows, as a share of the mean of what markers do.
 HELD = 1e-9
 #: A coordinate of whose certainty this gives so much is one that no marker shows.
@@ -149,48 +156,82 @@ class System:
         x = self.solver.factorised(self, damping).solve(b)
         return x[: g.size].reshape(g.shape), x[g.size :]
 
-    def after(self, d: Array, more: NDArray[np.bool_]) -> System:
-        """The system where coordinates have gone by d (N, n), with more that are kept."""
+    def slope(self, d: Array, ds: Array) -> tuple[Array, Array]:
+        """Half the gradient of the quadratic where coordinates have gone by d (N, n), and what is
+        shared by ds (m,)."""
         normal, smoothness = self.normal, self.solver.problem.smoothness
         g, s = normal.g + np.einsum("kij,kj->ki", normal.A, d), normal.s
-        s = s + np.einsum("kij,kj->i", normal.B, d)
         if smoothness is not None:
             g = g + smoothness.cost(d.T)[1].T
-        return replace(self, normal=replace(normal, g=g, s=s), kept=self.kept | more)
+        if len(s):
+            g = g + np.einsum("kij,i->kj", normal.B, ds)
+            s = s + np.einsum("kij,kj->i", normal.B, d) + normal.S @ ds
+        return g, s
 
-    def step(self, damping: Array) -> tuple[Array, Array, Array]:
+    def after(self, d: Array, kept: NDArray[np.bool_]) -> System:
+        """The system where coordinates have gone by d (N, n), and where these are kept."""
+        g, s = self.slope(d, np.zeros_like(self.normal.s))
+        return replace(self, normal=replace(self.normal, g=g, s=s), kept=kept)
+
+    def at(self, here: NDArray[np.bool_]) -> System:
+        """Some instants of it, if they do not know each other."""
+        normal, (low, high) = self.normal, self.room
+        some = replace(normal, A=normal.A[here], g=normal.g[here], B=normal.B[here])
+        return replace(self, normal=some, room=(low[here], high[here]), kept=self.kept[here])
+
+    def step(self, damping: Array, rounds: int = MEETINGS) -> tuple[Array, Array, Array]:
         """Of coordinates (n, N) and of what is shared (m,), where coordinates that meet a bound
         stay there while others go on; by how much the sum would fall if it were a quadratic, of
-        each instant or of all (N,)."""
-        system, gone, N = self, np.zeros_like(self.normal.g), len(self.normal.g)
-        for _ in range(MEETINGS):
-            dq, ds = system.solution(damping)
-            dq = gone + dq
-            met = ~system.kept & ((dq < self.room[0]) | (dq > self.room[1]))
-            if not met.any():
+        each instant or of all (N,).
+
+        Of the quadratic within bounds, by sets of coordinates that are kept: those that would be
+        beyond come in, those that the slope draws inwards leave (Hintermueller, Ito, Kunisch 2002,
+        SIAM Journal on Optimization 13).
+        """
+        dq, ds = self.solution(damping)
+        kept, here = self.kept, np.ones(len(dq), dtype=bool)
+        for _ in range(rounds):
+            low, high = (room[here] for room in self.room)
+            some, d = self if here.all() else self.at(here), dq[here]
+            met = ~kept & ((d < low) | (d > high))
+            drawn = some.slope(d, ds)[0]
+            leave = kept & np.where(d <= low, drawn < 0.0, drawn > 0.0)
+            changed = np.asarray(np.any(met | leave, axis=1))
+            if not changed.any():
                 break
-            gone = np.where(met, np.clip(dq, *self.room), gone)
-            system = self.after(gone, system.kept | met)
-        fall = -np.sum(np.where(self.kept, 0.0, self.normal.g) * dq, axis=1)
+            changed |= not self.solver.separate
+            kept = (kept & ~leave | met)[changed]
+            gone = np.where(kept, np.clip(d, low, high)[changed], 0.0)
+            here[here] = changed
+            some = some if changed.all() else some.at(changed)
+            more, ds = some.after(gone, kept).solution(damping[here])
+            dq[here] = gone + more
+        g, s = self.slope(dq, ds)
+        fall = -np.sum(dq * (self.normal.g + g), axis=1)
         if not self.solver.separate:
-            fall = np.full(N, fall.sum() - float(self.normal.s @ ds))
+            fall = np.full(len(fall), fall.sum() - float((self.normal.s + s) @ ds))
         return np.asarray(dq.T), ds, np.asarray(fall)
 
 
-def system_at(solver: Solver, state: State) -> System:
-    """The linear system there."""
-    problem, normal = solver.problem, solver.problem.normal(state)
+def system_at(solver: Solver, state: State, normal: Normal | None = None) -> System:
+    """The linear system there, of the Gauss-Newton matrix unless another one is given."""
+    problem = solver.problem
+    normal = problem.normal(state) if normal is None else normal
     room = problem.lower - state.q.T, problem.upper - state.q.T
     kept = ((room[0] >= 0.0) & (normal.g > 0.0)) | ((room[1] <= 0.0) & (normal.g < 0.0))
     return System(solver, normal, room, kept)
 
 
 class Minimum(NamedTuple):
-    """Where the iterations ended, after how many, and whether they converged."""
+    """Where the iterations ended, after how many, and whether they converged. left : steps that
+    coordinates still took at the end (n, N), 0 at instants that converged. solver : of its linear
+    systems, None if it was found in blocks of instants."""
 
     state: State
     iterations: int
     converged: bool
+    left: Array
+    solver: Solver | None
 
 
 def minimise(
@@ -201,47 +242,133 @@ def minimise(
     iterations: int = ITERATIONS,
 ) -> Minimum:
     """The least sum from these coordinates (n, N) and parameters (m,); instants that do not know
-    each other are each damped on its own. Ctrl-C ends it with the best so far.
+    each other are each damped on its own, until each has converged. Ctrl-C ends it with the best
+    so far.
 
     exact : it ends when the root mean square of steps is this many standard errors.
     """
-    n, N = q.shape
+    N = q.shape[1]
     if problem.separate and N > BLOCK:
         slices = [slice(k, k + BLOCK) for k in range(0, N, BLOCK)]
         parts = [minimise(problem.at(s), q[:, s], shared, exact, iterations) for s in slices]
         state = problem.state(np.hstack([part.state.q for part in parts]), shared)
         most, all_did = max(p.iterations for p in parts), all(p.converged for p in parts)
-        return Minimum(state, most, all_did)
-    lower, upper = problem.lower[:, None], problem.upper[:, None]
-    state = problem.state(np.clip(q, lower, upper), shared)
-    system = system_at(Solver(problem, n, N), state)
-    damping, done = np.zeros(N), np.zeros(N, dtype=bool)
-    counts = np.maximum(problem.counts.sum(axis=0), 1.0)
-    share = exact**2 * (n * N + len(shared)) / total(problem, counts)
-    if problem.separate:
-        share = share / N
+        return Minimum(state, most, all_did, np.hstack([p.left for p in parts]), None)
+    q = np.clip(q, problem.lower[:, None], problem.upper[:, None])
+    work, here, k = Work.begun(problem, q, shared, exact), np.arange(N), 0
+    q, left, converged = q.copy(), np.zeros_like(q), False
     with interruptible() as stop:
-        for k in range(iterations):
+        for k in range(1, iterations + 1):
             if stop.is_set():
-                return Minimum(state, k, False)
-            dq, ds, promised = system.step(damping)
-            dq[:, done] = 0.0
-            new = problem.state(np.clip(state.q + dq, lower, upper), state.shared + ds)
-            size, cost = np.abs(new.q - state.q).max(axis=0), total(problem, state.costs, state)
-            fall = cost - total(problem, new.costs, new)
-            if not problem.separate:
-                size = np.full(N, max(size.max(), *np.abs(ds), 0.0))
-            taken = fall >= -ROUNDED * cost
-            if taken.all():
-                state = new
-            elif taken.any():
-                state = problem.state(np.where(taken, new.q, state.q), state.shared)
-            done |= (size < STEP) | (taken & (damping < 1e-3) & (promised <= share * cost))
-            if done.all():
-                return Minimum(state, k + 1, True)
-            damping = np.where(taken, 0.3 * damping * (damping > 1e-9), 4.0 * damping + 1e-6)
-            system = system_at(system.solver, state) if taken.any() else system
-    return Minimum(state, iterations, False)
+                break
+            work, done, steps = work.further(k, last=k == iterations)
+            q[:, here], left[:, here] = work.state.q, np.where(done, 0.0, steps)
+            if converged := bool(done.all()):
+                break
+            if problem.separate and done.any():
+                work, here = work.at(~done), here[~done]
+    if problem.separate:
+        return Minimum(problem.state(q, shared), k, converged, left, None)
+    return Minimum(work.state, k, converged, left, work.solver)
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Instants that are iterated. share : of the sum that may be left to fall. damping : (N,).
+    curvature : second derivatives that keep the matrix definite (N, n, n)."""
+
+    solver: Solver
+    state: State
+    system: System
+    share: Array
+    damping: Array
+    curvature: Array | None = None
+
+    @staticmethod
+    def begun(problem: Squares, q: Array, shared: Array, exact: float) -> Work:
+        """At these coordinates."""
+        n, N = q.shape
+        state, solver = problem.state(q, shared), Solver(problem, n, N)
+        counts = np.maximum(problem.counts.sum(axis=0), 1.0)
+        share = exact**2 * (n * N + len(shared)) / total(problem, counts)
+        share = share / N if problem.separate else share
+        system = system_at(solver, state)
+        if problem.smoothness is not None:  # the bounds of single instants are not those of courses
+            system = replace(system, kept=np.zeros_like(system.kept))
+        return Work(solver, state, system, share, np.zeros(N))
+
+    def at(self, here: NDArray[np.bool_]) -> Work:
+        """Some instants, if they do not know each other."""
+        problem, state = self.solver.problem.at(here), self.state.at(here)
+        solver = Solver(problem, *state.q.shape)
+        curvature = None if self.curvature is None else self.curvature[here]
+        system = replace(self.system.at(here), solver=solver)
+        return Work(solver, state, system, self.share[here], self.damping[here], curvature)
+
+    def further(self, k: int, last: bool) -> tuple[Work, NDArray[np.bool_], Array]:
+        """After iteration k; instants that have converged (N,), and steps that were tried
+        (n, N)."""
+        problem, state, damping = self.solver.problem, self.state, self.damping
+        dq, ds, promised = self.system.step(damping, FIRST if k == 1 else MEETINGS)
+        cost = total(problem, state.costs, state)
+        new = self.moved(dq, ds)
+        fall = cost - total(problem, new.costs, new)
+        for reach in LONGER:
+            more = fall > (1.0 + POOR) * promised
+            if not more.any():
+                break
+            longer = self.moved(np.where(more, reach, 1.0) * dq, ds)
+            lower = cost - total(problem, longer.costs, longer)
+            if not np.any(lower > fall):
+                break
+            new = new.where(lower > fall, longer) if problem.separate else longer
+            fall = np.maximum(fall, lower)
+        dq = new.q - state.q
+        size = np.abs(dq).max(axis=0)
+        if not problem.separate:
+            size = np.full_like(size, max(size.max(), *np.abs(ds), 0.0))
+        taken = fall >= -ROUNDED * cost
+        state = new if taken.all() else state.where(taken, new) if taken.any() else state
+        small = (promised >= 0.0) & (promised <= self.share * cost) & (damping < 1e-3)
+        done = (size < STEP) | (taken & small)
+        damping = np.where(taken, 0.3 * damping * (damping > 1e-9), 4.0 * damping + 1e-6)
+        work = replace(self, state=state, damping=damping)
+        if last or done.all():
+            return work, done, dq
+        again = k % OFTEN == 0 and bool(np.any(~done & (np.abs(fall - promised) > POOR * promised)))
+        return (work.renewed(again) if again or taken.any() else work), done, dq
+
+    def moved(self, dq: Array, ds: Array) -> State:
+        """The state after a step, within bounds."""
+        problem, state = self.solver.problem, self.state
+        q = np.clip(state.q + dq, problem.lower[:, None], problem.upper[:, None])
+        return problem.state(q, state.shared + ds)
+
+    def renewed(self, again: bool) -> Work:
+        """With the system of the state; again : with second derivatives of now."""
+        problem, curvature = self.solver.problem, self.curvature
+        normal = problem.normal(self.state)
+        if again:
+            found = problem.curvature(self.state, normal.A)
+            curvature = definite(normal.A, found, 1.0 if len(normal.s) else LEFT)
+        if curvature is not None:
+            normal = replace(normal, A=normal.A + curvature)
+        system = system_at(self.solver, self.state, normal)
+        return replace(self, system=system, curvature=curvature)
+
+
+def definite(A: Array, C: Array, least: float) -> Array:
+    """Second derivatives C (N, n, n) such that A + C (N, n, n) is definite: where it is not, and
+    where it is less than this share of A, in directions in which both are diagonal, its size
+    counts."""
+    n = A.shape[1]
+    mean = np.trace(A, axis1=1, axis2=2) / n
+    ridge = HELD * np.maximum(mean, 1e-3 * float(mean.mean()) + 1e-300)
+    L = np.linalg.cholesky(A + ridge[:, None, None] * np.eye(n))
+    half = np.linalg.solve(L, C)
+    values, V = np.linalg.eigh(np.linalg.solve(L, half.transpose(0, 2, 1)))
+    more, W = np.maximum(np.abs(1.0 + values), least) - 1.0, L @ V
+    return np.asarray((W * more[:, None, :]) @ W.transpose(0, 2, 1))
 
 
 def total(problem: Squares, each: Array, state: State | None = None) -> Array:
@@ -331,23 +458,26 @@ class Known:
     freedom: float
 
 
-def knowledge(problem: Squares, state: State) -> Known:
+def knowledge(problem: Squares, minimum: Minimum) -> Known:
     """Standard errors from the inverse of the Gauss-Newton matrix and the scatter of residuals.
 
     With a loss, variances are those of its estimate, E psi^2/(E psi')^2 (Huber 1981, Robust
     Statistics, section 7.6), for residuals whose direction is arbitrary.
     """
-    system = system_at(Solver(problem, *state.q.shape), state)
+    state = minimum.state
+    system = system_at(minimum.solver or Solver(problem, *state.q.shape), state)
     blocks, covariance = inverse_blocks(system)
     diagonal = np.diagonal(blocks, axis1=1, axis2=2)
     by_ridge = diagonal * HELD * system.ridge[:, None]  # 1 where it alone holds a coordinate
+    by_target = diagonal * problem.strengths if len(problem.pulls) else np.zeros_like(diagonal)
+    drawn = float(np.sum(np.where(system.kept, 0.0, by_target)))
     if problem.smoothness is not None:
         taken = float(np.sum(np.where(system.kept[:, :, None], 0.0, blocks) * system.normal.A))
     else:
         by_prior = np.diag(covariance) / problem.std**2
         taken = float(np.sum(1.0 - by_ridge[~system.kept]) + np.sum(1.0 - by_prior))
     count = int(problem.counts.sum())
-    freedom = max(count - taken, 1e-9)
+    freedom = max(count - taken + drawn, 1e-9)
     variance = scatter(problem, state) * count / freedom
     noise = problem.noise * np.sqrt(variance)
     if problem.loss is not None:

@@ -6,7 +6,7 @@ World axes everywhere: x forwards, y to the left, z up; readers turn those of a 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -19,6 +19,7 @@ from kinesym import checks
 from kinesym.checks import check_text, finite, suggest
 from kinesym.gait.axes import ASKEW, Laboratory, about_vertical, askew, sides_agree
 from kinesym.gait.checks import warn
+from kinesym.gait.filters import Smoother, smoother_of
 from kinesym.gait.gaps import by_clusters, by_splines, runs
 from kinesym.gait.writers import write_trc
 from kinesym.notebook import Displayed
@@ -250,18 +251,16 @@ class Markers(Displayed):
         slack = 1e-9 * (1.0 + abs(begin) + abs(end))  # rounding of grids
         return np.asarray((self.time >= begin - slack) & (self.time <= end + slack))
 
-    def smoothed(self, smooth: Callable[[Array, float], ArrayLike]) -> Markers:
+    def smoothed(self, smooth: float | Smoother) -> Markers:
         """With every coordinate smoothed on its own.
 
-        smooth : takes series (3, N) and their rate [Hz], such as `Butterworth(6.0)`; its method
-            `marker(name)`, if it has one, gives the law of one marker.
+        smooth : the cutoff of a `Butterworth` [Hz], or a function of series (3, N) and their rate
+            [Hz], such as `GCVSpline()`; its method `marker(name)`, if it has one, gives the law of
+            one marker.
 
         Raises `ValueError` if samples are missing.
         """
-        if not callable(smooth):
-            raise ValueError(
-                f"smooth is a function of series and rate, such as Butterworth(6.0), got {smooth!r}"
-            )
+        smooth = smoother_of(smooth)
         self._check_names(getattr(smooth, "markers", ()))
         gaps = self.gaps()
         if gaps:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,8 +16,7 @@ from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers, put_back
 from kinesym.gait.check_segments import check_lengths, check_segments
 from kinesym.gait.checks import Check, Finding, Panel, warn_of
-from kinesym.gait.filters import Butterworth, low_pass_of
-from kinesym.gait.fit import Fitted, fit, landmark_targets, segments_from_landmarks, start_of
+from kinesym.gait.filters import Butterworth, Smoother, low_pass_of, smoother_of
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.markers import FARTHEST, Markers, closed, why_open
 from kinesym.gait.natural.body import NaturalBody
@@ -30,6 +29,13 @@ from kinesym.gait.relations import (
     names_in,
 )
 from kinesym.gait.residuals import Residuals, residual_analysis
+from kinesym.gait.segment_fit import (
+    Fitted,
+    fit,
+    landmark_targets,
+    segments_from_landmarks,
+    start_of,
+)
 from kinesym.gait.smoothing import noise_of
 from kinesym.gait.tables import check_seconds
 from kinesym.gait.wrench import Wrench
@@ -38,9 +44,6 @@ from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples
 from kinesym.symbolic.multibody.segments import Segment, owners
-
-#: Smooths series (..., N) with this rate [Hz].
-Smoother: TypeAlias = Callable[[Array, float], ArrayLike]
 
 #: Longest gap of a marker that splines close [s].
 BRIDGED = 0.1
@@ -160,8 +163,8 @@ def reconstruct(
     relations: Relations,
     markers: Markers,
     calibration: Mapping[str, ArrayLike] | None = None,
-    smooth: Smoother | None = None,
-    again: Smoother | None = None,
+    smooth: float | Smoother | None = None,
+    again: float | Smoother | None = None,
     root: str = "J1",
     repair: str | None = None,
 ) -> Reconstruction:
@@ -169,10 +172,10 @@ def reconstruct(
     laboratory): smoothed, points and axes by relations, rigid segments, splines.
 
     segments : masses and inertias are theirs; the points are taken from the trial. calibration :
-    positions of markers in a static trial, (3,) each [m]. smooth : of markers, such as
-    `Butterworth(6.0)`, `GCVSpline()`, `SSA()`, or any function of series (..., N) and their rate;
-    by default a Butterworth low-pass at 2.5 times the rate of steps, at least 5 Hz. again : of
-    the coordinates that were found, by default none.
+    positions of markers in a static trial, (3,) each [m]. smooth : of markers: the cutoff of a
+    `Butterworth` [Hz], or a law such as `Butterworth(6.0, order=4)`, `GCVSpline()`, `SSA()`, any
+    function of series (..., N) and their rate; by default a Butterworth low-pass at 2.5 times the
+    rate of steps, at least 5 Hz. again : of the coordinates that were found, by default none.
 
     repair : "swaps" puts markers back that are exchanged for some samples, where the distances from
     others of their segments prove it, and says so in a warning; nothing else is changed.
@@ -186,12 +189,8 @@ def reconstruct(
     """
     check_kind(relations, Relations, "kinesym.gait")
     check_kind(markers, Markers, "kinesym.gait")
-    for what, smoother in (("smooth", smooth), ("again", again)):
-        if smoother is not None and not callable(smoother):
-            raise ValueError(
-                f"{what} is a function of series and their rate, such as Butterworth(6.0), "
-                f"got {smoother!r}"
-            )
+    smooth = None if smooth is None else smoother_of(smooth)
+    again = None if again is None else smoother_of(again, "again")
     given = mapping({} if calibration is None else calibration, "calibration")
     still = {name: real_array(x, f"the calibration of {name!r}") for name, x in given.items()}
     _check_metres(still)
@@ -309,7 +308,7 @@ def _check_noise(markers: Markers, clean: Markers) -> None:
     if before > QUIET and after > STAYS * before:
         warnings.warn(
             f"markers have noise of about {1e3 * before:.2g} mm, {1e3 * after:.2g} mm after "
-            "smoothing: forces will oscillate; use a lower cutoff, smooth=Butterworth(5.0)",
+            "smoothing: forces will oscillate; use a lower cutoff, smooth=5.0",
             stacklevel=3,
         )
 

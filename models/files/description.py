@@ -258,6 +258,7 @@ class Description:
     forces: tuple[Element, ...] = ()
     muscles: tuple[MuscleRow, ...] = ()
     loops: tuple[Loop, ...] = ()
+    version: str = ""
 
     @property
     def coordinates(self) -> dict[str, CoordinateRow]:

@@ -19,7 +19,7 @@ from kinesym.models.files.frames import DIRECTIONS, place
 from kinesym.models.files.xml import flag, members, named, number, numbers, text, triple
 
 #: Tags of sets of points and of wrapping in a path, now and in files before version 2.
-_POINTS, _WRAPS = ("PathPointSet", "MusclePointSet"), ("PathWrapSet", "MuscleWrapSet")
+POINTS, _WRAPS = ("PathPointSet", "MusclePointSet"), ("PathWrapSet", "MuscleWrapSet")
 
 
 #: Where a number of a muscle stands in a file.
@@ -59,7 +59,7 @@ class MuscleReader:
         """A muscle."""
         path = e.find("GeometryPath")
         path = e if path is None else path
-        points = tuple(self.point(p) for tag in _POINTS for p in members(path, tag))
+        points = tuple(self.point(p) for tag in POINTS for p in members(path, tag))
         if len(points) < 2:
             raise ValueError(f"{named(e)} has a path of {len(points)} points, not 2 or more")
         wraps = tuple(

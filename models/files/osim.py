@@ -8,15 +8,17 @@ reference of its classes.
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from math import comb
 from pathlib import Path
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, indent, tostring
 
 import numpy as np
 
-from kinesym.checks import naming
+from kinesym.checks import check_kind, naming
 from kinesym.models.files.description import (
     BodyRow,
     Constant,
@@ -43,7 +45,7 @@ from kinesym.models.files.description import (
 )
 from kinesym.models.files.frames import DIRECTIONS, along, components, offset, place, turned
 from kinesym.models.files.muscles import MuscleReader, surfaces_of
-from kinesym.models.files.trees import FileTree, tree_of
+from kinesym.models.files.trees import FileTree, plain, tree_of
 from kinesym.models.files.xml import (
     flag,
     members,
@@ -96,7 +98,7 @@ def parse(path: str | Path) -> Description:
         model = document if document.tag == "Model" else document.find("Model")
         if model is None:
             raise ValueError(f"it has no Model of OpenSim, its root is {document.tag}")
-        return _Reader(model).description()
+        return Reader(model).description(document.get("Version", ""))
 
 
 def markers_in(root: Element) -> list[MarkerRow]:
@@ -107,7 +109,7 @@ def markers_in(root: Element) -> list[MarkerRow]:
     """
     model = root if root.tag == "Model" else root.find("Model")
     if model is not None:
-        reader = _Reader(model)
+        reader = Reader(model)
         for owner in (*reader.bodies(), *members(model, "JointSet")):
             reader.collect(owner)
         return list(reader.markers())
@@ -124,13 +126,14 @@ def markers_in(root: Element) -> list[MarkerRow]:
 
 
 @dataclass(frozen=True)
-class _Reader:
+class Reader:
     """A model, and the frames in it that were met so far, by joint and name."""
 
     model: Element
     frames: dict[str, Frame] = field(default_factory=dict)
 
-    def description(self) -> Description:
+    def description(self, version: str = "") -> Description:
+        """All tables. version : of the format, as the document says."""
         joints = tuple(self.joints())
         bodies = [body_row(e) for e in self.bodies()]
         known = {row.name for row in bodies}
@@ -156,6 +159,7 @@ class _Reader:
             tuple(forces),
             tuple(muscles),
             loops,
+            version,
         )
 
     def surfaces(self) -> tuple[dict[str, Wrap], list[str]]:
@@ -540,3 +544,29 @@ def read(
     description = parse(path)
     with naming(path):
         return tree_of(description, locked, without)
+
+
+def write(path: str | Path, tree: FileTree) -> None:
+    """Write a model of OpenSim, as it was read, or scaled by `ks.gait.scale`: what the file had,
+    with masses, places, joints, markers and paths of muscles as they are now. `read` makes the same
+    tree of it again; OpenSim reads it, too. Comments are lost; ".gz" compresses.
+
+    Raises `ValueError` for a tree of another file, and for one whose bodies were changed otherwise.
+    """
+    check_kind(tree, FileTree, "kinesym.osim")
+    described = tree.description
+    if described.element is None or described.element.tag != "Model":
+        raise ValueError(f"{tree.name} was not read from a file of OpenSim")
+    if tree.bodies != plain(tree).bodies:
+        raise ValueError(
+            f"the bodies of {tree.name} were changed after it was read; what can be written is a "
+            "tree as `ks.osim.read` or `Scaling.applied` give it"
+        )
+    document = Element("OpenSimDocument", {"Version": described.version or "20302"})
+    document.append(deepcopy(described.element))
+    for e in document.iter():
+        e.tag = e.tag.replace(".", "::")  # as in Contact::Parameters
+    indent(document, "\t")
+    data = tostring(document, encoding="UTF-8", xml_declaration=True) + b"\n"
+    compressed = str(path).endswith(".gz")
+    Path(path).write_bytes(gzip.compress(data, mtime=0) if compressed else data)

@@ -190,6 +190,14 @@ def closed(tree: FileTree, row: Loop) -> FileTree:
     return cast(FileTree, made)
 
 
+def plain(tree: FileTree) -> FileTree:
+    """The tree that the description of this one makes, quietly."""
+    names = [name for name in tree.description.coordinates if identifier(name) in tree.fixed]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tree_of(tree.description, names)
+
+
 def outwards(description: Description) -> list[JointRow]:
     """The joints, each after that of its parent."""
     inward = dict[str, JointRow]()

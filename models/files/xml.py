@@ -12,8 +12,10 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 from kinesym.checks import check_path, shown
 from kinesym.models.files.description import Triple
 
-#: What other readers let pass: comments within comments, and names such as `Contact::Parameters`.
+#: What other readers let pass: comments within comments, names such as `Contact::Parameters`, the
+#: end of a document that has no begin, as in an example of OpenSim.
 _COMMENT, _DOUBLE = re.compile("<!--.*?-->", re.DOTALL), re.compile(r"(</?\w+)::(?=\w)")
+_BEGIN, _END = "<OpenSimDocument", "</OpenSimDocument>"
 
 
 def root_of(path: str | Path) -> Element:
@@ -28,8 +30,9 @@ def root_of(path: str | Path) -> Element:
     try:
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
-        said = data.decode("utf-8-sig", errors="replace")
-        return fromstring(_DOUBLE.sub(r"\1.", _COMMENT.sub("", said)))
+        said = _COMMENT.sub("", data.decode("utf-8-sig", errors="replace"))
+        said = said if _BEGIN in said else said.replace(_END, "")
+        return fromstring(_DOUBLE.sub(r"\1.", said))
     except (ParseError, OSError, EOFError) as error:
         raise ValueError(f"it is no XML file: {error}") from error
 

@@ -6,16 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy as sp
+from scipy.linalg import eigh
 from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
 import kinesym as ks
 from kinesym.examples import video_to_torques
-from kinesym.gait.marker_fit import compiled
-from kinesym.gait.marker_inputs import numbers_of
+from kinesym.gait import marker_steps
+from kinesym.gait.marker_inputs import compiled, matched, measured_of, numbers_of
 from kinesym.gait.marker_squares import Smoothness, Squares, weight_of_cutoff
+from kinesym.gait.marker_steps import definite
 from kinesym.models.scaling import factors_of, scaled
 from kinesym.multibody import Body, FixedBase, Free, PrescribedBase, Prismatic, Revolute, Tree
+from kinesym.runtime.losses import RobustLoss
+from kinesym.symbolic.losses import Loss
 
 OPENSIM = Path(__file__).parents[1] / "data" / "opensim"
 EXAMPLES = Path(ks.__file__).parents[1] / "examples" / "data"
@@ -108,22 +112,28 @@ def test_standard_errors_of_a_pendulum():
     assert fit["rod_y"] == pytest.approx(np.arctan2(-rows[0], -rows[2]), abs=1e-7)
 
 
-def test_a_smooth_course_is_a_filter():
-    """A slider is linear: (1 + w D'D)^-1 y, s^2 (1 + w D'D)^-1, 1/sqrt(2) at the cutoff."""
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_a_smooth_course_is_a_filter(order):
+    """A slider is linear: (1 + w D'D)^-1 y, s^2 (1 + w D'D)^-1, 1/sqrt(2) at the cutoff, and at
+    twice the frequency what Butterworth's filter leaves, to and fro."""
     tree = Tree("cart", [Body("cart", 1, joint=Prismatic("x"))])
     t, rng = np.arange(400) / 100.0, np.random.default_rng(0)
     y = 0.2 * np.sin(2.0 * np.pi * 5.0 * t) + 0.002 * rng.normal(size=400)
     rows = np.array([y, 0.001 * rng.normal(size=400), 0.001 * rng.normal(size=400)])
     placed = {"m": ("cart", (0, 0, 0))}
     markers = ks.gait.Markers(t, {"m": rows})
-    fit = ks.gait.fit_markers(tree, placed, markers, smooth=5.0)
-    D = np.diff(np.eye(400), 2, axis=0)
-    H = np.eye(400) + weight_of_cutoff(5.0, 100.0, 2) * D.T @ D
+    law = ks.gait.Butterworth(5.0, order)
+    fit = ks.gait.fit_markers(tree, placed, markers, smooth=law if order != 2 else 5.0)
+    D = np.diff(np.eye(400), order, axis=0)
+    H = np.eye(400) + weight_of_cutoff(5.0, 100.0, order) * D.T @ D
     assert fit["cart_px"] == pytest.approx(np.linalg.solve(H, y), abs=1e-8)
     assert fit.std["cart_px"] == pytest.approx(fit.noise * np.sqrt(np.diag(np.linalg.inv(H))))
     middle = slice(100, 300)
     ratio = np.ptp(fit["cart_px"][middle]) / np.ptp(0.2 * np.sin(2.0 * np.pi * 5.0 * t[middle]))
     assert ratio == pytest.approx(2.0**-0.5, abs=0.01)
+    fast, low = np.sin(2.0 * np.pi * 10.0 * t), slice(150, 250)
+    ours = np.ptp(np.linalg.solve(H, fast)[low])
+    assert ours == pytest.approx(np.ptp(law(fast, 100.0)[low]), abs=0.04)
 
 
 def test_differences_as_bands():
@@ -211,6 +221,91 @@ def test_markers_that_jump_count_little(loss):
     assert fit.noise == pytest.approx(0.003, rel=0.15)
     z = (fit["lower_y"] - q[1]) / fit.std["lower_y"]
     assert 0.7 < np.sqrt(np.mean(z**2)) < 1.3
+
+
+# -- far off --------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:(no )?marker")
+@pytest.mark.parametrize("smooth", [None, 6.0])
+def test_a_model_of_another_size_converges(smooth):
+    """Markers 40 mm off: Gauss and Newton's steps overshoot for ever along two angles."""
+    generic = ks.osim.read(OPENSIM / "gait2354_simbody.osim.gz")
+    placed = ks.osim.read_markers(OPENSIM / "gait2354_Scale_MarkerSet.xml.gz")
+    walk = ks.gait.read_csv(EXAMPLES / "gait_subject01_markers.csv.gz")
+    walk = ks.gait.Markers(walk.time[:60], {k: v[:, :60] for k, v in walk.positions.items()})
+    fit = ks.gait.fit_markers(
+        generic, placed, walk, limits=generic.ranges, smooth=smooth, guess={"pelvis_ty": 0.9}
+    )
+    assert fit.converged and fit.iterations < 40
+    if smooth is None:  # a minimum of the sum by itself, along every coordinate
+        functions, numbers, measured = problem_of(generic, placed, walk)
+        q = np.array([fit[name] for name in functions.states])
+        low, high = np.array([generic.ranges[name] for name in functions.states]).T
+
+        def sums(q):
+            gaps = functions.outputs(0.0 * q, q, (), numbers, np.zeros(q.shape[1])) - measured
+            return np.nansum(gaps**2, axis=0)
+
+        for k in range(len(q)):
+            for step in (-1e-3, 1e-3):
+                there = q.copy()
+                there[k] = np.clip(q[k] + step, low[k], high[k])
+                assert np.all(sums(there) >= sums(q) - 1e-9)
+
+
+def problem_of(tree, placed, markers):
+    """Places as functions, their parameters, and what was measured."""
+    found, _ = matched(tree, placed, [markers])
+    functions = compiled(tree, tuple(body for body, _ in found.values()))
+    numbers = numbers_of(functions, [at for _, at in found.values()])
+    return functions, numbers, measured_of(tree, found, markers)
+
+
+@pytest.mark.parametrize("loss", [None, "pseudo-huber"])
+def test_second_derivatives_of_errors(loss):
+    """Of a pendulum: the sum is L^2 + |m|^2 + 2 L (m_x sin q + m_z cos q) but for a constant, by
+    hand; with a loss by central differences of sums."""
+    tree = Tree("rod", [Body("rod", 1, (0, 0, -0.5), (0, 0.1, 0), Revolute("y"))])
+    rng = np.random.default_rng(0)
+    markers = ks.gait.Markers(np.arange(5.0), {"tip": rng.normal(size=(3, 5))})
+    functions, numbers, measured = problem_of(tree, {"tip": ("rod", (0, 0, -0.5))}, markers)
+    robust = None if loss is None else RobustLoss.of(Loss.named(loss))
+    one = Squares(functions, numbers, measured, np.ones((1, 5)), *np.zeros((2, 1)), loss=robust)
+    q = rng.uniform(-1.0, 1.0, (1, 5))
+    state = one.state(q, one.prior)
+    normal = one.normal(state)
+    assert one.pull(q, one.prior) == pytest.approx(normal.g)
+    found = (normal.A + one.curvature(state, normal.A))[:, 0, 0]
+    if loss is None:
+        exact = -0.5 * (measured[0] * np.sin(q[0]) + measured[2] * np.cos(q[0]))
+        assert found == pytest.approx(exact, abs=1e-5)
+    h = 1e-4
+    before, here, after = (one.state(q + s, one.prior).costs for s in (-h, 0.0, h))
+    assert found == pytest.approx(0.5 * (before - 2.0 * here + after) / h**2, abs=1e-4)
+
+
+def test_what_makes_a_matrix_definite():
+    rng = np.random.default_rng(0)
+    J, C = rng.normal(size=(2, 7, 4, 4))
+    A, C = J @ J.transpose(0, 2, 1) + np.eye(4), C + C.transpose(0, 2, 1)
+    found = definite(A, C, 0.1)
+    for a, c, d in zip(A, C, found, strict=True):
+        values, V = eigh(a + c, a)
+        assert eigh(a + d, a, eigvals_only=True) == pytest.approx(
+            np.sort(np.maximum(np.abs(values), 0.1)), abs=1e-5
+        )
+        big = values > 0.1
+        assert np.abs(V[:, big].T @ (d - c) @ V[:, big]).max() < 1e-5  # left as they are
+
+
+def test_a_fit_that_stops_says_where(monkeypatch):
+    monkeypatch.setattr(marker_steps.minimise, "__defaults__", (1e-4, 2))
+    _, _, markers = swing(12, spoil=0.0)
+    markers.positions["wrist"][:, 4] += 0.09
+    with pytest.warns(UserWarning, match=r"after 2 iterations, at .* of 12 .*: (upper|lower)_y"):
+        fit = ks.gait.fit_markers(arm(), ON_ARM, markers)
+    assert not fit.converged and "where marker" in fit.message and fit.message in str(fit)
 
 
 # -- what is missing, and how it begins -----------------------------------------------------------
@@ -474,6 +569,10 @@ def test_what_a_fit_says():
         ({"limits": {"lower_y": (1, 0)}}, r"limits of lower_y are \(lowest, highest\)"),
         ({"guess": {"elbow": 0.1}}, r"guess: elbow is no coordinate of arm"),
         ({"smooth": 60.0}, r"smooth is a frequency between 0 and half the rate, 50 Hz, got 60"),
+        ({"smooth": ks.gait.SSA()}, r"as Butterworth does, got SSA.*: markers.smoothed\(law\)"),
+        ({"smooth": ks.gait.Butterworth(5.0, markers={"wrist": 9.0})}, r"no marker has a cutoff"),
+        ({"smooth": "6"}, r"smooth is a cutoff \[Hz\] or a function .*, got '6'"),
+        ({"smooth": -6.0}, r"cutoff of Butterworth"),
         ({"loss": "cauchy"}, r"cauchy"),
         ({"markers": 3}, r"Markers"),
         ({"tree": "arm"}, r"Tree"),

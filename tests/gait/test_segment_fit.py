@@ -12,15 +12,15 @@ from scipy.sparse.linalg import splu
 from scipy.spatial.transform import Rotation
 
 from kinesym.gait.angles import angles_of, check_angles, pose
-from kinesym.gait.fit import (
+from kinesym.gait.natural.body import NaturalBody
+from kinesym.gait.relations import Landmarks
+from kinesym.gait.segment_fit import (
     Target,
     fit,
     landmark_targets,
     segments_from_landmarks,
     start_of,
 )
-from kinesym.gait.natural.body import NaturalBody
-from kinesym.gait.relations import Landmarks
 from kinesym.models.whole_body import segments_of_body
 
 ROWS = segments_of_body(72.0, 1.75)
