@@ -50,7 +50,7 @@ def test_a_folder_without_records(tmp_path):
 
 def test_unknown_feet(tmp_path):
     markers = ks.gait.Markers(np.arange(9.0) / 100.0, {"HEEL": np.zeros((3, 9))})
-    with pytest.raises(ValueError, match='lacks "feet".*RCAL nor r_calc'):
+    with pytest.raises(ValueError, match=r'lacks "feet".*RCAL nor r_calc'):
         files.feet_of(markers, tmp_path)
 
 
