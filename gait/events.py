@@ -35,6 +35,8 @@ from kinesym.runtime.signals.low_pass import low_pass
 SHORTEST = 0.05
 #: How far from the line between heel and toe a foot's centre of pressure may lie [m].
 NEAR = 0.1
+#: Share of a contact for which places of the feet must be known.
+COVERED = 0.5
 
 
 @dataclass(frozen=True)
@@ -310,7 +312,8 @@ def assign_plates(
 ) -> tuple[dict[str, Wrench], list[Step]]:
     """Which foot stands on which plate when: the wrench on each foot, and the steps in order.
 
-    plates : by name, all on one grid. time : (N,), of the markers [s], covering the contacts.
+    plates : by name, all on one grid. time : (N,), of the markers [s], covering half of each
+    contact at least.
     feet : by name, the positions of its heel and toe markers, each (3, N) [m]. near : a plate's
     centre of pressure belongs to the foot whose line from heel to toe is nearest, seen from above,
     if nearer than this [m]. height : of the plates [m].
@@ -343,8 +346,9 @@ def assign_plates(
         stances = contacts_from_wrench(name, plate, threshold)
         for contact, keep in zip(stances, _stretches(plate, stances), strict=True):
             inside = (plate.time >= contact.begin) & (plate.time <= contact.end)
-            pressed = inside & np.isfinite(centre[0])
             _check_covered(name, contact, grid)
+            seen = (plate.time >= grid[0]) & (plate.time <= grid[-1])
+            pressed = inside & seen & np.isfinite(centre[0])
             here = plate.time[pressed]
             apart = {
                 foot: distance_to_line(centre[:2, pressed], *(between(here, grid, x) for x in pair))
@@ -410,11 +414,12 @@ def nearest_on_line(centre: Array, heel: Array, toe: Array) -> Array:
 
 
 def _check_covered(plate: str, contact: Contact, time: Array) -> None:
-    slack = 0.1 * (contact.end - contact.begin)
-    if contact.begin < time[0] - slack or contact.end > time[-1] + slack:
+    seen = min(contact.end, time[-1]) - max(contact.begin, time[0])
+    if seen < COVERED * (contact.end - contact.begin):
         raise ValueError(
             f"plate {plate!r} is loaded from {contact.begin:.6g} to {contact.end:.6g} s, the "
-            f"markers are known from {time[0]:.6g} to {time[-1]:.6g} s"
+            f"markers are known from {time[0]:.6g} to {time[-1]:.6g} s; cut the plates to that, "
+            "plate.at(markers.time)"
         )
 
 

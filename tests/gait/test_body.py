@@ -253,7 +253,7 @@ def test_contacts_that_cannot_be(walk, needed, contacts):
     with pytest.raises(
         ValueError,
         match=r"no foot is in contact from .* to .* s but the motion "
-        "needs F_z = .* N; add the contact",
+        "needs F_z = .* N; add the contact.*; in flights of a run, flight=0.5",
     ):
         ks.gait.share(needed.total, [right], {"right": plates["right"]})
     with pytest.raises(ValueError, match="there is a plate for the foot 'middle'"):

@@ -322,6 +322,19 @@ def test_a_foot_may_stand_on_two_plates():
     assert not wrenches["left"].force.any()
 
 
+def test_plates_that_are_longer_than_the_markers():
+    """By the part of a contact that both have; the whole contact stays."""
+    one = pressing(trapezoid(0.5, 1.1), (0.1, -0.1, 0.0))
+    here = TIME >= 0.75
+    feet = {
+        foot: tuple(place[:, here] for place in pair)
+        for foot, pair in feet_at((0.0, -0.1), (0.0, 0.1)).items()
+    }
+    wrenches, (step,) = assign_plates({"p": one}, TIME[here], feet)
+    assert step.foot == "right" and step.begin < 0.51
+    assert_allclose(wrenches["right"].force, one.force)
+
+
 def test_two_feet_on_a_plate_are_refused():
     both = pressing(trapezoid(0.5, 1.1), (0.1, -0.1, 0.0)) + pressing(
         trapezoid(1.0, 1.6), (0.1, 0.3, 0.0)
@@ -334,7 +347,7 @@ def test_a_plate_without_a_foot_is_refused():
     alone = {"p": pressing(trapezoid(0.5, 1.1), (0.125, 0.5, 0.0))}
     with pytest.raises(ValueError, match=r"no foot .* 'left' is 0.400 m away"):
         assign_plates(alone, TIME, feet_at((0.0, -0.1), (0.0, 0.1)))
-    with pytest.raises(ValueError, match=r"loaded from 0.502 to 1.098 s, the markers .* to 0.5 s"):
+    with pytest.raises(ValueError, match=r"loaded from 0.502 to 1.098 s, .* to 0.5 s; cut the"):
         feet = {"right": (np.zeros((3, 11)), np.ones((3, 11)))}
         assign_plates(alone, np.linspace(0.0, 0.5, 11), feet)
     with pytest.raises(ValueError, match="at least one plate"):
