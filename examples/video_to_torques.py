@@ -3,9 +3,8 @@
 `kinesym run video_to_torques --trc FILE --mass KG` takes the TRC file of Pose2Sim or OpenCap, with
 markers of the augmenter (`r_knee_study`) or keypoints alone (`RKnee`): the model of OpenCap is
 scaled to them and follows them, the motion tells the force of the ground, which both feet share,
-and inverse dynamics the torques. `--stature M` is where scaling begins. Without a file, one is
-made from a recorded walk, with errors as of video, and the result is compared with the plates and
-torques of that walk.
+and inverse dynamics the torques. Without a file, one is made from a recorded walk, with errors as
+of video, and the result is compared with the plates and torques of that walk.
 Data: see data/README.md.
 """
 
@@ -138,8 +137,8 @@ def model(locked=LOCKED):
         return ks.osim.read(data("opensim_LaiUhlrich2022.osim.gz"), locked=locked)
 
 
-def kinetics(markers, mass, stature=None):
-    """From the markers of one person to torques; stature [m] is where scaling begins."""
+def kinetics(markers, mass):
+    """From the markers of one person to torques."""
     helped = any(name.endswith("_study") for name in markers.names)
     tree = model(LOCKED if helped else LOCKED + UNSEEN)
     known = both_sides(AUGMENTED if helped else KEYPOINTS)
@@ -153,7 +152,10 @@ def kinetics(markers, mass, stature=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of muscles, which are no matter here
         person = scaling.applied(tree, mass)
-    fit = ks.gait.fit_markers(person, scaling.placed, markers, smooth=2.0 * low_pass.cutoff)
+    limits = {name: pair for name, pair in person.ranges.items() if name.startswith("elbow")}
+    fit = ks.gait.fit_markers(
+        person, scaling.placed, markers, limits=limits, smooth=2.0 * low_pass.cutoff
+    )
     rows = {name: low_pass(row, markers.rate) for name, row in fit.coordinates.items()}
     motion = replace(fit.table, columns=rows)
     feet = feet_of(markers, names)
@@ -196,7 +198,7 @@ def loads(person, motion, feet, mass):
 
 # -- a record of which the truth is known ---------------------------------------------------------
 
-MASS, STATURE = gait.MASS, gait.STATURE
+MASS = gait.MASS
 #: Standard deviations along each axis [m]: constant, drifting within 0.15 s, of each frame.
 ERRORS, DRIFT = (0.007, 0.006, 0.003), 0.15
 THIGH = [f"R.Thigh.{where}" for where in ("Front", "Upper", "Rear")]
@@ -342,7 +344,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `kinesym run video_to_torques`."""
     parser.add_argument("--trc", type=Path, help="markers of Pose2Sim or OpenCap")
     parser.add_argument("--mass", type=float, help="of the person [kg], with --trc")
-    parser.add_argument("--stature", type=float, help="of the person [m]")
 
 
 def main(
@@ -350,12 +351,11 @@ def main(
     nodes: int | None = None,
     trc: Path | None = None,
     mass: float | None = None,
-    stature: float | None = None,
 ) -> list[Path]:
     """From a file, or from the walk with errors of video, to torques."""
     known = trc is None
     if trc is None:
-        trc, mass, stature = out / "video_made.trc", MASS, STATURE
+        trc, mass = out / "video_made.trc", MASS
         spoiled(augmented()).to_trc(trc)
         print(f"no --trc is given: the recorded walk with errors of video is in {trc}")
     elif mass is None:
@@ -363,7 +363,7 @@ def main(
     markers = ks.gait.read_trc(trc)
     if nodes is not None:
         markers = markers.between(markers.time[0], markers.time[min(nodes, len(markers)) - 1])
-    found = kinetics(markers, mass, stature)
+    found = kinetics(markers, mass)
     print(found.scaling, found.fit, table(found), sep="\n")
     plates = None
     if known:

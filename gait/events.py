@@ -187,7 +187,10 @@ def contacts_from_markers(
     for instant, strike in events:
         if strike == standing:
             what = "strikes twice without leaving" if strike else "leaves twice without striking"
-            raise ValueError(f"foot {foot!r} {what} at {instant:.6g} s; check its markers there")
+            raise ValueError(
+                f"foot {foot!r} {what} at {instant:.6g} s; check its markers there, or say when it "
+                "is on the ground: contacts="
+            )
         if strike:
             begin, struck = instant, True
         else:

@@ -164,7 +164,7 @@ def contact_forces(
 
     Returns
     -------
-    A `ContactForces`. Forces of the feet add up to that of the total. Their moments do not quite,
+    A `ContactForces`; a foot without contact bears nothing. Forces of the feet add up to that of the total. Their moments do not quite,
     as centres of pressure that lie more than 3 cm beside the line from heel to toe are moved there:
     what the motion needs more is left at the pelvis, `JointLoads.residual`.
 
@@ -188,8 +188,10 @@ def contact_forces(
     shared = share(total, contacts, None, method, body, LEFT if runs else FLIGHT)
     astray = _astray(shared, way)
     spread = finite(mass_std, "mass_std")
-    std = {foot: _std(shared, foot, astray, spread) for foot in shared.wrenches}
-    wrenches = {foot: _under(foot, wrench, way) for foot, wrench in shared.wrenches.items()}
+    std = {foot: np.zeros_like(total.force) for foot in way.places}  # and so without any contact
+    std |= {foot: _std(shared, foot, astray, spread) for foot in shared.wrenches}
+    wrenches = dict.fromkeys(way.places, Wrench.zero(total.time))
+    wrenches |= {foot: _under(foot, wrench, way) for foot, wrench in shared.wrenches.items()}
     named = Named("foot", wrenches), shared, tuple(in_order(contacts)), Named("foot", std)
     return ContactForces(*named, astray)
 
@@ -280,9 +282,7 @@ def _std(shared: Sharing, foot: str, astray: float, mass_std: float) -> Array:
     double = 4.0 * part * (1.0 - part) * SHARE * total * near
     moved = [between(np.clip(time + dt, *time[[0, -1]]), time, force) for dt in (-TIMING, TIMING)]
     late = np.max(np.abs(np.array(moved) - force), axis=0) * near
-    borne = (
-        np.sqrt(np.mean(total[down] ** 2)) if down.any() else 0.0
-    )  # more than the weight in runs
+    borne = np.sqrt(np.mean(total[down] ** 2)) if down.any() else 0.0  # in runs above the weight
     motion = np.nan_to_num(astray, nan=0.1) / LEVER * borne * down
     sideways = np.array([[0.3], [0.1], [1.0]])  # forces along x and y are that much smaller
     squares = motion**2 + (mass_std * force) ** 2 + late**2 + (sideways * double) ** 2

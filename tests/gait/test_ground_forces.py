@@ -281,3 +281,21 @@ def test_the_way_walked_does_not_matter(walk, angle):
         np.testing.assert_allclose(
             other[foot].rows, one[foot].turned(angle).rows, atol=1e-9 * WEIGHT
         )
+
+
+def test_a_foot_that_never_touches_the_ground():
+    """It bears nothing; the other one bears all."""
+    time = np.linspace(0.0, 1.0, 101)
+    force = np.vstack([np.zeros((2, 101)), np.full(101, 700.0)])
+    centre = np.array([[0.1], [0.1], [0.0]]) + np.zeros((3, 101))
+    total = ks.gait.Wrench(time, force, np.cross(centre, force, axis=0))
+    feet = {
+        side: tuple(np.array([[x], [y], [z]]) + np.zeros((3, 101)) for x in (0.0, 0.2))
+        for side, y, z in (("left", 0.1, 0.0), ("right", -0.1, 0.3))
+    }
+    contacts = [ks.gait.Contact("left", 0.0, 1.0, struck=False, lifted=False)]
+    found = ks.gait.contact_forces(total, time, feet, contacts=contacts)
+    np.testing.assert_allclose(found["left"].force, force)
+    assert not found["right"].rows.any() and not found.std["right"].any()
+    found.plot()
+    assert "right" in str(found)
