@@ -164,9 +164,10 @@ def contact_forces(
 
     Returns
     -------
-    A `ContactForces`; a foot without contact bears nothing. Forces of the feet add up to that of the total. Their moments do not quite,
-    as centres of pressure that lie more than 3 cm beside the line from heel to toe are moved there:
-    what the motion needs more is left at the pelvis, `JointLoads.residual`.
+    A `ContactForces`; a foot without contact bears nothing. Forces of the feet add up to that of
+    the total. Their moments do not quite, as centres of pressure that lie more than 3 cm beside the
+    line from heel to toe are moved there: what the motion needs more is left at the pelvis,
+    `JointLoads.residual`.
 
     Standard errors add squares of four: the motion, from how far the centre of pressure of the
     total lies off the foot that stands alone (over a lever of 1 m), the mass, events that are 16 ms

@@ -34,6 +34,8 @@ MOST = 40
 #: The frame of mates is that of those within this distance [m]. It carries a marker surely if their
 #: errors are no more than so many times as large at its place.
 NEAR, CARRIED = 0.5, 1.6
+#: They tell turns while they are this share as far from a line as in the shape.
+STEADY = 0.3
 #: Of the record at either end, for what slides; and how much mates of a rigid body may move [m].
 SPAN, BODY = 0.4, 0.03
 
@@ -227,7 +229,19 @@ def _in_frame(positions: Array, mates: Mates, k: int) -> tuple[Array, float]:
     if _error_at(shape, positions[k][:, best]) < CARRIED:
         turn, centre = rigid_motion(shape, group[:, :, seen])
         place[:, seen] = np.einsum("jin,jn->in", turn, positions[k][:, seen] - centre)
+        place[:, np.flatnonzero(seen)[~_tell_turns(shape, group[:, :, seen])]] = np.nan
     return place, float(np.quantile(off.max(axis=(0, 1)), 0.9))
+
+
+def _tell_turns(shape: Array, group: Array) -> NDArray[np.bool_]:
+    """Whether points (K, 3, N) tell how a shape (K, 3) turns (N,): mates that are no rigid body may
+    come to lie in a line, and turn over from one sample to the next."""
+    arms, here = shape - shape.mean(axis=0), group - group.mean(axis=0)
+    covariance = np.einsum("ki,kjn->nij", arms, here)
+    sizes = np.linalg.svd(covariance, compute_uv=False)
+    least = sizes[:, 1] + np.sign(np.linalg.det(covariance)) * sizes[:, 2]
+    known = np.linalg.svd(arms, compute_uv=False) ** 2
+    return np.asarray(least > STEADY * known[1])
 
 
 def _error_at(shape: Array, point: Array) -> float:

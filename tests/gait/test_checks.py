@@ -17,7 +17,7 @@ from kinesym.gait.check_markers import check_markers, check_sides
 from kinesym.gait.check_plates import check_empty
 from kinesym.gait.check_segments import check_lengths, check_segments
 from kinesym.gait.markers import Markers
-from kinesym.gait.mates import exchanges, rigid_mates
+from kinesym.gait.mates import Mates, exchanges, leaps, rigid_mates
 from kinesym.gait.names import is_heel, is_toe, pairs_of_sides
 from kinesym.gait.relations import clusters_in
 from kinesym.gait.wrench import Wrench
@@ -387,3 +387,18 @@ def test_a_calibration_in_millimetres(markers):
     still = {name: 1e3 * x for name, x in places.items()}
     with pytest.raises(ValueError, match="the calibration looks like millimetres"):
         ks.gait.reconstruct(gait.subject(), gait.relations(), markers, still)
+
+
+def test_mates_that_come_to_lie_in_a_line():
+    """Of two segments: their triangle turns over as a joint moves, and the marker does not leap."""
+    y = np.concatenate([np.full(60, 0.1), np.linspace(0.1, -0.1, 40)])
+    across = np.stack([np.full(100, 0.15), y, np.zeros(100)])
+    still = [np.tile(np.array([p]).T, 100) for p in ((0, 0, 0), (0.3, 0, 0), (0.15, 0, 0.05))]
+    positions = np.array([*still[:2], across, still[2]], dtype=float)
+    rows = np.array([0, 1, 2])
+    lengths = np.linalg.norm(positions[:3] - positions[3], axis=1).mean(axis=1)
+    none = (rows[:0], lengths[:0])
+    mates = Mates((none[0],) * 3 + (rows,), (none[1],) * 3 + (lengths,))
+    found, _ = leaps(positions, mates, 3)
+    assert np.nanmax(found) < 0.01
+    assert np.isfinite(found[2:60]).all() and np.isnan(found[77:83]).all()
