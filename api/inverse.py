@@ -135,7 +135,9 @@ def ground_reaction(
         rows = np.repeat(force[:, None], len(grid), axis=1)
         wrenches = {body: Wrench.zero(grid) for body in bodies}
         wrenches[bodies[0]] = Wrench(grid, rows[:3], rows[3:])
-        table = inverse_dynamics(tree, motion, wrenches, instants)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is to be said of the motion was said above
+            table = inverse_dynamics(tree, motion, wrenches, instants)
         return np.array([table[name] for name in along])
 
     needed = left(np.zeros(6))

@@ -65,3 +65,12 @@ def test_axes_of_opensim():
     np.testing.assert_allclose(up.rotated(turn).rotated(turn.T).rows, up.rows)
     with pytest.raises(ValueError, match="orthonormal"):
         up.rotated(np.ones((3, 3)))
+
+
+def test_a_doubtful_motion_is_said_once():
+    """Though inverse dynamics is asked seven times."""
+    tree = box(free())
+    motion = {"time": 1e3 * TIME, **{name: 0.0 * TIME for name in tree.coordinates}}
+    with pytest.warns(UserWarning, match="milliseconds") as said:
+        ks.ground_reaction(tree, motion)
+    assert len(said) == 1 and said[0].filename == __file__
