@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,13 @@ def emit(program: Program) -> Source:
 
 
 def printed_from(program: Program) -> str:
-    """A digest of all that decides what `emit` prints: the program, and how it is printed."""
-    return hashlib.sha256(_printer() + program.digest.encode()).hexdigest()[:32]
+    """A digest of all that decides what `emit` prints: kernels, of the description what is printed,
+    and how. Values of parameters, for example, do not."""
+    made = hashlib.sha256(_printer())
+    about = program.name, _steps(program), _about_steps(program)
+    for part in chain(about, *(kernel.content for kernel in program.kernels)):
+        made.update(repr(part).encode())
+    return made.hexdigest()[:32]
 
 
 @cache
@@ -210,6 +216,12 @@ def _library(program: Program) -> str:
     )
 
 
+def _about_steps(program: Program) -> dict[str, Any]:
+    """What is printed of a description, nothing else; empty if no loops of time stepping are."""
+    about: Any = program.description.get("stepping", {})
+    return {key: about[key] for key in ("methods", "states", "pattern", "solution") if key in about}
+
+
 def _steps(program: Program) -> bool:
     return "stepping" in program.description
 
@@ -228,8 +240,7 @@ def _stepping(program: Program) -> str:
 
 def _fixed(program: Program) -> dict[str, Any]:
     """The explicit methods with steps of fixed length, by name."""
-    about: Any = program.description.get("stepping", {})
-    methods = about.get("methods", {})
+    methods = _about_steps(program).get("methods", {})
     return {k: v for k, v in methods.items() if not v["error"] and not v["implicit"]}
 
 
@@ -259,7 +270,7 @@ def _has_tangent(program: Program) -> bool:
 def _sweep(program: Program) -> str:
     """Derivatives of explicit steps; the products with transposed sparse matrices, which must be
     done one after the other, are written out."""
-    about: Any = program.description["stepping"]
+    about = _about_steps(program)
     n, places = len(about["states"]), list(zip(*about["pattern"], strict=True))
     states = [(k, i, j) for k, (i, j) in enumerate(places) if j < n]
     lines = []

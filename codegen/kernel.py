@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -74,6 +73,15 @@ class Kernel:
         """Number of arithmetic operations and function calls per point."""
         return sum(self.graph.op[node] not in LEAVES for node in self.nodes)
 
+    @property
+    def content(self) -> Iterator[object]:
+        """All that it is, as numbers and text."""
+        graph, nodes = self.graph, self.nodes
+        yield from (self.name, self.purpose, self.arguments, self.outputs, self.labels, nodes)
+        yield [graph.op[node] for node in nodes]
+        yield [graph.args[node] for node in nodes]
+        yield [graph.value.get(n, graph.name.get(n)) for n in nodes if not graph.args[n]]
+
 
 @dataclass(frozen=True)
 class Program:
@@ -101,19 +109,6 @@ class Program:
             for k in self.kernels
         }
         return json.dumps({"abi": ABI, "name": self.name, "kernels": kernels, **self.description})
-
-    @cached_property
-    def digest(self) -> str:
-        """32 hexadecimal digits of the program; programs with the same digest are the same."""
-        made = hashlib.sha256(self.manifest.encode())
-        for kernel in self.kernels:
-            graph, nodes = kernel.graph, kernel.nodes
-            operations, operands = ([of[n] for n in nodes] for of in (graph.op, graph.args))
-            leaves = [graph.value.get(n, graph.name.get(n)) for n in nodes if not graph.args[n]]
-            own = (kernel.purpose, kernel.arguments, kernel.outputs)
-            for part in (*own, nodes, operations, operands, leaves):
-                made.update(repr(part).encode())
-        return made.hexdigest()[:32]
 
     def kernel(self, name: str) -> Kernel:
         """The kernel called `name`."""
