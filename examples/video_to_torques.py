@@ -152,7 +152,7 @@ def kinetics(markers, mass):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of muscles, which are no matter here
         person = scaling.applied(tree, mass)
-    limits = {name: pair for name, pair in person.ranges.items() if name.startswith("elbow")}
+    limits = {name: pair for name, pair in tree.ranges.items() if name.startswith("elbow")}
     fit = ks.gait.fit_markers(
         person, scaling.placed, markers, limits=limits, smooth=2.0 * low_pass.cutoff
     )

@@ -279,8 +279,8 @@ def test_locks_of_the_whole_tree(ensemble):
         np.testing.assert_allclose(member[name], 0.0, atol=1e-9)
 
 
-def test_persons_by_parameters(models, ensemble, monkeypatch):
-    """Three persons in one run; each is as a model of its own, and none of them is compiled."""
+def test_persons_by_parameters(runs, ensemble, monkeypatch):
+    """Three persons in one run; each is as a model of its own, and none is compiled after `runs`."""
     monkeypatch.setattr("kinesym.runtime.library.build._output", lambda *a: pytest.fail("compiles"))
     for k, person in enumerate(PERSONS, len(LOCKED)):
         model = psm3d(*person)
