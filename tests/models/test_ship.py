@@ -280,7 +280,7 @@ def test_locks_of_the_whole_tree(ensemble):
 
 
 def test_persons_by_parameters(runs, ensemble, monkeypatch):
-    """Three persons in one run; each is as a model of its own, and none is compiled after `runs`."""
+    """Three persons in one run; each is as a model of its own, and none is compiled after them."""
     monkeypatch.setattr("kinesym.runtime.library.build._output", lambda *a: pytest.fail("compiles"))
     for k, person in enumerate(PERSONS, len(LOCKED)):
         model = psm3d(*person)
