@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import Named, check_kind, finite, suggest
+from kinesym.checks import Named, check_kind, finite
 from kinesym.gait.events import (
     Contact,
     contacts_from_markers,
@@ -67,8 +67,6 @@ class ContactForces(Displayed):
 
     def __getitem__(self, foot: str) -> Wrench:
         """The wrench on a foot; `KeyError` suggests a name for an unknown one."""
-        if foot not in self.wrenches:
-            raise KeyError(f"there is no foot {foot!r}; {suggest(foot, self.wrenches)}")
         return self.wrenches[foot]
 
     @property

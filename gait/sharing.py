@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import Named, check_kind, finite, mapping, shown, suggest
+from kinesym.checks import Named, check_kind, finite, mapping, shown
 from kinesym.gait.check_plates import check_lag
 from kinesym.gait.check_sharing import bearing, check_exchanged, check_sharing
 from kinesym.gait.checks import warn_of
@@ -53,8 +53,6 @@ class Sharing(Displayed):
 
     def __getitem__(self, foot: str) -> Wrench:
         """The wrench on a foot; `KeyError` suggests a name for an unknown one."""
-        if foot not in self.wrenches:
-            raise KeyError(f"there is no foot {foot!r}; {suggest(foot, self.wrenches)}")
         return self.wrenches[foot]
 
     def __repr__(self) -> str:
