@@ -297,7 +297,8 @@ class Measurements(Displayed):
         Raises `ValueError` for markers without a place on a body.
         """
         record, places = record_of(trial), checked_places(tree, placed)
-        needed = {name for pairs in self.pairs.values() for pair in pairs for name in pair}
+        every = (name for pairs in self.pairs.values() for pair in pairs for name in pair)
+        needed = sorted({*every})  # in an order that is kept: what is compiled follows it
         for name in needed:
             check_known(name, places, f"marker {name!r} of a pair is on no body of {tree.name}")
         measured = {n for n in needed if n in record and np.isfinite(record[n]).any()}
