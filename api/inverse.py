@@ -205,7 +205,8 @@ def _doubt(tree: Tree, rows: Mapping[str, Array], grid: Array) -> None:
     a free body, which may turn as it likes; and of time in milliseconds."""
     first = [name_of(q) for link in tree.joint_of(tree.bodies[0].name) for q in link.q]
     free = first if len(first) > 3 else []
-    angles = {name: rows[name] for name in turning(tree.links) if name not in free}
+    turns = turning(tree.links).difference(free)
+    angles = {name: row for name, row in rows.items() if name in turns}
     step = float(np.median(np.diff(grid)))
     late = f"a sample every {step:g} s: is time in milliseconds?" if step >= SLOWEST else ""
     for said in (doubts(angles, getattr(tree, "ranges", {})), late):

@@ -144,7 +144,7 @@ class Declared:
                     f"model {self.name}: a line of the drawing names two points or more, "
                     f"such as ('hip', 'knee'), got {shown(line)}"
                 )
-        for point in {point for line in self.drawing for point in line}:
+        for point in dict.fromkeys(point for line in self.drawing for point in line):
             for name in (f"{point}_x", f"{point}_y"):
                 if name not in self.outputs:
                     raise ValueError(

@@ -382,7 +382,7 @@ def named_bounds(
     free."""
     pairs = {name: (p.low, p.high) for name, p in unknown.items()}
     pairs |= {name: bound_pair(name, bound) for name, bound in given.items()}
-    for name in set(model.positive) & set(pairs):
+    for name in (name for name in model.positive if name in pairs):
         low, high = pairs[name]
         if high <= 0.0:
             raise ValueError(f"bounds of {name} are ({low:g}, {high:g}), but it must be positive")
