@@ -1,6 +1,10 @@
 """Every example runs at small size, from the command line, and makes its pictures; that of the
 validation on a ship in `test_ship_validation.py`."""
 
+import subprocess
+import sys
+from importlib.metadata import version
+
 import pytest
 
 import kinesym as ks
@@ -77,6 +81,13 @@ def test_list(capsys):
     printed = capsys.readouterr().out
     for name in (*ks.models.__all__, *example_names(), *example_names(gallery)):
         assert name in printed
+
+
+def test_as_a_module():
+    """`python -m kinesym` is the command."""
+    command = [sys.executable, "-m", "kinesym", "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert said.stdout == f"{version('kinesym')}\n"
 
 
 def test_doctor(capsys):
