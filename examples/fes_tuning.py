@@ -131,7 +131,7 @@ def tune():
         options={"maxiter": 60, "ftol": 1e-8},
     )
     if not found.success:
-        raise RuntimeError(f"the pattern was not found: {found.message}")
+        raise ValueError(f"the pattern was not found: {found.message}")
     return start, found.x, len(kept)
 
 

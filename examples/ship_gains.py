@@ -53,12 +53,16 @@ def shoot(model, trial):
 
 
 def comparison(solution, fit):
-    """Gains: true, by how many standard errors they are off, difference of the two methods."""
+    """Gains: true, by how many standard errors they are off, difference of the two methods.
+
+    A short record may leave a gain at its bound, where it has no standard error."""
     rows = [f"{'gain':12}{'true':>8}{'off by':>20}{'difference':>13}"]
     for name, row in solution.parameters.table.items():
-        off = abs(row.value - TRUE[name]) / row.standard_error
+        off = abs(row.value - TRUE[name]) / row.standard_error if row.standard_error else np.nan
         apart = abs(row.value / fit.parameters[name] - 1.0)
-        rows.append(f"{name:12}{TRUE[name]:8.0f}{off:9.1f} std. errors{apart:13.1e}")
+        rows.append(
+            f"{name:12}{TRUE[name]:8.0f}{off:9.1f} std. errors{apart:13.1e} {row.remark}".rstrip()
+        )
     return "\n".join(rows)
 
 

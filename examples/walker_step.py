@@ -138,7 +138,7 @@ def gait(nodes, rough):
     """The gait that is found from a simulated step."""
     solution = step_problem(nodes).solve(guess=guess_of(simulated(rough), nodes))
     if not solution.success:
-        raise RuntimeError(f"no gait: {solution.message}")
+        raise ValueError(f"no gait: {solution.message}")
     return solution
 
 

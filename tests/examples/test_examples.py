@@ -51,6 +51,13 @@ def test_example(name, tmp_path, capsys):
     assert all(path.stat().st_size > 10_000 for path in pictures)
 
 
+@pytest.mark.parametrize(("name", "nodes"), [("ship_gains", 61), ("quiet_standing_subjects", 11)])
+def test_gains_at_a_bound(name, nodes, tmp_path, capsys):
+    """Short records leave some without a standard error: the example goes on."""
+    assert main(["run", name, "--nodes", f"{nodes}", "--out", str(tmp_path)]) == 0
+    assert "at a bound" in capsys.readouterr().out
+
+
 def test_options_of_an_example(tmp_path, capsys):
     """Those of the example itself; others, and what is missing, are said."""
     for given, said in (
