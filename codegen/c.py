@@ -39,7 +39,7 @@ _OPERATORS = {
     "inv": ("1.0/{}", (_ATOM,), _PRODUCT),
 }
 #: Files of the pieces of a kernel at most: enough to be compiled in parallel. Each takes some 20 ms
-#: more than its pieces do, of a model with 80 muscles 79 took 6.8 CPU-s, and 25 take 5.5.
+#: more than its pieces do: of a model with 80 muscles 84 files took 7.6 CPU-s, 26 take 6.3.
 _FILES = 8
 _INLINE = 300  # operations of a right-hand side that is compiled into the loop of explicit steps
 
