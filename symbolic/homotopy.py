@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy as sp
 
-from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.expression import parts_of, real_expression
 
 #: The parameter of all homotopies, 0 at the easy end and 1 at the actual one.
 HOMOTOPY = sp.Symbol("homotopy")
@@ -28,4 +28,4 @@ def homotopy(actual: Any, easy: Any) -> sp.Expr:
 
 def uses_homotopy(expressions: Iterable[Any]) -> bool:
     """Whether one of these has the parameter of homotopies."""
-    return any(isinstance(e, sp.Basic) and e.has(HOMOTOPY) for e in expressions)
+    return HOMOTOPY in parts_of(sp.Symbol, *(e for e in expressions if isinstance(e, sp.Basic)))

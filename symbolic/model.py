@@ -282,16 +282,19 @@ class Model(Declared):
                 f"model {self.name}: expected an Explicit form with {len(self.states)} rates, "
                 f"got {shown(form)}"
             )
-        form = self._undelayed(form)
-        every = (*form.rates, *(e for _, e in form.intermediates))
-        stale = stale or any(e.has(sp.Derivative) for e in every)
+        atoms = []
+        if not stale:
+            form = self._undelayed(form)
+            rows = (*form.intermediates, *zip(self.derivatives, form.rates, strict=True))
+            atoms = [(symbol, atoms_of(e)) for symbol, e in rows]
+            stale = any(isinstance(atom, sp.Derivative) for _, found in atoms for atom in found)
         object.__setattr__(self, "explicit", None if stale else replace(form, solves=here))
         if stale:
             return
         known_symbols = self.symbols | {symbol for symbol, _ in form.intermediates}
         where = f"model {self.name}: the explicit form of"
-        for symbol, e in (*form.intermediates, *zip(self.derivatives, form.rates, strict=True)):
-            check_atoms(atoms_of(e), known_symbols, set(), f"{where} {symbol}")
+        for symbol, found in atoms:
+            check_atoms(found, known_symbols, set(), f"{where} {symbol}")
 
     def _undelayed(self, form: Explicit) -> Explicit:
         """An explicit form with the inputs of the model in place of delays."""

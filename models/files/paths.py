@@ -104,15 +104,21 @@ class MusclePath:
         Warns of angles that look like degrees, or have the other sign than their range. Raises
         `ValueError` for coordinates that are missing or no rows of numbers.
         """
-        q = self.poses_of(q)
+        return self._lengths(self.poses_of(q))
+
+    def _lengths(self, q: Mapping[str, Array]) -> Array:
+        """Lengths (N,) [m] for rows (N,) of all coordinates of the path."""
         count = len(next(iter(q.values()))) if q else 1
         places = self.poses.places([frame.body for frame in self.frames], q)
         points = [self.point(p, places, q, count) for p in self.row.points]
         present = np.stack([self.present(p, q, count) for p in self.row.points], axis=1)
         surfaces = [(wrap, *on(places[wrap.frame.body], wrap.frame)) for wrap in self.row.wraps]
         result = np.empty(count)
-        for some in np.unique(present, axis=0):
-            rows = np.flatnonzero(np.all(present == some, axis=1))
+        left = np.arange(count)
+        while left.size:  # to sort rows takes long
+            some = present[left[0]]
+            same = np.all(present[left] == some, axis=1)
+            rows, left = left[same], left[~same]
             nodes = [_Node(points[k][rows], k) for k in np.flatnonzero(some).tolist()]
             result[rows] = taut(nodes, [(w, (R[rows], o[rows])) for w, R, o in surfaces])
         return result
@@ -120,10 +126,16 @@ class MusclePath:
     def moment_arms(self, q: Mapping[str, ArrayLike]) -> dict[str, Array]:
         """Minus the derivatives of the length (N,) by the name of the coordinate [m, or 1]; of one
         side where the length jumps."""
-        q = self.poses_of(q)
-        found, here = {}, self.lengths(q)
-        for name in self.coordinates:
-            low, high = (self.lengths({**q, name: q[name] + step}) for step in (-_STEP, _STEP))
+        rows = self.poses_of(q)
+        here, found = self._lengths(rows), {}
+        # Both sides by all coordinates at once: calls take longer than numbers
+        moved = [(name, step) for name in rows for step in (-_STEP, _STEP)]
+        every = {
+            name: np.concatenate([row + step * (name == other) for other, step in moved])
+            for name, row in rows.items()
+        }
+        sides = self._lengths(every).reshape(len(rows), 2, len(here)) if rows else ()
+        for name, (low, high) in zip(rows, sides, strict=True):
             before, after = (low - here) / _STEP, (here - high) / _STEP
             least = np.where(np.abs(before) < np.abs(after), before, after)
             jumps = np.abs(before - after) > _JUMP

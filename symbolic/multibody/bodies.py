@@ -138,7 +138,8 @@ def parametrised(body: Body) -> tuple[Body, dict[str, float]]:
 
     `shank_m`; `shank_cx`, ... of the centre of mass; `shank_Ix`, ... or, for a matrix, `shank_Ixx`,
     `shank_Ixy`, ...; `shank_rx`, ... of the joint; `shank_ex`, ... of the end; `shank_jx`, ... of
-    the center of a custom joint.
+    the center of a custom joint, `shank_tx0`, `shank_tx1`, ... of the terms of its translation,
+    but for whole numbers.
     """
     values: dict[str, float] = {}
 
@@ -152,6 +153,12 @@ def parametrised(body: Body) -> tuple[Body, dict[str, float]]:
     def symbols(letter: str, given: Sequence[Any]) -> Vector:
         return Vector(symbol(letter + axis, e) for axis, e in zip(AXES, given, strict=True))
 
+    def summed(suffix: str, e: sp.Expr) -> sp.Expr:
+        terms = enumerate(_terms(e))
+        return sp.Add(
+            *(x * symbol(f"{suffix}{k}", c) if c.is_Float else x * c for k, (x, c) in terms)
+        )
+
     given = inertia_matrix(body)
     if sp.Matrix(given).is_diagonal():
         inertia: Any = symbols("I", [given[k][k] for k in range(3)])
@@ -163,7 +170,9 @@ def parametrised(body: Body) -> tuple[Body, dict[str, float]]:
     end = None if body.end is None else symbols("e", body.end)
     joint = body.joint
     if isinstance(joint, Custom):
-        joint = replace(joint, center=symbols("j", joint.center))
+        rows = zip(AXES, vector(joint.translation), strict=True)
+        shift = [summed(f"t{axis}", e) for axis, e in rows]
+        joint = replace(joint, center=symbols("j", joint.center), translation=shift)
     new = replace(
         body,
         joint=joint,
@@ -174,6 +183,13 @@ def parametrised(body: Body) -> tuple[Body, dict[str, float]]:
         end=end,
     )
     return new, values
+
+
+def _terms(e: sp.Expr) -> list[tuple[sp.Expr, sp.Expr]]:
+    """The terms of a sum without their numerical factors, and these; in an order that does not
+    depend on the factors, as SymPy's does."""
+    terms = (term.as_coeff_Mul() for term in sp.Add.make_args(e))
+    return sorted(((rest, factor) for factor, rest in terms), key=sp.default_sort_key)
 
 
 # -- checks ---------------------------------------------------------------------------------------

@@ -47,6 +47,9 @@ _POSITIVE = (
 Naming: TypeAlias = Callable[[str, sp.Expr], sp.Expr]
 _NUMBERS = ("length", *_POSITIVE, "pennation", "damping")
 
+# Functions of long arguments are not evaluated: SymPy would ask long whether there is anything to
+# simplify.
+
 
 def active_force(length: Any, width: Any = 1) -> sp.Expr:
     """Force of the active fibres at a length, both normalised: 1 at 1."""
@@ -54,7 +57,6 @@ def active_force(length: Any, width: Any = 1) -> sp.Expr:
     bells = []
     for height, b2, b3, b4 in _BELLS:
         exponent = -(((x - b2) / (b3 + b4 * x)) ** 2) / 2
-        # SymPy would ask long whether there is anything to simplify
         hill = sp.exp(exponent, evaluate=False)
         bells.append(sp.Mul(sp.Float(height), hill, evaluate=False))
     return sp.Add(*bells, evaluate=False)
@@ -71,7 +73,7 @@ def velocity_force(velocity: Any) -> sp.Expr:
     """Factor of the active force at a velocity of the fibres in units of the largest; 0 at -1, 1 at
     0, 1.794 at 1."""
     x = _D2 * real_expression(velocity, "velocity") + _D3
-    return _D1 * sp.asinh(x) + _D4
+    return _D1 * sp.asinh(x, evaluate=False) + _D4
 
 
 def tendon_force(length: Any, strain: Any = 0.049) -> sp.Expr:
@@ -175,7 +177,8 @@ class Muscle:
         """The derivative of the activation [1/s]; times by the activation, as in Winters (1995), go
         over smoothly."""
         a, e = self.activation, self.excitation
-        share, slow = sp.tanh(self.steepness * (e - a)) / 2, sp.Rational(1, 2) + 3 * a / 2
+        switch = sp.tanh(self.steepness * (e - a), evaluate=False)
+        share, slow = switch / 2, sp.Rational(1, 2) + 3 * a / 2
         half = sp.Rational(1, 2)
         rise = (half + share) / (self.activation_time * slow)
         fall = (half - share) * slow / self.deactivation_time

@@ -12,6 +12,8 @@ from test_osim import MODELS, Plain, interpreted
 from test_osim_files import CHAIN, SURFACES, WELDED, model_file
 
 import kinesym as ks
+from kinesym.codegen.c import printed_from
+from kinesym.codegen.evaluate import model_functions
 from kinesym.models.files.stretched import stretched_description
 from kinesym.models.files.trees import plain
 from kinesym.models.scaling import scaled
@@ -217,3 +219,15 @@ def test_what_cannot_be_stretched(joints, constraint, said, tmp_path):
             com = [[float(c) for c in body.com] for body in ours.bodies]
             assert not ours.description.loops
             assert com == [[float(c) for c in body.com] for body in made.bodies]
+
+
+@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.parametrize("name", ["gait2354", "LaiUhlrich2022"])
+def test_all_persons_share_one_library(name, alike):
+    """What is printed of two persons is equal; functions of joints differ in parameters."""
+    tree = ks.osim.read(MODELS[name])
+    persons = [stretched(tree, factors_of(tree, alike, seed), 70.0) for seed in (1, 2)]
+    for made in zip(*persons, strict=True):
+        models = [one.parametrised().model(one.torque_inputs()) for one in made]
+        assert models[0].equations == models[1].equations and models[0].values != models[1].values
+        assert len({printed_from(model_functions(model)) for model in models}) == 1
