@@ -248,18 +248,23 @@ def _double_support(
     (begin, end), time = (phase.begin, phase.end), total.time
     part = np.clip((time[within] - begin) / (end - begin), 0.0, 1.0)
     slack = _slack(time)
-    struck = begin >= time[0] - slack and all(c.struck for c in contacts if c.begin == begin)
-    lifted = end <= time[-1] + slack and all(c.lifted for c in contacts if c.end == end)
+    came = [c for c in contacts if c.begin == begin]
+    went = [c for c in contacts if c.end == end]
+    struck = begin >= time[0] - slack and all(c.struck for c in came)
+    lifted = end <= time[-1] + slack and all(c.lifted for c in went)
+    first = 0.0 if struck and len(came) == 1 else None
+    last = float(went[0].foot == phase.feet[0]) if len(went) == 1 and went[0].lifted else None
     limits, seen = np.array([begin, end]), (struck, lifted)
     ends = between(limits, time, total.rows).T
     plates: list[Array | None] = [None, None]
     mismatch = [np.zeros(6), np.zeros(6)]
     for k, wrench in enumerate(known):
         if wrench is not None:
-            # the trailing foot leaves the ground at the end, the leading one comes from the air
-            values, air = between(limits, wrench.time, wrench.rows).T, 1 - k
-            rest = values[air] * seen[air]  # not free where the record cuts
-            plates[k] = wrench.rows[:, within] - rest[:, None] * (part if air else 1.0 - part)
+            # the leading foot comes from the air, one of them leaves at the end
+            values = between(limits, wrench.time, wrench.rows).T
+            air = np.array([k == 1, k == (last == 0.0)]) * seen  # not free where the record cuts
+            fading = np.array([1.0 - part, part]) * air[:, None]
+            plates[k] = wrench.rows[:, within] - values.T @ fading
             mismatch[k] = (ends[k] - values[k]) * seen[k]
     return DoubleSupport(
         phase=part,
@@ -269,7 +274,7 @@ def _double_support(
         plates=(plates[0], plates[1]),
         mismatch=(mismatch[0], mismatch[1]),
         interval=(begin, end),
-        struck=struck,
+        ends=(first, last),
     )
 
 
