@@ -251,6 +251,20 @@ def phases(contacts: Iterable[Contact]) -> list[Phase]:
     return found
 
 
+def whole_strides(
+    contacts: Iterable[Contact], begin: float, end: float
+) -> list[tuple[float, float]]:
+    """By foot, from its first strike to its last between two instants [s], and from its first
+    toe-off to its last: after them everything is as before."""
+    inside = [c for c in contacts if c.end >= begin and c.begin <= end]
+    found = []
+    for foot in sorted({c.foot for c in inside}):
+        strikes = [c.begin for c in inside if c.foot == foot and c.struck and c.begin >= begin]
+        leaves = [c.end for c in inside if c.foot == foot and c.lifted and c.end <= end]
+        found += [(min(row), max(row)) for row in (strikes, leaves) if len(row) > 1]
+    return found
+
+
 def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = -np.inf) -> Cycle:
     """The first whole cycle at or after `begin` [s]: two heel strikes of `foot` and on.
 

@@ -509,3 +509,21 @@ def test_a_foot_that_comes_and_goes_while_the_other_stays():
     wrong = plates | {"right": plates["right"].scaled(1.1)}  # its error stays where it is
     found = share(total, contacts, wrong)
     assert_allclose(found["left"].rows, plates["left"].rows, atol=1e-9)
+
+
+def test_the_weight_is_that_of_whole_strides():
+    """The mean over all of a force that swings with the steps is off; what was taken is said."""
+    swing = 700.0 + 200.0 * np.sin(2.0 * np.pi * TIME / 0.5)
+    force = np.array([0.0 * TIME, 0.0 * TIME, swing])
+    total = Wrench(TIME, force, 0.0 * force)
+    walk = [*CONTACTS[:2], Contact("right", 1.0, 1.5), Contact("left", 1.5, 1.9)]
+    found = share(total, walk, method=SmoothTransition())
+    assert found.weight == pytest.approx(700.0, abs=1e-6) and abs(swing.mean() - 700.0) > 7.0
+    assert (
+        "700.0 N, the mean vertical force from 0.500 to 1.500 s, over whole str" in found.report()
+    )
+    short = share(total, CONTACTS, method=SmoothTransition())
+    assert short.weight == pytest.approx(swing.mean())
+    assert "from 0.000 to 1.600 s, as no whole stride is in it" in short.report()
+    given = share(total, CONTACTS, method=SmoothTransition(), weight=710.0)
+    assert "body weight 710.0 N, as given" in given.report()
