@@ -20,7 +20,7 @@ POINTS = (0.1, 0.9)
 #: Standard deviations of the total: of its vertical force over the weight, of its centre of
 #: pressure along feet [m], and across them, where it is off for whole steps. In walks that says
 #: little; of feet side by side it tells which one bears how much.
-FORCE, ALONG, ACROSS = 0.005, 0.01, 0.05
+FORCE, ALONG, ACROSS = 0.005, 0.01, 0.1
 #: A double support is a step, from the toes of one foot to the heel of the other, if it is shorter
 #: [s]; otherwise people stand on both feet.
 STANDING = 0.5
