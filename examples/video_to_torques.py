@@ -174,8 +174,9 @@ def whole(markers, names):
     missing = [name for name in names if name not in markers.names]
     if missing:
         raise ValueError(
-            f"there is no marker {missing[0]!r}: heels and toes are needed, of an augmenter "
-            "(r_calc_study, r_toe_study, ...) or keypoints (RHeel, RBigToe, ...)"
+            f"there is no marker {missing[0]!r} among {', '.join(markers.names[:6])}, ...: heels "
+            "and toes are needed, of an augmenter (r_calc_study, r_toe_study, ...) or keypoints "
+            "(RHeel, RBigToe, ...); for markers on the skin fit a model, see ks.gait.fit_markers"
         )
     here = np.flatnonzero(np.all([np.isfinite(markers[name][0]) for name in names], axis=0))
     return markers.between(markers.time[here[0]], markers.time[here[-1]])
