@@ -55,7 +55,7 @@ def contacts_of(total: Wrench, feet: PressureTransfer, weight: float) -> list[Co
             f"no heel or toe rests on the ground from {first:.6g} to {last:.6g} s; check the "
             "markers of the feet, or say when each is on the ground: contacts="
         )
-    return _joined(rows, total.time[0], total.time[-1])
+    return _joined(rows, *(float(end) for end in total.time[[0, -1]]))
 
 
 def _in_flights(total: Wrench, feet: PressureTransfer, weight: float) -> list[Contact]:
@@ -104,7 +104,7 @@ def _resting(foot: str, feet: PressureTransfer) -> list[Contact]:
         if time[min(gap.stop, len(time) - 1)] - time[max(gap.start - 1, 0)] < SHORTEST:
             down[gap] = True
     return [
-        Contact(foot, begin, end, begin > time[0], end < time[-1])
+        Contact(foot, begin, end, bool(begin > time[0]), bool(end < time[-1]))
         for begin, end in ((float(time[k.start]), float(time[k.stop - 1])) for k in runs(down))
         if end - begin > SHORTEST
     ]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from kinesym.checks import Named, check_kind, finite
 from kinesym.gait.contacts import contacts_of, flying
 from kinesym.gait.events import Contact, distance_to_line, in_order, nearest_on_line
-from kinesym.gait.point_forces import point_forces
+from kinesym.gait.point_forces import STANDING, point_forces
 from kinesym.gait.pressure import HEEL, PressureTransfer
 from kinesym.gait.sharing import FLIGHT, Sharing, share
 from kinesym.gait.sharing_methods import Method
@@ -34,6 +34,9 @@ LEVER = 1.0
 #: Standard deviation of events from markers [s], and of the share in the middle of a double
 #: support.
 TIMING, SHARE = 0.016, 0.1
+#: Error of the centre of pressure of who stands on both feet, if no foot stands alone to tell, as in
+#: walks from a video [m].
+ASIDE = 0.06
 #: How far beside the line from heel to toe a foot can be pressed [m].
 REACH = 0.03
 #: What may be left of the force in a flight that the force itself shows, as a share of the weight.
@@ -168,7 +171,8 @@ def contact_forces(
 
     Standard errors add squares of four: the motion, from how far the centre of pressure of the
     total lies off the foot that stands alone (over a lever of 1 m), the mass, events that are 16 ms
-    early or late, and a tenth of the vertical force in the middle of a double support.
+    early or late, and a tenth of the vertical force in the middle of a double support; of who
+    stands on both feet the error of the centre of pressure over the distance of these, if more.
     `benchmarks/contact_forces.py` judges them by plates.
 
     Raises `ValueError` for shapes, times of the total outside those of the feet, feet that never
@@ -187,7 +191,8 @@ def contact_forces(
     astray = _astray(shared, way)
     spread = finite(mass_std, "mass_std")
     std = {foot: np.zeros_like(total.force) for foot in way.places}  # and so without any contact
-    std |= {foot: _std(shared, foot, astray, spread) for foot in shared.wrenches}
+    unsure = _unsure(shared, way, astray)
+    std |= {foot: _std(shared, foot, astray, unsure, spread) for foot in shared.wrenches}
     wrenches = dict.fromkeys(way.places, Wrench.zero(total.time))
     wrenches |= {foot: _under(foot, wrench, way) for foot, wrench in shared.wrenches.items()}
     named = Named("foot", wrenches), shared, tuple(in_order(contacts)), Named("foot", std)
@@ -223,7 +228,21 @@ def _astray(shared: Sharing, feet: PressureTransfer) -> float:
     return float(np.sqrt(joined.mean())) if joined.size else np.nan
 
 
-def _std(shared: Sharing, foot: str, astray: float, mass_std: float) -> Array:
+def _unsure(shared: Sharing, feet: PressureTransfer, astray: float) -> Array:
+    """Standard errors of the share in the middle of double supports (N,). Of who stands on both
+    feet the centre of pressure tells it, the less the nearer they are."""
+    time, found = shared.total.time, np.full(len(shared.total.time), SHARE)
+    off = astray if np.isfinite(astray) else ASIDE
+    for phase in shared.phases:
+        within = (time >= phase.begin) & (time <= phase.end)
+        if phase.double and phase.end - phase.begin > STANDING and within.any():
+            middles = (np.mean(feet.places[foot], axis=0)[:2] for foot in phase.feet)
+            one, other = (between(time[within], feet.time, middle) for middle in middles)
+            found[within] = np.maximum(SHARE, off / np.maximum(np.hypot(*(one - other)), off))
+    return found
+
+
+def _std(shared: Sharing, foot: str, astray: float, unsure: Array, mass_std: float) -> Array:
     """Standard errors of the force on a foot, (3, N)."""
     time, force = shared.total.time, shared[foot].force
     near, down = np.zeros(len(time), bool), np.zeros(len(time), bool)
@@ -234,7 +253,8 @@ def _std(shared: Sharing, foot: str, astray: float, mass_std: float) -> Array:
             near |= within
     total = np.abs(shared.total.force[2])
     part = np.clip(force[2] / np.maximum(total, 1.0), 0.0, 1.0)
-    double = 4.0 * part * (1.0 - part) * SHARE * total * near
+    spread = np.where(unsure > SHARE, 1.0, 4.0 * part * (1.0 - part))  # who stands may be anywhere
+    double = spread * unsure * total * near
     moved = [between(np.clip(time + dt, *time[[0, -1]]), time, force) for dt in (-TIMING, TIMING)]
     late = np.max(np.abs(np.array(moved) - force), axis=0) * near
     borne = np.sqrt(np.mean(total[down] ** 2)) if down.any() else 0.0  # in runs above the weight

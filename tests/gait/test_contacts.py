@@ -71,6 +71,12 @@ def test_quiet_standing():
     for name in feet:
         assert spans(forces, name) == [(0.0, 8.0, False, False)]
     check(forces, truth, force=0.01)
+    aside = np.cross([0.0, 0.03, 0.0], forces.sharing.total.force.T).T  # 3 cm off, feet 24 cm apart
+    total = truth["left"] + truth["right"]
+    wrong = ks.gait.Wrench(TIME, total.force, total.moment + aside)
+    off = ks.gait.contact_forces(wrong, TIME, feet, weight=WEIGHT)
+    error = np.abs(off["left"].force[2] - truth["left"].force[2])
+    assert 0.1 * WEIGHT < error.max() < (2.0 * off.std["left"][2]).min()
     assert "no foot stands alone" in str(forces)
     assert "right    vertical force" in str(forces) and "0.00 ... 8.00 s" in str(forces)
 
