@@ -34,8 +34,8 @@ LEVER = 1.0
 #: Standard deviation of events from markers [s], and of the share in the middle of a double
 #: support.
 TIMING, SHARE = 0.016, 0.1
-#: Error of the centre of pressure of who stands on both feet, if no foot stands alone to tell, as in
-#: walks from a video [m].
+#: Error of the centre of pressure of who stands on both feet, if no foot stands alone to tell, as
+#: in walks from a video [m].
 ASIDE = 0.06
 #: How far beside the line from heel to toe a foot can be pressed [m].
 REACH = 0.03
