@@ -162,7 +162,8 @@ def read_contacts(path: File) -> list[Contact]:
 
 
 def write_contacts(path: str | Path, contacts: Iterable[Contact]) -> None:
-    """Contacts as a CSV file, in order, such as a start to be mended; see `read_contacts`."""
-    rows = [f"{c.foot},{c.begin:.3f},{c.end:.3f}" for c in in_order(contacts)]
+    """Contacts as a CSV file in all digits, in order, such as a start to be mended; see
+    `read_contacts`. Whether they were struck and lifted is not in it: the record tells."""
+    rows = [f"{c.foot},{float(c.begin)!r},{float(c.end)!r}" for c in in_order(contacts)]
     with replacing(Path(path)) as part:
         part.write_text("\n".join(["foot,begin,end", *rows]) + "\n", encoding="utf-8")

@@ -182,7 +182,7 @@ def contact_forces(
     way = PressureTransfer(time, feet, height)
     check_span(total.time, (way.time[0], way.time[-1]), "the feet")
     body = float(total.force[2].mean()) if weight is None else finite(weight, "the weight")
-    runs = contacts is None and bool(flying(total, body).any())
+    runs = bool(flying(total, body).any())
     if contacts is None:
         contacts = contacts_of(total, way, body)
     if method is None:

@@ -81,7 +81,7 @@ def test_a_squat(tree, tmp_path, capsys):
     assert main(["run", "video_to_torques", *given]) == 0
     assert "no foot stands alone" in capsys.readouterr().out
     assert (tmp_path / "video_contacts.csv").read_text() == (
-        "foot,begin,end\nright,0.000,5.000\nleft,0.000,5.000\n"
+        "foot,begin,end\nright,0.0,5.0\nleft,0.0,5.0\n"
     )
     found = ks.gait.read_mot(tmp_path / "video_torques.sto")
     half = np.full_like(TIME, 0.5)
