@@ -42,12 +42,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     listing = commands.add_parser("list", help="models and examples")
     listing.set_defaults(action=_list)
-    run = commands.add_parser("run", help="run an example")
-    run.add_argument("example", help="one of those that `kinesym list` shows")
+    run = commands.add_parser("run", help="run an example", add_help=False)
+    run.add_argument("example", help="one of those that `kinesym list` shows", nargs="?")
+    run.add_argument("-h", "--help", action="store_true", help="this, and options of the example")
     run.add_argument("--nodes", type=int, help="number of nodes, for a quick look")
     run.add_argument("--out", type=Path, default=Path("."), help="folder for pictures")
-    run.epilog = "an example may have options of its own, which the first lines of its file tell"
-    run.set_defaults(action=_run)
+    run.epilog = "an example may have options of its own: kinesym run EXAMPLE --help"
+    run.set_defaults(action=_run, parser=run)
     _add_study(commands)
     bench = commands.add_parser("bench", help="measure speed, against other packages")
     bench.add_argument(
@@ -172,6 +173,9 @@ def _refused(words: str, status: int = 2) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     found = _examples()
+    if options.example is None:
+        options.parser.print_help()
+        return 0 if options.help else 2
     if options.example not in found:
         there = ", ".join(found)
         return _refused(f"there is no example {options.example}; there are {there}")
@@ -180,10 +184,18 @@ def _run(options: argparse.Namespace) -> int:
     if options.out.exists() and not options.out.is_dir():
         return _refused(f"--out {options.out} is a file; name a folder")
     os.environ.setdefault("MPLBACKEND", "Agg")  # pictures go to files
-    options.out.mkdir(parents=True, exist_ok=True)
     module = importlib.import_module(found[options.example])
-    own = argparse.ArgumentParser(prog=f"kinesym run {options.example}", add_help=False)
+    own = argparse.ArgumentParser(
+        prog=f"kinesym run {options.example} [--nodes NODES] [--out OUT]",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+    )
     getattr(module, "add_arguments", lambda parser: None)(own)
+    if options.help:
+        own.print_help()
+        return 0
+    options.out.mkdir(parents=True, exist_ok=True)
     given = vars(own.parse_args(options.own))
     try:
         for path in module.main(options.out, options.nodes, **given):

@@ -3,8 +3,10 @@
 `kinesym run video_to_torques --trc FILE --mass KG` takes the TRC file of Pose2Sim or OpenCap, with
 markers of the augmenter (`r_knee_study`) or keypoints alone (`RKnee`): the model of OpenCap is
 scaled to them and follows them, the motion tells the force of the ground, which both feet share,
-and inverse dynamics the torques. Without a file, one is made from a recorded walk, with errors as
-of video, and the result is compared with the plates and torques of that walk.
+and inverse dynamics the torques. When which foot is on the ground is found, and written to
+`video_contacts.csv`: mended, it is given back by `--contacts FILE`. Without a file of markers, one
+is made from a recorded walk, with errors as of video, and the result is compared with the plates
+and torques of that walk.
 Data: see data/README.md.
 """
 
@@ -137,8 +139,8 @@ def model(locked=LOCKED):
         return ks.osim.read(data("opensim_LaiUhlrich2022.osim.gz"), locked=locked)
 
 
-def kinetics(markers, mass):
-    """From the markers of one person to torques."""
+def kinetics(markers, mass, contacts=None):
+    """From the markers of one person to torques; contacts of the feet, by default as found."""
     helped = any(name.endswith("_study") for name in markers.names)
     tree = model(LOCKED if helped else LOCKED + UNSEEN)
     known = both_sides(AUGMENTED if helped else KEYPOINTS)
@@ -159,7 +161,7 @@ def kinetics(markers, mass):
     rows = {name: low_pass(row, markers.rate) for name, row in fit.coordinates.items()}
     motion = replace(fit.table, columns=rows)
     feet = feet_of(markers, names)
-    return Kinetics(scaling, fit, motion, *loads(person, motion, feet, mass))
+    return Kinetics(scaling, fit, motion, *loads(person, motion, feet, mass, contacts))
 
 
 def is_joint(name):
@@ -172,8 +174,9 @@ def whole(markers, names):
     missing = [name for name in names if name not in markers.names]
     if missing:
         raise ValueError(
-            f"there is no marker {missing[0]!r}: heels and toes are needed, of an augmenter "
-            "(r_calc_study, r_toe_study, ...) or keypoints (RHeel, RBigToe, ...)"
+            f"there is no marker {missing[0]!r} among {', '.join(markers.names[:6])}, ...: heels "
+            "and toes are needed, of an augmenter (r_calc_study, r_toe_study, ...) or keypoints "
+            "(RHeel, RBigToe, ...); for markers on the skin fit a model, see ks.gait.fit_markers"
         )
     here = np.flatnonzero(np.all([np.isfinite(markers[name][0]) for name in names], axis=0))
     return markers.between(markers.time[here[0]], markers.time[here[-1]])
@@ -186,12 +189,14 @@ def feet_of(markers, names):
     return {foot: tuple(whole[name] for name in pair) for foot, pair in names.items()}
 
 
-def loads(person, motion, feet, mass):
+def loads(person, motion, feet, mass, contacts=None):
     """Forces of the ground, and torques, away from the ends of the record."""
     time, turn = motion.time[EDGE:-EDGE], ks.gait.rotation("y", "x")
     needed = ks.ground_reaction(person, motion, time, [*FEET.values()]).rotated(turn)
     floor = min(float(np.percentile(toe[2], 5.0)) for _, toe in feet.values()) - SOLE
-    forces = ks.gait.contact_forces(needed, motion.time, feet, weight=mass * G, height=floor)
+    forces = ks.gait.contact_forces(
+        needed, motion.time, feet, contacts=contacts, weight=mass * G, height=floor
+    )
     under = {body: forces[foot].rotated(turn.T) for foot, body in FEET.items()}
     return forces, ks.inverse_dynamics(person, motion, under, time)
 
@@ -344,6 +349,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of `kinesym run video_to_torques`."""
     parser.add_argument("--trc", type=Path, help="markers of Pose2Sim or OpenCap")
     parser.add_argument("--mass", type=float, help="of the person [kg], with --trc")
+    parser.add_argument(
+        "--contacts", type=Path, help="a table of when which foot is down: foot,begin,end [s]"
+    )
 
 
 def main(
@@ -351,6 +359,7 @@ def main(
     nodes: int | None = None,
     trc: Path | None = None,
     mass: float | None = None,
+    contacts: Path | None = None,
 ) -> list[Path]:
     """From a file, or from the walk with errors of video, to torques."""
     known = trc is None
@@ -360,18 +369,21 @@ def main(
         print(f"no --trc is given: the recorded walk with errors of video is in {trc}")
     elif mass is None:
         raise ValueError("the mass of the person tells forces from motions; give --mass KG")
+    down = None if contacts is None else ks.gait.read_contacts(contacts)
     markers = ks.gait.read_trc(trc)
     if nodes is not None:
         markers = markers.between(markers.time[0], markers.time[min(nodes, len(markers)) - 1])
-    found = kinetics(markers, mass)
+    found = kinetics(markers, mass, down)
     print(found.scaling, found.fit, table(found), sep="\n")
     plates = None
     if known:
         plates = ks.gait.read_forces(data("gait_subject01_forces.csv.gz"))
         print(judged(found))
-    paths = [out / f"video_{name}" for name in ("torques.sto", "forces.png", "torques.png")]
+    files = ("torques.sto", "contacts.csv", "forces.png", "torques.png")
+    paths = [out / f"video_{name}" for name in files]
     found.torques.to_mot(paths[0])
-    for path, figure in zip(paths[1:], (found.forces.plot(plates), picture(found)), strict=True):
+    ks.gait.write_contacts(paths[1], found.forces.contacts)
+    for path, figure in zip(paths[2:], (found.forces.plot(plates), picture(found)), strict=True):
         figure.savefig(path, dpi=120)
         plt.close(figure)
     return paths

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kinesym.gait.c3d_files import write_c3d as write_c3d
     from kinesym.gait.checks import Check as Check
     from kinesym.gait.checks import Finding as Finding
+    from kinesym.gait.contacts import read_contacts as read_contacts
+    from kinesym.gait.contacts import write_contacts as write_contacts
     from kinesym.gait.events import Contact as Contact
     from kinesym.gait.events import Cycle as Cycle
     from kinesym.gait.events import assign_plates as assign_plates

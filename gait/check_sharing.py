@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,10 @@ def check_sharing(
     found = judged(kind, time, rows, APART, "m", lambda one: "far") if rows else []
     if not any(one.says for one in found):
         return found
-    left = {name: _largest(_apart(again(method))) for name, method in others.items()}
+    left = {}
+    for name, method in others.items():
+        with suppress(ValueError):  # of what that method lacks
+            left[name] = _largest(_apart(again(method)))
     best = min(left, key=lambda name: left[name]) if left else ""
     helps = AS_MEASURED
     if best and left[best] < HELPS * max(one.size for one in found):

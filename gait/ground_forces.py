@@ -7,18 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kinesym.checks import Named, check_kind, finite
-from kinesym.gait.events import (
-    Contact,
-    contacts_from_markers,
-    contacts_from_wrench,
-    distance_to_line,
-    in_order,
-    nearest_on_line,
-)
-from kinesym.gait.point_forces import point_forces
+from kinesym.gait.contacts import contacts_of, flying
+from kinesym.gait.events import Contact, distance_to_line, in_order, nearest_on_line
+from kinesym.gait.point_forces import STANDING, point_forces
 from kinesym.gait.pressure import HEEL, PressureTransfer
 from kinesym.gait.sharing import FLIGHT, Sharing, share
 from kinesym.gait.sharing_methods import Method
@@ -40,8 +34,9 @@ LEVER = 1.0
 #: Standard deviation of events from markers [s], and of the share in the middle of a double
 #: support.
 TIMING, SHARE = 0.016, 0.1
-#: Contacts from heels and toes are longer by so much at either end [s].
-WIDER = 0.03
+#: Error of the centre of pressure of who stands on both feet, if no foot stands alone to tell, as
+#: in walks from a video [m].
+ASIDE = 0.06
 #: How far beside the line from heel to toe a foot can be pressed [m].
 REACH = 0.03
 #: What may be left of the force in a flight that the force itself shows, as a share of the weight.
@@ -82,13 +77,17 @@ class ContactForces(Displayed):
         lines = [
             f"{self!r}",
             f"body weight {weight:.0f} N, mean vertical force {total.mean():.0f} N",
-            f"centre of pressure {1e3 * self.astray:.0f} mm off the foot that stands alone (rms)",
+            f"centre of pressure {1e3 * self.astray:.0f} mm off the foot that stands alone (rms)"
+            if np.isfinite(self.astray)
+            else "no foot stands alone, which would tell how far the motion can be trusted",
         ]
         for foot, wrench in self.wrenches.items():
             peak = int(wrench.force[2].argmax())
+            down = [f"{c.begin:.2f} ... {c.end:.2f}" for c in self.contacts if c.foot == foot]
             lines.append(
                 f"{foot:8} vertical force up to {wrench.force[2, peak]:.0f} ± "
-                f"{2.0 * self.std[foot][2, peak]:.0f} N"
+                f"{2.0 * self.std[foot][2, peak]:.0f} N; on the ground "
+                + (f"{', '.join(down)} s" if down else "never")
             )
         return "\n".join(lines)
 
@@ -151,9 +150,12 @@ def contact_forces(
         `ks.ground_reaction` of a tree.
     time, feet : instants (M,) [s] of places of heel and toe by foot, (3, M) each [m], as measured,
         gaps filled: what is smoothed already strikes late. Best over a little more than the total.
-    contacts : of the feet, by default from the motion: where the total vanishes the person runs,
-        and forces above a tenth of the weight are contacts of the foot that is lower; otherwise
-        from heels and toes, see `contacts_from_markers`.
+    contacts : of the feet, by default from the motion. Where the total vanishes the person runs or
+        jumps: forces above a tenth of the weight are contacts of the foot that is lower, or of both
+        that are equally low. Feet that strike and leave by turns, and never swing for more than
+        0.8 s, walk: from heels and toes, see `contacts_from_markers`. Else, in standing, squats, on
+        one leg, a foot is down while its heel or toe rests within 3 cm of the lowest that it, or
+        the other foot, comes to: on level ground. `read_contacts` reads a table of them.
     method : of sharing in double support. By default points under the feet push over all of the
         record, only up and only in contact, with forces that change no faster than the total and
         its centre of pressure need; horizontal forces are then those of `PressureTransfer`.
@@ -169,26 +171,28 @@ def contact_forces(
 
     Standard errors add squares of four: the motion, from how far the centre of pressure of the
     total lies off the foot that stands alone (over a lever of 1 m), the mass, events that are 16 ms
-    early or late, and a tenth of the vertical force in the middle of a double support.
+    early or late, and a tenth of the vertical force in the middle of a double support; of who
+    stands on both feet the error of the centre of pressure over the distance of these, if more.
     `benchmarks/contact_forces.py` judges them by plates.
 
-    Raises `ValueError` for shapes, times of the total outside those of the feet, and what `share`
-    and `contacts_from_markers` refuse.
+    Raises `ValueError` for shapes, times of the total outside those of the feet, feet that never
+    rest on the ground, contacts of feet that are not given, and what `share` refuses.
     """
     check_kind(total, Wrench, "kinesym.gait")
     way = PressureTransfer(time, feet, height)
     check_span(total.time, (way.time[0], way.time[-1]), "the feet")
     body = float(total.force[2].mean()) if weight is None else finite(weight, "the weight")
-    runs = contacts is None and bool(_flying(total, body).any())
+    runs = bool(flying(total, body).any())
     if contacts is None:
-        contacts = _running(total, way, body) if runs else _walking(total, way)
+        contacts = contacts_of(total, way, body)
     if method is None:
         method = point_forces(total, contacts, way, body)
     shared = share(total, contacts, None, method, body, LEFT if runs else FLIGHT)
     astray = _astray(shared, way)
     spread = finite(mass_std, "mass_std")
     std = {foot: np.zeros_like(total.force) for foot in way.places}  # and so without any contact
-    std |= {foot: _std(shared, foot, astray, spread) for foot in shared.wrenches}
+    unsure = _unsure(shared, way, astray)
+    std |= {foot: _std(shared, foot, astray, unsure, spread) for foot in shared.wrenches}
     wrenches = dict.fromkeys(way.places, Wrench.zero(total.time))
     wrenches |= {foot: _under(foot, wrench, way) for foot, wrench in shared.wrenches.items()}
     named = Named("foot", wrenches), shared, tuple(in_order(contacts)), Named("foot", std)
@@ -205,49 +209,6 @@ def _under(foot: str, wrench: Wrench, feet: PressureTransfer) -> Wrench:
     shift = (np.minimum(1.0, REACH / np.maximum(off, REACH)) - 1.0) * (centre - nearest)
     shift = np.vstack([np.nan_to_num(shift), np.zeros(len(wrench.time))])
     return replace(wrench, moment=wrench.moment + np.cross(shift, wrench.force, axis=0))
-
-
-# -- contacts ---------------------------------------------------------------------------------
-
-
-def _flying(total: Wrench, weight: float) -> NDArray[np.bool_]:
-    """Where no foot bears anything."""
-    return np.asarray(total.force[2] < FLIGHT * weight)
-
-
-def _running(total: Wrench, feet: PressureTransfer, weight: float) -> list[Contact]:
-    """Contacts where the total presses on the ground, of the foot that is lower."""
-    found = []
-    for stance in contacts_from_wrench("either", total, FLIGHT * weight):
-        here = (feet.time >= stance.begin) & (feet.time <= stance.end)
-        low = {f: np.minimum(*(p[2, here] for p in feet.places[f])).mean() for f in feet.places}
-        found.append(replace(stance, foot=min(low, key=low.__getitem__)))
-    return found
-
-
-def _walking(total: Wrench, feet: PressureTransfer) -> list[Contact]:
-    """Contacts from heels and toes; feet that seem to change in flight meet in the middle."""
-    rows = [
-        c for f, places in feet.places.items() for c in contacts_from_markers(f, feet.time, *places)
-    ]
-    first, last = total.time[0], total.time[-1]
-    ordered = in_order(c for c in rows if c.end > first and c.begin < last)
-    for k in range(len(ordered) - 1):
-        until = max(c.end for c in ordered[: k + 1])
-        after = ordered[k + 1]
-        if after.begin > until:
-            middle = 0.5 * (until + after.begin)
-            before = next(i for i in range(k + 1) if ordered[i].end == until)
-            ordered[before] = replace(ordered[before], end=middle)
-            ordered[k + 1] = replace(after, begin=middle)
-    return [_wider(c, first, last) for c in ordered]
-
-
-def _wider(contact: Contact, first: float, last: float) -> Contact:
-    """A little longer at ends that were seen: where the centre of pressure lies tells the rest."""
-    begin = max(contact.begin - WIDER, first) if contact.struck else contact.begin
-    end = min(contact.end + WIDER, last) if contact.lifted else contact.end
-    return replace(contact, begin=begin, end=end)
 
 
 # -- errors -----------------------------------------------------------------------------------
@@ -267,7 +228,21 @@ def _astray(shared: Sharing, feet: PressureTransfer) -> float:
     return float(np.sqrt(joined.mean())) if joined.size else np.nan
 
 
-def _std(shared: Sharing, foot: str, astray: float, mass_std: float) -> Array:
+def _unsure(shared: Sharing, feet: PressureTransfer, astray: float) -> Array:
+    """Standard errors of the share in the middle of double supports (N,). Of who stands on both
+    feet the centre of pressure tells it, the less the nearer they are."""
+    time, found = shared.total.time, np.full(len(shared.total.time), SHARE)
+    off = astray if np.isfinite(astray) else ASIDE
+    for phase in shared.phases:
+        within = (time >= phase.begin) & (time <= phase.end)
+        if phase.double and phase.end - phase.begin > STANDING and within.any():
+            middles = (np.mean(feet.places[foot], axis=0)[:2] for foot in phase.feet)
+            one, other = (between(time[within], feet.time, middle) for middle in middles)
+            found[within] = np.maximum(SHARE, off / np.maximum(np.hypot(*(one - other)), off))
+    return found
+
+
+def _std(shared: Sharing, foot: str, astray: float, unsure: Array, mass_std: float) -> Array:
     """Standard errors of the force on a foot, (3, N)."""
     time, force = shared.total.time, shared[foot].force
     near, down = np.zeros(len(time), bool), np.zeros(len(time), bool)
@@ -278,7 +253,8 @@ def _std(shared: Sharing, foot: str, astray: float, mass_std: float) -> Array:
             near |= within
     total = np.abs(shared.total.force[2])
     part = np.clip(force[2] / np.maximum(total, 1.0), 0.0, 1.0)
-    double = 4.0 * part * (1.0 - part) * SHARE * total * near
+    spread = np.where(unsure > SHARE, 1.0, 4.0 * part * (1.0 - part))  # who stands may be anywhere
+    double = spread * unsure * total * near
     moved = [between(np.clip(time + dt, *time[[0, -1]]), time, force) for dt in (-TIMING, TIMING)]
     late = np.max(np.abs(np.array(moved) - force), axis=0) * near
     borne = np.sqrt(np.mean(total[down] ** 2)) if down.any() else 0.0  # in runs above the weight

@@ -41,6 +41,8 @@ from kinesym.runtime.arrays import Array
 
 #: All markers nearer than this to the origin of the laboratory were scaled twice [m].
 NEAREST = 0.05
+#: Markers on a person, arms up on a step, are less apart upwards [m].
+HIGHEST = 4.0
 
 #: How line 4 of a TRC file begins, as programs spell it.
 _HEAD = re.compile(r"#?frame#? times?", re.IGNORECASE)
@@ -242,6 +244,7 @@ def turned_rows(
     seen = seen_in_markers(metres)
     laboratory = chosen(path, told, seen if seen.up else pressed, name, default)
     turned = {marker: laboratory.turn @ row for marker, row in metres.items()}
+    _check_height(path, turned, name)
     if told[2] and not sides_agree(turned):
         other = told[2][1:] if told[2].startswith("-") else f"-{told[2]}"
         warn(
@@ -249,6 +252,19 @@ def turned_rows(
             f"left={other!r}, or names of both sides are exchanged"
         )
     return turned, laboratory
+
+
+def _check_height(path: File, positions: Mapping[str, Array], unit: str) -> None:
+    """Warn of markers that are farther apart upwards than on anybody, at most instants."""
+    heights = np.array([row[2] for row in positions.values()])
+    heights = heights[:, np.isfinite(heights).any(axis=0)]
+    apart = np.nanmax(heights, axis=0, initial=-np.inf) - np.nanmin(heights, axis=0, initial=np.inf)
+    high = float(np.median(apart)) if apart.size else 0.0
+    if high > HIGHEST:
+        warn(
+            f"{path}: lengths are taken to be in {unit}, so that markers are {high:.1f} m apart "
+            "upwards: is the unit another, or were numbers multiplied, such as to tenths of it?"
+        )
 
 
 def absent(up: str | None, forward: str | None, found: Iterable[Mapping[str, Array]]) -> str:

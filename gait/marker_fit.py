@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import check_kind
+from kinesym.checks import Named, check_kind
 from kinesym.gait.filters import Butterworth, smoother_of
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.marker_inputs import (
@@ -76,6 +76,14 @@ class MarkerFit(ByName, Saved):
     message: str = ""
     iterations: int = 0
 
+    def __post_init__(self) -> None:
+        for what, fields in {
+            "coordinate": ("coordinates", "std"),
+            "marker of the fit": ("distances",),
+        }.items():
+            for name in fields:
+                object.__setattr__(self, name, Named(what, getattr(self, name)))
+
     def __getitem__(self, key: object) -> Array:
         name = key_name(key)
         check_known(name, self.coordinates, f"{name} is no coordinate of {self.tree}")
@@ -105,7 +113,7 @@ class MarkerFit(ByName, Saved):
     def marker_rms(self) -> dict[str, float]:
         """The root mean square error of each marker over time [m], the largest first."""
         found = {name: float(np.sqrt(np.nanmean(d**2))) for name, d in self.distances.items()}
-        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+        return Named("marker of the fit", sorted(found.items(), key=lambda pair: -pair[1]))
 
     @property
     def worst(self) -> tuple[str, float, float]:

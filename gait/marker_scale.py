@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import check_kind, count, finite, listed, listed_of, mapping, positive
+from kinesym.checks import Named, check_kind, count, finite, listed, listed_of, mapping, positive
 from kinesym.gait.marker_fit import trouble
 from kinesym.gait.marker_inputs import (
     Placed,
@@ -82,15 +82,25 @@ class Scaling(Saved):
     noise: float
     converged: bool = True
 
+    def __post_init__(self) -> None:
+        for what, fields in {
+            "stretched body": ("stretched",),
+            "factor": ("factors", "std"),
+            "marker of the scaling": ("bodies", "places", "moved", "place_std", "marker_rms"),
+        }.items():
+            for name in fields:
+                object.__setattr__(self, name, Named(what, getattr(self, name)))
+
     @property
     def placed(self) -> dict[str, tuple[str, list[float]]]:
         """Bodies of the markers and their places in the axes of these, by name [m]."""
-        return {name: (body, self.places[name].tolist()) for name, body in self.bodies.items()}
+        found = ((name, (body, self.places[name].tolist())) for name, body in self.bodies.items())
+        return Named("marker of the scaling", found)
 
     @property
     def groups(self) -> dict[str, list[str]]:
         """Bodies by the name of their factor."""
-        found: dict[str, list[str]] = {name: [] for name in self.factors}
+        found: Named[list[str]] = Named("factor", {name: [] for name in self.factors})
         for body, name in self.stretched.items():
             found[name].append(body)
         return found

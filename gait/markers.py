@@ -389,7 +389,8 @@ def check_size(positions: Iterable[Array], least: float = 0.0) -> None:
     largest = max(float(np.nanmax(np.abs(rows), initial=0.0)) for rows in positions)
     if largest > FARTHEST:
         raise ValueError(
-            f"marker coordinates look like millimetres (max {largest:.4g}); set unit='mm'"
+            f"marker coordinates look like millimetres (max {largest:.4g}); set unit='mm', or "
+            "unit='cm'"
         )
     if 0.0 < largest < least:
         raise ValueError(

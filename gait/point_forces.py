@@ -18,8 +18,12 @@ from kinesym.runtime.arrays import Array
 #: Where the ground may push, from the marker on the heel (0) to that on the toe (1).
 POINTS = (0.1, 0.9)
 #: Standard deviations of the total: of its vertical force over the weight, of its centre of
-#: pressure along feet [m]. Across it was of no use on the records of benchmarks/contact_forces.py.
-FORCE, ALONG = 0.005, 0.01
+#: pressure along feet [m], and across them, where it is off for whole steps. In walks that says
+#: little; of feet side by side it tells which one bears how much.
+FORCE, ALONG, ACROSS = 0.005, 0.01, 0.1
+#: A double support is a step, from the toes of one foot to the heel of the other, if it is shorter
+#: [s]; otherwise people stand on both feet.
+STANDING = 0.5
 #: Standard deviation of the rate of a force over the weight [1/s]. All of them count once in a
 #: period [s], whatever the rate of the record.
 RATE, PERIOD = 10.0, 1.0 / 120.0
@@ -34,9 +38,10 @@ class PointForces:
     """Feet share the vertical force as points under them do that only push, and only in contact.
 
     All forces over all of the record at once are those of least squares: they add up to the total,
-    have its centre of pressure along the feet, and change no faster than they need. So the share at
-    an instant fits to where both feet are pressed before and after. This is a convex problem,
-    without a start. The rest is as in `PressureTransfer`.
+    have its centre of pressure, and change no faster than they need. So the share at an instant
+    fits to where both feet are pressed before and after. This is a convex problem, without a start.
+    The rest is as in `PressureTransfer`; who stands on both feet for longer than a step is pressed
+    equally far along each.
 
     feet : their places. time : (N,) [s]. borne : by foot, over the weight, (N,).
     """
@@ -51,7 +56,10 @@ class PointForces:
         behind, ahead = (
             np.interp(when, self.time, self.borne.get(foot, none)) for foot in double.feet
         )
-        return self.feet.shared(double, ahead / np.maximum(behind + ahead, LITTLE))
+        share = ahead / np.maximum(behind + ahead, LITTLE)
+        begin, end = double.interval
+        step = end - begin < STANDING and double.ends not in ((None, None), (0.0, 0.0))
+        return self.feet.shared(double, share, step)
 
 
 def point_forces(
@@ -82,12 +90,12 @@ def _normal(total: Wrench, places: Array, height: float, weight: float) -> tuple
     moment = total.moment / weight - np.cross([0.0, 0.0, height], force.T).T
     ends = places[len(POINTS) - 1 :: len(POINTS)] - places[:: len(POINTS)]  # of each foot
     along = ends.mean(axis=0) / np.maximum(np.linalg.norm(ends.mean(axis=0), axis=0), LITTLE)
+    axes = np.array([along / ALONG, np.array([-along[1], along[0]]) / ACROSS])
     middle = places.mean(axis=0)
-    pressed = along[1] * moment[0] - along[0] * moment[1]  # centre of pressure times force
-    pressed -= np.sum(along * middle, axis=0) * force[2]
-    arms = np.einsum("in,kin->kn", along, places - middle)
-    rows = np.array([np.ones((m, N)) / FORCE, arms / ALONG])
-    given = np.array([force[2] / FORCE, pressed / ALONG])
+    pressed = np.array([-moment[1], moment[0]]) - middle * force[2]  # centre of it times force
+    arms = np.einsum("ain,kin->akn", axes, places - middle)
+    rows = np.concatenate([np.full((1, m, N), 1.0 / FORCE), arms])
+    given = np.vstack([force[2] / FORCE, np.einsum("ain,in->an", axes, pressed)])
     lasting = np.gradient(time) / PERIOD
     blocks = np.einsum("akn,aln,n->nkl", rows, rows, lasting)
     change = 1.0 / (np.diff(time) * PERIOD * RATE**2)

@@ -64,9 +64,10 @@ class PressureTransfer:
         """See `Method`."""
         return self.shared(double, None)
 
-    def shared(self, double: DoubleSupport, share: Array | None) -> Array:
+    def shared(self, double: DoubleSupport, share: Array | None, step: bool = True) -> Array:
         """The wrench on the leading foot (6, n), which bears this share of the vertical force at
-        `instants`, but for the ends; by default that of the lever."""
+        `instants`, but for the ends; by default that of the lever. step : from the toes of one foot
+        to the heel of the other; else both are pressed equally far between their heel and toe."""
         s = np.append(0.0, double.phase)
         behind, ahead = self._supports(double.feet, instants(double), s)
         total = np.column_stack([double.at_strike, double.total])
@@ -74,7 +75,9 @@ class PressureTransfer:
         moment = total[3:] - np.cross([0.0, 0.0, self.height], force.T).T
         centre = np.vstack([center_of_pressure(force, moment), np.zeros_like(s)])
         raw = _lever(centre, behind, ahead) if share is None else share
-        part = _between_ends(raw, s, double.struck)
+        part = _between_ends(raw, s, double.ends)
+        if not step:
+            behind, ahead = self._alike(double.feet, instants(double), part, centre)
         meet = centre + self.pivot * force / force[2]  # on the line of the total
         lines = [(meet - at) / (meet - at)[2] for at in (behind, ahead)]
         pushes = [(1.0 - part) * force[2] * lines[0], part * force[2] * lines[1]]
@@ -86,13 +89,26 @@ class PressureTransfer:
 
     def _supports(self, feet: tuple[str, str], when: Array, phase: Array) -> tuple[Array, Array]:
         """Where the trailing and the leading foot are pressed, (3, n) above the floor."""
-        for foot in feet:
-            if foot not in self.places:
-                raise ValueError(f"there is no foot {foot!r}; {suggest(foot, self.places)}")
-        trailing, leading = ([between(when, self.time, p) for p in self.places[f]] for f in feet)
-        ahead = leading[0] + (HEEL + (ROLLED - HEEL) * phase) * (leading[1] - leading[0])
+        trailing, leading = (self._on_floor(foot, when) for foot in feet)
+        rolled = HEEL + (ROLLED - HEEL) * phase
+        return trailing[1], leading[0] + rolled * (leading[1] - leading[0])
+
+    def _alike(
+        self, feet: tuple[str, str], when: Array, part: Array, centre: Array
+    ) -> tuple[Array, Array]:
+        """The same, equally far along each, as the centre of pressure says."""
+        (back, front), (other_back, other_front) = (self._on_floor(foot, when) for foot in feet)
+        heel, toe = (1 - part) * back + part * other_back, (1 - part) * front + part * other_front
+        along = np.clip(_lever(centre, heel, toe), 0.0, 1.0)
+        return back + along * (front - back), other_back + along * (other_front - other_back)
+
+    def _on_floor(self, foot: str, when: Array) -> tuple[Array, Array]:
+        """Heel and toe (3, n), above the floor nothing."""
+        if foot not in self.places:
+            raise ValueError(f"there is no foot {foot!r}; {suggest(foot, self.places)}")
         flat = np.array([[1.0], [1.0], [0.0]])
-        return trailing[1] * flat, ahead * flat
+        heel, toe = (between(when, self.time, place) * flat for place in self.places[foot])
+        return heel, toe
 
 
 def instants(double: DoubleSupport) -> Array:
@@ -109,8 +125,8 @@ def _lever(centre: Array, behind: Array, ahead: Array) -> Array:
     )
 
 
-def _between_ends(raw: Array, phase: Array, struck: bool) -> Array:
-    """Shares of the leading foot from 0 to 1: nothing at the strike, all when the other leaves, if
-    the record has these."""
-    first, last = raw[0] if struck else 0.0, raw[-1] if phase[-1] > WHOLE else 1.0
-    return np.clip(raw - (1.0 - phase) * first + phase * (1.0 - last), 0.0, 1.0)
+def _between_ends(raw: Array, phase: Array, ends: tuple[float | None, float | None]) -> Array:
+    """Shares of the leading foot, shifted to what they are at the ends that the record has."""
+    first = 0.0 if ends[0] is None else raw[0] - ends[0]
+    last = 0.0 if ends[1] is None or phase[-1] <= WHOLE else raw[-1] - ends[1]
+    return np.clip(raw - (1.0 - phase) * first - phase * last, 0.0, 1.0)

@@ -8,7 +8,7 @@ with force plates or without.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import sub
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from kinesym.checks import Named, check_kind, finite, mapping, shown
 from kinesym.gait.check_plates import check_lag
 from kinesym.gait.check_sharing import bearing, check_exchanged, check_sharing
 from kinesym.gait.checks import warn_of
-from kinesym.gait.events import Contact, Phase, in_order, phases
+from kinesym.gait.events import Contact, Phase, in_order, phases, whole_strides
 from kinesym.gait.sharing_methods import OTHERS, CorrectedForcePlates, DoubleSupport, Method
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, same_grid
 from kinesym.notebook import Displayed
@@ -41,7 +41,8 @@ class Sharing(Displayed):
 
     total : the sum. wrenches : by foot, on the grid of the total; zero while it is in the air.
     plates : by foot, what was measured, on the same grid. measured : (N,), whether all feet on the
-    ground, at least one, stood on plates. phases : in order. weight : of the body [N].
+    ground, at least one, stood on plates. phases : in order. weight : of the body [N]; weighed :
+    how it is known.
     """
 
     total: Wrench
@@ -50,6 +51,7 @@ class Sharing(Displayed):
     measured: NDArray[np.bool_]
     phases: tuple[Phase, ...]
     weight: float
+    weighed: str = "as given"
 
     def __getitem__(self, foot: str) -> Wrench:
         """The wrench on a foot; `KeyError` suggests a name for an unknown one."""
@@ -82,8 +84,8 @@ class Sharing(Displayed):
         """One line per phase: mismatch of the plates in per cent of body weight, root mean square
         and largest, and the moment about the centre of pressure of the total."""
         lines = [
-            f"body weight {self.weight:.1f} N; mismatch of the plates: force in % of it, moment "
-            "about the centre of pressure"
+            f"body weight {self.weight:.1f} N, {self.weighed}; mismatch of the plates: force in % "
+            "of it, moment about the centre of pressure"
         ]
         size = 100.0 * np.linalg.norm(self.shares(), axis=0)
         moment = np.linalg.norm(self.correction.about(np.nan_to_num(self.total.cop())), axis=0)
@@ -137,7 +139,9 @@ def share(
     contacts : of all feet, as in `events`. plates : what was measured by foot; a foot may have
     none, or stand beside them: a contact counts as measured if its plate is loaded most of it.
     They are resampled onto the grid of the total. method : default `CorrectedForcePlates`.
-    weight : of the body [N], default the mean vertical force of the total, for reports and limits.
+    weight : of the body [N], for reports and limits; default the mean vertical force of the total
+    over whole strides, or over all of it if it has none: then it is off where the body rises and
+    falls, and the report says so.
     flight : share of the weight that the total may reach with no foot on the ground; it is assigned
     to neither foot.
 
@@ -169,7 +173,7 @@ def share(
     feet = sorted({contact.foot for contact in ordered})
     given = _on_grid(total, {} if plates is None else mapping(plates, "plates"), feet)
     warn_of(check_exchanged(total, in_turn, given))
-    body = _weight(total, weight)
+    body, weighed = _weight(total, weight, ordered)
     measured = {
         foot: _measured(plate, [c for c in ordered if c.foot == foot])
         for foot, plate in given.items()
@@ -179,7 +183,7 @@ def share(
     def by(method: Method) -> Sharing:
         return _shared(total, ordered, feet, given, measured, method, body, limit)
 
-    result = by(way)
+    result = replace(by(way), weighed=weighed)
     full = mapping({} if plates is None else plates, "plates")  # on their own grids
     warn_of(check_lag(total.time, total.force, full, result.measured) if full else [])
     others = {name: one for name, one in OTHERS.items() if one != way}
@@ -225,16 +229,26 @@ def _shared(
     return Sharing(total, *named, seen, tuple(found), body)
 
 
-def _weight(total: Wrench, given: float | None) -> float:
-    """Of the body [N], by default the mean vertical force."""
-    mean = float(total.force[2].mean())
-    weight = mean if given is None else finite(given, "the weight of the body")
+def _weight(total: Wrench, given: float | None, contacts: Sequence[Contact]) -> tuple[float, str]:
+    """Of the body [N], by default the mean vertical force of the longest part of whole strides, and
+    how it is known."""
+    time, vertical = total.time, total.force[2]
+    if given is not None:
+        weight, said = finite(given, "the weight of the body"), "as given"
+    else:
+        found = whole_strides(contacts, time[0], time[-1])
+        span = max(found, key=lambda ends: ends[1] - ends[0], default=None)
+        begin, end = span or (time[0], time[-1])
+        what = "over whole strides" if span else "as no whole stride is in it"
+        within = (time >= begin) & (time < end) if span else np.ones(len(time), dtype=bool)
+        weight = float(vertical[within].mean())
+        said = f"the mean vertical force from {begin:.3f} to {end:.3f} s, {what}"
     if not weight > 0.0:
         raise ValueError(
             f"the weight of the body must be positive, got {weight:.4g} N; the vertical force of "
             "the ground is upwards"
         )
-    return weight
+    return weight, said
 
 
 def _double_support(
@@ -248,18 +262,23 @@ def _double_support(
     (begin, end), time = (phase.begin, phase.end), total.time
     part = np.clip((time[within] - begin) / (end - begin), 0.0, 1.0)
     slack = _slack(time)
-    struck = begin >= time[0] - slack and all(c.struck for c in contacts if c.begin == begin)
-    lifted = end <= time[-1] + slack and all(c.lifted for c in contacts if c.end == end)
+    came = [c for c in contacts if c.begin == begin]
+    went = [c for c in contacts if c.end == end]
+    struck = begin >= time[0] - slack and all(c.struck for c in came)
+    lifted = end <= time[-1] + slack and all(c.lifted for c in went)
+    first = 0.0 if struck and len(came) == 1 else None
+    last = float(went[0].foot == phase.feet[0]) if len(went) == 1 and went[0].lifted else None
     limits, seen = np.array([begin, end]), (struck, lifted)
     ends = between(limits, time, total.rows).T
     plates: list[Array | None] = [None, None]
     mismatch = [np.zeros(6), np.zeros(6)]
     for k, wrench in enumerate(known):
         if wrench is not None:
-            # the trailing foot leaves the ground at the end, the leading one comes from the air
-            values, air = between(limits, wrench.time, wrench.rows).T, 1 - k
-            rest = values[air] * seen[air]  # not free where the record cuts
-            plates[k] = wrench.rows[:, within] - rest[:, None] * (part if air else 1.0 - part)
+            # the leading foot comes from the air, one of them leaves at the end
+            values = between(limits, wrench.time, wrench.rows).T
+            air = np.array([k == 1, k == (last == 0.0)]) * seen  # not free where the record cuts
+            fading = np.array([1.0 - part, part]) * air[:, None]
+            plates[k] = wrench.rows[:, within] - values.T @ fading
             mismatch[k] = (ends[k] - values[k]) * seen[k]
     return DoubleSupport(
         phase=part,
@@ -269,7 +288,7 @@ def _double_support(
         plates=(plates[0], plates[1]),
         mismatch=(mismatch[0], mismatch[1]),
         interval=(begin, end),
-        struck=struck,
+        ends=(first, last),
     )
 
 

@@ -25,8 +25,10 @@ class DoubleSupport:
     leading). total : the sum. at_strike : (6,), the total at phase 0. plates : measured under the
     feet, (trailing, leading), None where there is no plate. mismatch : of each plate from the total
     where its foot bears all, the trailing one at phase 0, the leading one at phase 1, (6,); zero
-    where there is no plate, or the record does not have that end. interval : [s]. struck : False if
-    the record begins within it; then at_strike is not known.
+    where there is no plate, or the record does not have that end. interval : [s]. ends : the share
+    of the leading foot at phase 0 and 1: 0 when it strikes, then 1 if the trailing one leaves or 0
+    if it leaves itself; None for an end that the record does not have, and if both feet come or
+    leave at once.
     """
 
     phase: Array
@@ -36,7 +38,18 @@ class DoubleSupport:
     plates: tuple[Array | None, Array | None]
     mismatch: tuple[Array, Array]
     interval: tuple[float, float]
-    struck: bool
+    ends: tuple[float | None, float | None]
+
+    def passing(self, method: str) -> None:
+        """Raise `ValueError` if the leading foot comes and goes while the trailing one stays: for
+        methods by which the load passes over to it."""
+        if self.ends[1] == 0.0:
+            stays, comes = self.feet
+            raise ValueError(
+                f"{comes!r} stands from {self.interval[0]:.6g} to {self.interval[1]:.6g} s while "
+                f"{stays!r} stays on the ground: no load passes over, as {method} needs; "
+                "contact_forces does without plates, LeastCorrection with one"
+            )
 
     def unmeasured(self, method: str) -> ValueError:
         """What a method says that needs a plate under one of the feet."""
@@ -68,7 +81,8 @@ class CorrectedForcePlates:
 
     With one plate alone, d is the mismatch of that plate where its foot alone bears all; that foot
     gets it by its ramp, the other foot the remainder. Where the record is cut so that this end is
-    not in it, the plate is used unchanged; the ramp runs over what the record has.
+    not in it, the plate is used unchanged; the ramp runs over what the record has. Of a foot that
+    comes and goes while the other stays the plate is used unchanged, too: the other gets the rest.
 
     Raises `ValueError` for an unknown ramp, and when used where neither foot stands on a plate.
     """
@@ -80,7 +94,7 @@ class CorrectedForcePlates:
 
     def leading(self, double: DoubleSupport) -> Array:
         """See `Method`."""
-        kappa = self._kappa(double.phase)
+        kappa = self._kappa(double.phase) * (double.ends[1] != 0.0)
         trailing, leading = double.plates
         before, after = double.mismatch
         if trailing is not None and leading is not None:
@@ -88,6 +102,7 @@ class CorrectedForcePlates:
         if leading is not None:
             return leading + kappa * after[:, None]
         if trailing is not None:
+            double.passing("CorrectedForcePlates with a plate under that foot alone")
             return np.asarray(double.total - trailing - (1.0 - kappa) * before[:, None])
         raise double.unmeasured("CorrectedForcePlates")
 
@@ -120,7 +135,8 @@ class SmoothTransition:
 
     def leading(self, double: DoubleSupport) -> Array:
         """See `Method`."""
-        if not double.struck:
+        double.passing("SmoothTransition")
+        if double.ends[0] is None:
             trailing, leading = double.feet
             raise ValueError(
                 f"the record begins within the double support of {trailing!r} and {leading!r} "

@@ -75,6 +75,26 @@ def test_options_of_an_example(tmp_path, capsys):
     assert "unrecognized arguments: --trc" in capsys.readouterr().err
 
 
+def test_help_of_an_example(tmp_path, capsys):
+    """Its first lines and its own options; nothing runs and nothing is made."""
+    assert main(["run", "video_to_torques", "--help", "--out", str(tmp_path / "new")]) == 0
+    printed = capsys.readouterr().out
+    assert "--contacts CONTACTS" in printed and printed.count("From markers that a video gave") == 1
+    assert not (tmp_path / "new").exists()
+    for given, code in ((["--help"], 0), ([], 2)):
+        assert main(["run", *given]) == code
+        assert "kinesym run EXAMPLE --help" in capsys.readouterr().out
+
+
+def test_markers_of_another_set_are_named(tmp_path, capsys):
+    walk = ks.gait.read_csv(video_to_torques.data("gait_subject01_markers.csv.gz"))
+    walk.to_trc(tmp_path / "walk.trc")
+    given = ["--trc", str(tmp_path / "walk.trc"), "--mass", "70", "--out", str(tmp_path)]
+    assert main(["run", "video_to_torques", *given]) == 2
+    assert "there is no marker 'RHeel' among R.ASIS, L.ASIS, " in (said := capsys.readouterr().err)
+    assert "ks.gait.fit_markers" in said
+
+
 def test_markers_of_videos_have_two_sides():
     places = video_to_torques.both_sides(video_to_torques.AUGMENTED)
     assert places["L.ASIS_study"] == ("pelvis", (0.028, 0.010, -0.128))

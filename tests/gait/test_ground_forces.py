@@ -248,6 +248,8 @@ def test_a_run_is_seen_from_its_flights(rate):
         assert off.max() <= 0.1 * WEIGHT + 1e-9
         assert (off <= 2.0 * found.std[foot][2] + 1e-9).mean() > 0.85
     assert found.astray < 1e-6
+    told = ks.gait.contact_forces(total, time, feet, weight=WEIGHT, contacts=found.contacts)
+    np.testing.assert_allclose(told["left"].rows, found["left"].rows, atol=1e-9 * WEIGHT)
     aside = np.cross([0.03, 0.0, 0.0], force.T).T  # 3 cm off: of forces that are more than weight
     wrong = ks.gait.Wrench(time, force, total.moment + aside)
     again = ks.gait.contact_forces(wrong, time, feet, weight=WEIGHT)

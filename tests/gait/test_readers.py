@@ -88,6 +88,17 @@ def test_trc(tmp_path):
     np.testing.assert_allclose(turned["R.Heel"][:, 1], [-0.11, -0.9, -0.03])
 
 
+def test_a_person_of_many_metres(tmp_path):
+    """Whole numbers of tenths of a millimetre are taken for millimetres: said."""
+    rows = [f"{0.01 * k},{k},100,0,{k},15000,10,,,\n" for k in range(20)]
+    head = "time_s,R.Heel_x,R.Heel_y,R.Heel_z,Head_x,Head_y,Head_z,gone_x,gone_y,gone_z\n"
+    path = written(tmp_path, "walk.csv", head + "".join(rows))
+    with pytest.warns(
+        UserWarning, match=r"taken to be in mm, so that markers are 14.9 m apart upw"
+    ):
+        read_csv(path, up="y", forward="x")
+
+
 def test_units_of_trc(tmp_path):
     lying = written(tmp_path, "walk.trc", TRC.replace("\tmm\t", "\tm\t"))
     with pytest.warns(UserWarning, match="lengths are in m, but the largest is 904: taken as mm"):

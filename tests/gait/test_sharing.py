@@ -138,7 +138,7 @@ def test_ends_are_exact(seed):
             tuple(p if k else None for p, k in zip(plates, known, strict=True)),
             tuple((values[:, n] - plates[i][:, n]) * known[i] for i, n in ((0, 0), (1, -1))),
             (0.0, 0.01),
-            struck=True,
+            ends=(0.0, 1.0),
         )
         for method in CONTINUOUS:
             leading = method.leading(double)
@@ -489,3 +489,41 @@ def test_a_picture():
     figure = share(total, CONTACTS, perfect(total)).plot()
     assert len(figure.axes) == 6
     plt.close(figure)
+
+
+def test_a_foot_that_comes_and_goes_while_the_other_stays():
+    """No load passes over: methods that need that say what does without."""
+    total = random_wrench(np.random.default_rng(3))
+    contacts = [Contact("right", 0.0, 1.6, False, False), Contact("left", 0.5, 1.1)]
+    touch = np.where((TIME >= 0.5) & (TIME <= 1.1), 0.3 * np.sin(np.pi * (TIME - 0.5) / 0.6), 0.0)
+    plates = {"left": total.scaled(touch), "right": total.scaled(1.0 - touch)}
+    for known, method in (
+        ({}, SmoothTransition()),
+        ({"right": plates["right"]}, CorrectedForcePlates()),
+    ):
+        with pytest.raises(ValueError, match=r"'left' stands from 0.5 to 1.1 s while 'right' st"):
+            share(total, contacts, known, method)
+    for method in (CorrectedForcePlates(), CorrectedForcePlates("half"), LeastCorrection()):
+        found = share(total, contacts, plates, method)
+        assert_allclose(found["left"].rows, plates["left"].rows, atol=1e-9)
+    wrong = plates | {"right": plates["right"].scaled(1.1)}  # its error stays where it is
+    found = share(total, contacts, wrong)
+    assert_allclose(found["left"].rows, plates["left"].rows, atol=1e-9)
+
+
+def test_the_weight_is_that_of_whole_strides():
+    """The mean over all of a force that swings with the steps is off; what was taken is said."""
+    swing = 700.0 + 200.0 * np.sin(2.0 * np.pi * TIME / 0.5)
+    force = np.array([0.0 * TIME, 0.0 * TIME, swing])
+    total = Wrench(TIME, force, 0.0 * force)
+    walk = [*CONTACTS[:2], Contact("right", 1.0, 1.5), Contact("left", 1.5, 1.9)]
+    found = share(total, walk, method=SmoothTransition())
+    assert found.weight == pytest.approx(700.0, abs=1e-6) and abs(swing.mean() - 700.0) > 7.0
+    assert (
+        "700.0 N, the mean vertical force from 0.500 to 1.500 s, over whole str" in found.report()
+    )
+    short = share(total, CONTACTS, method=SmoothTransition())
+    assert short.weight == pytest.approx(swing.mean())
+    assert "from 0.000 to 1.600 s, as no whole stride is in it" in short.report()
+    given = share(total, CONTACTS, method=SmoothTransition(), weight=710.0)
+    assert "body weight 710.0 N, as given" in given.report()

@@ -220,6 +220,13 @@ def test_names_are_suggested(walk, needed):
     found, plates = walk
     with pytest.warns(UserWarning):
         shared = ks.gait.share(needed.total, contacts(plates), plates)
+    rows = {"knee": np.sin(TIME)}
+    fitted = ks.gait.MarkerFit("leg", TIME, rows, rows, {"R.Knee": 1e-3 + 0.0 * TIME}, 2e-3)
+    (knee,) = places = {"R.Knee": np.zeros(3)}
+    scaled = ks.gait.Scaling(
+        "leg", {"femur_r": "thigh"}, {"thigh": 1.1}, {"thigh": 0.02}, {knee: "femur_r"}, places,
+        {knee: 0.01}, places, {knee: 5e-3}, 6e-3,
+    )  # fmt: skip
     for rows, name, said in (
         (plates, "rigth", "there is no plate 'rigth'; did you mean right"),
         (found.alike(plates), "Right", "there is no foot or plate 'Right'; did you mean right"),
@@ -227,6 +234,14 @@ def test_names_are_suggested(walk, needed):
         (found.markers.positions, "R.Hel", "there is no marker 'R.Hel'; did you mean R.Heel"),
         (needed.multipliers(), "nothing", "there is no constraint 'nothing'"),
         (needed.joints({}).columns(), "time", "there is no column 'time'; did you mean time_s"),
+        (fitted.std, "kne", "there is no coordinate 'kne'; did you mean knee"),
+        (fitted.distances, "R.Kne", "there is no marker of the fit 'R.Kne'; did you mean R.Knee"),
+        (fitted.marker_rms, "R.Kne", "there is no marker of the fit 'R.Kne'; did you mean R.Knee"),
+        (scaled.factors, "thight", "there is no factor 'thight'; did you mean thigh"),
+        (scaled.groups, "thight", "there is no factor 'thight'; did you mean thigh"),
+        (scaled.stretched, "femur", "there is no stretched body 'femur'; did you mean femur_r"),
+        (scaled.moved, "Knee", "there is no marker of the scaling 'Knee'; did you mean R.Knee"),
+        (scaled.placed, "Knee", "there is no marker of the scaling 'Knee'; did you mean R.Knee"),
     ):
         with pytest.raises(KeyError, match=said):
             rows[name]

@@ -87,6 +87,9 @@ def whole_text():
             "nRows", "grf\nversion=1\nnRows", 1
         ),
         "forces": _table([], ["time_s", *plate], [row[:10] for row in loads], ","),
+        "contacts": _table(
+            [], ["foot", "begin", "end"], [["left", "0.0", "0.7"], ["right", "0.5", "1.2"]], ","
+        ),
         "places": _table([], ["marker", "x_m", "y_m", "z_m"], static, ","),
         "loads": _loads(),
         "cortex": _table(
@@ -295,6 +298,7 @@ def readers(folder):
         "table": gait.read_table,
         "grf": gait.read_forces,
         "forces": gait.read_forces,
+        "contacts": gait.read_contacts,
         "places": gait.read_places,
         "loads": gait.read_forces,
         "cortex": gait.read_forces,

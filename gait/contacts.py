@@ -1,0 +1,169 @@
+"""Which foot is on the ground when: from a motion, and in a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.checks import naming
+from kinesym.gait.events import Contact, contacts_from_markers, contacts_from_wrench, in_order
+from kinesym.gait.gaps import runs
+from kinesym.gait.pressure import PressureTransfer
+from kinesym.gait.sharing import FLIGHT
+from kinesym.gait.tables import File, csv_cells, numbers_of
+from kinesym.gait.wrench import Wrench
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.files import replacing
+from kinesym.runtime.signals.low_pass import low_pass
+
+#: Contacts from heels and toes are longer by so much at either end [s].
+WIDER = 0.03
+#: No swing of a walk takes longer [s], and in each the toe rises by more [m].
+SWING, RISE = 0.8, 0.04
+#: A heel or toe rests that is less above the lowest that it comes [m] and slower [m/s], seen
+#: through a low-pass [Hz]. Contacts and gaps between them that are shorter do not count [s].
+LOW, SLOW, CUTOFF, SHORTEST = 0.03, 0.3, 7.0, 0.1
+#: Markers on two feet that stand, and lowest points of feet that land together, differ by less [m].
+ALIKE = 0.05
+
+
+def flying(total: Wrench, weight: float) -> NDArray[np.bool_]:
+    """Where no foot bears anything."""
+    return np.asarray(total.force[2] < FLIGHT * weight)
+
+
+def contacts_of(total: Wrench, feet: PressureTransfer, weight: float) -> list[Contact]:
+    """Contacts of feet with the ground, from the total that the motion needs and the feet.
+
+    Where the total vanishes someone runs or jumps. In walking heels and toes tell, see
+    `contacts_from_markers`. Else, who stands, squats or lifts a foot for long, a foot is on the
+    ground while its heel or toe rests as low as it comes. Raises `ValueError` if none ever does.
+    """
+    if flying(total, weight).any():
+        return _in_flights(total, feet, weight)
+    rows = _walking(feet)
+    if rows is None:
+        rows = [c for foot in feet.places for c in _resting(foot, feet)]
+    if not rows:
+        first, last = feet.time[[0, -1]]
+        raise ValueError(
+            f"no heel or toe rests on the ground from {first:.6g} to {last:.6g} s; check the "
+            "markers of the feet, or say when each is on the ground: contacts="
+        )
+    return _joined(rows, *(float(end) for end in total.time[[0, -1]]))
+
+
+def _in_flights(total: Wrench, feet: PressureTransfer, weight: float) -> list[Contact]:
+    """Contacts where the total presses on the ground, of the foot that is lower, or of both."""
+    found = []
+    for stance in contacts_from_wrench("either", total, FLIGHT * weight):
+        here = (feet.time >= stance.begin) & (feet.time <= stance.end)
+        low = {f: np.minimum(*(p[2, here] for p in feet.places[f])).mean() for f in feet.places}
+        down = [foot for foot in low if low[foot] < min(low.values()) + ALIKE]
+        found += [replace(stance, foot=foot) for foot in down]
+    return found
+
+
+def _walking(feet: PressureTransfer) -> list[Contact] | None:
+    """Contacts from heels and toes, None if this is no walk."""
+    time, found = feet.time, []
+    for foot, (heel, toe) in feet.places.items():
+        if np.ptp(low_pass(time, toe[2:], CUTOFF)) < RISE:
+            return None
+        with suppress(ValueError):  # of feet that strike or leave twice, or make no step
+            found.append(contacts_from_markers(foot, time, heel, toe))
+    swings = [swing for row in found for swing in _gaps(row, time)]
+    if len(found) < len(feet.places) or max(swings, default=0.0) > SWING:
+        return None
+    return [contact for row in found for contact in row]
+
+
+def _gaps(contacts: Sequence[Contact], time: Array) -> list[float]:
+    """How long a foot is in the air, each time [s]."""
+    ends = [time[0], *(c.end for c in contacts)]
+    begins = [*(c.begin for c in contacts), time[-1]]
+    return [float(begin - end) for end, begin in zip(ends, begins, strict=True)]
+
+
+def _resting(foot: str, feet: PressureTransfer) -> list[Contact]:
+    """While its heel or toe rests as low as it comes, or as that of the other foot does."""
+    time, down = feet.time, np.zeros(len(feet.time), dtype=bool)
+    for k, place in enumerate(feet.places[foot]):
+        course = low_pass(time, place, CUTOFF)
+        lowest = float(np.percentile(course[2], 2.0))
+        floor = min(float(np.percentile(pair[k][2], 2.0)) for pair in feet.places.values())
+        level = lowest if lowest < floor + ALIKE else floor
+        speed = np.linalg.norm(np.gradient(course, time, axis=1), axis=0)
+        down |= (course[2] < level + LOW) & (speed < SLOW)
+    for gap in runs(~down):
+        if time[min(gap.stop, len(time) - 1)] - time[max(gap.start - 1, 0)] < SHORTEST:
+            down[gap] = True
+    return [
+        Contact(foot, begin, end, bool(begin > time[0]), bool(end < time[-1]))
+        for begin, end in ((float(time[k.start]), float(time[k.stop - 1])) for k in runs(down))
+        if end - begin > SHORTEST
+    ]
+
+
+def _joined(rows: Iterable[Contact], first: float, last: float) -> list[Contact]:
+    """Contacts within a span; feet that seem to change in flight meet in the middle, and one that
+    seems to hop stays."""
+    found: list[Contact] = []
+    for after in in_order(c for c in rows if c.end > first and c.begin < last):
+        before = max(range(len(found)), key=lambda k: found[k].end, default=None)
+        if before is not None and after.begin > found[before].end:
+            one = found[before]
+            if one.foot == after.foot:
+                found[before] = replace(one, end=after.end, lifted=after.lifted)
+                continue
+            middle = 0.5 * (one.end + after.begin)
+            found[before] = replace(one, end=middle)
+            after = replace(after, begin=middle)
+        found.append(after)
+    return [_wider(c, first, last) for c in found]
+
+
+def _wider(contact: Contact, first: float, last: float) -> Contact:
+    """A little longer at ends that were seen: where the centre of pressure lies tells the rest.
+    What strikes or leaves as a span begins or ends does it there."""
+    begin, end = contact.begin - WIDER * contact.struck, contact.end + WIDER * contact.lifted
+    begin = first if begin < first <= contact.begin + WIDER else begin
+    end = last if contact.end - WIDER <= last < end else end
+    return replace(contact, begin=begin, end=end)
+
+
+# -- in a table -------------------------------------------------------------------------------
+
+
+def read_contacts(path: File) -> list[Contact]:
+    """When which foot is on the ground, by a CSV file with columns `foot`, `begin` and `end` [s].
+
+    One line for each time that a foot is down, as for `contact_forces(..., contacts=)`; what begins
+    before or ends after the record is only cut there. `write_contacts` writes such a file. Raises
+    `ValueError` naming the file and line for columns that lack, and for what is no `Contact`.
+    """
+    cells = csv_cells(path)
+    for head in ("foot", "begin", "end"):
+        if head not in cells.names:
+            known = ", ".join(cells.names)
+            raise ValueError(f"{path}, line 1 lacks the column {head}; there are {known}")
+    numbers = numbers_of(path, cells.part(["begin", "end"]))
+    found = []
+    feet = cells.part(["foot"]).rows.items()
+    for (line, (foot,)), (begin, end) in zip(feet, numbers.T, strict=True):
+        with naming(f"{path}, line {line}"):
+            found.append(Contact(foot, float(begin), float(end)))
+    return found
+
+
+def write_contacts(path: str | Path, contacts: Iterable[Contact]) -> None:
+    """Contacts as a CSV file in all digits, in order, such as a start to be mended; see
+    `read_contacts`. Whether they were struck and lifted is not in it: the record tells."""
+    rows = [f"{c.foot},{float(c.begin)!r},{float(c.end)!r}" for c in in_order(contacts)]
+    with replacing(Path(path)) as part:
+        part.write_text("\n".join(["foot,begin,end", *rows]) + "\n", encoding="utf-8")
