@@ -177,7 +177,8 @@ def _plates(path: File, table: Table, unit: str | None) -> dict[str, Parts]:
     if not any("force" in parts for parts in plates.values()):
         raise ValueError(
             f"{path} has no columns of forces, such as ground_force_vx or "
-            f"right_force_x_N; there are {', '.join(table.names[:6])}"
+            f"right_force_x_N; there are {', '.join(table.names[:6])}; rename them in the file, or "
+            "hand the rows of each plate to ks.gait.Wrench.at_cop"
         )
     return plates
 

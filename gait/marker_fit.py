@@ -153,11 +153,13 @@ class MarkerFit(ByName, Saved):
         lines += ["", f"{'coordinate':<24}{'least':>9}{'most':>9}{'error':>8}"]
         for name, row in self.coordinates.items():
             unit, factor = ("deg", np.degrees(1.0)) if name in self.angles else ("mm", 1e3)
-            low, high = factor * row.min(), factor * row.max()
+            low, high = (round(factor * end, 1) + 0.0 for end in (row.min(), row.max()))
             error, unseen = self.std[name], int(np.isnan(self.std[name]).sum())
-            size = factor * np.sqrt(np.nanmean(error**2)) if unseen < len(error) else np.nan
+            size = "-"
+            if unseen < len(error):
+                size = f"{factor * np.sqrt(np.nanmean(error**2)):.2f}"
             said = f", not shown by markers at {unseen} instants" if unseen else ""
-            lines.append(f"{name:<24}{low:9.1f}{high:9.1f}{size:8.2f}  [{unit}]{said}")
+            lines.append(f"{name:<24}{low:9.1f}{high:9.1f}{size:>8}  [{unit}]{said}")
         if self.unused:
             lines += ["", f"not used: {listed(self.unused, 99)}"]
         return "\n".join(lines)

@@ -353,7 +353,7 @@ def test_forces_of_one_plane_about_the_origin(tmp_path):
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("right_force", "right_push", "has no columns of forces, such as ground_force_vx"),
+        ("right_force", "right_push", "no columns of forces, .*, or hand the rows of each plate"),
         ("right_force_y_N", "right_push_y_N", r"grf\.csv, right: the column force y is missing"),
         ("right_cop_x_m", "right_cop_q_m", r"^[^:]*grf\.csv, right: the column cop x is missing"),
         ("right_cop", "right_centre", "right: force and centre of pressure are needed"),
