@@ -104,8 +104,8 @@ class ContactForces(Displayed):
         return found
 
     def plot(self, measured: Mapping[str, Wrench] | None = None) -> Any:
-        """Force forwards, to the left and upwards by foot, with bands of two standard errors;
-        measured : plates that were held back, by foot."""
+        """Force forwards, to the left and upwards by foot, with bands of two standard errors, but
+        that the ground does not pull; measured : plates that were held back, by foot."""
         figure, axes = subplots(
             3, len(self.std), sharex=True, sharey="row", squeeze=False,
             figsize=(5.5 * len(self.std), 6.6), layout="constrained",
@@ -114,9 +114,8 @@ class ContactForces(Displayed):
             for row, panel in enumerate(column):
                 force, band = self[foot].force[row], 2.0 * self.std[foot][row]
                 panel.plot(self.time, force, color=f"C{k}", lw=1.4, label="from motion")
-                panel.fill_between(
-                    self.time, force - band, force + band, color=f"C{k}", alpha=0.25, lw=0
-                )
+                low = np.maximum(force - band, 0.0 if AXES[row] == "z" else -np.inf)
+                panel.fill_between(self.time, low, force + band, color=f"C{k}", alpha=0.25, lw=0)
                 if measured is not None and foot in measured:
                     plate = measured[foot]
                     here = (plate.time >= self.time[0]) & (plate.time <= self.time[-1])
@@ -253,8 +252,9 @@ def _std(shared: Sharing, foot: str, astray: float, unsure: Array, mass_std: flo
             near |= within
     total = np.abs(shared.total.force[2])
     part = np.clip(force[2] / np.maximum(total, 1.0), 0.0, 1.0)
-    spread = np.where(unsure > SHARE, 1.0, 4.0 * part * (1.0 - part))  # who stands may be anywhere
-    double = spread * unsure * total * near
+    anything = np.sqrt(1.0 / 12.0 + (part - 0.5) ** 2)  # all shares from 0 to 1 are as likely
+    spread = np.where(unsure > SHARE, np.minimum(unsure, anything), 4.0 * SHARE * part * (1 - part))
+    double = spread * total * near
     moved = [between(np.clip(time + dt, *time[[0, -1]]), time, force) for dt in (-TIMING, TIMING)]
     late = np.max(np.abs(np.array(moved) - force), axis=0) * near
     borne = np.sqrt(np.mean(total[down] ** 2)) if down.any() else 0.0  # in runs above the weight
