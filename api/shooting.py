@@ -391,7 +391,8 @@ class Shooting(Displayed):
 
     def _alone(self) -> Identification:
         """The task with trajectories of its own, for a thread."""
-        return self._identification(self._given, self._make(replace(self._given, threads=1)))
+        own = replace(self._given, threads=1)
+        return self._identification(own, self._make(own))
 
     # -- the ladder -------------------------------------------------------------------------
 

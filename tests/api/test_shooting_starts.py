@@ -287,6 +287,14 @@ def test_others_are_solved_one_by_one(name):
     np.testing.assert_array_equal(again.ends, found.ends)
 
 
+def test_threads_share_no_trajectories():
+    """Nor those with finer steps, which a simulation overwrites."""
+    problem = ALONE["implicit"]()
+    one, other = (problem._alone() for _ in range(2))
+    assert one.trials is not other.trials
+    assert one.finer().trials is not other.finer().trials
+
+
 @pytest.mark.parametrize(("make", "count"), [(bounded, 200), (ALONE["implicit"], 12)])
 def test_ctrl_c_keeps_the_starts_that_have_ended(make, count, monkeypatch, sigint):
     """It comes when the second start has ended."""

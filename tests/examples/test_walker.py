@@ -191,11 +191,9 @@ def test_energy_of_the_body_is_balanced(replayed):
         assert abs(found["left over"]) < 1e-4
 
 
-def test_ten_seconds_take_less_than_one(body, walked):
-    """Measured 0.5 s on one core; the number of evaluations does not depend on the machine."""
-    begin = study.process_time()
+def test_a_second_takes_few_evaluations(body, walked):
+    """That is 50 ms on one core; their number does not depend on the machine."""
     run = study.stimulated(body, walked[0], [0.0, 2.5])
-    assert (study.process_time() - begin) / 2.5 < 0.3
     assert run.work[2] < 2.5 * 25_000
 
 
