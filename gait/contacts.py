@@ -16,15 +16,16 @@ from kinesym.gait.gaps import runs
 from kinesym.gait.pressure import PressureTransfer
 from kinesym.gait.sharing import FLIGHT
 from kinesym.gait.tables import File, csv_cells, numbers_of
-from kinesym.gait.wrench import Wrench
+from kinesym.gait.wrench import Wrench, between
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.files import replacing
 from kinesym.runtime.signals.low_pass import low_pass
 
 #: Contacts from heels and toes are longer by so much at either end [s].
 WIDER = 0.03
-#: No swing of a walk takes longer [s], and in each the toe rises by more [m].
-SWING, RISE = 0.8, 0.04
+#: A swing that takes longer [s] is one of a walk only if it brings the foot farther, seen from the
+#: other one [m]; in all of them the toe rises by more [m].
+SWING, FARTHER, RISE = 0.8, 0.15, 0.04
 #: A heel or toe rests that is less above the lowest that it comes [m] and slower [m/s], seen
 #: through a low-pass [Hz]. Contacts and gaps between them that are shorter do not count [s].
 LOW, SLOW, CUTOFF, SHORTEST = 0.03, 0.3, 7.0, 0.1
@@ -77,17 +78,24 @@ def _walking(feet: PressureTransfer) -> list[Contact] | None:
             return None
         with suppress(ValueError):  # of feet that strike or leave twice, or make no step
             found.append(contacts_from_markers(foot, time, heel, toe))
-    swings = [swing for row in found for swing in _gaps(row, time)]
-    if len(found) < len(feet.places) or max(swings, default=0.0) > SWING:
+    swings = [(row[0].foot, *gap) for row in found for gap in _gaps(row, time)]
+    if len(found) < len(feet.places) or any(_is_lifted(*swing, feet) for swing in swings):
         return None
     return [contact for row in found for contact in row]
 
 
-def _gaps(contacts: Sequence[Contact], time: Array) -> list[float]:
-    """How long a foot is in the air, each time [s]."""
-    ends = [time[0], *(c.end for c in contacts)]
-    begins = [*(c.begin for c in contacts), time[-1]]
-    return [float(begin - end) for end, begin in zip(ends, begins, strict=True)]
+def _gaps(contacts: Sequence[Contact], time: Array) -> list[tuple[float, float]]:
+    """From when to when a foot is in the air, each time [s]."""
+    ends = [float(time[0]), *(c.end for c in contacts)]
+    return list(zip(ends, [*(c.begin for c in contacts), float(time[-1])], strict=True))
+
+
+def _is_lifted(foot: str, begin: float, end: float, feet: PressureTransfer) -> bool:
+    """Whether a foot is held up, for long and without coming farther than the other one."""
+    heels = {name: heel[:2] for name, (heel, _) in feet.places.items()}
+    others = [heel for name, heel in heels.items() if name != foot] or [0.0 * heels[foot]]
+    before, after = between(np.array([begin, end]), feet.time, heels[foot] - sum(others)).T
+    return bool(end - begin > SWING and np.linalg.norm(after - before) < FARTHER)
 
 
 def _resting(foot: str, feet: PressureTransfer) -> list[Contact]:

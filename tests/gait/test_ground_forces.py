@@ -192,6 +192,21 @@ def test_the_sum_of_plates_is_put_under_the_feet(walk):
     assert len(found.plot(plates).axes) == 6
 
 
+@pytest.mark.parametrize("slower", [1.7, 2.5])
+def test_slow_walks_are_walks(walk, slower):
+    """A foot is longer in the air than in a walk at ease, but comes forwards meanwhile, seen from
+    the other one."""
+    time, feet, plates = walk
+    total = plates["right"].at(time[12:-12]) + plates["left"].at(time[12:-12])
+    slow = ks.gait.Wrench(slower * total.time, total.force, total.moment)
+    at_ease = ks.gait.contact_forces(total, time, feet).contacts
+    found = ks.gait.contact_forces(slow, slower * time, feet).contacts
+    assert [c.foot for c in found] == [c.foot for c in at_ease]
+    for one, other in zip(found, at_ease, strict=True):
+        assert one.begin / slower == pytest.approx(other.begin, abs=0.03)
+        assert one.end / slower == pytest.approx(other.end, abs=0.03)
+
+
 def test_forces_press_under_the_feet(walk):
     """A total that is wrong by 20 cm beside is put there, and `astray` tells."""
     time, feet, plates = walk
