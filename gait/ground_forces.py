@@ -152,10 +152,10 @@ def contact_forces(
     contacts : of the feet, by default from the motion. Where the total vanishes the person runs or
         jumps: forces above a tenth of the weight are contacts of the foot that is lower, or of both
         that are equally low. Feet that strike and leave by turns walk, unless one is up for more
-        than 0.8 s and comes down where it was, seen from the other: from heels and toes,
-        see `contacts_from_markers`. Else, in standing, squats, on
-        one leg, a foot is down while its heel or toe rests within 3 cm of the lowest that it, or
-        the other foot, comes to: on level ground. `read_contacts` reads a table of them.
+        than 0.8 s and comes down where it was, seen from the other: from heels and toes, see
+        `contacts_from_markers`. Else, in standing, squats, on one leg, a foot is down while its
+        heel or toe rests within 3 cm of the lowest that it, or the other foot, comes to: on level
+        ground. `read_contacts` reads a table of them.
     method : of sharing in double support. By default points under the feet push over all of the
         record, only up and only in contact, with forces that change no faster than the total and
         its centre of pressure need; horizontal forces are then those of `PressureTransfer`.
