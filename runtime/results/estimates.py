@@ -12,7 +12,7 @@ from scipy.special import ndtri, stdtrit
 from kinesym.notebook import Displayed, html_table, with_unit
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.saved import Saved
-from kinesym.runtime.results.trajectory import Named
+from kinesym.runtime.results.trajectory import Values
 from kinesym.runtime.summary import in_errors
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Estimate(Displayed):
         return f"{self.value:.6g}", error, around, "; ".join(filter(None, (self.remark, grid)))
 
 
-class Estimates(Named):
+class Estimates(Values):
     """Estimates by name or symbol: `estimates["k"]` is a number; and a table of what is known about
     them: `estimates.table["k"]` has standard error and interval.
 

@@ -11,7 +11,7 @@ import numpy as np
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.plot import subplots
-from kinesym.runtime.results.trajectory import Named, Trajectory
+from kinesym.runtime.results.trajectory import Trajectory, Values
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
@@ -90,7 +90,7 @@ class Fit(Trials):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "initial", Named(self.initial))
+        object.__setattr__(self, "initial", Values(self.initial))
 
     @property
     def iterations(self) -> int:

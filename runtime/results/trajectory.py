@@ -55,7 +55,7 @@ class Timed(NamedTuple):
     std: Array
 
 
-class Named(dict[str, float]):
+class Values(dict[str, float]):
     """Values by name, which can be asked for by symbol too."""
 
     def __getitem__(self, key: object) -> float:
@@ -190,7 +190,7 @@ class Trajectory(Series):
     units: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parameters", Named(self.parameters))
+        object.__setattr__(self, "parameters", Values(self.parameters))
 
     def __repr__(self) -> str:
         span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s" if len(self.time) else "none reached"

@@ -40,7 +40,7 @@ from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings
 from kinesym.runtime.results.saved import UNSAVED, Saved
 from kinesym.runtime.results.series import MET, series_of
-from kinesym.runtime.results.trajectory import ByName, Named, Trajectory
+from kinesym.runtime.results.trajectory import ByName, Trajectory, Values
 from kinesym.runtime.summary import listed
 
 #: Standard errors of combinations are lost in rounding beyond so many times their values.
@@ -82,7 +82,7 @@ class Trials(ByName, Saved):
         table = estimates_of(self.parameters, self._about, shifts=self._shifts())
         table = table.with_units(self._units)
         object.__setattr__(self, "parameters", table)
-        object.__setattr__(self, "known", Named(self.known))
+        object.__setattr__(self, "known", Values(self.known))
 
     def __getitem__(self, key: object) -> Array:
         return self.trials[0][key]

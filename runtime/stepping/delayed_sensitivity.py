@@ -10,7 +10,7 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.event_log import EventRecord
-from kinesym.runtime.results.trajectory import Named, Trajectory
+from kinesym.runtime.results.trajectory import Trajectory, Values
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.signal import SignalGradient
 from kinesym.runtime.stepping.delayed_trial import Changes
@@ -94,5 +94,5 @@ class DelayedSensitivities:
         return HybridGradient(_named(parameters, p), _named(states, initial), _NoInputs())
 
 
-def _named(names: Sequence[str], values: Array) -> Named:
-    return Named(zip(names, values.tolist(), strict=True))
+def _named(names: Sequence[str], values: Array) -> Values:
+    return Values(zip(names, values.tolist(), strict=True))

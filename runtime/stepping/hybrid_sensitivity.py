@@ -15,7 +15,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, SlopesManifest
 from kinesym.runtime.native import HybridSweep
 from kinesym.runtime.results.event_log import EventRecord
-from kinesym.runtime.results.trajectory import ByName, Named, Trajectory
+from kinesym.runtime.results.trajectory import ByName, Trajectory, Values
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.signal import NO_BEGINS, Segments, SignalGradient, segments
 from kinesym.runtime.stepping.hybrid_simulation import RawTrajectory
@@ -237,8 +237,8 @@ class Sensitivities:
         if direct is not None:
             p = p + direct[n : n + len(p)].sum(axis=1)
         return HybridGradient(
-            Named(zip(self.raw.ivp.about.parameters, p.tolist(), strict=True)),
-            Named(zip(names, initial.tolist(), strict=True)),
+            Values(zip(self.raw.ivp.about.parameters, p.tolist(), strict=True)),
+            Values(zip(names, initial.tolist(), strict=True)),
             self._of_inputs(pieces, None if direct is None else direct[n + len(p) :]),
         )
 
