@@ -353,7 +353,7 @@ def _check_flight(total: Wrench, left: NDArray[np.bool_], limit: float) -> None:
         raise ValueError(
             f"no foot is in contact from {total.time[k[0]]:.6g} to {total.time[stop]:.6g} s but "
             f"the motion needs F_z = {total.force[2, largest]:.0f} N; add the contact or cut the "
-            "record there; in flights of a run, flight=0.5 allows what smoothing leaves"
+            "record there; in flights of a run, flight=0.5 of `share` allows what is left"
         )
 
 
