@@ -1,0 +1,172 @@
+"""When expressions of time alone jump: inputs that are held from one jump to the next, so that
+steps end there exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+import sympy as sp
+
+from kinesym.internal.simulation_arguments import Input, SimulationArguments
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.signals.signal import Signal
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.jumps import Switch, Switched, of_time, of_time_alone, switched
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import name_of, t
+
+_System = TypeVar("_System", Model, Hybrid)
+
+#: More jumps in one run are a mistake, or an average is meant.
+MOST = 200_000
+#: A switching function that is no straight line is looked at so often before it is refined.
+_LOOKS, _LEAST = 8192, 16
+
+
+def timed(
+    system: _System, given: SimulationArguments, alone: bool = False
+) -> tuple[_System, SimulationArguments]:
+    """The system with inputs for what jumps or bends at times that are known, and arguments with
+    these; the same if there is nothing. alone : only for jumps that no parameter moves.
+
+    Raises `ValueError` for too many jumps, naming the expression."""
+    model = system if isinstance(system, Model) else system.model
+    found = switched(model, of_time_alone if alone else of_time, True)
+    if not found.switches:
+        return system, given
+    made: dict[str, Input] = dict(given.inputs)
+    span, names = (float(given.time[0]), float(given.time[-1])), found.names
+    varies = any(
+        given.parameters[name_of(p)].ndim
+        for switch in found.switches
+        for p in switch.depends - {t}
+    )
+    count = (given.members or 1) if varies else 1
+    each = [signals(found, _numbers(given, k), span) for k in range(count)]
+    made |= {name: [row[name] for row in each] if varies else each[0][name] for name in names}
+    changed = found.model if isinstance(system, Model) else _with_model(system, found.model)
+    return changed, replace(given, inputs=made)
+
+
+def _numbers(given: SimulationArguments, member: int) -> dict[str, float]:
+    rows = given.parameters.items()
+    return {name: float(row[member] if row.ndim else row) for name, row in rows}
+
+
+@lru_cache(maxsize=32)
+def _with_model(hybrid: Hybrid, model: Model) -> Hybrid:
+    """One for each pair: what is compiled for it is kept by identity."""
+    return replace(hybrid, model=model)
+
+
+def signals(
+    found: Switched, parameters: Mapping[str, float], span: tuple[float, float]
+) -> dict[str, Signal]:
+    """Of each switch, by name, whose guards depend on time and parameters: what is held from one
+    jump to the next."""
+    numbers: dict[sp.Basic, Any] = {p: parameters[name_of(p)] for p in found.model.parameters}
+    courses: dict[sp.Basic, tuple[Array, Array]] = {}
+    for switch in found.switches:
+        courses[switch.symbol] = _course(found, switch, numbers, span, courses)
+    return {
+        name_of(symbol): Signal(begins, values, between="held")
+        if len(begins) > 1
+        else Signal.pieces(begins, values[None])
+        for symbol, (begins, values) in courses.items()
+    }
+
+
+def _course(
+    found: Switched,
+    switch: Switch,
+    numbers: Mapping[sp.Basic, Any],
+    span: tuple[float, float],
+    earlier: Mapping[sp.Basic, tuple[Array, Array]],
+) -> tuple[Array, Array]:
+    """Times at which a switch has a new value, from the start on, and these values."""
+    inner = [begins[1:] for begins, _ in earlier.values()]
+    edges = np.unique(np.concatenate([span, *inner]))
+
+    def guard(time: Array) -> Array:
+        """At times, each with what is held in its piece."""
+        piece = np.clip(np.searchsorted(edges, time.mean(axis=-1), side="right") - 1, 0, None)
+        middle = 0.5 * (edges[piece] + edges[np.minimum(piece + 1, len(edges) - 1)])
+        held = {
+            symbol: values[np.searchsorted(begins, middle, side="right") - 1][:, None]
+            for symbol, (begins, values) in earlier.items()
+        }
+        return found.guard(switch, {**numbers, t: time}, held) + 0.0 * time
+
+    parts = 1 if _straight(found, switch) else max(_LEAST, _LOOKS // (len(edges) - 1))
+    time = edges[:-1, None] + np.linspace(0.0, 1.0, parts + 1) * np.diff(edges)[:, None]
+    time[:, -1] = edges[1:]
+    if parts > 1:
+        time = _with_extrema(time, guard)
+    roots = _roots(switch, time, guard)
+    cuts = np.unique(np.concatenate([edges, roots]))
+    middle = 0.5 * (cuts[:-1] + cuts[1:])
+    values = switch.value(guard(middle[:, None])[:, 0])
+    new = np.append(True, values[1:] != values[:-1])
+    return cuts[:-1][new], values[new]
+
+
+def _straight(found: Switched, switch: Switch) -> bool:
+    """Whether a guard is a straight line of time, what is held aside."""
+    if switch.guard.atoms(sp.Symbol) & {symbol for symbol, _ in found.model.intermediates}:
+        return False
+    bare = switch.guard.xreplace({s.symbol: sp.Dummy() for s in found.switches})
+    return bool(bare.is_polynomial(t) and sp.degree(bare, t) <= 1)
+
+
+def _with_extrema(time: Array, guard: Any) -> Array:
+    """Times (pieces, looks) with the places of the extrema that are seen between them."""
+    s = guard(time)
+    left, middle, right = s[:, :-2], s[:, 1:-1], s[:, 2:]
+    peak = (middle - left) * (right - middle) <= 0.0
+    piece, k = np.nonzero(peak)
+    if not len(piece):
+        return time
+    a, b = time[piece, k], time[piece, k + 2]
+    up = np.where(middle[piece, k] >= left[piece, k], 1.0, -1.0)
+    share = 0.5 * (np.sqrt(5.0) - 1.0)
+    for _ in range(60):  # by the golden section
+        c, d = b - share * (b - a), a + share * (b - a)
+        low, high = up * guard(c[:, None])[:, 0], up * guard(d[:, None])[:, 0]
+        a, b = np.where(low > high, a, c), np.where(low > high, d, b)
+    more = np.repeat(time[:, -1:], int(np.bincount(piece).max()), axis=1)
+    place = np.arange(len(piece)) - np.searchsorted(piece, piece)
+    more[piece, place] = 0.5 * (a + b)
+    return np.sort(np.concatenate([time, more], axis=1), axis=1)
+
+
+def _roots(switch: Switch, time: Array, guard: Any) -> Array:
+    """Times at which the guard passes a point where the switch changes."""
+    s = guard(time)
+    value = switch.value(s)
+    changed = np.isfinite(s[:, :-1]) & np.isfinite(s[:, 1:]) & (value[:, :-1] != value[:, 1:])
+    piece, k = np.nonzero(changed)
+    first, last = s[piece, k], s[piece, k + 1]
+    count = np.abs(value[piece, k + 1] - value[piece, k]).sum()
+    if count > MOST:
+        raise ValueError(
+            f"{switch.said} some {count:.2g} times between t = {time[0, 0]:g} and "
+            f"{time[-1, -1]:g} s, of which each would be the end of a step: simulate less time, or "
+            "write its average instead"
+        )
+    low, high = np.minimum(first, last), np.maximum(first, last)
+    found = [switch.thresholds(*pair) for pair in zip(low, high, strict=True)]
+    which = np.repeat(np.arange(len(found)), [len(row) for row in found])
+    level = np.concatenate([np.zeros(0), *found])
+    a, b = time[piece, k][which], time[piece, k + 1][which]
+    rises = (last > first)[which]
+    for _ in range(64):
+        middle = 0.5 * (a + b)
+        beyond = (guard(middle[:, None])[:, 0] >= level) == rises
+        a, b = np.where(beyond, a, middle), np.where(beyond, middle, b)
+    ends = time[:, [0, -1]].ravel()
+    touched = time[:, 1:-1][(value[:, 1:-1] != value[:, :-2])]
+    return np.concatenate([b, ends, touched])
