@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from kinesym.internal.consistent import consistent_initial
 from kinesym.internal.delayed_run import delayed_sensitivities
 from kinesym.internal.finer_steps import finer_arguments, finer_steps
-from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
+from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_trajectory
+from kinesym.internal.jump_events import jump_sensitivities
 from kinesym.internal.model_run import lost_roots, model_results
 from kinesym.internal.passed_jumps import passed_jumps
 from kinesym.internal.problem import check_index, check_method, check_system, lowered_for_method
@@ -233,7 +234,7 @@ def sensitivities(
         raise ValueError(f"there are sensitivities for {' and '.join(methods)}, not for {method}")
     steps = checked_steps(methods, method, substeps, rtol, atol)
     given = simulation_arguments(system, time, initial, parameters, inputs, steps, 1, progress)
-    return hybrid_sensitivities(system, given)
+    return jump_sensitivities(system, given)
 
 
 @lru_cache(maxsize=32)

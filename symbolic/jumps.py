@@ -75,6 +75,11 @@ class Switch:
             return np.asarray(np.floor(s))
         return np.searchsorted(np.array(self.points), s, side="right").astype(np.float64)
 
+    def changes_at(self, s: Array) -> bool:
+        """Whether it changes where the guard is s, (1,)."""
+        at = float(np.ravel(s)[0])
+        return at in self.points if self.points else at == np.floor(at)
+
     def thresholds(self, low: float, high: float) -> Array:
         """Values of the guard within (low, high) at which it changes."""
         if not self.points:

@@ -136,7 +136,7 @@ def _start(hybrid: Hybrid, given: SimulationArguments) -> HybridState:
     return HybridState(
         float(given.time[0]),
         np.array([float(value) for value in given.initial.values()]),
-        np.array(list(hybrid.modes.values()), dtype=np.float64),
+        np.array(list({**hybrid.modes, **given.modes}.values()), dtype=np.float64),
         np.array([bool(pressing.get(name, False)) for name in names], dtype=np.intc),
         np.ones(len(names), dtype=np.intc),
         np.zeros(len(hybrid.events), dtype=np.intc),

@@ -60,8 +60,12 @@ def moving(system: Model | Hybrid) -> Switched:
     """The jumps of a system that move with its states and inputs."""
     if isinstance(system, Model):
         return switched(system, OfMotion(), False)
-    modes = frozenset(u for u in system.model.inputs if name_of(u) in system.modes)
-    return switched(system.model, OfMotion(modes), False)
+    return switched(system.model, OfMotion(modes_of(system)), False)
+
+
+def modes_of(hybrid: Hybrid) -> frozenset[sp.Basic]:
+    """The modes of a hybrid model, constant between events."""
+    return frozenset(u for u in hybrid.model.inputs if name_of(u) in hybrid.modes)
 
 
 def passed(

@@ -35,7 +35,8 @@ class SimulationArguments:
     of an ensemble; None for a single trajectory.
 
     start : the state from which an earlier run goes on, if that is given. pressing : whether each
-    contact presses at the start. history : what states and inputs with a delay were before.
+    contact presses at the start. history : what states and inputs with a delay were before. modes :
+    at the start, where they are not those of the system.
     """
 
     time: Array
@@ -49,6 +50,7 @@ class SimulationArguments:
     start: HybridState | None = None
     pressing: Mapping[str, Array] | None = None
     history: Mapping[str, Signal] = field(default_factory=dict)
+    modes: Mapping[str, float] = field(default_factory=dict)
 
     def of_member(self, k: int) -> SimulationArguments:
         """Those of one member of an ensemble."""

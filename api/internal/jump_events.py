@@ -1,0 +1,137 @@
+"""Jumps that parameters or states move, as events of a hybrid model: derivatives across them have
+the term of the jump (saltation)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from kinesym.internal.hybrid_run import hybrid_sensitivities
+from kinesym.internal.passed_jumps import modes_of
+from kinesym.internal.simulation_arguments import SimulationArguments
+from kinesym.internal.switch_times import timed
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.event_log import HybridState
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
+from kinesym.symbolic.hybrid import Event, Hybrid
+from kinesym.symbolic.jumps import OfMotion, Switch, Switched, jumping, switched
+from kinesym.symbolic.names import name_of, t, written
+
+#: A share of a step after which it is seen where a motion goes on to.
+_SOON = 1e-6
+#: Operations of a guard in the name of its event.
+_SHOWN = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Eventful:
+    """A hybrid model with an event for each jump that moves: further modes, the last ones, which
+    are `found` switches."""
+
+    hybrid: Hybrid
+    found: Switched
+
+
+@lru_cache(maxsize=32)
+def eventful(hybrid: Hybrid) -> Eventful:
+    """Of a hybrid model; one whose expressions only bend stays as it is."""
+    found = switched(hybrid.model, OfMotion(modes_of(hybrid), timed=True), False)
+    if not jumping(found):
+        return Eventful(hybrid, Switched(hybrid.model, ()))
+    modes = {**hybrid.modes, **dict.fromkeys(found.names, 0.0)}
+    events = [*hybrid.events, *(e for k, s in enumerate(found.switches) for e in _events(s, k))]
+    made = replace(hybrid, model=found.model, modes=modes, events=events)
+    return Eventful(made, found)
+
+
+def _events(switch: Switch, number: int) -> list[Event]:
+    """A switch goes up and down, from zero also if its guard does not pass that but leaves it."""
+    s, m = switch.guard, switch.symbol
+    kind = f"jump {number}, where {written(s, _SHOWN)}"
+    if switch.of_sign:
+        return [
+            Event(f"{kind} rises", s, 1, sets={m: 1}),
+            Event(f"{kind} falls", s, -1, sets={m: -1}),
+            Event(f"{kind} rises from zero", s, 1, sets={m: 1}, when=1 - 2 * m**2, level=True),
+            Event(f"{kind} falls from zero", s, -1, sets={m: -1}, when=1 - 2 * m**2, level=True),
+        ]
+    above, below = switch.edges()
+    return [
+        Event(f"{kind} rises", s - above, 1, sets={m: m + 1}),
+        Event(f"{kind} falls", s - below, -1, sets={m: m - 1}),
+        Event(f"{kind} is beyond", s - below, -1, sets={m: m - 1}, level=True),
+    ]
+
+
+def jump_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitivities:
+    """A simulation with sensitivities, across the jumps of its equations, too."""
+    made = eventful(hybrid)
+    whole, every = timed(made.hybrid, _with_modes(made, given), alone=True)
+    found = hybrid_sensitivities(whole, every)
+    hidden = {*made.found.names, *every.inputs} - {*given.inputs}
+    return replace(found, run=_shown(found.run, hidden, hybrid)) if hidden else found
+
+
+def _with_modes(made: Eventful, given: SimulationArguments) -> SimulationArguments:
+    """Arguments with what switches are at the start."""
+    found = made.found
+    if not found.switches:
+        return given
+    start, hybrid = given.start, made.hybrid
+    time = float(given.time[0])
+    point: dict[sp.Basic, Any] = {t: np.array([time])}
+    for x in hybrid.model.states:
+        point[x] = np.array([float(given.initial[name_of(x)])])
+    for p in hybrid.model.parameters:
+        point[p] = np.array([float(given.parameters[name_of(p)])])
+    own = [name for name in hybrid.modes if name not in found.names]
+    modes = [hybrid.modes[name] for name in own] if start is None else start.modes
+    values = dict(zip(own, modes, strict=True))
+    for u in hybrid.model.inputs:
+        name = name_of(u)
+        if name in given.inputs:
+            point[u] = given.inputs[name].sided(np.array([time]), 1.0)  # type: ignore[union-attr]
+        elif name in values:
+            point[u] = np.array([values[name]])
+        elif name not in found.names:
+            point[u] = np.zeros(1)  # forces of contacts
+    more = _at_start(found, point, float(np.diff(given.time).min()))
+    if start is not None:
+        room = len(hybrid.events) - len(start.armed)
+        longer = np.append(start.armed, np.zeros(room, dtype=start.armed.dtype))
+        start = replace(start, modes=np.append(start.modes, [*more.values()]), armed=longer)
+    return replace(given, modes=more, start=start)
+
+
+def _at_start(found: Switched, point: Mapping[sp.Basic, Array], step: float) -> dict[str, float]:
+    """Values of switches at a point (1,), by name; of one whose guard is there where it changes,
+    those soon after."""
+    model, symbols = found.model, [s.symbol for s in found.switches]
+    here = found.at(point, symbols)
+    rates = {rate: np.zeros(1) for rate in model.derivatives}
+    pairs = zip(model.states, found.rates({**point, **rates}), strict=True)
+    soon = {x: point[x] + _SOON * step * rate for x, rate in pairs}
+    later = found.at({**point, **soon, t: point[t] + _SOON * step}, symbols)
+    values = {}
+    for switch in found.switches:
+        guard = found.guard(switch, point)
+        known = later if switch.changes_at(guard) else here
+        values[name_of(switch.symbol)] = float(np.ravel(known[switch.symbol])[0])
+    return values
+
+
+def _shown(run: Trajectory, hidden: set[str], hybrid: Hybrid) -> Trajectory:
+    """A run without the inputs and modes that stand for jumps."""
+    log = run.event_log
+    if log is not None:
+        final = log.final
+        modes, armed = final.modes[: len(hybrid.modes)], final.armed[: len(hybrid.events)]
+        log = replace(log, final=replace(final, modes=modes, armed=armed))
+    inputs = {name: row for name, row in run.inputs.items() if name not in hidden}
+    return replace(run, inputs=inputs, event_log=log)
