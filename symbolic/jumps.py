@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
+from kinesym.symbolic.delayed import as_it_is
 from kinesym.symbolic.expression import atoms_of, parts_of
 from kinesym.symbolic.model import Explicit, Model
 from kinesym.symbolic.names import name_of, t, written
@@ -101,10 +102,11 @@ class Switch:
 @dataclass(frozen=True, eq=False)
 class Switched:
     """A model whose jumps are `switches`, further inputs, in an order in which guards contain
-    earlier ones only."""
+    earlier ones only. outputs : those that have switches, too."""
 
     model: Model
     switches: tuple[Switch, ...]
+    outputs: tuple[sp.Expr, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,29 +128,19 @@ class Switched:
             found.append((symbol, symbols, NumericFunction(symbols, e), switch))
         return tuple(found)
 
-    def rates(self, point: Mapping[sp.Basic, Array]) -> list[Array]:
-        """x' (N,) that solve the equations at points, which are linear in it; of algebraic states
-        and what is not determined that of the points."""
-        states = self.model.derivatives
-        n, N = len(states), len(point[t])
-        zero = {rate: np.zeros(N) for rate in states}
-        base = np.array([f + np.zeros(N) for f in self.residuals({**point, **zero}, {})])
-        matrix = np.empty((N, n, n))
-        for k, rate in enumerate(states):
-            one = {**point, **zero, rate: np.ones(N)}
-            rows = np.array([f + np.zeros(N) for f in self.residuals(one, {})])
-            matrix[:, :, k] = (rows - base).T
-        found = np.array([point[rate] for rate in states])
-        usual = np.isfinite(matrix).all(axis=(1, 2)) & np.isfinite(base).all(axis=0)
-        usual[usual] = np.linalg.matrix_rank(matrix[usual]) == n
-        found[:, usual] = np.linalg.solve(matrix[usual], -base.T[usual][..., None])[..., 0].T
-        return list(found)
-
     @cached_property
     def _equations(self) -> tuple[tuple[list[sp.Basic], NumericFunction], ...]:
-        symbols = [sorted(atoms_of(e), key=str) for e in self.model.equations]
-        pairs = zip(symbols, self.model.equations, strict=True)
-        return tuple((own, NumericFunction(own, e)) for own, e in pairs)
+        return tuple(map(_function, self.model.equations))
+
+    @cached_property
+    def _jumping(self) -> tuple[tuple[list[sp.Basic], NumericFunction], ...]:
+        """Equations and outputs that have switches."""
+        own = {switch.symbol for switch in self.switches}
+        for symbol, e in self.model.intermediates:
+            if not own.isdisjoint(atoms_of(e)):
+                own.add(symbol)
+        every = (*self.model.equations, *self.outputs)
+        return tuple(_function(e) for e in every if not own.isdisjoint(atoms_of(e)))
 
     def at(
         self,
@@ -182,14 +174,34 @@ class Switched:
         with np.errstate(all="ignore"):
             return np.asarray(mine[2](*(known[s] for s in mine[1])), dtype=float)
 
-    def residuals(
-        self, point: Mapping[sp.Basic, Array], held: Mapping[sp.Basic, Array]
-    ) -> list[Any]:
-        """The equations at points, see `at`."""
-        wanted = sorted({s for symbols, _ in self._equations for s in symbols}, key=str)
-        known = self.at(point, wanted, held)
+    def rates(self, point: Mapping[sp.Basic, Array]) -> list[Array]:
+        """x' (N,) that solve the equations at points, which are linear in it; of algebraic states
+        and what is not determined that of the points."""
+        states = self.model.derivatives
+        n, N = len(states), len(point[t])
+        zero = {rate: np.zeros(N) for rate in states}
+        base = np.array(self._values(self._equations, {**point, **zero}, {}))
+        matrix = np.empty((N, n, n))
+        for k, rate in enumerate(states):
+            one = {**point, **zero, rate: np.ones(N)}
+            matrix[:, :, k] = (np.array(self._values(self._equations, one, {})) - base).T
+        found = np.array([point[rate] for rate in states])
+        usual = np.isfinite(matrix).all(axis=(1, 2)) & np.isfinite(base).all(axis=0)
+        usual[usual] = np.linalg.matrix_rank(matrix[usual]) == n
+        found[:, usual] = np.linalg.solve(matrix[usual], -base.T[usual][..., None])[..., 0].T
+        return list(found)
+
+    def _values(
+        self,
+        functions: Sequence[tuple[list[sp.Basic], NumericFunction]],
+        point: Mapping[sp.Basic, Array],
+        held: Mapping[sp.Basic, Array],
+    ) -> list[Array]:
+        """Some of the equations and outputs at points (N,), see `at`."""
+        wanted = sorted({s for symbols, _ in functions for s in symbols}, key=str)
+        known, nothing = self.at(point, wanted, held), np.zeros(len(point[t]))
         with np.errstate(all="ignore"):
-            return [f(*(known[s] for s in symbols)) for symbols, f in self._equations]
+            return [f(*(known[s] for s in symbols)) + nothing for symbols, f in functions]
 
     def jumps(
         self, switch: Switch, begin: Mapping[sp.Basic, Array], end: Mapping[sp.Basic, Array]
@@ -211,13 +223,21 @@ class Switched:
             a, b = np.where(same, middle, a), np.where(same, b, middle)
         here = between(b)
         after = self.at(here, [symbol])[symbol] + 0.0 * a
-        before, later = (self.residuals(here, {symbol: side}) for side in (first, after))
+        before, later = (
+            self._values(self._jumping, here, {symbol: side}) for side in (first, after)
+        )
         found = np.zeros(len(a), dtype=bool)
         for one, other in zip(before, later, strict=True):
             with np.errstate(all="ignore"):
                 size = np.maximum(np.abs(one), np.abs(other))
-                found |= np.abs(np.asarray(one) - other) > _ROUNDING * size
+                found |= np.abs(one - other) > _ROUNDING * size
         return np.where(changed, b, np.nan), found & changed
+
+
+def _function(e: sp.Expr) -> tuple[list[sp.Basic], NumericFunction]:
+    """What an expression is of, and it as a function of that."""
+    symbols = sorted(atoms_of(e), key=str)
+    return symbols, NumericFunction(symbols, e)
 
 
 #: A difference of two sides of a jump that is a share as small as this of them is none.
@@ -247,32 +267,33 @@ class OfMotion:
         return bool(moving) or (self.timed and of_time(depends) and not of_time_alone(depends))
 
 
-def may_jump(model: Model) -> bool:
-    """Whether there is anything in the equations that may jump."""
-    return bool(_candidates(model, bending=False))
-
-
-def _candidates(model: Model, bending: bool) -> set[sp.Basic]:
-    """What may jump, or bend, in equations and the intermediates that they use."""
+def _candidates(model: Model, bending: bool, outputs: Sequence[sp.Expr] = ()) -> set[sp.Basic]:
+    """What may jump, or bend, in equations and outputs, and the intermediates that they use."""
     kinds = (*_JUMPING, *(_BENDING if bending else ()), tabulated)
     form = model.explicit
     more = () if form is None else (*(e for _, e in form.intermediates), *form.rates)
-    found = parts_of(kinds, *model.through(model.equations), *more)
+    found = parts_of(kinds, *model.through((*model.equations, *outputs)), *more)
     degree = 1 if bending else 0
     return {e for e in found if not isinstance(e, tabulated) or max(e.record.degrees) <= degree}
 
 
 @lru_cache(maxsize=32)
-def switched(model: Model, chosen: Callable[[frozenset[sp.Basic]], bool], bends: bool) -> Switched:
+def switched(
+    model: Model,
+    chosen: Callable[[frozenset[sp.Basic]], bool],
+    bends: bool = False,
+    outputs: tuple[str, ...] = (),
+) -> Switched:
     """The model with switches for those jumps whose guards depend on what is `chosen`, by states,
-    inputs, parameters and time; bends : for what bends, such as Abs, too.
-
-    Outputs and limits stay as they are."""
-    if not _candidates(model, bends):
+    inputs, parameters and time; bends : for what bends, such as Abs, too. outputs : names of those
+    that are looked at; outputs and limits of the model stay as they are."""
+    shown = {name: as_it_is(model.outputs[name]) for name in outputs}
+    if not _candidates(model, bends, [*shown.values()]):
         return Switched(model, ())
     made = _Switching(model, chosen, bends)
     inner = tuple((s, made.of(e, f"intermediate {name_of(s)}", s)) for s, e in model.intermediates)
     equations = tuple(made.of(e, f"equation {k}") for k, e in enumerate(model.equations))
+    seen = tuple(made.of(e, f"output {name}") for name, e in shown.items())
     form, explicit = model.explicit, None
     before = len(made.switches)
     if form is not None:
@@ -289,7 +310,7 @@ def switched(model: Model, chosen: Callable[[frozenset[sp.Basic]], bool], bends:
     found = replace(model, explicit=None, **changes)
     if explicit is not None:
         found = found.solved_by(explicit)
-    return Switched(found, tuple(made.switches))
+    return Switched(found, tuple(made.switches), seen)
 
 
 class _Switching:

@@ -3,7 +3,7 @@ the term of the jump (saltation)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -13,15 +13,20 @@ import sympy as sp
 
 from kinesym.internal.hybrid_run import hybrid_sensitivities
 from kinesym.internal.passed_jumps import modes_of
+from kinesym.internal.problem import chosen_objective
 from kinesym.internal.simulation_arguments import SimulationArguments
 from kinesym.internal.switch_times import timed
+from kinesym.internal.unseen import moved_by
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
+from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Event, Hybrid
 from kinesym.symbolic.jumps import OfMotion, Switch, Switched, jumping, switched
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t, written
+from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.schemes import EXPLICIT
 
 #: A share of a step after which it is seen where a motion goes on to.
 _SOON = 1e-6
@@ -48,6 +53,33 @@ def eventful(hybrid: Hybrid) -> Eventful:
     events = [*hybrid.events, *(e for k, s in enumerate(found.switches) for e in _events(s, k))]
     made = replace(hybrid, model=found.model, modes=modes, events=events)
     return Eventful(made, found)
+
+
+def with_events(
+    model: Model,
+    unknown: Any,
+    objective: Objective | None,
+    method: str | None,
+    plain: bool,
+) -> Model | Hybrid:
+    """For shooting, a hybrid model instead of one whose jumps unknowns move; the model itself
+    where that cannot be. plain : one segment, and no unknown inputs."""
+    objective = chosen_objective(objective)
+    squares = objective.integrand == 0 and objective.terminal == 0
+    late = model.delays or delays_of_sensors(model.outputs)
+    if not (plain and squares) or late or method not in (None, *EXPLICIT):
+        return model
+    names = [name_of(key) for key in (unknown or ()) if isinstance(key, (str, sp.Symbol))]
+    moved = moved_by(model, names, (), starts=True)
+    if not (moved.direct or moved.motion) or model.index.value != 0:
+        return model
+    return _plain(model)
+
+
+@lru_cache(maxsize=32)
+def _plain(model: Model) -> Hybrid:
+    """One for each model: what is compiled for it is kept by identity."""
+    return Hybrid(model)
 
 
 def _events(switch: Switch, number: int) -> list[Event]:
