@@ -418,6 +418,8 @@ class _Switching:
         if len(e.variables) > 1 or degree > int(self._bends) or any(e.orders):
             return e
         x, (points,), cells = e.variables[0], e.record.axes, e.record.coefficients
+        if not np.isfinite(cells).all():  # there is nothing outside
+            return e
         k = self._switch(x, tuple(map(float, points)))
         if k is None:
             return e

@@ -100,6 +100,11 @@ def hybrid_ensemble(hybrid: Hybrid, given: SimulationArguments) -> Ensemble:
 
 def hybrid_ivp(hybrid: Hybrid, given: SimulationArguments) -> HybridIVP:
     """The initial value problem; raises `ValueError` for a start that cannot be."""
+    if not hybrid.model.states:
+        raise ValueError(
+            f"model {hybrid.model.name} has no states, without which there are no events and no "
+            "sensitivities; ks.simulate of the model alone has its outputs"
+        )
     parameters = {name: float(value) for name, value in given.parameters.items()}
     inputs = {name: s for name, s in given.inputs.items() if isinstance(s, Signal)}
     if hybrid.model.delays:

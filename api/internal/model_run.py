@@ -112,6 +112,7 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
     else:
         raw = march(stepper, ivp, given.progress)
     single = len(raw.ivp.time) == 2 and ivp.substeps == 1 and not stepper.adaptive
+    single = single and bool(stepper.about.states)
     if single and raw.reached.min() == 2:
         words = too_long(raw)
         if words:
