@@ -184,7 +184,7 @@ class Collocation(Solvable):
         measured = {name for trial in self.trials for name in trial.measurements}
         fit = bool(self.symbolic.objective.least_squares)
         free = (*self._unknown, *self.layout.inputs)
-        moved = moved_by(self.model, free, measured if fit else (), starts=True)
+        moved = moved_by(self._written, free, measured if fit else (), starts=True)
         return distrusted(solution, moved.sentence(solution.trials, fit))
 
     def multistart(

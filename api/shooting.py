@@ -166,7 +166,7 @@ class Shooting(Displayed):
         if words := self._moved(given).sentence(()):
             warnings.warn(words, stacklevel=2)
         elif not self._eventful:
-            warn_of_kinks(system)
+            warn_of_kinks(system, given)
         warn_of_degrees(self.model, self.trials)
         self._make: Callable[[ShootingArguments], Simulated]
         self.timings: dict[str, float] = {}
@@ -267,6 +267,7 @@ class Shooting(Displayed):
             return self._trials.forward_gradient(q)
         late = "sensors with an unknown delay" if self._given.delays else ""
         late = f"a model with delays, {self.model.name}" if self.model.delays else late
+        late = f"a model that jumps, {self.model.name}" if self._given.switches else late
         if self.segments > 1 or self.symbolic is None or late:
             what = "multiple shooting" if self.segments > 1 else "a hybrid model"
             what = late or what

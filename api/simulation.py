@@ -20,7 +20,7 @@ from kinesym.internal.passed_jumps import passed_jumps
 from kinesym.internal.problem import check_index, check_method, check_system, lowered_for_method
 from kinesym.internal.simulation_arguments import SimulationArguments, simulation_arguments
 from kinesym.internal.steps import checked_steps, methods_of
-from kinesym.internal.switch_times import timed
+from kinesym.internal.switch_times import timed, without_inputs
 from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.results.step_error import Finer, Lost
@@ -106,10 +106,7 @@ def simulate(
         found = hybrid_trajectory(whole, every)
     else:
         found = hybrid_ensemble(whole, every)
-    if whole is not system:  # what jumps is nobody's input
-        switches = every.inputs.keys() - given.inputs.keys()
-        shown = {name: row for name, row in found.inputs.items() if name not in switches}
-        found = replace(found, inputs=shown)
+    found = without_inputs(found, every.inputs.keys() - given.inputs.keys())
     unseen = partial(passed_jumps, system, given, found)
     return replace(found, again=partial(_finer, whole, every, unseen))
 

@@ -255,6 +255,17 @@ def of_time(depends: frozenset[sp.Basic]) -> bool:
 
 
 @dataclass(frozen=True)
+class OfKnownTime:
+    """Whether a guard depends on time, and on nothing else but parameters that are not `unknown`,
+    by name."""
+
+    unknown: frozenset[str] = frozenset()
+
+    def __call__(self, depends: frozenset[sp.Basic]) -> bool:
+        return of_time(depends) and not any(name_of(atom) in self.unknown for atom in depends)
+
+
+@dataclass(frozen=True)
 class OfMotion:
     """Whether a guard changes along a motion in another way than by known times alone; but : inputs
     that are constant between events. timed : also if it depends on time and parameters only."""

@@ -15,7 +15,7 @@ from kinesym.internal.hybrid_run import hybrid_sensitivities
 from kinesym.internal.passed_jumps import modes_of
 from kinesym.internal.problem import chosen_objective
 from kinesym.internal.simulation_arguments import SimulationArguments
-from kinesym.internal.switch_times import timed
+from kinesym.internal.switch_times import timed, without_inputs
 from kinesym.internal.unseen import moved_by
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trajectory import Trajectory
@@ -28,6 +28,8 @@ from kinesym.symbolic.names import name_of, t, written
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.schemes import EXPLICIT
 
+#: Half of the distance between two signs.
+_HALF = sp.Rational(1, 2)
 #: A share of a step after which it is seen where a motion goes on to.
 _SOON = 1e-6
 #: Operations of a guard in the name of its event.
@@ -83,21 +85,23 @@ def _plain(model: Model) -> Hybrid:
 
 
 def _events(switch: Switch, number: int) -> list[Event]:
-    """A switch goes up and down, from zero also if its guard does not pass that but leaves it."""
+    """A switch goes up and down where its guard passes a point, and where it is found beyond one,
+    as a guard that leaves the point again on the side from which it came."""
     s, m = switch.guard, switch.symbol
     kind = f"jump {number}, where {written(s, _SHOWN)}"
     if switch.of_sign:
         return [
             Event(f"{kind} rises", s, 1, sets={m: 1}),
             Event(f"{kind} falls", s, -1, sets={m: -1}),
-            Event(f"{kind} rises from zero", s, 1, sets={m: 1}, when=1 - 2 * m**2, level=True),
-            Event(f"{kind} falls from zero", s, -1, sets={m: -1}, when=1 - 2 * m**2, level=True),
+            Event(f"{kind} is positive", s, 1, sets={m: 1}, when=_HALF - m, level=True),
+            Event(f"{kind} is negative", s, -1, sets={m: -1}, when=m + _HALF, level=True),
         ]
     above, below = switch.edges()
     return [
         Event(f"{kind} rises", s - above, 1, sets={m: m + 1}),
         Event(f"{kind} falls", s - below, -1, sets={m: m - 1}),
-        Event(f"{kind} is beyond", s - below, -1, sets={m: m - 1}, level=True),
+        Event(f"{kind} is above", s - above, 1, sets={m: m + 1}, level=True),
+        Event(f"{kind} is below", s - below, -1, sets={m: m - 1}, level=True),
     ]
 
 
@@ -165,5 +169,4 @@ def _shown(run: Trajectory, hidden: set[str], hybrid: Hybrid) -> Trajectory:
         final = log.final
         modes, armed = final.modes[: len(hybrid.modes)], final.armed[: len(hybrid.events)]
         log = replace(log, final=replace(final, modes=modes, armed=armed))
-    inputs = {name: row for name, row in run.inputs.items() if name not in hidden}
-    return replace(run, inputs=inputs, event_log=log)
+    return replace(without_inputs(run, hidden), event_log=log)

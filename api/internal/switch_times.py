@@ -3,23 +3,35 @@ steps end there exactly."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import sympy as sp
 
 from kinesym.internal.simulation_arguments import Input, SimulationArguments
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.results.ensemble import Ensemble
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.signal import Signal, with_jumps
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.jumps import Switch, Switched, of_time, of_time_alone, switched
+from kinesym.symbolic.jumps import (
+    OfKnownTime,
+    Switch,
+    Switched,
+    jumping,
+    of_time,
+    of_time_alone,
+    switched,
+)
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 
 _System = TypeVar("_System", Model, Hybrid)
+_Run = TypeVar("_Run", Trajectory, Ensemble)
 
 #: More jumps in one run are a mistake, or an average is meant.
 MOST = 200_000
@@ -50,6 +62,69 @@ def timed(
     made |= {name: [row[name] for row in each] if varies else each[0][name] for name in names}
     changed = found.model if isinstance(system, Model) else _with_model(system, found.model)
     return changed, replace(given, inputs=made)
+
+
+def without_inputs(run: _Run, names: Collection[str]) -> _Run:
+    """A trajectory or an ensemble that does not show some inputs: what jumps is nobody's."""
+    inputs = {name: row for name, row in run.inputs.items() if name not in names}
+    return replace(run, inputs=inputs) if len(inputs) < len(run.inputs) else run
+
+
+class Held(NamedTuple):
+    """A model whose jumps at known times are inputs, `names`, which trials have; notes : what stays
+    as it was, in words."""
+
+    model: Model
+    trials: Sequence[Experiment]
+    names: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+def held_switches(
+    model: Model,
+    trials: Sequence[Experiment],
+    unknown: Collection[str],
+    known: Sequence[Mapping[str, float]],
+    insert: bool,
+) -> Held:
+    """For fits: with jumps whose times are known as inputs that are held between nodes. unknown :
+    names of parameters. known : values of the others, of each trial. insert : whether trials get a
+    node at each jump; else a jump between nodes stays an expression, with a note."""
+    found = switched(model, OfKnownTime(frozenset(unknown)), True)
+    if not found.switches or any(trial.free_duration for trial in trials):
+        return Held(model, trials)
+    numbers = [{**dict.fromkeys(unknown, np.nan), **row} for row in known]
+    each = [
+        signals(found, row, (float(trial.grid[0]), float(trial.grid[-1])))
+        for row, trial in zip(numbers, trials, strict=True)
+    ]
+    grids = [with_jumps(e.grid, [*own.values()])[0] for e, own in zip(trials, each, strict=True)]
+    made = [e if len(g) == len(e.grid) else e.on_grid(g) for e, g in zip(trials, grids, strict=True)]
+    if not insert and any(new is not old for new, old in zip(made, trials, strict=True)):
+        return Held(model, trials, notes=_between(found, trials, each))
+    driven = [trial.driven(own) for trial, own in zip(made, each, strict=True)]
+    return Held(found.model, driven, found.names)
+
+
+def _between(
+    found: Switched, trials: Sequence[Experiment], each: Sequence[Mapping[str, Signal]]
+) -> list[str]:
+    """A sentence on the first jump between nodes; none if what is there only bends."""
+    for switch in jumping(found):
+        for number, (trial, own) in enumerate(zip(trials, each, strict=True)):
+            jumps = own[name_of(switch.symbol)].jumps(trial.grid[0], trial.grid[-1])
+            node = np.minimum(np.searchsorted(trial.grid, jumps), len(trial.grid) - 1)
+            apart = np.minimum(
+                np.abs(trial.grid[node] - jumps), np.abs(trial.grid[np.maximum(node - 1, 0)] - jumps)
+            )
+            off = jumps[apart > 1e-9 * (trial.grid[-1] - trial.grid[0])]
+            if len(off):
+                return [
+                    f"{switch.said} at t = {off[0]:.9g} s, between two nodes of trial {number}: "
+                    "there the scheme is of first order, and the error of the grid is not known; "
+                    "put a node there, as in time=np.union1d(time, [...])"
+                ]
+    return []
 
 
 def _numbers(given: SimulationArguments, member: int) -> dict[str, float]:

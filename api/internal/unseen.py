@@ -96,8 +96,9 @@ def moved_by(
 
 def distrusted(result: _Result, words: str) -> _Result:
     """A result whose derivatives lack a jump: no success, and nothing is known of its errors."""
-    if not words or not result.success:
+    if not words:
         return result
+    message = words if result.success else f"{result.message}; {words}"
 
     def none() -> NoReturn:
         raise ValueError(f"there are no standard errors: {words}")
@@ -108,7 +109,7 @@ def distrusted(result: _Result, words: str) -> _Result:
     return replace(
         result,
         success=False,
-        message=words,
+        message=message,
         notes=[],
         uncertainty=about,
         likelihood=[],
