@@ -546,7 +546,7 @@ class Shooting(Displayed):
         return Identification(trials, self.bounds, *about, judged, dict(self.timings))
 
     def _judged(self, given: ShootingArguments, fit: Fit) -> Fit:
-        """A fit, or what is left of it where a jump that unknowns move is not in its derivatives."""
+        """A fit, or what is left of it where its derivatives lack a jump that unknowns move."""
         return distrusted(fit, self._moved(given).sentence(fit.trials))
 
     def _moved(self, given: ShootingArguments) -> Moved:

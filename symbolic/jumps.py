@@ -179,6 +179,8 @@ class Switched:
         and what is not determined that of the points."""
         states = self.model.derivatives
         n, N = len(states), len(point[t])
+        if not n:
+            return []
         zero = {rate: np.zeros(N) for rate in states}
         base = np.array(self._values(self._equations, {**point, **zero}, {}))
         matrix = np.empty((N, n, n))
@@ -186,8 +188,9 @@ class Switched:
             one = {**point, **zero, rate: np.ones(N)}
             matrix[:, :, k] = (np.array(self._values(self._equations, one, {})) - base).T
         found = np.array([point[rate] for rate in states])
-        usual = np.isfinite(matrix).all(axis=(1, 2)) & np.isfinite(base).all(axis=0)
-        usual[usual] = np.linalg.matrix_rank(matrix[usual]) == n
+        finite = np.isfinite(matrix).all(axis=(1, 2)) & np.isfinite(base).all(axis=0)
+        usual = np.flatnonzero(finite)
+        usual = usual[np.linalg.matrix_rank(matrix[usual]) == n]
         found[:, usual] = np.linalg.solve(matrix[usual], -base.T[usual][..., None])[..., 0].T
         return list(found)
 
@@ -308,7 +311,8 @@ def switched(
     form, explicit = model.explicit, None
     before = len(made.switches)
     if form is not None:
-        steps = tuple((s, made.of(e, f"the rate of {name_of(s)}", s)) for s, e in form.intermediates)
+        inside = "what rates are made of"
+        steps = tuple((s, made.of(e, inside, s)) for s, e in form.intermediates)
         rows = zip(model.state_names, form.rates, strict=True)
         rates = tuple(made.of(e, f"the rate of {name}") for name, e in rows)
         explicit = Explicit(steps, rates) if len(made.switches) == before else None
@@ -436,9 +440,7 @@ class _Switching:
             return e
         places, begins = np.arange(len(cells) + 0.0), [points[0], *points]
         about: dict[str, Any] = {"kind": "step", "outside": "constant", "name": e.record.name}
-        found, *slope = (
-            table(k + _HALF, places, row, **about) for row in cells.T[: degree + 1]
-        )
+        found, *slope = (table(k + _HALF, places, row, **about) for row in cells.T[: degree + 1])
         for each in slope:
             found += each * (x - table(k + _HALF, places, begins, **about))
         return found

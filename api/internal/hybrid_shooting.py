@@ -9,7 +9,7 @@ from dataclasses import replace
 import sympy as sp
 
 from kinesym.codegen.switching import observed_program
-from kinesym.internal.jump_events import eventful, jump_sensitivities
+from kinesym.internal.jump_events import jump_sensitivities
 from kinesym.internal.pipeline import realise
 from kinesym.internal.problem import chosen_objective
 from kinesym.internal.shooting_arguments import ShootingArguments

@@ -109,6 +109,7 @@ def jump_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitivit
     """A simulation with sensitivities, across the jumps of its equations, too."""
     made = eventful(hybrid)
     whole, every = timed(made.hybrid, _with_modes(made, given), alone=True)
+    assert isinstance(whole, Hybrid)
     found = hybrid_sensitivities(whole, every)
     hidden = {*made.found.names, *every.inputs} - {*given.inputs}
     return replace(found, run=_shown(found.run, hidden, hybrid)) if hidden else found

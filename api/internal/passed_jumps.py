@@ -41,7 +41,8 @@ def passed_jumps(
         return (), ""
     lost, words = list[Lost](), ""
     for k in range(given.members or 1):
-        first = min(passed(found, _points(found, run, k), given.steps.substeps), key=lambda p: p.begin, default=None)
+        every = passed(found, _points(found, run, k), given.steps.substeps)
+        first = min(every, key=lambda one: one.begin, default=None)
         if first is None:
             continue
         sentence = (
@@ -68,9 +69,7 @@ def modes_of(hybrid: Hybrid) -> frozenset[sp.Basic]:
     return frozenset(u for u in hybrid.model.inputs if name_of(u) in hybrid.modes)
 
 
-def passed(
-    found: Switched, points: Mapping[sp.Basic, Array], parts: int = 1
-) -> Iterator[Passed]:
+def passed(found: Switched, points: Mapping[sp.Basic, Array], parts: int = 1) -> Iterator[Passed]:
     """The switches at which an equation jumps on the way from point to point (N,), or from a point
     along its rate for a step, each where that is first the case. parts : steps from point to point.
     """

@@ -397,8 +397,7 @@ def _is_held(kink: sp.Expr, switches: Collection[str]) -> bool:
     """Whether all cases of a kink are told apart by inputs that are held."""
     conditions = [case.cond for case in kink.args] if isinstance(kink, sp.Piecewise) else [kink]
     return all(
-        {name_of(u) for u in c.atoms(AppliedUndef)} <= {*switches}
-        and c.atoms(sp.Symbol) <= {t}
+        {name_of(u) for u in c.atoms(AppliedUndef)} <= {*switches} and c.atoms(sp.Symbol) <= {t}
         for c in conditions
     )
 

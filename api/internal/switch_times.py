@@ -30,18 +30,19 @@ from kinesym.symbolic.jumps import (
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 
-_System = TypeVar("_System", Model, Hybrid)
-_Run = TypeVar("_Run", Trajectory, Ensemble)
+_Run = TypeVar("_Run", bound=Trajectory | Ensemble)
 
 #: More jumps in one run are a mistake, or an average is meant.
 MOST = 200_000
+#: A share of the duration within which a jump is at a node.
+_SAME = 1e-9
 #: A switching function that is no straight line is looked at so often before it is refined.
 _LOOKS, _LEAST = 8192, 16
 
 
 def timed(
-    system: _System, given: SimulationArguments, alone: bool = False
-) -> tuple[_System, SimulationArguments]:
+    system: Model | Hybrid, given: SimulationArguments, alone: bool = False
+) -> tuple[Model | Hybrid, SimulationArguments]:
     """The system with inputs for what jumps or bends at times that are known, and arguments with
     these; the same if there is nothing. alone : only for jumps that no parameter moves.
 
@@ -53,9 +54,7 @@ def timed(
     made: dict[str, Input] = dict(given.inputs)
     span, names = (float(given.time[0]), float(given.time[-1])), found.names
     varies = any(
-        given.parameters[name_of(p)].ndim
-        for switch in found.switches
-        for p in switch.depends - {t}
+        given.parameters[name_of(p)].ndim for switch in found.switches for p in switch.depends - {t}
     )
     count = (given.members or 1) if varies else 1
     each = [signals(found, _numbers(given, k), span) for k in range(count)]
@@ -99,7 +98,8 @@ def held_switches(
         for row, trial in zip(numbers, trials, strict=True)
     ]
     grids = [with_jumps(e.grid, [*own.values()])[0] for e, own in zip(trials, each, strict=True)]
-    made = [e if len(g) == len(e.grid) else e.on_grid(g) for e, g in zip(trials, grids, strict=True)]
+    pairs = zip(trials, grids, strict=True)
+    made = [e if len(grid) == e.n_nodes else e.on_grid(grid) for e, grid in pairs]
     if not insert and any(new is not old for new, old in zip(made, trials, strict=True)):
         return Held(model, trials, notes=_between(found, trials, each))
     driven = [trial.driven(own) for trial, own in zip(made, each, strict=True)]
@@ -113,11 +113,8 @@ def _between(
     for switch in jumping(found):
         for number, (trial, own) in enumerate(zip(trials, each, strict=True)):
             jumps = own[name_of(switch.symbol)].jumps(trial.grid[0], trial.grid[-1])
-            node = np.minimum(np.searchsorted(trial.grid, jumps), len(trial.grid) - 1)
-            apart = np.minimum(
-                np.abs(trial.grid[node] - jumps), np.abs(trial.grid[np.maximum(node - 1, 0)] - jumps)
-            )
-            off = jumps[apart > 1e-9 * (trial.grid[-1] - trial.grid[0])]
+            apart = np.abs(trial.grid[:, None] - jumps).min(axis=0)
+            off = jumps[apart > _SAME * (trial.grid[-1] - trial.grid[0])]
             if len(off):
                 return [
                     f"{switch.said} at t = {off[0]:.9g} s, between two nodes of trial {number}: "

@@ -53,7 +53,7 @@ class Moved:
             if first is not None:
                 return (
                     f"{first.switch.said}, which the motion of trial {number} passes between t = "
-                    f"{first.begin:g} and {first.end:g} s, sooner or later as unknowns have it; the "
+                    f"{first.begin:g} and {first.end:g} s, at a time that the unknowns move; the "
                     "derivatives of this solve lack that jump, so that its result and errors are "
                     "not to be trusted: make the jump an Event (of friction a Contact) and use "
                     "ks.Shooting, or smooth it, as with ks.smooth_step"
