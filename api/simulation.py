@@ -21,6 +21,7 @@ from kinesym.internal.problem import check_index, check_method, check_system, lo
 from kinesym.internal.simulation_arguments import SimulationArguments, simulation_arguments
 from kinesym.internal.steps import checked_steps, methods_of
 from kinesym.internal.switch_times import timed, without_inputs
+from kinesym.internal.unseen import moved_by
 from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.results.step_error import Finer, Lost
@@ -216,7 +217,13 @@ def sensitivities(
         given = simulation_arguments(
             system, time, initial, parameters, inputs, steps, 1, progress, history
         )
-        return delayed_sensitivities(system, given)
+        whole, every = timed(system, given, alone=True)
+        found = delayed_sensitivities(whole, every)
+        found = replace(found, run=without_inputs(found.run, every.inputs.keys() - given.inputs))
+        moved = moved_by(system, system.parameter_names, (), starts=True)
+        if words := moved.sentence([found.run]):
+            warnings.warn(words, stacklevel=2)
+        return found
     if model.delays:
         raise ValueError(
             f"model {model.name} has delays ({model.delays[0].name}), by which there are no "

@@ -105,6 +105,7 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
         substeps=given.steps.substeps,
         tolerances=given.steps.tolerances,
         threads=given.threads,
+        stops=given.stops,
     )
     if model.delays:
         raw = delayed_march(model, given, stepper, ivp)

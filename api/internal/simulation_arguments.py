@@ -36,7 +36,8 @@ class SimulationArguments:
 
     start : the state from which an earlier run goes on, if that is given. pressing : whether each
     contact presses at the start. history : what states and inputs with a delay were before. modes :
-    at the start, where they are not those of the system.
+    at the start, where they are not those of the system. stops : whether adaptive steps of a model
+    end at each node.
     """
 
     time: Array
@@ -51,6 +52,7 @@ class SimulationArguments:
     pressing: Mapping[str, Array] | None = None
     history: Mapping[str, Signal] = field(default_factory=dict)
     modes: Mapping[str, float] = field(default_factory=dict)
+    stops: bool = False
 
     def of_member(self, k: int) -> SimulationArguments:
         """Those of one member of an ensemble."""

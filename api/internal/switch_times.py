@@ -3,6 +3,7 @@ steps end there exactly."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -36,6 +37,8 @@ _Run = TypeVar("_Run", bound=Trajectory | Ensemble)
 MOST = 200_000
 #: A share of the duration within which a jump is at a node.
 _SAME = 1e-9
+#: So many times at which members of an ensemble jump are ends of the steps of all.
+_MOST_APART = 2000
 #: A switching function that is no straight line is looked at so often before it is refined.
 _LOOKS, _LEAST = 8192, 16
 
@@ -59,6 +62,13 @@ def timed(
     count = (given.members or 1) if varies else 1
     each = [signals(found, _numbers(given, k), span) for k in range(count)]
     made |= {name: [row[name] for row in each] if varies else each[0][name] for name in names}
+    if varies and len(_times(each)) > _MOST_APART:
+        warnings.warn(
+            f"{found.switches[0].said} at {len(_times(each))} different times of the members, too "
+            "many to be ends of the steps of all: steps pass them; simulate fewer members at a time",
+            stacklevel=3,
+        )
+        return system, given
     changed = found.model if isinstance(system, Model) else _with_model(system, found.model)
     return changed, replace(given, inputs=made)
 
@@ -122,6 +132,11 @@ def _between(
                     "put a node there, as in time=np.union1d(time, [...])"
                 ]
     return []
+
+
+def _times(each: Sequence[Mapping[str, Signal]]) -> set[float]:
+    """At which some signal has a new piece."""
+    return {float(at) for row in each for signal in row.values() for at in signal.begin[1:]}
 
 
 def _numbers(given: SimulationArguments, member: int) -> dict[str, float]:
