@@ -243,6 +243,8 @@ def _function(e: sp.Expr) -> tuple[list[sp.Basic], NumericFunction]:
     return symbols, NumericFunction(symbols, e)
 
 
+#: Random lines on which a jump is looked for.
+_LINES = 64
 #: A difference of two sides of a jump that is a share as small as this of them is none.
 _ROUNDING = 1e-7
 
@@ -473,10 +475,11 @@ class _Switching:
         return sp.Function(next(name for name in names if name not in taken))(t)
 
 
-def jumping(found: Switched, seed: int = 0, lines: int = 64) -> tuple[Switch, ...]:
+@lru_cache(maxsize=32)
+def jumping(found: Switched) -> tuple[Switch, ...]:
     """Those switches at which an equation jumps, as seen on random lines, or of which that cannot
     be seen; what is left bends."""
-    model, random = found.model, np.random.default_rng(seed)
+    model, random, lines = found.model, np.random.default_rng(0), _LINES
     own = {switch.symbol for switch in found.switches}
 
     def point() -> dict[sp.Basic, Array]:

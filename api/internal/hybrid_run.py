@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
@@ -53,14 +53,19 @@ def _run(
     return integrated(ivp, stop)
 
 
-def hybrid_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitivities:
-    """Simulate with sensitivities; warns if the run ended early."""
+def hybrid_sensitivities(
+    hybrid: Hybrid,
+    given: SimulationArguments,
+    explained: Callable[[RawTrajectory], str] = explain,
+) -> Sensitivities:
+    """Simulate with sensitivities; warns if the run ended early, `explained` says why."""
     if given.members is not None:
         raise ValueError("sensitivities are those of one run; give numbers, not one per member")
     ivp = replace(hybrid_ivp(hybrid, given), tape=True)
     slopes = _slopes(hybrid)
     found = integrated(ivp)
-    return sensitivities_of(found, _warned(_trajectory(hybrid, found), found), slopes)
+    run = replace(_trajectory(hybrid, found), message=explained(found))
+    return sensitivities_of(found, _warned(run, found), slopes)
 
 
 def hybrid_ensemble(hybrid: Hybrid, given: SimulationArguments) -> Ensemble:

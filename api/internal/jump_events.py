@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,10 @@ from kinesym.internal.switch_times import timed, without_inputs
 from kinesym.internal.unseen import moved_by
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.status import Switching
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
+from kinesym.runtime.stepping.hybrid_simulation import RawTrajectory
+from kinesym.runtime.stepping.hybrid_troubles import explain
 from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Event, Hybrid
 from kinesym.symbolic.jumps import OfMotion, Switch, Switched, jumping, switched
@@ -110,9 +113,26 @@ def jump_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitivit
     made = eventful(hybrid)
     whole, every = timed(made.hybrid, _with_modes(made, given), alone=True)
     assert isinstance(whole, Hybrid)
-    found = hybrid_sensitivities(whole, every)
+    found = hybrid_sensitivities(whole, every, partial(_explained, made))
     hidden = {*made.found.names, *every.inputs} - {*given.inputs}
     return replace(found, run=_shown(found.run, hidden, hybrid)) if hidden else found
+
+
+def _explained(made: Eventful, raw: RawTrajectory) -> str:
+    """Why a run ended early; of one that goes back and forth across a jump, which."""
+    last = raw.happened[-1].name if raw.happened else ""
+    switches = [s for k, s in enumerate(made.found.switches) if last in _names(s, k)]
+    if raw.status is not Switching.CHATTER or not switches:
+        return explain(raw)
+    return (
+        f"{switches[0].said}, and from t = {raw.final.time:.6g} s on the motion goes back and "
+        "forth across this jump: it slides along it, or rests on it, which no steps show; make it "
+        "a Contact with law 'coulomb', if it is friction, or smooth it, as with ks.smooth_step"
+    )
+
+
+def _names(switch: Switch, number: int) -> list[str]:
+    return [event.name for event in _events(switch, number)]
 
 
 def _with_modes(made: Eventful, given: SimulationArguments) -> SimulationArguments:

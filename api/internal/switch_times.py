@@ -65,7 +65,7 @@ def timed(
     if varies and len(_times(each)) > _MOST_APART:
         warnings.warn(
             f"{found.switches[0].said} at {len(_times(each))} different times of the members, too "
-            "many to be ends of the steps of all: steps pass them; simulate fewer members at a time",
+            "many to be ends of the steps of all: steps pass them; simulate fewer at a time",
             stacklevel=3,
         )
         return system, given
