@@ -210,7 +210,8 @@ class Switched:
         self, switch: Switch, begin: Mapping[sp.Basic, Array], end: Mapping[sp.Basic, Array]
     ) -> tuple[Array, NDArray[np.bool_]]:
         """Where on straight lines from points (N,) to others a switch changes, as shares, NaN where
-        it does not; and whether some equation jumps there, more than by rounding."""
+        it does not; and whether some equation jumps there, by more than rounding of its terms, as
+        they are without rates."""
         symbol = switch.symbol
         sides = [self.at(point, [symbol])[symbol] for point in (begin, end)]
         a, b = np.zeros_like(sides[0] + sides[1]), np.ones_like(sides[0] + sides[1])
@@ -229,10 +230,12 @@ class Switched:
         before, later = (
             self._values(self._jumping, here, {symbol: side}) for side in (first, after)
         )
+        still = dict.fromkeys(self.model.derivatives, np.zeros(len(a)))
+        sizes = [self._values(self._jumping, {**way, **still}, {}) for way in (begin, end, here)]
         found = np.zeros(len(a), dtype=bool)
-        for one, other in zip(before, later, strict=True):
+        for one, other, *terms in zip(before, later, *sizes, strict=True):
             with np.errstate(all="ignore"):
-                size = np.maximum(np.abs(one), np.abs(other))
+                size = np.nanmax(np.abs([*terms, one - other]), axis=0)
                 found |= np.abs(one - other) > _ROUNDING * size
         return np.where(changed, b, np.nan), found & changed
 
@@ -245,7 +248,7 @@ def _function(e: sp.Expr) -> tuple[list[sp.Basic], NumericFunction]:
 
 #: Random lines on which a jump is looked for.
 _LINES = 64
-#: A difference of two sides of a jump that is a share as small as this of them is none.
+#: A difference of two sides of a jump that is a share as small as this of the terms is none.
 _ROUNDING = 1e-7
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import sympy as sp
+from numpy.typing import NDArray
 
 from kinesym.internal.simulation_arguments import Input, SimulationArguments
 from kinesym.runtime.arrays import Array
@@ -201,6 +202,7 @@ def _course(
     return cuts[:-1][new], values[new]
 
 
+@lru_cache(maxsize=256)
 def _straight(found: Switched, switch: Switch) -> bool:
     """Whether a guard is a straight line of time, what is held aside."""
     if switch.guard.atoms(sp.Symbol) & {symbol for symbol, _ in found.model.intermediates}:
@@ -250,10 +252,20 @@ def _roots(switch: Switch, time: Array, guard: Any) -> Array:
     level = np.concatenate([np.zeros(0), *found])
     a, b = time[piece, k][which], time[piece, k + 1][which]
     rises = (last > first)[which]
-    for _ in range(64):
+
+    def beyond(at: Array) -> NDArray[np.bool_]:
+        """Whether the guard has passed the level."""
+        return np.asarray((guard(at[:, None])[:, 0] >= level) == rises)
+
+    share = (level - first[which]) / (last - first)[which]
+    near, little = a + share * (b - a), 1e-14 * np.maximum(np.abs(a), np.abs(b))
+    low, high = np.maximum(a, near - little), np.minimum(b, near + little)
+    straight = beyond(high) & ~beyond(low)  # nothing else is left to find
+    a, b = np.where(straight, low, a), np.where(straight, high, b)
+    while (np.nextafter(a, b) < b).any():
         middle = 0.5 * (a + b)
-        beyond = (guard(middle[:, None])[:, 0] >= level) == rises
-        a, b = np.where(beyond, a, middle), np.where(beyond, middle, b)
+        passed = beyond(middle)
+        a, b = np.where(passed, a, middle), np.where(passed, middle, b)
     ends = time[:, [0, -1]].ravel()
     touched = time[:, 1:-1][(value[:, 1:-1] != value[:, :-2])]
     return np.concatenate([b, ends, touched])
