@@ -47,7 +47,8 @@ class Switch:
     values of s at which it changes: it is the sign of s, -1, 0 or 1, if that is (0,); the largest
     whole number up to s, if there are none; else how many points are not above s. where, part : the
     equation or intermediate, and what jumps in it, as it was written. depends : states, inputs,
-    parameters and time behind the guard. place : how many intermediates come before it.
+    parameters and time behind the guard. place : how many intermediates come before it. shown : it
+    is in outputs only. plain : the guard as it was written.
     """
 
     symbol: AppliedUndef
@@ -57,6 +58,16 @@ class Switch:
     part: sp.Expr
     depends: frozenset[sp.Basic]
     place: int
+    shown: bool
+    plain: sp.Expr
+
+    @property
+    def zero(self) -> str:
+        """Where the guard changes it, in words."""
+        text = written(self.plain, _SHOWN)
+        if self.of_sign:
+            return f"{text} = 0"
+        return f"{text} is a point of the table" if self.points else f"{text} is a whole number"
 
     @property
     def said(self) -> str:
@@ -282,8 +293,9 @@ class OfMotion:
     timed: bool = False
 
     def __call__(self, depends: frozenset[sp.Basic]) -> bool:
-        moving = {atom for atom in depends - self.but if not isinstance(atom, sp.Symbol)}
-        return bool(moving) or (self.timed and of_time(depends) and not of_time_alone(depends))
+        left = depends - self.but
+        moving = any(not isinstance(atom, sp.Symbol) for atom in left)
+        return moving or (self.timed and of_time(left) and not of_time_alone(left))
 
 
 def _candidates(model: Model, bending: bool, outputs: Sequence[sp.Expr] = ()) -> set[sp.Basic]:
@@ -312,7 +324,7 @@ def switched(
     made = _Switching(model, chosen, bends)
     inner = tuple((s, made.of(e, f"intermediate {name_of(s)}", s)) for s, e in model.intermediates)
     equations = tuple(made.of(e, f"equation {k}") for k, e in enumerate(model.equations))
-    seen = tuple(made.of(e, f"output {name}") for name, e in shown.items())
+    seen = tuple(made.of(e, f"output {name}", shown=True) for name, e in shown.items())
     form, explicit = model.explicit, None
     before = len(made.switches)
     if form is not None:
@@ -345,11 +357,15 @@ class _Switching:
         self._made: dict[sp.Basic, sp.Basic] = {}
         self._behind: dict[sp.Basic, frozenset[sp.Basic]] = {}
         self._where, self._part, self._place = "", sp.S.Zero, 0
+        self._shown, self._plain = False, dict[sp.Basic, sp.Basic]()
         self._numbers = count()
 
-    def of(self, e: sp.Expr, where: str, symbol: sp.Basic | None = None) -> sp.Expr:
-        """An expression with switches; symbol : it is the intermediate of this name."""
-        self._where, self._part = where, sp.S.Zero
+    def of(
+        self, e: sp.Expr, where: str, symbol: sp.Basic | None = None, shown: bool = False
+    ) -> sp.Expr:
+        """An expression with switches; symbol : it is the intermediate of this name. shown : it is
+        an output."""
+        self._where, self._part, self._shown = where, sp.S.Zero, shown
         found = self._exchanged(e)
         if symbol is not None:
             self._behind[symbol] = self._depends(e)
@@ -465,9 +481,11 @@ class _Switching:
             part = self._part if self._part != 0 else guard
             self._behind[symbol] = depends
             self._known[key] = symbol
-            self.switches.append(
-                Switch(symbol, guard, points, self._where, part, depends, self._place)
-            )
+            plain = guard.xreplace(self._plain)
+            about = (self._where, part, depends, self._place, self._shown, plain)
+            self.switches.append(Switch(symbol, guard, points, *about))
+            if len(points) < 2:
+                self._plain[symbol] = sp.sign(plain) if points else sp.floor(plain)
         symbol = self._known[key]
         return -symbol if turned else symbol
 

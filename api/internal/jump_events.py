@@ -49,9 +49,11 @@ class Eventful:
 
 
 @lru_cache(maxsize=32)
-def eventful(hybrid: Hybrid) -> Eventful:
-    """Of a hybrid model; one whose expressions only bend stays as it is."""
-    found = switched(hybrid.model, OfMotion(modes_of(hybrid), timed=True), False)
+def eventful(hybrid: Hybrid, held: frozenset[str]) -> Eventful:
+    """Of a hybrid model; one whose expressions only bend stays as it is. held : inputs that stand
+    for jumps at known times."""
+    still = modes_of(hybrid) | {u for u in hybrid.model.inputs if name_of(u) in held}
+    found = switched(hybrid.model, OfMotion(still, timed=True))
     if not jumping(found):
         return Eventful(hybrid, Switched(hybrid.model, ()))
     modes = {**hybrid.modes, **dict.fromkeys(found.names, 0.0)}
@@ -91,7 +93,7 @@ def _events(switch: Switch, number: int) -> list[Event]:
     """A switch goes up and down where its guard passes a point, and where it is found beyond one,
     as a guard that leaves the point again on the side from which it came."""
     s, m = switch.guard, switch.symbol
-    kind = f"jump {number}, where {written(s, _SHOWN)}"
+    kind = f"jump {number}, where {written(switch.plain, _SHOWN)}"
     if switch.of_sign:
         return [
             Event(f"{kind} rises", s, 1, sets={m: 1}),
@@ -110,11 +112,13 @@ def _events(switch: Switch, number: int) -> list[Event]:
 
 def jump_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitivities:
     """A simulation with sensitivities, across the jumps of its equations, too."""
-    made = eventful(hybrid)
-    whole, every = timed(made.hybrid, _with_modes(made, given), alone=True)
+    whole, every = timed(hybrid, given, alone=True)
     assert isinstance(whole, Hybrid)
-    found = hybrid_sensitivities(whole, every, partial(_explained, made))
-    hidden = {*made.found.names, *every.inputs} - {*given.inputs}
+    held = frozenset(every.inputs.keys() - given.inputs.keys())
+    made = eventful(whole, held)
+    every = _with_modes(made, every)
+    found = hybrid_sensitivities(made.hybrid, every, partial(_explained, made))
+    hidden = {*made.found.names, *held}
     return replace(found, run=_shown(found.run, hidden, hybrid)) if hidden else found
 
 

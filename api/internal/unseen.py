@@ -41,12 +41,11 @@ class Moved:
         """What derivatives do not see along trajectories, nothing if they see all. fit : whether
         what moves with the states alone counts, too."""
         for switch, names in self.direct:
-            zero = written(switch.guard, _SHOWN)
             return (
-                f"{switch.said}, where {zero} = 0, which the unknown {listed(names)} "
+                f"{switch.said}, where {switch.zero}, which the unknown {listed(names)} "
                 f"move{'s' * (len(names) == 1)}; the derivatives of this solve lack that jump, so "
                 "that its result and errors are not to be trusted: make the jump an Event and use "
-                f"ks.Shooting, or smooth it, such as ks.smooth_step({zero}, width)"
+                f"ks.Shooting, or smooth it, {_smooth(switch)}"
             )
         for number, run in enumerate(runs if fit else ()):
             first = self._first(run)
@@ -78,7 +77,8 @@ def moved_by(
 ) -> Moved:
     """Jumps of equations and of the outputs that are measured, which unknowns move. unknown : names
     of parameters and inputs. starts : initial states are, too. equations : whether the derivatives
-    lack jumps of the equations."""
+    lack jumps of the equations; outputs that jump where a motion takes them, not at times that
+    parameters determine, have derivatives at all samples but one."""
     model = system if isinstance(system, Model) else system.model
     modes = frozenset[sp.Basic]() if isinstance(system, Model) else modes_of(system)
     seen = tuple(sorted({*outputs} & {*model.outputs}))
@@ -88,10 +88,19 @@ def moved_by(
     free = {symbol for symbol in (*model.parameters, *model.inputs) if name_of(symbol) in unknown}
     motion = {*model.states, *model.derivatives, *(free & {*model.inputs})}
     moves = starts or not free.isdisjoint(atoms_of(*model.through(model.equations)))
-    wanted = [s for s in jumping(found) if equations or s.where.startswith("output ")]
-    timed = [s for s in wanted if s.depends & free and not s.depends & motion]
-    moving = [s for s in wanted if s.depends & motion and (moves or s.depends & free)]
+    every = jumping(found)
+    timed = [s for s in every if s.depends & free and not s.depends & motion]
+    timed = [s for s in timed if equations or s.shown]
+    moving = [s for s in every if s.depends & motion and (moves or s.depends & free)]
+    moving = [s for s in moving if equations and not s.shown]
     return Moved(found, [(s, sorted(map(name_of, s.depends & free))) for s in timed], moving)
+
+
+def _smooth(switch: Switch) -> str:
+    """What a jump may be written as instead."""
+    if not switch.of_sign:
+        return "by sums of ks.smooth_step"
+    return f"as ks.smooth_step({written(switch.plain, _SHOWN)}, width)"
 
 
 def distrusted(result: _Result, words: str) -> _Result:

@@ -144,6 +144,7 @@ SLOPES = {
     "saw tooth": (sp.Mod(t, p), 2 * P - 2 * (END - 2 * P)),  # p^2 + (3 - 2 p)^2/2
     "table": (ks.table(t / p, [0, 1, 2], [3.0, 4.0, 7.0], kind="step"), -7.0),
     "window": (sp.Piecewise((1, (t > p / 2) & (t < p)), (0, True)), 0.5),
+    "duty": (sp.Piecewise((1, sp.Mod(t, 1) < p / 2), (0, True)), 1.5),
     "state": (FALLING, 0.7),
     "sine": (sp.Heaviside(sp.sin(sp.pi * t / p)), -1.0),  # positive up to p, and from 2 p on
 }
