@@ -218,6 +218,7 @@ def sensitivities(
             system, time, initial, parameters, inputs, steps, 1, progress, history
         )
         whole, every = timed(system, given, alone=True)
+        assert isinstance(whole, Model)
         found = delayed_sensitivities(whole, every)
         found = replace(found, run=without_inputs(found.run, every.inputs.keys() - given.inputs))
         moved = moved_by(system, system.parameter_names, (), starts=True)

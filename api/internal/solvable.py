@@ -211,7 +211,9 @@ class Solvable(Integrated):
                 known = {name: sd for name, sd in own if not np.isnan(sd)}
                 error = replace(error, deviations={**error.deviations, **known})
             about_lags = (self._lags, self.layout.states, self.trials, solution.trials)
-            error = replace(error, unseen=breaks_between_nodes(*about_lags, self._scheme.order))
+            unseen = [breaks_between_nodes(*about_lags, self._scheme.order)]
+            unseen += ["the jump between two nodes is not counted"] * bool(self._switches.notes)
+            error = replace(error, unseen="; ".join(filter(None, unseen)))
             if self._integrated:  # the shifts are those with the parameters held
                 error = replace(error, parameters={}, deviations={})
             solution = self._asked_again(solution, about)
