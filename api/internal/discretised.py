@@ -128,7 +128,8 @@ class Discretised(Displayed):
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
         about = (model, given.trials, self._unknown, self._known)
-        self._written, self._switches = model, (held := held_switches(*about, insert=False))
+        plain = not (bounds or any((given.unknown_inputs, given.path, given.links, given.moments)))
+        self._written, self._switches = model, (held := held_switches(*about, insert=plain))
         model, given = held.model, replace(given, model=held.model, trials=held.trials)
         self._before = free_history(model, given.trials, self._unknown, self._known)
         self.model = model = self._before.extended(model)
@@ -342,6 +343,7 @@ class Discretised(Displayed):
             known += [name for name in layout.parameters if name not in known]
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
+            values = self._switches.on_own_grid(values)
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates, lines)
         z = within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
         if self.nlp.lags is not None:

@@ -82,12 +82,28 @@ def without_inputs(run: _Run, names: Collection[str]) -> _Run:
 
 class Held(NamedTuple):
     """A model whose jumps at known times are inputs, `names`, which trials have; notes : what stays
-    as it was, in words."""
+    as it was, in words. before : the grids (N,) of trials that have more nodes now."""
 
     model: Model
     trials: Sequence[Experiment]
     names: Sequence[str] = ()
     notes: Sequence[str] = ()
+    before: Sequence[Array] = ()
+
+    def on_own_grid(self, guess: Mapping[str, Any]) -> dict[str, Any]:
+        """Values by name, with trajectories (N,) on the grids before as signals."""
+        return {name: self._signals(value) for name, value in guess.items()}
+
+    def _signals(self, value: Any) -> Any:
+        """A trajectory, or one per trial, as signals; what is none as it is."""
+        several = isinstance(value, (list, tuple)) and len(value) == len(self.before)
+        rows = value if several and any(map(np.ndim, value)) else [value] * len(self.before)
+        sizes = [len(time) for time in self.before]
+        fits = [np.shape(row) in ((), (N,)) for row, N in zip(rows, sizes, strict=True)]
+        if not (rows and all(fits) and any(map(np.ndim, rows))):
+            return value
+        pairs = zip(self.before, rows, strict=True)
+        return [Signal(time, np.broadcast_to(row, time.shape)) for time, row in pairs]
 
 
 def held_switches(
@@ -114,7 +130,8 @@ def held_switches(
     if not insert and any(new is not old for new, old in zip(made, trials, strict=True)):
         return Held(model, trials, notes=_between(found, trials, each))
     driven = [trial.driven(own) for trial, own in zip(made, each, strict=True)]
-    return Held(found.model, driven, found.names)
+    before = [trial.grid for trial in trials] if made != [*trials] else ()
+    return Held(found.model, driven, found.names, before=before)
 
 
 def _between(

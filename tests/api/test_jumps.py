@@ -335,8 +335,26 @@ def test_collocation_keeps_its_order_over_a_jump_at_a_node(scheme, order):
     assert 0.5 < found.grid_error().largest * np.ptp(found["x"]) / errors[1] < 2.0
 
 
+def test_collocation_has_a_node_at_a_jump_at_a_known_time():
+    """Linear in q: the estimate is known in closed form; trajectories of a guess are on the grid
+    that was given."""
+    trial, unit = record(), relaxed()
+    exact = unit @ trial.measurements["x"] / (unit @ unit)
+    problem = ks.Collocation(
+        KNOWN, trial, {q: (0.1, 3)}, {p: P}, "radau-5", boundary=[ks.at_start(x)]
+    )
+    for guess in ({q: 0.8}, {q: 0.8, x: 0.9 * unit}):
+        fit = problem.solve(guess)
+        assert fit.success and fit.parameters["q"] == pytest.approx(exact, abs=1e-6)
+        assert not fit.notes and not fit.trials[0].inputs
+        assert np.abs(fit.time - P).min() < 1e-12
+    assert problem.verify(fit).largest < 1e-6
+
+
 def test_collocation_names_a_jump_between_nodes():
-    fit = ks.Collocation(KNOWN, record(), {q: (0.1, 3)}, {p: P}).solve({q: 0.8})
+    """With bounds of states, which may be arrays, there are no further nodes."""
+    problem = ks.Collocation(KNOWN, record(), {q: (0.1, 3)}, {p: P}, bounds={x: (-1, 9)})
+    fit = problem.solve({q: 0.8})
     assert fit.success and "the jump between two nodes is not counted" in str(fit.grid_error())
     [note] = fit.notes
     assert "Piecewise" in note and "t = 1.234 s, between two nodes" in note
