@@ -32,6 +32,11 @@ from kinesym.symbolic.jumps import (
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 
+#: Of a trial of unknown duration, on whose grid a known time is anywhere.
+_FREE = (
+    "{}, between two nodes as the unknown duration has it: there the scheme is of first order, and "
+    "the error of the grid is not known; make two phases of the trial, which meet at the jump"
+)
 _Run = TypeVar("_Run", bound=Trajectory | Ensemble)
 
 #: More jumps in one run are a mistake, or an average is meant.
@@ -117,8 +122,10 @@ def held_switches(
     names of parameters. known : values of the others, of each trial. insert : whether trials get a
     node at each jump; else a jump between nodes stays an expression, with a note."""
     found = switched(model, OfKnownTime(frozenset(unknown)), True)
-    if not found.switches or any(trial.free_duration for trial in trials):
+    if not found.switches:
         return Held(model, trials)
+    if any(trial.free_duration for trial in trials):
+        return Held(model, trials, notes=[_FREE.format(s.said) for s in jumping(found)[:1]])
     numbers = [{**dict.fromkeys(unknown, np.nan), **row} for row in known]
     each = [
         signals(found, row, (float(trial.grid[0]), float(trial.grid[-1])))

@@ -358,3 +358,13 @@ def test_collocation_names_a_jump_between_nodes():
     assert fit.success and "the jump between two nodes is not counted" in str(fit.grid_error())
     [note] = fit.notes
     assert "Piecewise" in note and "t = 1.234 s, between two nodes" in note
+
+
+def test_an_unknown_duration_beside_a_jump_is_named():
+    model = ks.Model("m", [x], [], [], [x.diff(t) - 1 - sp.Heaviside(t - 1)])
+    trial = ks.Experiment(nodes=41, duration=(0.5, 3))
+    ends = [ks.at_start(x), ks.at_end(x) - 2]
+    found = ks.Collocation(model, trial, objective=ks.Terminal(0 * x), boundary=ends).solve()
+    assert found.success and found.duration == pytest.approx(1.5, abs=0.01)
+    [note] = found.notes
+    assert "Heaviside" in note and "the unknown duration" in note and "phases" in note
