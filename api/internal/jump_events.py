@@ -25,11 +25,12 @@ from kinesym.runtime.stepping.hybrid_simulation import RawTrajectory
 from kinesym.runtime.stepping.hybrid_troubles import explain
 from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Event, Hybrid
-from kinesym.symbolic.jumps import OfMotion, Switch, Switched, jumping, switched
+from kinesym.symbolic.jumps import OfMotion, Switch, Switched, jumping
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t, written
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.schemes import EXPLICIT
+from kinesym.symbolic.switching import switched
 
 #: Half of the distance between two signs.
 _HALF = sp.Rational(1, 2)

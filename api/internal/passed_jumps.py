@@ -15,9 +15,10 @@ from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.step_error import Lost
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.jumps import OfMotion, Switch, Switched, switched
+from kinesym.symbolic.jumps import OfMotion, Switch, Switched
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.switching import switched
 
 #: What helps.
 REMEDY = "make it an Event (of friction a Contact), or smooth it, as with ks.smooth_step"

@@ -27,10 +27,10 @@ from kinesym.symbolic.jumps import (
     jumping,
     of_time,
     of_time_alone,
-    switched,
 )
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.switching import switched
 
 #: Of a trial of unknown duration, on whose grid a known time is anywhere.
 _FREE = (

@@ -17,9 +17,10 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.jumps import OfMotion, Switch, Switched, jumping, switched
+from kinesym.symbolic.jumps import OfMotion, Switch, Switched, jumping
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, written
+from kinesym.symbolic.switching import switched
 
 _Result = TypeVar("_Result", Fit, Solution)
 
