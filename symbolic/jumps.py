@@ -79,6 +79,13 @@ class Switch:
         at = float(np.ravel(s)[0])
         return at in self.points if self.points else at == np.floor(at)
 
+    def size(self, s: float) -> float:
+        """A typical size of the distance of the guard from where it changes, as it is s away from
+        zero."""
+        if self.of_sign:
+            return s if 0.0 < s < np.inf else 1.0
+        return float(np.diff(self.points).min()) if self.points else 1.0
+
     def thresholds(self, low: float, high: float) -> Array:
         """Values of the guard within (low, high) at which it changes."""
         if not self.points:

@@ -123,7 +123,7 @@ def hybrid_ivp(hybrid: Hybrid, given: SimulationArguments) -> HybridIVP:
     built = _compiled(hybrid)
     ivp = HybridIVP(
         built.library,
-        built.manifest.of(HybridManifest),
+        _scaled(built.manifest.of(HybridManifest), given.scales),
         given.time,
         _start(hybrid, given) if given.start is None else given.start,
         np.append(list(parameters.values()), built.tables),
@@ -138,6 +138,14 @@ def hybrid_ivp(hybrid: Hybrid, given: SimulationArguments) -> HybridIVP:
     )
     check_start(ivp)
     return ivp
+
+
+def _scaled(about: HybridManifest, scales: Mapping[str, float]) -> HybridManifest:
+    """A hybrid model whose events have these scales of their guards."""
+    if not scales:
+        return about
+    events = (replace(e, scale=scales.get(e.name, e.scale)) for e in about.events)
+    return replace(about, events=tuple(events))
 
 
 def _start(hybrid: Hybrid, given: SimulationArguments) -> HybridState:

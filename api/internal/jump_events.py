@@ -141,7 +141,7 @@ def _names(switch: Switch, number: int) -> list[str]:
 
 
 def _with_modes(made: Eventful, given: SimulationArguments) -> SimulationArguments:
-    """Arguments with what switches are at the start."""
+    """Arguments with what switches are at the start, and how large their guards."""
     found = made.found
     if not found.switches:
         return given
@@ -163,29 +163,37 @@ def _with_modes(made: Eventful, given: SimulationArguments) -> SimulationArgumen
             point[u] = np.array([values[name]])
         elif name not in found.names:
             point[u] = np.zeros(1)  # forces of contacts
-    more = _at_start(found, point, float(np.diff(given.time).min()))
+    more, sizes = _at_start(found, point, float(np.diff(given.time).min()))
+    every = zip(found.switches, sizes, strict=True)
+    scales = {name: size for k, (s, size) in enumerate(every) for name in _names(s, k)}
     if start is not None:
         room = len(hybrid.events) - len(start.armed)
         longer = np.append(start.armed, np.zeros(room, dtype=start.armed.dtype))
         start = replace(start, modes=np.append(start.modes, [*more.values()]), armed=longer)
-    return replace(given, modes=more, start=start)
+    return replace(given, modes=more, start=start, scales=scales)
 
 
-def _at_start(found: Switched, point: Mapping[sp.Basic, Array], step: float) -> dict[str, float]:
+def _at_start(
+    found: Switched, point: Mapping[sp.Basic, Array], step: float
+) -> tuple[dict[str, float], list[float]]:
     """Values of switches at a point (1,), by name; of one whose guard is there where it changes,
-    those soon after."""
+    those soon after. And sizes of their guards: where they pass zero, what they are there or move
+    in a step, else the distance of the places where they change."""
     model, symbols = found.model, [s.symbol for s in found.switches]
     here = found.at(point, symbols)
     rates = {rate: np.zeros(1) for rate in model.derivatives}
     pairs = zip(model.states, found.rates({**point, **rates}), strict=True)
     soon = {x: point[x] + _SOON * step * rate for x, rate in pairs}
-    later = found.at({**point, **soon, t: point[t] + _SOON * step}, symbols)
-    values = {}
+    soon = {**point, **soon, t: point[t] + _SOON * step}
+    later = found.at(soon, symbols)
+    values, sizes = dict[str, float](), list[float]()
     for switch in found.switches:
         guard = found.guard(switch, point)
         known = later if switch.changes_at(guard) else here
         values[name_of(switch.symbol)] = float(np.ravel(known[switch.symbol])[0])
-    return values
+        moved = (found.guard(switch, soon) - guard) / _SOON
+        sizes.append(switch.size(float(np.fmax(np.abs(guard), np.abs(moved)).max())))
+    return values, sizes
 
 
 def _shown(run: Trajectory, hidden: set[str], hybrid: Hybrid) -> Trajectory:

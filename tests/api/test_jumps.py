@@ -168,6 +168,16 @@ def test_derivatives_by_the_start_have_it_too():
     assert found.initial["x"] == pytest.approx(0.3, abs=1e-9)
 
 
+@pytest.mark.parametrize(("length", "long"), [(1e-9, 1.0), (1e6, 1.0), (1.0, 1e-6), (1.0, 1e6)])
+def test_jumps_of_all_sizes_are_found(length, long):
+    """x' = a up to x = p, then a/2, over 3 units of time: d x/d p = 1/2."""
+    rate = length / long * sp.Piecewise((1, x < p), (sp.Rational(1, 2), True))
+    model = ks.Model("m", [x], [], [p], [x.diff(t) - rate])
+    found = ks.sensitivities(model, long * TIME, {x: 0.0}, {p: length}, atol=1e-12 * length)
+    assert found.run["x"][-1] / length == pytest.approx(2.0, abs=1e-9)
+    assert found.gradient("x").parameters["p"] == pytest.approx(0.5, abs=1e-7)
+
+
 def test_a_motion_that_slides_along_a_jump_says_so():
     box = ks.Model("box", [v], [], [q], [v.diff(t) + q * sp.sign(v)])
     with pytest.warns(UserWarning, match=r"jumps with sign\(v\), and from t = 1\.0000"):
