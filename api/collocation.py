@@ -32,6 +32,7 @@ from kinesym.internal.starts import (
     searched,
     starting_points,
 )
+from kinesym.internal.unseen import distrusted, moved_by
 from kinesym.internal.why import why
 from kinesym.runtime.ipopt.driver import check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
@@ -173,9 +174,18 @@ class Collocation(Solvable):
         guess = self._start if guess is None else guess
         goes_on = None if ladder is None else checks.flag(ladder, "ladder")
         solution = Attempts(self, self.pack(guess), guess, chosen, progress, goes_on, spent).best()
-        if tolerance_grid is None:
-            return solution
-        return self._until(solution, tolerance_grid, most_nodes, chosen, progress)
+        if tolerance_grid is not None:
+            solution = self._until(solution, tolerance_grid, most_nodes, chosen, progress)
+        return self._trusted(solution)
+
+    def _trusted(self, solution: Solution) -> Solution:
+        """The solution, or what is left of it where a jump that unknowns move is not in its
+        derivatives."""
+        measured = {name for trial in self.trials for name in trial.measurements}
+        fit = bool(self.symbolic.objective.least_squares)
+        free = (*self._unknown, *self.layout.inputs)
+        moved = moved_by(self._written, free, measured if fit else (), starts=True)
+        return distrusted(solution, moved.sentence(solution.trials, fit))
 
     def multistart(
         self,
@@ -211,7 +221,7 @@ class Collocation(Solvable):
         rows = rows_of(search, values, ranges_of(names, values, (low, high), ranges))
         about = (rows[1:], names, search.detour, search.seed)
         points = chain([z], starting_points(self, guess, *about))
-        solver = partial(Solvable._fitted_as, chosen=SolverOptions({"max_iter": search.limit}))
+        solver = partial(_trusted_as, chosen=SolverOptions({"max_iter": search.limit}))
         found = searched(points, search, partial(collocated, self._serial(), solver))
         return gathered(names, rows, found, search.keep)
 
@@ -319,3 +329,9 @@ class Collocation(Solvable):
         runs = list(zip(problem.trials, every.trials, strict=True))
         histories = [self._before.found(e, k, r) for k, (e, r) in enumerate(runs)]
         return verified(self.model, problem.trials, every, found, histories, parts)
+
+
+def _trusted_as(problem: Any, z: Any, guess: Any, chosen: SolverOptions) -> Solution:
+    """What a problem finds from a free vector, without a line per iteration."""
+    found: Solution = problem._trusted(Solvable._fitted_as(problem, z, guess, chosen))
+    return found

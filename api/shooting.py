@@ -20,6 +20,7 @@ from kinesym.internal.delay_sources import undelayed_objective
 from kinesym.internal.finer_steps import finer_shooting
 from kinesym.internal.homotopy import with_homotopy
 from kinesym.internal.hybrid_shooting import hybrid_trials
+from kinesym.internal.jump_events import with_events
 from kinesym.internal.ladder import BUDGET, Climb, led
 from kinesym.internal.observer import observer
 from kinesym.internal.parameters import without_bounds
@@ -39,6 +40,7 @@ from kinesym.internal.shooting_starts import (
 )
 from kinesym.internal.starts import checked_search, ranges_of, rows_of
 from kinesym.internal.steps import methods_of
+from kinesym.internal.unseen import Moved, distrusted, moved_by
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
@@ -139,6 +141,13 @@ class Shooting(Displayed):
             usual = methods_of(system, derivatives=True)[0]
             model = lowered_for_method(system, method or usual)
             system, objective = undelayed_objective(model, objective)
+        smooth = system
+        if isinstance(system, Model) and self._by_events:
+            plain = segments == 1 and not unknown_inputs
+            system = with_events(system, unknown, objective, method, plain)
+        self._eventful = system is not smooth
+        if self._eventful:  # these have other defaults
+            method, threads = "rk4" if method is None and substeps != 1 else method, None
         given = self._given = shooting_arguments(
             system,
             trials,
@@ -154,7 +163,10 @@ class Shooting(Displayed):
         )
         self.system, self.model, self.trials = system, given.model, given.trials
         self.segments, self.bounds = given.segments, given.bounds
-        warn_of_kinks(system)
+        if words := self._moved(given).sentence(()):
+            warnings.warn(words, stacklevel=2)
+        elif not self._eventful:
+            warn_of_kinks(system, given)
         warn_of_degrees(self.model, self.trials)
         self._make: Callable[[ShootingArguments], Simulated]
         self.timings: dict[str, float] = {}
@@ -164,6 +176,9 @@ class Shooting(Displayed):
             made = smooth_program(given)
             self._make, self.symbolic, self.timings = made.trials, made.problem, dict(made.timings)
         self._trials: Simulated = self._make(given)
+
+    #: Whether jumps of the equations of a model become events, where that can be.
+    _by_events = True
 
     def __repr__(self) -> str:
         count, names = len(self.trials), self._given.unknowns.parameters
@@ -252,6 +267,7 @@ class Shooting(Displayed):
             return self._trials.forward_gradient(q)
         late = "sensors with an unknown delay" if self._given.delays else ""
         late = f"a model with delays, {self.model.name}" if self.model.delays else late
+        late = f"a model that jumps, {self.model.name}" if self._given.switches else late
         if self.segments > 1 or self.symbolic is None or late:
             what = "multiple shooting" if self.segments > 1 else "a hybrid model"
             what = late or what
@@ -330,6 +346,8 @@ class Shooting(Displayed):
 
     def _fit(self, q: Array, how: Chosen) -> Fit:
         J = self._trials.cost(q)
+        if not np.isfinite(J) and self._eventful and np.isfinite(self._as_written._trials.cost(q)):
+            return self._as_written._fit(q, how)
         if not np.isfinite(J):
             self._trials.trajectories(q)  # says why
             raise ValueError(f"the objective is {J} at the guess")
@@ -337,6 +355,12 @@ class Shooting(Displayed):
         if words:
             warnings.warn(words, stacklevel=3)
         return self._identification(self._given, self._trials).fit(q, how)
+
+    @cached_property
+    def _as_written(self) -> Shooting:
+        """The same problem without events of its jumps: where these chatter, as of dry friction
+        that comes to rest."""
+        return _AsWritten(*self._posed)
 
     def multistart(
         self,
@@ -490,7 +514,8 @@ class Shooting(Displayed):
     def of(self, given: ShootingArguments) -> Shooting:
         """The same problem, and library, of other trials."""
         made = copy(self)
-        vars(made).pop("_finest", None)
+        for name in ("_finest", "_as_written"):
+            vars(made).pop(name, None)
         made._given, made.trials, made.bounds = given, given.trials, given.bounds
         made._trials = self._make(given)
         return made
@@ -517,7 +542,20 @@ class Shooting(Displayed):
             return self._make(replace(given, trials=known, fine=fine))
 
         about = (finer, weighed, remeasured, combination, self.trials, given.gaps)
-        return Identification(trials, self.bounds, *about, dict(self.timings))
+        judged = partial(self._judged, given)
+        return Identification(trials, self.bounds, *about, judged, dict(self.timings))
+
+    def _judged(self, given: ShootingArguments, fit: Fit) -> Fit:
+        """A fit, or what is left of it where its derivatives lack a jump that unknowns move."""
+        return distrusted(fit, self._moved(given).sentence(fit.trials))
+
+    def _moved(self, given: ShootingArguments) -> Moved:
+        """The jumps that unknowns move and derivatives lack."""
+        unknown = (*given.unknowns.owned.parameters, *given.unknowns.inputs)
+        measured = {name for trial in given.trials for name in trial.measurements}
+        about = (unknown, measured, bool(given.unknowns.initial))
+        smooth = isinstance(self.system, Model)
+        return moved_by(self.system, *about, equations=smooth)
 
     @cached_property
     def _finest(self) -> FinerTrials:
@@ -529,6 +567,12 @@ class Shooting(Displayed):
         made, finer, higher = finer_shooting(given, hybrid)
         about = (steps.method, finer.words, finer.order, steps.substeps, higher)
         return FinerTrials(self._make(made), finer.factor, *about)
+
+
+class _AsWritten(Shooting):
+    """Without events of jumps."""
+
+    _by_events = False
 
 
 def _ended(where: str, fit: Fit) -> str:

@@ -48,6 +48,7 @@ from kinesym.internal.sensor_delays import delayed
 from kinesym.internal.sensors import with_sensors
 from kinesym.internal.smooth_phases import smooth_phases
 from kinesym.internal.straight import fixed_values, straight_lines
+from kinesym.internal.switch_times import held_switches
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
@@ -126,6 +127,10 @@ class Discretised(Displayed):
             check_index(model, most, f"the scheme {self._scheme.title}")
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
+        about = (model, given.trials, self._unknown, self._known)
+        plain = not (bounds or any((given.unknown_inputs, given.path, given.links, given.moments)))
+        self._written, self._switches = model, (held := held_switches(*about, insert=plain))
+        model, given = held.model, replace(given, model=held.model, trials=held.trials)
         self._before = free_history(model, given.trials, self._unknown, self._known)
         self.model = model = self._before.extended(model)
         given = replace(given, model=model)
@@ -136,7 +141,7 @@ class Discretised(Displayed):
         beside = "process noise" if noise else random
         shown = delays_of_sensors(model.outputs)
         late = delayed(given.trials, shown, self._unknown, self._known, beside)
-        self._gaps = late.gaps
+        self._gaps = [*late.gaps, *held.notes]
         self.symbolic = symbolic_problem(
             model,
             late.trials,
@@ -338,6 +343,7 @@ class Discretised(Displayed):
             known += [name for name in layout.parameters if name not in known]
             known += ["duration"] if layout.free_duration else []
             values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
+            values = self._switches.on_own_grid(values)
         z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates, lines)
         z = within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
         if self.nlp.lags is not None:

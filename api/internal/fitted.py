@@ -16,6 +16,7 @@ from kinesym.internal.bands import Held, Smoothed, slopes_library
 from kinesym.internal.exchanged import known_of_solution
 from kinesym.internal.inference import CollocationInference, MarginalInference
 from kinesym.internal.sizes import scaling
+from kinesym.internal.switch_times import without_inputs
 from kinesym.internal.trajectories import found_trajectory
 from kinesym.internal.viewed import Viewed
 from kinesym.runtime.arrays import Array
@@ -67,7 +68,8 @@ class Fitted(Viewed):
             found_trajectory(*given, trial, k, shown, self._parameters_of(z, k))
             for k, trial in enumerate(self.trials)
         ]
-        return [replace(run, before=self._before.table(k, run)) for k, run in enumerate(found)]
+        found = [replace(run, before=self._before.table(k, run)) for k, run in enumerate(found)]
+        return [without_inputs(run, self._switches.names) for run in found]
 
     def on_grid_of(self: _Same, solution: Solution) -> _Same:
         """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is

@@ -105,6 +105,7 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
         substeps=given.steps.substeps,
         tolerances=given.steps.tolerances,
         threads=given.threads,
+        stops=given.stops,
     )
     if model.delays:
         raw = delayed_march(model, given, stepper, ivp)
@@ -112,6 +113,7 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
     else:
         raw = march(stepper, ivp, given.progress)
     single = len(raw.ivp.time) == 2 and ivp.substeps == 1 and not stepper.adaptive
+    single = single and bool(stepper.about.states)
     if single and raw.reached.min() == 2:
         words = too_long(raw)
         if words:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any
@@ -48,6 +48,7 @@ from kinesym.internal.sensor_delays import delayed
 from kinesym.internal.simulation_arguments import check_complete
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
+from kinesym.internal.switch_times import Held, held_switches
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
@@ -67,7 +68,7 @@ from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, kinks_of
-from kinesym.symbolic.names import by_name, name_of
+from kinesym.symbolic.names import by_name, name_of, t
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem, algebraic_states
 from kinesym.symbolic.reduction import integrals_of
@@ -97,7 +98,8 @@ class ShootingArguments:
     """Arguments of `ks.Shooting`, checked. fine : the trials on the grids of the steps. known,
     starts, signals : of each trial known parameters, initial values, NaN where unknown, with
     whether contacts press, inputs of a hybrid model. free : bounds of the unknown inputs. delays :
-    of sensors, that are unknown; gaps : sentences on samples that are left out for delays."""
+    of sensors, that are unknown; gaps : sentences on samples that are left out for delays.
+    switches : inputs that stand for jumps at known times."""
 
     model: Model
     trials: Sequence[Experiment]
@@ -115,6 +117,7 @@ class ShootingArguments:
     threads: int | None
     delays: Mapping[str, sp.Symbol]
     gaps: Sequence[str]
+    switches: Sequence[str]
 
     @cached_property
     def layout(self) -> Layout:
@@ -139,7 +142,8 @@ class ShootingArguments:
     def system(self) -> System:
         """Names and known values for results."""
         model = self.model
-        return System(model.name, model.parameter_names, self.known, model.drawing, model.units)
+        names, about = model.parameter_names, (model.drawing, model.units)
+        return System(model.name, names, self.known, *about, hidden=self.switches)
 
 
 def shooting_arguments(
@@ -176,6 +180,10 @@ def shooting_arguments(
     values = known_values(model, asked, {} if known is None else known, listed, more)
     late = delayed(listed, delays_of_sensors(model.outputs), asked, values)
     listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
+    held = Held(model, listed)
+    if not (hybrid or model.delays):
+        held = held_switches(model, listed, asked, values, insert=not free)
+        model, listed = held.model, [*held.trials]
     longest = max(trial.n_nodes for trial in listed)
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
     steps = checked_steps(methods, method, *options, most, () if hybrid else methods)
@@ -221,7 +229,8 @@ def shooting_arguments(
         segments=segments,
         threads=threads,
         delays=late.unknown,
-        gaps=late.gaps,
+        gaps=[*late.gaps, *held.notes],
+        switches=held.names,
     )
 
 
@@ -363,15 +372,15 @@ def _late(problem: Problem) -> Built:
     return realise(residual_program(replace(problem, measurements=problem.timed)))
 
 
-def warn_of_kinks(system: Model | Hybrid) -> None:
+def warn_of_kinks(system: Model | Hybrid, given: ShootingArguments) -> None:
     """Warn if an equation has a kink, naming it; in a hybrid model, where inputs break and muscles
-    know it, if a state may pass it."""
-    model = system.model if isinstance(system, Hybrid) else system
+    know it, if a state may pass it. Those at known times are ends of steps."""
+    model, switches = given.model, set(given.switches)
     expressions = {f"equation {i}": e for i, e in enumerate(model.equations)}
     expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
     moving = {*model.states, *(s for s, _ in model.intermediates)}
     for where, expression in expressions.items():
-        kinks = kinks_of(expression)
+        kinks = [kink for kink in kinks_of(expression) if not _is_held(kink, switches)]
         if isinstance(system, Hybrid):
             kinks = [kink for kink in kinks if kink.atoms(AppliedUndef, sp.Symbol) & moving]
         if kinks:
@@ -382,6 +391,15 @@ def warn_of_kinks(system: Model | Hybrid) -> None:
                 stacklevel=3,
             )
             return
+
+
+def _is_held(kink: sp.Expr, switches: Collection[str]) -> bool:
+    """Whether all cases of a kink are told apart by inputs that are held."""
+    conditions = [case.cond for case in kink.args] if isinstance(kink, sp.Piecewise) else [kink]
+    return all(
+        {name_of(u) for u in c.atoms(AppliedUndef)} <= {*switches} and c.atoms(sp.Symbol) <= {t}
+        for c in conditions
+    )
 
 
 def segment_starts(nodes: int, count: int) -> tuple[int, ...]:

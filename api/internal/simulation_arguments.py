@@ -35,7 +35,9 @@ class SimulationArguments:
     of an ensemble; None for a single trajectory.
 
     start : the state from which an earlier run goes on, if that is given. pressing : whether each
-    contact presses at the start. history : what states and inputs with a delay were before.
+    contact presses at the start. history : what states and inputs with a delay were before. modes,
+    scales : at the start, and of guards by event, where they are not those of the system. stops :
+    whether adaptive steps of a model end at each node.
     """
 
     time: Array
@@ -49,6 +51,9 @@ class SimulationArguments:
     start: HybridState | None = None
     pressing: Mapping[str, Array] | None = None
     history: Mapping[str, Signal] = field(default_factory=dict)
+    modes: Mapping[str, float] = field(default_factory=dict)
+    scales: Mapping[str, float] = field(default_factory=dict)
+    stops: bool = False
 
     def of_member(self, k: int) -> SimulationArguments:
         """Those of one member of an ensemble."""

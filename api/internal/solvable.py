@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.internal.delay_breaks import breaks_between_nodes
 from kinesym.internal.diagnose import explain
 from kinesym.internal.fitted import multipliers_of
 from kinesym.internal.grid import grid_error
@@ -209,6 +210,10 @@ class Solvable(Integrated):
                 own = zip(about.names, map(float, about.deviations()), strict=True)
                 known = {name: sd for name, sd in own if not np.isnan(sd)}
                 error = replace(error, deviations={**error.deviations, **known})
+            about_lags = (self._lags, self.layout.states, self.trials, solution.trials)
+            unseen = [breaks_between_nodes(*about_lags, self._scheme.order)]
+            unseen += ["the jump between two nodes is not counted"] * bool(self._switches.notes)
+            error = replace(error, unseen="; ".join(filter(None, unseen)))
             if self._integrated:  # the shifts are those with the parameters held
                 error = replace(error, parameters={}, deviations={})
             solution = self._asked_again(solution, about)

@@ -213,5 +213,6 @@ def collocated(problem: Fitted, solver: Callable[[Any, Array, Any], Solution], z
         one = solver(problem, z, None)
     except ValueError:  # a function is not finite where it begins
         return Found(problem._parameters(z), str(Solve.NOT_FINITE))
-    about = (problem._parameters(one.free_vector), str(one.status), one.iterations)
+    ended = one.message if one.status.success and not one.success else str(one.status)
+    about = (problem._parameters(one.free_vector), ended, one.iterations)
     return Found(*about, one.objective, partial(copy, one)) if one.success else Found(*about)

@@ -36,7 +36,8 @@ class GridError(Saved):
     an interval, as where they jump, (intervals,); that of inputs in path conditions is not known,
     and not counted. begin, trial : of the intervals, time [s] and number. time : of the nodes
     [s]. values : of parameters, objective and durations. ranges : of states. scheme : its name.
-    note : why shifts are not known (NaN), if they are not. units : by name, if known.
+    note : why shifts are not known (NaN), if they are not. unseen : what they do not count.
+    units : by name, if known.
     """
 
     scheme: str
@@ -57,6 +58,7 @@ class GridError(Saved):
     order: int = 2
     fitted: bool = field(default=False)
     units: Mapping[str, str] = field(default_factory=dict)
+    unseen: str = ""
 
     def _shifts(self) -> Iterator[Shift]:
         """What the verdict looks at, and refinement makes small: parameters that something
@@ -135,6 +137,10 @@ class GridError(Saved):
 
     def __str__(self) -> str:
         """The verdict in one line."""
+        return self._verdict + (f"; {self.unseen}" if self.unseen else "")
+
+    @property
+    def _verdict(self) -> str:
         if self.note:
             return f"its error is not known: {self.note}"
         worst, k = self.worst, int(np.argmax(self.relative_defects))

@@ -101,7 +101,8 @@ class Identification:
     of the steps. finer : makes the trials with finer steps; raises `ValueError` where it cannot.
     weighed : the same with standard deviations for those that are not known. remeasured : the
     trials with other samples. combine : see `ShootingInference`. given : the trials as they were
-    given. gaps : sentences on samples that are left out.
+    given. gaps : sentences on samples that are left out. judged : a fit with what else is known
+    of it.
     """
 
     trials: Simulated
@@ -112,6 +113,7 @@ class Identification:
     combine: Callable[[Any, Trajectory], Any]
     given: Sequence[Experiment]
     gaps: Sequence[str]
+    judged: Callable[[Fit], Fit]
     timings: Mapping[str, float] = field(default_factory=dict)
 
     def fit(self, q: Array, chosen: Chosen) -> Fit:
@@ -334,7 +336,7 @@ class Identification:
             asked = (self.remeasured, self.combine, about.variance * factor)
             return ShootingInference(self.trials, self.bounds, q, about, *asked)
 
-        return Fit(
+        fit = Fit(
             success=found.success,
             message=found.message,
             objective=J,
@@ -357,6 +359,7 @@ class Identification:
             uncertainty=[about],
             inference=inference,
         )
+        return self.judged(fit)
 
     def _likelihood(self, runs: Sequence[Trajectory], sure: Confidence) -> Sequence[Likelihood]:
         """That of the samples, if the objective has nothing else."""

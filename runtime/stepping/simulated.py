@@ -33,13 +33,14 @@ class Diverged(ValueError):
 @dataclass(frozen=True)
 class System:
     """A model as results name it: its name, its parameters in order, known values of each trial
-    (also of other parameters), its drawing, and units."""
+    (also of other parameters), its drawing, and units. hidden : inputs that are not shown."""
 
     name: str
     parameters: Sequence[str]
     known: Sequence[Mapping[str, float]]
     drawing: Drawing = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    hidden: Sequence[str] = ()
 
 
 class Simulated(ABC):

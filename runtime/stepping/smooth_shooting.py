@@ -239,7 +239,7 @@ class SmoothTrials(Simulated):
             time=trial.grid,
             states=dict(zip(layout.states, rows[:n], strict=True)),
             inputs={
-                **{name: fine.inputs[name][::part] for name in fine.inputs},
+                **{u: row[::part] for u, row in fine.inputs.items() if u not in system.hidden},
                 **free,
             },
             outputs={name: row[::part] for name, row in outputs.items()} | late,

@@ -57,7 +57,7 @@ KS_PART void ks_ra_weigh(ks_radau *d) {
         left_out += !counts;
         d->weight[k] = (counts ? 1.0 : 0.0) / (d->atol + d->rtol * ks_abs(s->x[k]));
     }
-    d->weighted = (double)(s->n - left_out);
+    d->weighted = fmax((double)(s->n - left_out), 1.0);
 }
 
 /* Newton's method for the stages. shrink[l] is the factor for the next length of a step that failed,
