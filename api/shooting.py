@@ -62,7 +62,7 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 
-#: Relative difference of objectives up to which two fits are the same.
+#: Difference of merits, over the objective, up to which two fits are the same.
 _SAME = 1e-6
 _NO_END = "from {}: a simulation does not reach its end"
 
@@ -423,7 +423,7 @@ class Shooting(Displayed):
             other = self._fit(begin, how)
             climb.told(_ended("there", other))
             climb.interrupted = other.interrupted
-            same = best is not None and bool(np.isclose(other.objective, best.objective, _SAME, 0))
+            same = best is not None and _same(best, other)
             best = other if better(other, best) else best
         if best is None:
             return self._fit(q, how)  # says why there is none
@@ -533,6 +533,11 @@ class Shooting(Displayed):
 
 def _ended(where: str, fit: Fit) -> str:
     return f"from {where}: objective {fit.objective:.6g}, {fit.message}"
+
+
+def _same(one: Fit, other: Fit) -> bool:
+    """Whether two fits are the same."""
+    return abs(one.merit - other.merit) <= _SAME * abs(one.objective)
 
 
 def _told(first: Fit | None, best: Fit) -> list[str]:

@@ -28,7 +28,7 @@ from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.nlp.sensor_delays import placed
 from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty, nothing_known
 from kinesym.runtime.results.inference import Inference
-from kinesym.runtime.results.likelihood import Likelihood, likelihood_of
+from kinesym.runtime.results.likelihood import Likelihood, likelihood_of, merit_of
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -321,7 +321,23 @@ class Fitted(Viewed):
             trials=runs,
             notes=[*solution.notes, *notes],
             likelihood=self._likelihood(solution, runs),
+            merit=self._merit(solution, runs),
         )
+
+    def _merit(self, solution: Solution, runs: Sequence[Trajectory]) -> float:
+        """By what a solution is ranked among others of this problem, see `Trials`."""
+        if self._integrated:
+            return -2.0 * solution.likelihood[0].log_likelihood
+        if not self._reweighs:
+            return solution.objective
+        layout = self.layout
+        entries, members = layout.parameter_values(solution.free_vector), layout.owned.members
+        squares = 0.0
+        for p, y in zip(members, entries, strict=True):
+            mean, sd = self._priors.get(p, (0.0, np.inf))
+            squares += float((y - mean) / sd) ** 2
+        objective = solution.objective / self.symbolic.objective.least_squares
+        return merit_of(runs, self.trials, objective, self._loss, squares)
 
     def _likelihood(self, solution: Solution, runs: Sequence[Trajectory]) -> Sequence[Likelihood]:
         """That of a fit, as far as it is known. In marginal ones what the matrix leaves free is

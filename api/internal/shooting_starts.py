@@ -221,4 +221,4 @@ def _solved(make: Callable[[], Identification], how: Chosen, q: Array) -> Found:
     if not fit.success:
         return Found(fit.parameters, fit.message, fit.iterations)
     about = (fit.parameters, str(Solve.CONVERGED), fit.iterations)
-    return Found(*about, fit.objective, partial(copy, fit))
+    return Found(*about, fit.objective, partial(copy, fit), fit.merit)

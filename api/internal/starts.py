@@ -214,4 +214,6 @@ def collocated(problem: Fitted, solver: Callable[[Any, Array, Any], Solution], z
     except ValueError:  # a function is not finite where it begins
         return Found(problem._parameters(z), str(Solve.NOT_FINITE))
     about = (problem._parameters(one.free_vector), str(one.status), one.iterations)
-    return Found(*about, one.objective, partial(copy, one)) if one.success else Found(*about)
+    if not one.success:
+        return Found(*about)
+    return Found(*about, one.objective, partial(copy, one), one.merit)

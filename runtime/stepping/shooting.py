@@ -22,7 +22,7 @@ from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import Fit, Step, poor_fits, typical_sizes
-from kinesym.runtime.results.likelihood import Likelihood, likelihood_of
+from kinesym.runtime.results.likelihood import Likelihood, likelihood_of, merit_of
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -305,6 +305,7 @@ class Identification:
         sure, curvature = self._confidence(q, made.problem, J, made)
         factor = self.trials.factor if noise and self.trials.loss is None else 1.0
         sure = replace(sure, covariance=factor * sure.covariance)  # whatever that of the objective
+        ranked = bool(noise) and found.success
         noise = noise or (self._noise_together(J, sure) if found.success else ())
         if not found.success or any(np.isnan(each.std) for each in noise):
             sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))
@@ -354,6 +355,7 @@ class Identification:
             grid=grid,
             noise=list(noise),
             likelihood=self._likelihood(trials, sure) if found.success else [],
+            merit=self._merit(trials, q, J) if ranked else J,
             uncertainty=[about],
             inference=inference,
         )
@@ -364,6 +366,13 @@ class Identification:
         if not (trials.measured and trials.weighted) or np.isnan(sure.covariance).all():
             return []
         return likelihood_of(runs, self.given, sure.taken, trials.loss, bool(trials.priors))
+
+    def _merit(self, runs: Sequence[Trajectory], q: Array, J: float) -> float:
+        """By what fits are ranked whose standard deviations are estimated."""
+        trials = self.trials
+        prior = float((trials.priors.residuals(q) ** 2).sum()) if trials.priors else 0.0
+        factor = trials.factor
+        return merit_of(runs, self.given, J / factor, trials.loss, prior / factor)
 
     def _uncertainty(self, J: float, sure: Confidence, noise: Sequence[Noise]) -> Uncertainty:
         """What is known of the errors of all unknowns."""

@@ -168,6 +168,28 @@ def test_pictures(tmp_path, pool):
         study.plot("mass")
 
 
+def test_a_waterfall_of_fits_with_unknown_std(tmp_path, pool):
+    """Two channels whose std is estimated: objectives of all are alike, the likelihood is not."""
+    mpl.use("Agg")
+    rng = np.random.default_rng(3)
+    y = {x: np.cos(3.0 * TIME), v: -3.0 * np.sin(3.0 * TIME)}
+    trial = ks.Experiment(
+        TIME, measurements={n: row + 0.05 * rng.standard_normal(41) for n, row in y.items()}
+    )
+    study = ks.Study(tmp_path / "s")
+    study.cross(trial={"one": trial}, most=[30.0, 5.0])(fitted_up_to)
+    table = study.run(pool)
+    assert np.ptp(table["objective"]) < 1.5 and np.ptp(table["merit"]) > 50.0
+    axis = study.plot().axes[0]
+    assert np.ptp(axis.lines[0].get_ydata()) == pytest.approx(np.ptp(table["merit"]))
+    assert axis.get_ylabel() == "-2 log L above the best"
+
+
+def fitted_up_to(trial, most):
+    start = {x: 1.0, v: 0.0}
+    return ks.Shooting(SPRING, trial, {k: (0, most)}, initial=start).solve({k: 4.0})
+
+
 # -- processes and what happens to them -----------------------------------------------------------
 
 
