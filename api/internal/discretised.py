@@ -24,6 +24,7 @@ from kinesym.internal.homotopy import with_homotopy
 from kinesym.internal.moments import check_within
 from kinesym.internal.observer import asked_observer
 from kinesym.internal.parameters import (
+    Unknown,
     checked_unknowns,
     is_random,
     known_values,
@@ -99,6 +100,9 @@ class Discretised(Displayed):
         noise: Mapping[Any, Any] | None = None,
         homotopy: str | None = None,
     ) -> None:
+        told = {name: value for name, value in locals().items() if name not in ("self", "threads")}
+        self._told: Mapping[str, Any] = told  # all of it, whatever arguments there are
+        self._holds: Array | None = None
         self._scheme = scheme_named(scheme)
         most = highest_index(self._scheme.name)
         sequence = smooth_phases(system, trials, objective, (known, unknown), unknown_inputs, most)
@@ -190,6 +194,10 @@ class Discretised(Displayed):
         self.variable_bounds = variable_bounds(
             self.layout, trials, self._bounds, ends, self._asked.every, self._absent
         )
+        if self._holds is not None:
+            for side in self.variable_bounds:
+                mine = self.layout.parameter_values(side)
+                mine[:] = np.where(np.isnan(self._holds), mine, self._holds)
 
     def _check_last_samples(self) -> None:
         """What is measured at the last node must not depend on noise that would begin there."""
@@ -216,6 +224,41 @@ class Discretised(Displayed):
             vars(made).pop(name, None)
         made._place(trials)
         return made
+
+    def _holding(self: _Same, entries: Array) -> _Same:
+        """The same problem, and library, with parameters held at entries of z (r,), NaN for those
+        that stay free; on other grids, too."""
+        made = copy(self)
+        made._holds = entries
+        return made._on(self.trials)
+
+    def _of_trials(
+        self: _Same,
+        numbers: Sequence[int],
+        trials: Sequence[Experiment],
+        unknown: Mapping[str, Unknown],
+    ) -> _Same:
+        """The same problem, and library, of the trials of these numbers, with all that is known of
+        each, and with what is known of parameters."""
+        made = copy(self)
+        made._unknown, made._priors = dict(unknown), priors_of(unknown)
+        made._known = [self._known[k] for k in numbers]
+        made._fixed = [self._fixed[k] for k in numbers]
+        courses = [self._before.courses[k] for k in numbers]
+        made._before = replace(self._before, courses=courses)
+        made._lags = [lag.of_trials(numbers) for lag in self._lags]
+        made._limits = {f: [rows[k] for k in numbers] for f, rows in self._limits.items()}
+        return made._on(trials)
+
+    def _like(self: _Same, other: Discretised, trials: Sequence[Experiment]) -> _Same:
+        """The same problem, and library, of these trials, with what is known in another problem
+        that has the same free vector."""
+        made = copy(self)
+        for name in ("_fixed", "_before", "_lags", "_limits", "_unknown", "_priors", "_holds"):
+            setattr(made, name, getattr(other, name))
+        mine = self._known[0]
+        made._known = [{n: row.get(n, mine[n]) for n in mine} for row in other._known]
+        return made._on(trials)
 
     def _with_priors(self: _Same, numbers: Numbers) -> _Same:
         """The same problem, and library, with means and standard deviations that were unknown."""
