@@ -16,6 +16,7 @@ from kinesym import checks
 from kinesym.collocation import Collocation
 from kinesym.continuous_adjoint import sampled_gradient
 from kinesym.internal.combination import combination
+from kinesym.internal.content import counts_as
 from kinesym.internal.delay_sources import undelayed_objective
 from kinesym.internal.finer_steps import finer_shooting
 from kinesym.internal.homotopy import with_homotopy
@@ -130,6 +131,8 @@ class Shooting(Displayed):
         atol: float = 1e-11,
         sensors: Mapping[str, Any] | None = None,
     ) -> None:
+        told = {name: value for name, value in locals().items() if name not in ("self", "threads")}
+        self._told: Mapping[str, Any] = told  # all of it, whatever arguments there are
         system = with_homotopy(with_sensors(system, sensors), objective)
         self._posed: tuple[Any, ...] = (
             *(system, trials, unknown, known, initial, objective, method, unknown_inputs),
@@ -546,3 +549,11 @@ def _told(first: Fit | None, best: Fit) -> list[str]:
         return []
     before = "there was none" if first is None else f"it was {first.objective:.6g}"
     return [f"found by the ladder: from the guess {before}"]
+
+
+def _content(problem: Shooting) -> tuple[Any, ...]:
+    """All that was given, and the trials as they are; threads change nothing."""
+    return problem._told, replace(problem.arguments, threads=None)
+
+
+counts_as(Shooting, _content)

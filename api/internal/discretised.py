@@ -18,6 +18,7 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.asked import asked
+from kinesym.internal.content import counts_as
 from kinesym.internal.equation_delays import bounds_of_delays, lags_of
 from kinesym.internal.free_history import free_history
 from kinesym.internal.homotopy import with_homotopy
@@ -555,3 +556,13 @@ def _check_likelihood(objective: Objective | None) -> None:
             "with an unknown mean or sd the objective is the likelihood of the measurements; "
             "leave objective out"
         )
+
+
+def _content(problem: Discretised) -> tuple[Any, ...]:
+    """All that was given, and what solves begin from and are held by, on the grids as they are."""
+    start = None if problem._start is None else problem._start.free_vector
+    bounds = (*problem.variable_bounds, *problem.constraint_bounds)
+    return problem._told, problem.trials, problem._known, problem._priors, start, bounds
+
+
+counts_as(Discretised, _content)
