@@ -40,7 +40,6 @@ from kinesym.internal.problem import (
     bounds_by_name,
     check_index,
     highest_index,
-    kinematic_pairs,
     named_bounds,
     symbolic_problem,
     warn_of_degrees,
@@ -49,7 +48,7 @@ from kinesym.internal.process_noise import driven
 from kinesym.internal.sensor_delays import delayed
 from kinesym.internal.sensors import with_sensors
 from kinesym.internal.smooth_phases import smooth_phases
-from kinesym.internal.straight import fixed_values, straight_lines
+from kinesym.internal.straight import fixed_values
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
@@ -60,7 +59,6 @@ from kinesym.runtime.nlp.bounds import (
     held_ends,
     variable_bounds,
 )
-from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
@@ -72,7 +70,7 @@ from kinesym.runtime.summary import listed
 from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, names_of
+from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
@@ -340,65 +338,6 @@ class Discretised(Displayed):
     def n_constraints(self) -> int:
         """Number of constraints."""
         return self.nlp.n_constraints
-
-    def pack(self, guess: Any = None) -> Array:
-        """The free vector of a guess: None (from the data), values by symbol, a `Solution`, a
-        `Fit`, a `Trajectory` or a list with one per trial, or z.
-
-        Values are numbers, trajectories (N,), or a list with one of these per trial; of a parameter
-        per owner a number for all of them, or a mapping from owners to numbers. What is not given
-        comes from the measurements, the model's values, straight lines between values that
-        conditions fix at the ends or at some times, or is zero. All is moved into the bounds:
-        results and what is made up silently, what is given with a warning. Raises `ValueError`
-        naming what is given and has a wrong size or is not finite.
-        """
-        pairs = zip(self._fixed, self.trials, strict=True)
-        return self._packed(guess, [straight_lines(fixed, trial.grid) for fixed, trial in pairs])
-
-    def _packed(self, guess: Any, lines: Sequence[Mapping[str, Array]]) -> Array:
-        """The free vector of a guess, with these trajectories of what it does not give, by trial;
-        see `first_guess`."""
-        layout, bounds = self.layout, self.variable_bounds
-        if isinstance(guess, Solution) and self._fits(guess):
-            return np.clip(guess.free_vector, *bounds)
-        if isinstance(guess, np.ndarray):
-            if guess.shape != (self.n_variables,):
-                raise ValueError(
-                    f"the free vector has {self.n_variables} entries, got {guess.shape}"
-                )
-            z = real_array(guess, "the free vector")
-            every = np.ones(len(z), dtype=bool)
-            return within(z, bounds, every, self.variable_name, layout.natural, stacklevel=5)
-        values, rates = values_of_results(guess, layout, self.trials), dict[str, str]()
-        by_hand = values is None
-        if values is None:
-            if not isinstance(guess, Mapping | None):
-                raise ValueError(
-                    "a guess is a mapping of names to values, a Solution, a Fit, a "
-                    f"Trajectory, or an array, not {guess!r}"
-                )
-            inputs = [name for name in layout.inputs if name not in layout.delayed]
-            known = [*layout.states, *inputs, *layout.owned.parameters]
-            known += [name for name in layout.parameters if name not in known]
-            known += ["duration"] if layout.free_duration else []
-            values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
-        z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates, lines)
-        z = within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
-        if self.nlp.lags is not None:
-            z[layout.delayed_entries] = self.nlp.lags.values(z)
-        return z
-
-    def _without_guess(self, guess: Any) -> list[str]:
-        """States of which a guess by names says nothing, that are not measured and not zero."""
-        if not isinstance(guess, Mapping | None):
-            return []
-        told = {
-            *names_of(list(guess or ()), "guess"),
-            *(m for t in self.trials for m in t.measured),
-            *self.model.vanishing,
-        }
-        pairs = kinematic_pairs(self.model)
-        return [x for x in self.layout.states if not told & {x, pairs.get(x)}]
 
     def unpack(self, z: Array) -> dict[str, Any]:
         """Values by name: (N,) for trajectories (a list of these for several trials), numbers."""
