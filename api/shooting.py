@@ -87,9 +87,10 @@ class Shooting(Displayed):
     known : values of the other parameters; the model's values where not given; what differs between
         trials stands in `Experiment(parameters=...)`.
     initial : value of every state at the start by name, or a list of such mappings, one per trial.
-        A value is a number, or None or bounds (low, high) if it is unknown; a list of values has
-        one per trial. A state is unknown in all trials or in none, and in none if an invariant of
-        the model binds it. A contact that presses at the start is True.
+        A value is a number, an expression of parameters such as a**2, or None or bounds (low, high)
+        if it is unknown; a list of values has one per trial. A state is unknown in all trials or in
+        none, and in none if an invariant of the model binds it. A contact that presses at the start
+        is True.
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         which is all that a hybrid model knows.
     method : of a model "rk4" (None), or an implicit one of `simulate`, for stiff and
@@ -255,6 +256,7 @@ class Shooting(Displayed):
             return self._trials.forward_gradient(q)
         late = "sensors with an unknown delay" if self._given.delays else ""
         late = f"a model with delays, {self.model.name}" if self.model.delays else late
+        late = "starts that follow from parameters" if any(self._given.following) else late
         if self.segments > 1 or self.symbolic is None or late:
             what = "multiple shooting" if self.segments > 1 else "a hybrid model"
             what = late or what

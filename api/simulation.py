@@ -52,7 +52,8 @@ def simulate(
     time : all nodes, not just the first and the last; time spans are converted to seconds, dates
         count from the first of them.
     initial : value of every state at time[0], a guess of algebraic ones, which follow from the
-        equations; (M,) for an ensemble. Integrals that `Model.reduced_index` makes start at zero
+        equations; (M,) for an ensemble; or an expression of parameters, such as a**2, by which
+        sensitivities are then, too. Integrals that `Model.reduced_index` makes start at zero
         unless given. Of a contact, by its name, whether it presses at the start
         (default: no). Or the `final` state of an earlier run, from which this one goes on as if
         that had not ended.
@@ -203,7 +204,7 @@ def sensitivities(
         given = simulation_arguments(
             system, time, initial, parameters, inputs, steps, 1, progress, history
         )
-        return delayed_sensitivities(system, given)
+        return replace(delayed_sensitivities(system, given), following=given.following)
     if model.delays:
         raise ValueError(
             f"model {model.name} has delays ({model.delays[0].name}), by which there are no "
@@ -218,7 +219,7 @@ def sensitivities(
         raise ValueError(f"there are sensitivities for {' and '.join(methods)}, not for {method}")
     steps = checked_steps(methods, method, substeps, rtol, atol)
     given = simulation_arguments(system, time, initial, parameters, inputs, steps, 1, progress)
-    return hybrid_sensitivities(system, given)
+    return replace(hybrid_sensitivities(system, given), following=given.following)
 
 
 @lru_cache(maxsize=32)

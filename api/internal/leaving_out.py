@@ -71,6 +71,7 @@ def arguments_of(
         known=[given.known[k] for k in numbers],
         starts=[given.starts[k] for k in numbers],
         signals=[given.signals[k] for k in numbers],
+        following=[given.following[k] for k in numbers],
     )
 
 
