@@ -32,11 +32,17 @@ _WAYS: Mapping[str, Mapping[str, Any]] = {
     "with an adaptive barrier": {"mu_strategy": "adaptive", "max_iter": _SOON},
     "as IPOPT scales by itself": {_SCALING: "gradient-based"},
 }
+#: Merits that are the same: their difference over the objective, and over the squares of samples.
+_SAME, _ROUNDING = 1e-5, 1e-9
 #: Of larger problems that are lost, other starts are not looked for: that would take minutes.
 _MOST_VARIABLES = 20_000
 
-_FROM_ZERO = "from straight lines between the conditions no solution was found, from zero one was"
 _OTHERS = ": there may be better solutions"
+_FROM_MOTION = (
+    "the first solution followed the measurements less well than the guess; this one began with "
+    f"the motion of the guess{_OTHERS}"
+)
+_FROM_ZERO = "from straight lines between the conditions no solution was found, from zero one was"
 _FROM_DATA = (
     "from the trajectories of the guess no solution was found, from what is measured and straight "
     f"lines between the conditions one was{_OTHERS}"
@@ -80,7 +86,7 @@ class Attempts:
             limits = (self.budget, self.progress)
             climb = SolverClimb(*limits, solver=Solvable._fitted_as, chosen=self.chosen)
             found = climbed(self.problem, self.z, found, climb)
-        return self._advised(found) if found.status in _LOST else found
+        return self._advised(found) if found.status in _LOST else self._no_worse(found)
 
     def _is_poor(self, found: Solution) -> bool:
         """Whether easier problems may lead to a better solution: where the homotopy of the data is
@@ -148,6 +154,38 @@ class Attempts:
             if found.status is Solve.INTERRUPTED or self.chosen.late:
                 break
         return lost
+
+    def _no_worse(self, found: Solution) -> Solution:
+        """A fit, or a better one from the motion that the guess means, if that follows the
+        measurements better; where nothing does so, the fit has not converged."""
+        problem, begin = self.problem, self._meant() if self._may_be_worse(found) else None
+        margin = _SAME * abs(found.objective) + _ROUNDING * problem._size_of_samples
+        if begin is None or problem._merit_at(begin) >= found.merit - margin:
+            return found
+        say(self.progress, "the guess follows the measurements better: trying from its own motion")
+        entries = problem.layout.parameter_values(begin)
+        try:
+            held = problem._holding(entries.copy())._fitted(begin, None, self.chosen, self.progress)
+        except ValueError:  # a function is not finite there
+            return found
+        if not held.success or held.merit >= found.merit - margin:
+            return found  # the grid does not show the motion as well
+        again = self._again(found, held.free_vector)
+        if again.success and again.merit <= held.merit + margin:
+            return _noted(again, _FROM_MOTION)
+        words = f"{Solve.WORSE.sentence} ({found.merit:.6g}, the guess {held.merit:.6g})"
+        return replace(found, success=False, status=Solve.WORSE, message=words)
+
+    def _may_be_worse(self, found: Solution) -> bool:
+        """Whether a fit leaves more than noise, so that a guess may be better."""
+        fit = self.problem.symbolic.objective.least_squares and not self.problem._integrated
+        return bool(fit and found.success and not only_noise_is_left(found))
+
+    def _meant(self) -> Array | None:
+        """The free vector of the motion that the guess means, if it means one."""
+        if isinstance(self.guess, Mapping | None):
+            return self.problem._moved_by(self.guess)
+        return None if isinstance(self.guess, np.ndarray) else self.z
 
     def _advised(self, lost: Solution) -> Solution:
         """A lost solution whose message says of what there was no guess."""

@@ -28,6 +28,8 @@ from kinesym.symbolic.problem import measured_expressions
 
 #: Operations of an output of which the inverse is looked for, and intermediates behind it.
 _SHORT = 20
+#: Functions that take each of their values once.
+_ONE_TO_ONE = (sp.exp, sp.log, sp.sinh, sp.asinh, sp.tanh, sp.atanh, sp.atan)
 #: Tolerances of a simulation that only begins a search, and parts of it that begin with what is
 #: measured.
 _ROUGH = (1e-6, 1e-9)
@@ -75,16 +77,43 @@ def _inverse(
     if x not in model.states or x == shows or shows.count_ops() > _SHORT:
         return None
     y, at = sp.Dummy("y", real=True), sp.Dummy("x", real=True)
-    given = shows.xreplace({x: at})
-    try:
-        roots = sp.solve(given - y, at)
-    except NotImplementedError:
-        return None
-    if len(roots) != 1 or roots[0].has(sp.Piecewise, at):
+    root = _root(shows.xreplace({x: at}), y, at)
+    if root is None:
         return None
     needed = sorted(others, key=name_of)
-    states_of = sp.lambdify([y, *needed], roots[0], "numpy")
+    states_of = sp.lambdify([y, *needed], root, "numpy")
     return name_of(x), tuple(map(name_of, needed)), states_of
+
+
+def _root(e: sp.Expr, y: sp.Expr, x: sp.Dummy) -> sp.Expr | None:
+    """The x with e(x) = y, if there is one for each y that there is one for: of functions of
+    functions, and of ratios that are linear in x."""
+    while e != x:
+        if sum(arg.has(x) for arg in e.args) > 1:
+            return _root_of_ratio(e - y, x)
+        (inner,), outer = sp.sift(e.args, lambda arg: arg.has(x), binary=True)
+        if e.is_Add:
+            y = y - sp.Add(*outer)
+        elif e.is_Mul:
+            y = y / sp.Mul(*outer)
+        elif isinstance(e, _ONE_TO_ONE):
+            y = e.inverse()(y)
+        elif isinstance(e, sp.Pow) and e.exp.is_Integer and e.exp.is_odd:
+            y = sp.sign(y) * sp.Abs(y) ** (1 / e.exp)
+        elif isinstance(e, sp.Pow) and e.base.is_positive:
+            y = sp.log(y) / sp.log(e.base)
+        else:
+            return None
+        e = inner
+    return y
+
+
+def _root_of_ratio(e: sp.Expr, x: sp.Dummy) -> sp.Expr | None:
+    """The root of a ratio of polynomials, if the upper one is linear."""
+    if not e.is_rational_function(x):
+        return None
+    above = sp.Poly(sp.together(e).as_numer_denom()[0], x)
+    return -above.nth(0) / above.nth(1) if above.degree() == 1 else None
 
 
 def start_values(

@@ -330,14 +330,34 @@ class Fitted(Viewed):
             return -2.0 * solution.likelihood[0].log_likelihood
         if not self._reweighs:
             return solution.objective
-        layout = self.layout
-        entries, members = layout.parameter_values(solution.free_vector), layout.owned.members
+        objective = solution.objective / self.symbolic.objective.least_squares
+        squares = self._prior_squares(solution.free_vector)
+        return merit_of(runs, self.trials, objective, self._loss, squares)
+
+    def _merit_at(self, z: Array) -> float:
+        """The same of a free vector; infinite where that is not known."""
+        with np.errstate(all="ignore"):
+            if not self._reweighs:
+                found = self.cost(z)
+            else:
+                runs = self._trajectories(z, np.zeros(len(z), dtype=bool))
+                found = merit_of(runs, self.trials, np.inf, self._loss, self._prior_squares(z))
+        return found if np.isfinite(found) else np.inf
+
+    @property
+    def _size_of_samples(self) -> float:
+        """The squares of all samples over their standard deviations, 1 where these are unknown."""
+        pairs = ((y, t.divisors[name]) for t in self.trials for name, y in t.measured.items())
+        return float(sum(np.nansum((y / std) ** 2) for y, std in pairs))
+
+    def _prior_squares(self, z: Array) -> float:
+        """The squares of priors, -2 log of their density but for a constant."""
+        entries, members = self.layout.parameter_values(z), self.layout.owned.members
         squares = 0.0
         for p, y in zip(members, entries, strict=True):
             mean, sd = self._priors.get(p, (0.0, np.inf))
             squares += float((y - mean) / sd) ** 2
-        objective = solution.objective / self.symbolic.objective.least_squares
-        return merit_of(runs, self.trials, objective, self._loss, squares)
+        return squares
 
     def _likelihood(self, solution: Solution, runs: Sequence[Trajectory]) -> Sequence[Likelihood]:
         """That of a fit, as far as it is known. In marginal ones what the matrix leaves free is

@@ -23,6 +23,8 @@ Drawn = Sequence[Mapping[str, Array]]
 
 #: A first trajectory that is simulated may cost so many times what the one without does.
 _FAR = 10.0
+#: How far the motion of a guess may leave the bounds, over the largest value.
+_OFF = 1e-6
 
 
 class Guessed(Discretised):
@@ -181,7 +183,8 @@ class Guessed(Discretised):
             courses = self._courses(z, number)
             rows = {x: courses[x] for x in self.model.state_names if x in told}
             if len(rows) < len(self.model.state_names):
-                run = self._run(values, number, courses, rows, told)
+                first = {x: float(row[0]) for x, row in rows.items()}
+                run = self._run(values, number, courses, told, first, rows)
                 if run is None:
                     return []
                 found.append({x: row for x, row in run.items() if x not in told})
@@ -201,11 +204,13 @@ class Guessed(Discretised):
         values: Mapping[str, Any],
         number: int,
         courses: Mapping[str, Array],
-        rows: Mapping[str, Array],
         told: set[str],
+        first: Mapping[str, float],
+        rows: Mapping[str, Array],
     ) -> dict[str, Array] | None:
         """States (N,) of a trial by simulation, None if there is none. courses : of all states and
-        unknown inputs; rows : of states of which something is known; told : names of that."""
+        unknown inputs; told : names of those of which something is known. first : starts where
+        conditions tell none; rows : see `simulated`."""
         trial, model, layout = self.trials[number], self.model, self.layout
         known = self._guessed_parameters(values, number)
         unsaid = [u for u in layout.inputs if u not in told and not u.startswith("white_")]
@@ -214,11 +219,30 @@ class Guessed(Discretised):
         inputs = {n: s for n, s in trial.signals.items() if n in model.input_names}
         inputs |= {u: Signal(trial.grid, courses[u]) for u in layout.inputs}
         fixed = {x: at[-np.inf] for x, at in self._fixed[number].items() if -np.inf in at}
-        first = {x: float(row[0]) for x, row in rows.items()} | fixed
         conditions = zip(self._asked.given.boundary, self._limits["ends"][number], strict=True)
-        start = start_values(list(conditions), model.states, first, known)
+        start = start_values(list(conditions), model.states, {**first, **fixed}, known)
         needed = {*model.state_names} - {*model.index.algebraic}
         if not {*model.input_names} <= inputs.keys() or not needed <= start.keys():
             return None
         start = {x: value for x, value in start.items() if x in model.state_names}
         return simulated(model, trial, start, known, inputs, rows)
+
+    def _moved_by(self, guess: Mapping[Any, Any] | None) -> Array | None:
+        """The free vector of the motion that a guess by names means, from its starts and by its
+        parameters; None where these are not told, or it is not within the bounds."""
+        if not self._can_run:
+            return None
+        values = self._named(guess)
+        z, runs = self._first(values, self._lines)[0], []
+        for number in range(len(self.trials)):
+            courses = self._courses(z, number)
+            first = {x: float(courses[x][0]) for x in self.model.state_names if x in values}
+            run = self._run(values, number, courses, {*values}, first, {})
+            if run is None:
+                return None
+            runs.append(run)
+        every = {x: [run[x] for run in runs] for x in self.model.state_names}
+        moved = self._first({**values, **every}, self._lines)[0]
+        low, high = self.variable_bounds
+        off = np.maximum(low - moved, moved - high).max(initial=0.0)
+        return np.clip(moved, low, high) if off <= _OFF * np.abs(moved).max(initial=1.0) else None
