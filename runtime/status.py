@@ -107,6 +107,11 @@ class Solve(Status):
         "bounds, or another guess of the trajectories, may help",
         -1001,
     )
+    UNRESOLVED = (
+        "not resolved",
+        "converged on a grid that does not show the motion",
+        -1002,
+    )
     UNKNOWN = "unknown", "IPOPT ended in a way that it does not document", -1000
 
     @property

@@ -18,7 +18,7 @@ from kinesym.internal.fitted import Fitted
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import task_bar
 from kinesym.runtime.results.multistart import Found
-from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.solution import Solution, resolved
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.names import by_name
 
@@ -211,7 +211,7 @@ def _landed(pickled: bytes, point: Array) -> Found:
 def collocated(problem: Fitted, solver: Callable[[Any, Array, Any], Solution], z: Array) -> Found:
     """What a solve from a free vector finds."""
     try:
-        one = solver(problem, z, None)
+        one = resolved(solver(problem, z, None))
     except ValueError:  # a function is not finite where it begins
         return Found(problem._parameters(z), str(Solve.NOT_FINITE))
     about = (problem._parameters(one.free_vector), str(one.status), one.iterations)

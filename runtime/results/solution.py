@@ -23,6 +23,9 @@ from kinesym.runtime.status import Solve
 if TYPE_CHECKING:
     import xarray as xr
 
+#: Errors of a grid, as shares, with which a solution is none, and one that is acceptable only.
+_WRONG, _DOUBTED = 0.25, 0.1
+
 Variables: TypeAlias = Annotated[Array, "variable"]
 
 
@@ -126,6 +129,21 @@ class Solution(Trials):
         or 1), `message` and `objective`."""
         told = {"success": int(self.success), "objective": float(self.objective)}
         return self.trials[trial].to_xarray().assign_attrs(told, message=self.message)
+
+
+def resolved(found: Solution) -> Solution:
+    """A solution, as one that has not converged if the error of its grid is as large as what it
+    says: where there are no measurements, a quarter of the range of a state or of the objective, a tenth
+    if the solver has met its loose tolerances only. Steps that jump over what is stiff, or a pole,
+    give such minima, which are none of the motion."""
+    if not (found.success and found.grid) or found.grid[0].fitted:
+        return found
+    most = _DOUBTED if found.status is Solve.ACCEPTABLE else _WRONG
+    error = found.grid[0]
+    if not error.largest >= most:
+        return found
+    words = f"{Solve.UNRESOLVED.sentence}: it {error}, and give another guess"
+    return replace(found, success=False, status=Solve.UNRESOLVED, message=words)
 
 
 def after(before: Solution, later: Solution) -> Solution:
