@@ -132,10 +132,10 @@ class Solution(Trials):
 
 
 def resolved(found: Solution) -> Solution:
-    """A solution, as one that has not converged if the error of its grid is as large as what it
-    says: where there are no measurements, a quarter of the range of a state or of the objective, a tenth
-    if the solver has met its loose tolerances only. Steps that jump over what is stiff, or a pole,
-    give such minima, which are none of the motion."""
+    """A solution, as one that has not converged if the error of its grid is about as large as what
+    it says: where there are no measurements, a quarter of the range of a state or of the objective,
+    a tenth if the solver has met its loose tolerances only. Steps that jump over what is stiff, or
+    a pole, have such minima, which are none of the motion."""
     if not (found.success and found.grid) or found.grid[0].fitted:
         return found
     most = _DOUBTED if found.status is Solve.ACCEPTABLE else _WRONG
