@@ -149,8 +149,8 @@ class Collocation(Solvable):
             after the iteration in which they are over. None for no limit.
 
         What has converged by the solver is not called so where the fit follows the measurements
-        less well than the guess, or where the error of the grid is a quarter of a range or of the
-        objective: `solution.status` says which.
+        less well than the guess, or where the grid shows nothing of the motion, as where steps jump
+        over a pole: `solution.status` says which.
         Ctrl-C returns the current iterate, marked unconverged. Raises `ValueError` if a function is
         not finite at the guess, naming expression, equation, node and time; `IpoptMissing` if IPOPT
         cannot be loaded; `MemoryError`, before any is taken, if there is not enough.

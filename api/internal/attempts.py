@@ -14,7 +14,7 @@ from kinesym.internal.why import meeting_points
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.progress import say
-from kinesym.runtime.results.solution import Solution, after
+from kinesym.runtime.results.solution import Solution, after, resolved
 from kinesym.runtime.results.trials import only_noise_is_left
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
@@ -81,6 +81,9 @@ class Attempts:
             found = self._from_data(found)
         if goes_on and small and found.status in _LOST:
             found = self._from_nearest(found)
+        if goes_on and small and resolved(found) is not found:
+            other = self._from_data(found)
+            found = other if resolved(other) is other else found
         easier = found.status in _CLIMBED if self.ladder is None else self._is_poor(found)
         if goes_on and easier and found.status is not Solve.INTERRUPTED and climbable(self.problem):
             limits = (self.budget, self.progress)

@@ -73,8 +73,8 @@ class Lag:
 
     def of_trials(self, numbers: Sequence[int]) -> Lag:
         """The same of some of the trials."""
-        some = {"spans": self.spans, "before": self.before}
-        return replace(self, **{name: [row[k] for k in numbers] for name, row in some.items()})
+        spans = [self.spans[k] for k in numbers]
+        return replace(self, spans=spans, before=[self.before[k] for k in numbers])
 
 
 @dataclass(frozen=True, eq=False)

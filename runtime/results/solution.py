@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 #: Errors of a grid, as shares, with which a solution is none, and one that is acceptable only.
-_WRONG, _DOUBTED = 0.25, 0.1
+_WRONG, _DOUBTED = 0.25, 0.05
 
 Variables: TypeAlias = Annotated[Array, "variable"]
 
@@ -132,18 +132,15 @@ class Solution(Trials):
 
 
 def resolved(found: Solution) -> Solution:
-    """A solution, as one that has not converged if the error of its grid is about as large as what
-    it says: where there are no measurements, a quarter of the range of a state or of the objective,
-    a tenth if the solver has met its loose tolerances only. Steps that jump over what is stiff, or
-    a pole, have such minima, which are none of the motion."""
-    if not (found.success and found.grid) or found.grid[0].fitted:
+    """A solution, as one that has not converged if its grid shows nothing of the motion, see
+    `GridError.drowns`; one that meets loose tolerances only is doubted sooner."""
+    if not (found.success and found.grid):
         return found
-    most = _DOUBTED if found.status is Solve.ACCEPTABLE else _WRONG
-    error = found.grid[0]
-    if not error.largest >= most:
+    words = found.grid[0].drowns(_DOUBTED if found.status is Solve.ACCEPTABLE else _WRONG)
+    if not words:
         return found
-    words = f"{Solve.UNRESOLVED.sentence}: it {error}, and give another guess"
-    return replace(found, success=False, status=Solve.UNRESOLVED, message=words)
+    message = f"{Solve.UNRESOLVED.sentence}: {words}; give another guess, or more nodes"
+    return replace(found, success=False, status=Solve.UNRESOLVED, message=message)
 
 
 def after(before: Solution, later: Solution) -> Solution:

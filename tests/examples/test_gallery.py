@@ -18,6 +18,7 @@ from kinesym.examples.gallery import (
     goddard,
     hypersensitive,
     pendulum_swing_up,
+    sliding_block,
 )
 
 #: Those whose cost is the peer's to 1e-6, and those that cost less.
@@ -96,6 +97,20 @@ def test_without_a_guess_from_lines_and_then_from_zero():
     assert solution.success and "from zero one was" in " ".join(solution.notes)
     last = pendulum_swing_up.problem().solve(guess={"theta": 0.0, "omega": 0.0})
     np.testing.assert_allclose(solution.objective, last.objective, rtol=1e-7)
+
+
+@pytest.mark.parametrize("duration", [74.5, 37.25])
+def test_what_the_grid_does_not_show_has_not_converged(duration):
+    """From ones, as the peer begins, backward Euler jumps over the hill in 41 s, ten times as long
+    as the least time: its error is larger than that, so that this is no solution."""
+    ones = dict.fromkeys(("x", "u_x", "F"), 1.0)
+    found = sliding_block.problem().solve({"duration": duration, **ones}, ladder=False)
+    best = sliding_block.solve()
+    assert best.success and best.objective == pytest.approx(3.951, rel=1e-3)
+    if found.objective > 1.1 * best.objective:
+        assert not found.success and found.status == "not resolved"
+        assert "does not show the motion" in found.message
+    assert duration < 50.0 or found.objective > 40.0
 
 
 def test_a_picture(tmp_path, capsys):
