@@ -16,7 +16,6 @@ from kinesym import checks
 from kinesym.collocation import Collocation
 from kinesym.continuous_adjoint import sampled_gradient
 from kinesym.internal.combination import combination
-from kinesym.internal.content import counts_as
 from kinesym.internal.delay_sources import undelayed_objective
 from kinesym.internal.finer_steps import finer_shooting
 from kinesym.internal.homotopy import with_homotopy
@@ -492,6 +491,10 @@ class Shooting(Displayed):
         """What was given, checked."""
         return self._given
 
+    def _content(self) -> tuple[Any, ...]:
+        """What a study knows it by: all that was given, and the trials as they are."""
+        return self._told, replace(self._given, threads=None)
+
     def of(self, given: ShootingArguments) -> Shooting:
         """The same problem, and library, of other trials."""
         made = copy(self)
@@ -551,11 +554,3 @@ def _told(first: Fit | None, best: Fit) -> list[str]:
         return []
     before = "there was none" if first is None else f"it was {first.objective:.6g}"
     return [f"found by the ladder: from the guess {before}"]
-
-
-def _content(problem: Shooting) -> tuple[Any, ...]:
-    """All that was given, and the trials as they are; threads change nothing."""
-    return problem._told, replace(problem.arguments, threads=None)
-
-
-counts_as(Shooting, _content)

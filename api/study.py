@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from kinesym import checks
 from kinesym.collocation import Collocation
-from kinesym.internal.content import digest, title_of
+from kinesym.internal.content import counts_as, digest, title_of
 from kinesym.notebook import Displayed
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.progress import task_bar
@@ -377,6 +377,10 @@ class Study(Displayed):
     def __repr__(self) -> str:
         found = ", ".join(f"{count} {status}" for status, count in self.counts().items())
         return f"<study in {self.folder}: {found or 'no tasks yet'}>"
+
+
+for problem in (Collocation, Shooting):
+    counts_as(problem, lambda value: value._content())
 
 
 def _labelled(value: Any, name: Any) -> Any:

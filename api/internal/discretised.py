@@ -18,7 +18,6 @@ from kinesym.codegen.kernel import Program
 from kinesym.codegen.point import with_point
 from kinesym.codegen.transcribe import residual_program, transcribe
 from kinesym.internal.asked import asked
-from kinesym.internal.content import counts_as
 from kinesym.internal.equation_delays import bounds_of_delays, lags_of
 from kinesym.internal.free_history import free_history
 from kinesym.internal.homotopy import with_homotopy
@@ -447,6 +446,13 @@ class Discretised(Displayed):
             **dict(zip(self.layout.owned.parameters, values, strict=True)),
         }
 
+    def _content(self) -> tuple[Any, ...]:
+        """What a study knows it by: all that was given, and what solves begin from and are held by,
+        on the grids as they are."""
+        start = None if self._start is None else self._start.free_vector
+        bounds = (*self.variable_bounds, *self.constraint_bounds)
+        return self._told, self.trials, self._known, self._priors, start, bounds
+
     def _fits(self, solution: Solution) -> bool:
         """Whether `solution` has the free vector and the constraints of this problem."""
         layout, other = self.layout, solution.problem
@@ -495,13 +501,3 @@ def _check_likelihood(objective: Objective | None) -> None:
             "with an unknown mean or sd the objective is the likelihood of the measurements; "
             "leave objective out"
         )
-
-
-def _content(problem: Discretised) -> tuple[Any, ...]:
-    """All that was given, and what solves begin from and are held by, on the grids as they are."""
-    start = None if problem._start is None else problem._start.free_vector
-    bounds = (*problem.variable_bounds, *problem.constraint_bounds)
-    return problem._told, problem.trials, problem._known, problem._priors, start, bounds
-
-
-counts_as(Discretised, _content)

@@ -22,10 +22,10 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym.cli import main
-from kinesym.internal.content import digest
 from kinesym.runtime.status import Task
 from kinesym.runtime.studies.index import Entry, Index
 from kinesym.runtime.studies.work import Call, Order, Outcome, me, work
+from kinesym.study import digest
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tasks have no result")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find it by name
