@@ -42,6 +42,10 @@ _FROM_MOTION = (
     "the first solution followed the measurements less well than the guess; this one began with "
     f"the motion of the guess{_OTHERS}"
 )
+_FROM_LINES = (
+    "from a simulation by the guess, or what outputs show, no solution was found, from straight "
+    f"lines between the conditions one was{_OTHERS}"
+)
 _FROM_ZERO = "from straight lines between the conditions no solution was found, from zero one was"
 _FROM_DATA = (
     "from the trajectories of the guess no solution was found, from what is measured and straight "
@@ -76,7 +80,7 @@ class Attempts:
         alone = self.ladder is False or _ALONE & self.chosen.options.keys()
         found = self._in_ways() if unlimited and not alone else self._solved(self.z)
         if found.status in _ASTRAY:
-            found = self._from_zero(found)
+            found = self._from_simpler(found)
         if goes_on and small and found.status in _LOST:
             found = self._from_data(found)
         if goes_on and small and found.status in _LOST:
@@ -126,13 +130,17 @@ class Attempts:
         vain = found.iterations - first.iterations
         return _noted(first, f"{vain} iterations {' and '.join(_WAYS)} were in vain")
 
-    def _from_zero(self, lost: Solution) -> Solution:
-        """Another solution, from zero, where the lines of which z was made lead to none."""
-        zero = self.problem._packed(self.guess, ())
-        if np.array_equal(zero, self.z):
-            return lost
-        found = self._again(lost, zero)
-        return _noted(found, _FROM_ZERO) if found.success else lost
+    def _from_simpler(self, lost: Solution) -> Solution:
+        """Another solution, from lines in place of what was simulated, or from zero in place of
+        these, where what z was made of leads to none."""
+        last = self.z
+        for drawn, note in ((self.problem._lines, _FROM_LINES), ((), _FROM_ZERO)):
+            begin = self.problem._packed(self.guess, drawn)
+            if np.array_equal(begin, last) or lost.success or self.chosen.late:
+                continue
+            last, found = begin, self._again(lost, begin)
+            lost = _noted(found, note) if found.success else lost
+        return lost
 
     def _from_data(self, lost: Solution) -> Solution:
         """Another solution, from the parameters and durations of the guess alone."""

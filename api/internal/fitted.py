@@ -28,7 +28,7 @@ from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.nlp.sensor_delays import placed
 from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty, nothing_known
 from kinesym.runtime.results.inference import Inference
-from kinesym.runtime.results.likelihood import Likelihood, likelihood_of, merit_of
+from kinesym.runtime.results.likelihood import Likelihood, likelihood_of, merit_before, merit_of
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -341,7 +341,8 @@ class Fitted(Viewed):
                 found = self.cost(z)
             else:
                 runs = self._trajectories(z, np.zeros(len(z), dtype=bool))
-                found = merit_of(runs, self.trials, np.inf, self._loss, self._prior_squares(z))
+                squares = self._prior_squares(z)
+                found = merit_before(runs, self.trials, self._loss, squares)
         return found if np.isfinite(found) else np.inf
 
     @property

@@ -155,13 +155,17 @@ def swing(std):
     model = ks.Model("swing", [x, v], [], [k], rates, outputs=force)
     time = np.linspace(0.0, 8.0, 121)
     run = ks.simulate(model, time, {x: 1.5, v: 0.0}, {k: 3.0}, method="dormand-prince")
-    y = run["force"] + 0.3 * np.random.default_rng(0).standard_normal(121)
-    trial = ks.Experiment(time, measurements={"force": y}, std=std)
+    rng = np.random.default_rng(0)
+    y = {"force": run["force"] + 0.3 * rng.standard_normal(121)}
+    if std is None:  # of two channels, each estimated
+        model = model.extended(outputs={"twice": 2 * force["force"]})
+        y["twice"] = 2 * run["force"] + 0.5 * rng.standard_normal(121)
+    trial = ks.Experiment(time, measurements=y, std=std or {})
     starts = [ks.at_start(x) - 1.5, ks.at_start(v)]
     return ks.Collocation(model, trial, {k: (0.1, 20)}, boundary=starts), time
 
 
-@pytest.mark.parametrize(("std", "rate"), [({}, 0.3), ({"force": 0.3}, 6.0)])
+@pytest.mark.parametrize(("std", "rate"), [({}, 0.3), ({"force": 0.3}, 6.0), (None, 0.3)])
 def test_no_fit_is_worse_than_its_guess(std, rate, monkeypatch):
     """The right frequency, with trajectories of another one, which lead elsewhere."""
     problem, time = swing(std)

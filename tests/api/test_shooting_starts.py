@@ -327,7 +327,7 @@ def two_channels(kind, **more):
         v: -3.0 * np.sin(3.0 * time) + 0.2 * rng.standard_normal(81),
     }
     model = ks.Model("swing", [x, v], [], [k], [x.diff(ks.t) - v, v.diff(ks.t) + k**2 * x])
-    trial = ks.Experiment(time, measurements=samples)
+    trial = ks.Experiment(time, measurements=samples, std=more.pop("std", {}))
     start = {"initial": {x: 1.0, v: 0.0}}
     if kind is ks.Collocation:
         start = {"boundary": [ks.at_start(x) - 1, ks.at_start(v)]}
@@ -360,6 +360,17 @@ def test_starts_are_ranked_by_likelihood_where_std_is_estimated(name, tmp_path):
         again = ks.MultiStart.load(tmp_path / "starts.nc")
         np.testing.assert_array_equal(again.merit, found.merit)
         assert str(again) == str(found) and again.best.merit == found.best.merit
+
+
+@pytest.mark.parametrize("std", [{}, {"std": {x: 0.05, v: 0.2}}])
+def test_a_fit_is_no_worse_than_its_guess(std):
+    """That of another frequency is, beside the right one."""
+    problem = two_channels(ks.Shooting, **std)
+    fit, task = problem.solve({k: 0.6}), task_of(problem)
+    assert fit.success and abs(fit.parameters["k"] - 3.0) > 0.5
+    assert task._no_worse(problem.pack({k: 0.6}), fit) is fit
+    worse = task._no_worse(problem.pack({k: 3.0}), fit)
+    assert not worse.success and "less well than the guess does" in worse.message
 
 
 def test_fits_are_saved(tmp_path):
