@@ -177,7 +177,7 @@ def simulated(
     """
     steps = checked_steps(("radau-5",), None, 1, *_ROUGH)
     found = {x: np.empty(trial.n_nodes) for x in model.state_names}
-    here = dict.fromkeys(model.state_names, 0.0) | dict(start)
+    here: dict[str, Any] = dict.fromkeys(model.state_names, 0.0) | dict(start)
     parts = min(_PARTS, trial.n_nodes - 1) if told else 1
     edges = np.unique(np.linspace(0, trial.n_nodes - 1, parts + 1).round().astype(int))
     for first, last in pairwise(edges):

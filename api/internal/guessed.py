@@ -13,6 +13,7 @@ from kinesym.internal.first_run import shown_states, simulated, start_values
 from kinesym.internal.problem import kinematic_pairs
 from kinesym.internal.straight import straight_lines
 from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.nlp.bounds import Limits
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.signal import Signal
@@ -219,8 +220,9 @@ class Guessed(Discretised):
         inputs = {n: s for n, s in trial.signals.items() if n in model.input_names}
         inputs |= {u: Signal(trial.grid, courses[u]) for u in layout.inputs}
         fixed = {x: at[-np.inf] for x, at in self._fixed[number].items() if -np.inf in at}
-        conditions = zip(self._asked.given.boundary, self._limits["ends"][number], strict=True)
-        start = start_values(list(conditions), model.states, {**first, **fixed}, known)
+        bounds = [each for each in self._limits["ends"][number] if isinstance(each, Limits)]
+        conditions = list(zip(self._asked.given.boundary, bounds, strict=True))
+        start = start_values(conditions, model.states, {**first, **fixed}, known)
         needed = {*model.state_names} - {*model.index.algebraic}
         if not {*model.input_names} <= inputs.keys() or not needed <= start.keys():
             return None

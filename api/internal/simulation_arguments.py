@@ -128,7 +128,7 @@ def _initial(
     contacts = () if isinstance(system, Model) else tuple(c.name for c in system.contacts)
     integrals = integrals_of(model)
     found = by_name(given, (*model.state_names, *integrals.values(), *contacts), "initial")
-    states = dict.fromkeys(integrals, 0.0)
+    states: dict[str, Any] = dict.fromkeys(integrals, 0.0)
     states |= {name: value for name, value in found.items() if name in model.state_names}
     if len(states) < len(model.state_names):
         guessed = [name_of(x) for x in algebraic_states(model) if name_of(x) not in states]
