@@ -14,6 +14,7 @@ from kinesym.internal.why import meeting_points
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.progress import say
+from kinesym.runtime.results.likelihood import ALIKE
 from kinesym.runtime.results.solution import Solution, after, resolved
 from kinesym.runtime.results.trials import only_noise_is_left
 from kinesym.runtime.status import Solve
@@ -109,8 +110,12 @@ class Attempts:
 
     def _again(self, lost: Solution, z: Array) -> Solution:
         """One solve after a lost one; where no function is finite at z, the lost one."""
+        return self._known_again(lost, z, None)
+
+    def _known_again(self, lost: Solution, z: Array, known: Solution | None) -> Solution:
+        """The same, with what a solution there tells of multipliers and standard deviations."""
         try:
-            return after(lost, self._solved(z))
+            return after(lost, self.problem._fitted(z, known, self.chosen, self.progress))
         except ValueError:  # not finite where it begins
             return lost
 
@@ -171,6 +176,7 @@ class Attempts:
         measurements better; where nothing does so, the fit has not converged."""
         problem, begin = self.problem, self._meant() if self._may_be_worse(found) else None
         margin = _SAME * abs(found.objective) + _ROUNDING * problem._size_of_samples
+        margin = ALIKE if problem._reweighs else margin
         if begin is None or problem._merit_at(begin) >= found.merit - margin:
             return found
         say(self.progress, "the guess follows the measurements better: trying from its own motion")
@@ -181,9 +187,10 @@ class Attempts:
             return found
         if not held.success or held.merit >= found.merit - margin:
             return found  # the grid does not show the motion as well
-        again = self._again(found, held.free_vector)
-        if again.success and again.merit <= held.merit + margin:
-            return _noted(again, _FROM_MOTION)
+        for known in (held, None):  # with its multipliers and standard deviations, and without
+            again = self._known_again(found, held.free_vector, known)
+            if again.success and again.merit <= held.merit + margin:
+                return _noted(again, _FROM_MOTION)
         words = f"{Solve.WORSE.sentence} ({found.merit:.6g}, the guess {held.merit:.6g})"
         return replace(found, success=False, status=Solve.WORSE, message=words)
 

@@ -22,6 +22,10 @@ from kinesym.runtime.signals.experiment import Experiment
 LARGEST, MARGINAL, POSTERIOR = "likelihood", "marginal likelihood", "posterior density"
 #: The lowest merit: of samples that are met exactly.
 _LOWEST = -1e300
+#: By how much -2 log L of estimates may be above the least, where standard deviations are estimated
+#: too: these count degrees of freedom, which the likelihood does not. (An error of one standard
+#: error is 1.)
+ALIKE = 0.5
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,13 @@ from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import Fit, Step, poor_fits, typical_sizes
-from kinesym.runtime.results.likelihood import Likelihood, likelihood_of, merit_before, merit_of
+from kinesym.runtime.results.likelihood import (
+    ALIKE,
+    Likelihood,
+    likelihood_of,
+    merit_before,
+    merit_of,
+)
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -162,7 +168,8 @@ class Identification:
             squares = self._prior_squares(q)
             runs = self.trials.trajectories(q)
             begin = merit_before(runs, self.given, self.trials.loss, squares)
-        if not begin < fit.merit - _WORSE * abs(fit.objective):
+        margin = ALIKE if self.reweighs else _WORSE * abs(fit.objective)
+        if not begin < fit.merit - margin:
             return fit
         words = f"{Solve.WORSE.sentence} ({fit.merit:.6g}, the guess {begin:.6g})"
         return replace(fit, success=False, message=words)
