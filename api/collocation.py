@@ -41,7 +41,7 @@ from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.progress import say
 from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.multistart import multistart as gathered
-from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.solution import Solution, resolved
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.results.why import Why
 from kinesym.verification import verified
@@ -149,6 +149,9 @@ class Collocation(Solvable):
         seconds : of all solves together; the result is then the best that there is, and IPOPT ends
             after the iteration in which they are over. None for no limit.
 
+        What has converged by the solver is not called so where the fit follows the measurements
+        less well than the guess, or where the grid shows nothing of the motion, as where steps jump
+        over a pole: `solution.status` says which.
         Ctrl-C returns the current iterate, marked unconverged. Raises `ValueError` if a function is
         not finite at the guess, naming expression, equation, node and time; `IpoptMissing` if IPOPT
         cannot be loaded; `MemoryError`, before any is taken, if there is not enough.
@@ -176,7 +179,7 @@ class Collocation(Solvable):
         solution = Attempts(self, self.pack(guess), guess, chosen, progress, goes_on, spent).best()
         if tolerance_grid is not None:
             solution = self._until(solution, tolerance_grid, most_nodes, chosen, progress)
-        return self._trusted(solution)
+        return resolved(self._trusted(solution))
 
     def _trusted(self, solution: Solution) -> Solution:
         """The solution, or what is left of it where a jump that unknowns move is not in its
@@ -205,8 +208,9 @@ class Collocation(Solvable):
         The first start is the guess. Of the others, parameters are a Latin hypercube in `ranges`
         {name: (low, high)}, else between their bounds, else within a factor of 10 of the guess, on
         a logarithmic scale where that is positive and wide; trajectories that are not measured are
-        those of the guess plus noise, correlated over a quarter of the trial, whose standard
-        deviation is `detour` times what they range over (1 where they are zero).
+        simulated by these, where starts are known (see `pack`), else those of the guess plus noise,
+        correlated over a quarter of the trial, whose standard deviation is `detour` times what they
+        range over (1 where they are zero).
 
         keep : solutions that are kept whole, one of each optimum first. max_iterations : of each
         start; those that need more count as lost. executor : of `concurrent.futures`, whose threads

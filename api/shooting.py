@@ -64,7 +64,7 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 
-#: Relative difference of objectives up to which two fits are the same.
+#: Difference of merits, over the objective, up to which two fits are the same.
 _SAME = 1e-6
 _NO_END = "from {}: a simulation does not reach its end"
 
@@ -88,9 +88,10 @@ class Shooting(Displayed):
     known : values of the other parameters; the model's values where not given; what differs between
         trials stands in `Experiment(parameters=...)`.
     initial : value of every state at the start by name, or a list of such mappings, one per trial.
-        A value is a number, or None or bounds (low, high) if it is unknown; a list of values has
-        one per trial. A state is unknown in all trials or in none, and in none if an invariant of
-        the model binds it. A contact that presses at the start is True.
+        A value is a number, an expression of parameters such as a**2, or None or bounds (low, high)
+        if it is unknown; a list of values has one per trial. A state is unknown in all trials or in
+        none, and in none if an invariant of the model binds it. A contact that presses at the start
+        is True.
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         which is all that a hybrid model knows.
     method : of a model "rk4" (None), or an implicit one of `simulate`, for stiff and
@@ -132,6 +133,8 @@ class Shooting(Displayed):
         atol: float = 1e-11,
         sensors: Mapping[str, Any] | None = None,
     ) -> None:
+        told = {name: value for name, value in locals().items() if name not in ("self", "threads")}
+        self._told: Mapping[str, Any] = told  # all of it, whatever arguments there are
         system = with_homotopy(with_sensors(system, sensors), objective)
         self._posed: tuple[Any, ...] = (
             *(system, trials, unknown, known, initial, objective, method, unknown_inputs),
@@ -268,6 +271,7 @@ class Shooting(Displayed):
         late = "sensors with an unknown delay" if self._given.delays else ""
         late = f"a model with delays, {self.model.name}" if self.model.delays else late
         late = f"a model that jumps, {self.model.name}" if self._given.switches else late
+        late = "starts that follow from parameters" if any(self._given.following) else late
         if self.segments > 1 or self.symbolic is None or late:
             what = "multiple shooting" if self.segments > 1 else "a hybrid model"
             what = late or what
@@ -447,7 +451,7 @@ class Shooting(Displayed):
             other = self._fit(begin, how)
             climb.told(_ended("there", other))
             climb.interrupted = other.interrupted
-            same = best is not None and bool(np.isclose(other.objective, best.objective, _SAME, 0))
+            same = best is not None and _same(best, other)
             best = other if better(other, best) else best
         if best is None:
             return self._fit(q, how)  # says why there is none
@@ -510,6 +514,10 @@ class Shooting(Displayed):
     def arguments(self) -> ShootingArguments:
         """What was given, checked."""
         return self._given
+
+    def _content(self) -> tuple[Any, ...]:
+        """What a study knows it by: all that was given, and the trials as they are."""
+        return self._told, replace(self._given, threads=None)
 
     def of(self, given: ShootingArguments) -> Shooting:
         """The same problem, and library, of other trials."""
@@ -577,6 +585,11 @@ class _AsWritten(Shooting):
 
 def _ended(where: str, fit: Fit) -> str:
     return f"from {where}: objective {fit.objective:.6g}, {fit.message}"
+
+
+def _same(one: Fit, other: Fit) -> bool:
+    """Whether two fits are the same."""
+    return abs(one.merit - other.merit) <= _SAME * abs(one.objective)
 
 
 def _told(first: Fit | None, best: Fit) -> list[str]:

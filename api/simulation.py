@@ -56,7 +56,8 @@ def simulate(
     time : all nodes, not just the first and the last; time spans are converted to seconds, dates
         count from the first of them.
     initial : value of every state at time[0], a guess of algebraic ones, which follow from the
-        equations; (M,) for an ensemble. Integrals that `Model.reduced_index` makes start at zero
+        equations; (M,) for an ensemble; or an expression of parameters, such as a**2, by which
+        sensitivities are then, too. Integrals that `Model.reduced_index` makes start at zero
         unless given. Of a contact, by its name, whether it presses at the start
         (default: no). Or the `final` state of an earlier run, from which this one goes on as if
         that had not ended.
@@ -220,7 +221,8 @@ def sensitivities(
         whole, every = timed(system, given, alone=True)
         assert isinstance(whole, Model)
         found = delayed_sensitivities(whole, every)
-        found = replace(found, run=without_inputs(found.run, every.inputs.keys() - given.inputs))
+        run = without_inputs(found.run, every.inputs.keys() - given.inputs)
+        found = replace(found, run=run, following=given.following)
         moved = moved_by(system, system.parameter_names, (), starts=True)
         if words := moved.sentence([found.run]):
             warnings.warn(words, stacklevel=2)
@@ -239,7 +241,7 @@ def sensitivities(
         raise ValueError(f"there are sensitivities for {' and '.join(methods)}, not for {method}")
     steps = checked_steps(methods, method, substeps, rtol, atol)
     given = simulation_arguments(system, time, initial, parameters, inputs, steps, 1, progress)
-    return jump_sensitivities(system, given)
+    return replace(jump_sensitivities(system, given), following=given.following)
 
 
 @lru_cache(maxsize=32)

@@ -101,6 +101,17 @@ class Solve(Status):
     FOREIGN_EXCEPTION = "foreign exception", "IPOPT threw an exception that is not its own", -101
     NO_MEMORY = "no memory", "memory ran out; use fewer nodes, or free memory", -102
     INTERNAL_ERROR = "internal error", "IPOPT had an internal error", -199
+    WORSE = (
+        "worse than the guess",
+        "ended at a local minimum that explains the measurements less well than the guess does; "
+        "bounds, or another guess of the trajectories, may help",
+        -1001,
+    )
+    UNRESOLVED = (
+        "not resolved",
+        "converged on a grid that does not show the motion",
+        -1002,
+    )
     UNKNOWN = "unknown", "IPOPT ended in a way that it does not document", -1000
 
     @property

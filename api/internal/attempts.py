@@ -14,7 +14,8 @@ from kinesym.internal.why import meeting_points
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.progress import say
-from kinesym.runtime.results.solution import Solution, after
+from kinesym.runtime.results.likelihood import ALIKE
+from kinesym.runtime.results.solution import Solution, after, resolved
 from kinesym.runtime.results.trials import only_noise_is_left
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
@@ -32,11 +33,21 @@ _WAYS: Mapping[str, Mapping[str, Any]] = {
     "with an adaptive barrier": {"mu_strategy": "adaptive", "max_iter": _SOON},
     "as IPOPT scales by itself": {_SCALING: "gradient-based"},
 }
+#: Merits that are the same: their difference over the objective, and over the squares of samples.
+_SAME, _ROUNDING = 1e-5, 1e-9
 #: Of larger problems that are lost, other starts are not looked for: that would take minutes.
 _MOST_VARIABLES = 20_000
 
-_FROM_ZERO = "from straight lines between the conditions no solution was found, from zero one was"
 _OTHERS = ": there may be better solutions"
+_FROM_MOTION = (
+    "the first solution followed the measurements less well than the guess; this one began with "
+    f"the motion of the guess{_OTHERS}"
+)
+_FROM_LINES = (
+    "from a simulation by the guess, or what outputs show, no solution was found, from straight "
+    f"lines between the conditions one was{_OTHERS}"
+)
+_FROM_ZERO = "from straight lines between the conditions no solution was found, from zero one was"
 _FROM_DATA = (
     "from the trajectories of the guess no solution was found, from what is measured and straight "
     f"lines between the conditions one was{_OTHERS}"
@@ -70,17 +81,20 @@ class Attempts:
         alone = self.ladder is False or _ALONE & self.chosen.options.keys()
         found = self._in_ways() if unlimited and not alone else self._solved(self.z)
         if found.status in _ASTRAY:
-            found = self._from_zero(found)
+            found = self._from_simpler(found)
         if goes_on and small and found.status in _LOST:
             found = self._from_data(found)
         if goes_on and small and found.status in _LOST:
             found = self._from_nearest(found)
+        if goes_on and small and resolved(found) is not found:
+            other = self._from_data(found)
+            found = other if resolved(other) is other else found
         easier = found.status in _CLIMBED if self.ladder is None else self._is_poor(found)
         if goes_on and easier and found.status is not Solve.INTERRUPTED and climbable(self.problem):
             limits = (self.budget, self.progress)
             climb = SolverClimb(*limits, solver=Solvable._fitted_as, chosen=self.chosen)
             found = climbed(self.problem, self.z, found, climb)
-        return self._advised(found) if found.status in _LOST else found
+        return self._advised(found) if found.status in _LOST else self._no_worse(found)
 
     def _is_poor(self, found: Solution) -> bool:
         """Whether easier problems may lead to a better solution: where the homotopy of the data is
@@ -96,8 +110,12 @@ class Attempts:
 
     def _again(self, lost: Solution, z: Array) -> Solution:
         """One solve after a lost one; where no function is finite at z, the lost one."""
+        return self._known_again(lost, z, None)
+
+    def _known_again(self, lost: Solution, z: Array, known: Solution | None) -> Solution:
+        """The same, with what a solution there tells of multipliers and standard deviations."""
         try:
-            return after(lost, self._solved(z))
+            return after(lost, self.problem._fitted(z, known, self.chosen, self.progress))
         except ValueError:  # not finite where it begins
             return lost
 
@@ -117,13 +135,17 @@ class Attempts:
         vain = found.iterations - first.iterations
         return _noted(first, f"{vain} iterations {' and '.join(_WAYS)} were in vain")
 
-    def _from_zero(self, lost: Solution) -> Solution:
-        """Another solution, from zero, where the lines of which z was made lead to none."""
-        zero = self.problem._packed(self.guess, ())
-        if np.array_equal(zero, self.z):
-            return lost
-        found = self._again(lost, zero)
-        return _noted(found, _FROM_ZERO) if found.success else lost
+    def _from_simpler(self, lost: Solution) -> Solution:
+        """Another solution, from lines in place of what was simulated, or from zero in place of
+        these, where what z was made of leads to none."""
+        last = self.z
+        for drawn, note in ((self.problem._lines, _FROM_LINES), ((), _FROM_ZERO)):
+            begin = self.problem._packed(self.guess, drawn)
+            if np.array_equal(begin, last) or lost.success or self.chosen.late:
+                continue
+            last, found = begin, self._again(lost, begin)
+            lost = _noted(found, note) if found.success else lost
+        return lost
 
     def _from_data(self, lost: Solution) -> Solution:
         """Another solution, from the parameters and durations of the guess alone."""
@@ -148,6 +170,40 @@ class Attempts:
             if found.status is Solve.INTERRUPTED or self.chosen.late:
                 break
         return lost
+
+    def _no_worse(self, found: Solution) -> Solution:
+        """A fit, or a better one from the motion that the guess means, if that follows the
+        measurements better; where nothing does so, the fit has not converged."""
+        problem, begin = self.problem, self._meant() if self._may_be_worse(found) else None
+        margin = _SAME * abs(found.objective) + _ROUNDING * problem._size_of_samples
+        margin = ALIKE if problem._reweighs else margin
+        if begin is None or problem._merit_at(begin) >= found.merit - margin:
+            return found
+        say(self.progress, "the guess follows the measurements better: trying from its own motion")
+        entries = problem.layout.parameter_values(begin)
+        try:
+            held = problem._holding(entries.copy())._fitted(begin, None, self.chosen, self.progress)
+        except ValueError:  # a function is not finite there
+            return found
+        if not held.success or held.merit >= found.merit - margin:
+            return found  # the grid does not show the motion as well
+        for known in (held, None):  # with its multipliers and standard deviations, and without
+            again = self._known_again(found, held.free_vector, known)
+            if again.success and again.merit <= held.merit + margin:
+                return _noted(again, _FROM_MOTION)
+        words = f"{Solve.WORSE.sentence} ({found.merit:.6g}, the guess {held.merit:.6g})"
+        return replace(found, success=False, status=Solve.WORSE, message=words)
+
+    def _may_be_worse(self, found: Solution) -> bool:
+        """Whether a fit leaves more than noise, so that a guess may be better."""
+        fit = self.problem.symbolic.objective.least_squares and not self.problem._integrated
+        return bool(fit and found.success and not only_noise_is_left(found))
+
+    def _meant(self) -> Array | None:
+        """The free vector of the motion that the guess means, if it means one."""
+        if isinstance(self.guess, Mapping | None):
+            return self.problem._moved_by(self.guess)
+        return None if isinstance(self.guess, np.ndarray) else self.z
 
     def _advised(self, lost: Solution) -> Solution:
         """A lost solution whose message says of what there was no guess."""

@@ -29,7 +29,7 @@ from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.nlp.sensor_delays import placed
 from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty, nothing_known
 from kinesym.runtime.results.inference import Inference
-from kinesym.runtime.results.likelihood import Likelihood, likelihood_of
+from kinesym.runtime.results.likelihood import Likelihood, likelihood_of, merit_before, merit_of
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -323,7 +323,44 @@ class Fitted(Viewed):
             trials=runs,
             notes=[*solution.notes, *notes],
             likelihood=self._likelihood(solution, runs),
+            merit=self._merit(solution, runs),
         )
+
+    def _merit(self, solution: Solution, runs: Sequence[Trajectory]) -> float:
+        """By what a solution is ranked among others of this problem, see `Trials`."""
+        if self._integrated:
+            return -2.0 * solution.likelihood[0].log_likelihood
+        if not self._reweighs:
+            return solution.objective
+        objective = solution.objective / self.symbolic.objective.least_squares
+        squares = self._prior_squares(solution.free_vector)
+        return merit_of(runs, self.trials, objective, self._loss, squares)
+
+    def _merit_at(self, z: Array) -> float:
+        """The same of a free vector; infinite where that is not known."""
+        with np.errstate(all="ignore"):
+            if not self._reweighs:
+                found = self.cost(z)
+            else:
+                runs = self._trajectories(z, np.zeros(len(z), dtype=bool))
+                squares = self._prior_squares(z)
+                found = merit_before(runs, self.trials, self._loss, squares)
+        return found if np.isfinite(found) else np.inf
+
+    @property
+    def _size_of_samples(self) -> float:
+        """The squares of all samples over their standard deviations, 1 where these are unknown."""
+        pairs = ((y, t.divisors[name]) for t in self.trials for name, y in t.measured.items())
+        return float(sum(np.nansum((y / std) ** 2) for y, std in pairs))
+
+    def _prior_squares(self, z: Array) -> float:
+        """The squares of priors, -2 log of their density but for a constant."""
+        entries, members = self.layout.parameter_values(z), self.layout.owned.members
+        squares = 0.0
+        for p, y in zip(members, entries, strict=True):
+            mean, sd = self._priors.get(p, (0.0, np.inf))
+            squares += float((y - mean) / sd) ** 2
+        return squares
 
     def _likelihood(self, solution: Solution, runs: Sequence[Trajectory]) -> Sequence[Likelihood]:
         """That of a fit, as far as it is known. In marginal ones what the matrix leaves free is

@@ -42,6 +42,7 @@ def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
         given.signals,
         given.unknowns,
         given.priors(factor),
+        given.following,
         factor,
         loss,
     )

@@ -93,20 +93,7 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
     for name, value in given.inputs.items():
         if isinstance(value, Signal):
             value.warn_of_coarse(grid, f"input {name}", stacklevel=3)
-    count = given.members or 1
-    parameters = _parameter_rows(given, count)
-    varying, narrow = len(parameters) > 1, given.members is None
-    stepper = compiled_stepper(model, given.steps.method, varying, narrow)
-    ivp = IVP(
-        time=grid,
-        initial=_columns(given.initial, count),
-        parameters=stepper.with_tables(parameters),
-        inputs=[_sampled(value, given.time, grid) for value in given.inputs.values()],
-        substeps=given.steps.substeps,
-        tolerances=given.steps.tolerances,
-        threads=given.threads,
-        stops=given.stops,
-    )
+    stepper, ivp = _posed(model, given, grid, narrow=given.members is None)
     if model.delays:
         raw = delayed_march(model, given, stepper, ivp)
         nodes = np.searchsorted(raw.ivp.time, given.time)
@@ -120,6 +107,41 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
             warnings.warn(f"{model.name}: {words}", stacklevel=3)
     done = _Done(model, given.steps.method, raw, nodes)
     return _trajectory(done) if given.members is None else _ensemble(done)
+
+
+def _posed(
+    model: Model, given: SimulationArguments, grid: Array, narrow: bool
+) -> tuple[Stepper, IVP]:
+    """What steps on a grid that has the jumps of inputs, and from where. narrow : compiled at once
+    for one trajectory."""
+    count = given.members or 1
+    parameters = _parameter_rows(given, count)
+    stepper = compiled_stepper(model, given.steps.method, len(parameters) > 1, narrow)
+    return stepper, IVP(
+        time=grid,
+        initial=_columns(given.initial, count),
+        parameters=stepper.with_tables(parameters),
+        inputs=[_sampled(value, given.time, grid) for value in given.inputs.values()],
+        substeps=given.steps.substeps,
+        tolerances=given.steps.tolerances,
+        threads=given.threads,
+        stops=given.stops,
+    )
+
+
+def unwatched_states(model: Model, given: SimulationArguments) -> dict[str, Array] | None:
+    """States (N,) of one trajectory of a model without delays, by kernels that are interpreted
+    where nothing was compiled yet; None if it does not reach its end, or grows beyond any plausible
+    size. Nobody is warned."""
+    grid, nodes = with_jumps(
+        given.time, [s for s in given.inputs.values() if isinstance(s, Signal)]
+    )
+    raw = march(*_posed(model, given, grid, narrow=False), False)
+    done = _Done(model, given.steps.method, raw, nodes)
+    states = raw.states[:, 0, nodes]
+    if done.ended(0, False)[1] or not np.isfinite(states).all():
+        return None
+    return _named(raw.stepper.about.states, states)
 
 
 def _without_constraints(done: _Done, member: int) -> tuple[int, str]:

@@ -304,8 +304,9 @@ def check_starts(
     constraint of the model. fixed : see `fixed_values`; known : parameters of each trial."""
     for number, (values, parameters) in enumerate(zip(fixed, known, strict=True)):
         starts = {name: at[-np.inf] for name, at in values.items() if -np.inf in at}
-        table = {x: starts[name_of(x)] for x in model.states if name_of(x) in starts}
-        table |= {p: parameters[name_of(p)] for p in model.parameters if name_of(p) in parameters}
+        told = {**parameters, **starts}
+        names = [s for s in (*model.states, *model.parameters) if name_of(s) in told]
+        table = {s: sp.Float(told[name_of(s)]) for s in names}  # a term may be one of them alone
         for expression in _constraints(model):
             terms = [term.xreplace(table) for term in sp.Add.make_args(expression)]
             if not all(term.is_number for term in terms):

@@ -118,6 +118,18 @@ class GridError(Saved):
             rows.append(np.abs(self.gains / self.values["objective"]))
         return np.max(np.nan_to_num(rows, nan=np.inf), axis=0)
 
+    def drowns(self, most: float) -> str:
+        """A sentence if the grid shows nothing of a motion, as it shifts all durations together by
+        this share of them; nothing otherwise, nor of fits. Steps that jump over a pole, or damp
+        what is stiff, have such solutions."""
+        if self.note or self.fitted:
+            return ""
+        whole = sum(self.values[f"duration {k}"] for k in range(len(self.durations)))
+        shift = float(np.abs(self.durations).sum()) if len(self.durations) else 0.0
+        if not shift >= most * whole > 0.0:
+            return ""
+        return f"the grid shifts the duration, {whole:.4g} s, by {shift:.3g} s"
+
     def resists(self, tolerance: float) -> str:
         """A sentence on where the error is, if it is larger than a tolerance."""
         if self.largest <= tolerance:

@@ -23,6 +23,9 @@ from kinesym.runtime.status import Solve
 if TYPE_CHECKING:
     import xarray as xr
 
+#: Errors of a grid, as shares, with which a solution is none, and one that is acceptable only.
+_WRONG, _DOUBTED = 0.25, 0.05
+
 Variables: TypeAlias = Annotated[Array, "variable"]
 
 
@@ -126,6 +129,18 @@ class Solution(Trials):
         or 1), `message` and `objective`."""
         told = {"success": int(self.success), "objective": float(self.objective)}
         return self.trials[trial].to_xarray().assign_attrs(told, message=self.message)
+
+
+def resolved(found: Solution) -> Solution:
+    """A solution, as one that has not converged if its grid shows nothing of the motion, see
+    `GridError.drowns`; one that meets loose tolerances only is doubted sooner."""
+    if not (found.success and found.grid):
+        return found
+    words = found.grid[0].drowns(_DOUBTED if found.status is Solve.ACCEPTABLE else _WRONG)
+    if not words:
+        return found
+    message = f"{Solve.UNRESOLVED.sentence}: {words}; give another guess, or more nodes"
+    return replace(found, success=False, status=Solve.UNRESOLVED, message=message)
 
 
 def after(before: Solution, later: Solution) -> Solution:

@@ -22,7 +22,13 @@ from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import Fit, Step, poor_fits, typical_sizes
-from kinesym.runtime.results.likelihood import Likelihood, likelihood_of
+from kinesym.runtime.results.likelihood import (
+    ALIKE,
+    Likelihood,
+    likelihood_of,
+    merit_before,
+    merit_of,
+)
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -43,6 +49,7 @@ from kinesym.runtime.statistics.covariance import (
     confidence_of_squares,
 )
 from kinesym.runtime.statistics.exchange import Exchange, KnownAs, known_as, unchanged
+from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials, Minimiser, estimate_error
 from kinesym.runtime.stepping.inference import ShootingInference
 from kinesym.runtime.stepping.measured import (
@@ -59,6 +66,10 @@ from kinesym.runtime.summary import listed
 #: Tolerance of an easier problem that leads to another one, and simulations with derivatives: of
 #: the first one, which begins far off, and of others.
 _LOOSE, _MOST_FIRST, _MOST = 1e-8, 500, 50
+
+
+#: By how much a fit may be worse than its guess, over the objective: rounding.
+_WORSE = 1e-6
 
 
 class Chosen(NamedTuple):
@@ -124,7 +135,7 @@ class Identification:
         residuals of the last one show are repeated until these stay.
         """
         if not self.reweighs:
-            return self._fit(self._minimised(q, chosen))
+            return self._no_worse(q, self._fit(self._minimised(q, chosen)))
         if self.trials.unknowns.inputs:
             raise ValueError(
                 "several standard deviations are estimated from derivatives of all residuals, "
@@ -147,7 +158,23 @@ class Identification:
             return made, weighed._noise(made, std, self.trials.trials)
 
         found, noise, notes = settled(again, first_std(self.trials.trials))
-        return found.of._fit(found, noise, notes)
+        return self._no_worse(q, found.of._fit(found, noise, notes))
+
+    def _no_worse(self, q: Array, fit: Fit) -> Fit:
+        """A fit from q, which has not converged if q is better."""
+        if not fit.success or self.trials.unknowns.several:
+            return fit
+        J = self.trials.cost(q)
+        begin = J
+        if self.reweighs:
+            squares = self._prior_squares(q)
+            runs = self.trials.trajectories(q)
+            begin = merit_before(runs, self.given, self.trials.loss, squares)
+        margin = ALIKE if self.reweighs else _WORSE * abs(fit.objective)
+        if not begin < fit.merit - margin:
+            return fit
+        words = f"{Solve.WORSE.sentence} ({fit.merit:.6g}, the guess {begin:.6g})"
+        return replace(fit, success=False, message=words)
 
     def minimum(self, q: Array, chosen: Chosen, first: bool) -> Rung | None:
         """Only the minimum, with first standard deviations for those that are not known; None if a
@@ -307,6 +334,7 @@ class Identification:
         sure, curvature = self._confidence(q, made.problem, J, made)
         factor = self.trials.factor if noise and self.trials.loss is None else 1.0
         sure = replace(sure, covariance=factor * sure.covariance)  # whatever that of the objective
+        ranked = bool(noise) and found.success
         noise = noise or (self._noise_together(J, sure) if found.success else ())
         if not found.success or any(np.isnan(each.std) for each in noise):
             sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))
@@ -356,6 +384,7 @@ class Identification:
             grid=grid,
             noise=list(noise),
             likelihood=self._likelihood(trials, sure) if found.success else [],
+            merit=self._merit(trials, q, J) if ranked else J,
             uncertainty=[about],
             inference=inference,
         )
@@ -367,6 +396,16 @@ class Identification:
         if not (trials.measured and trials.weighted) or np.isnan(sure.covariance).all():
             return []
         return likelihood_of(runs, self.given, sure.taken, trials.loss, bool(trials.priors))
+
+    def _merit(self, runs: Sequence[Trajectory], q: Array, J: float) -> float:
+        """By what fits are ranked whose standard deviations are estimated."""
+        loss, factor = self.trials.loss, self.trials.factor
+        return merit_of(runs, self.given, J / factor, loss, self._prior_squares(q))
+
+    def _prior_squares(self, q: Array) -> float:
+        """The squares of priors, -2 log of their density but for a constant."""
+        priors = self.trials.priors
+        return float((priors.residuals(q) ** 2).sum()) / self.trials.factor if priors else 0.0
 
     def _uncertainty(self, J: float, sure: Confidence, noise: Sequence[Noise]) -> Uncertainty:
         """What is known of the errors of all unknowns."""

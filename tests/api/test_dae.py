@@ -528,3 +528,24 @@ def test_starts_off_the_constraint_are_refused():
     words = r"fix at the start violates the constraint .* = 0 by 0.75; correct one of them"
     with pytest.raises(ValueError, match=words):
         turned(lambda a, b: [ks.at_start(a) - 0.5, ks.at_start(b), ks.at_end(a)], "radau-3")
+
+
+@pytest.mark.parametrize("end", [2.0, -1.0])
+def test_a_constraint_with_a_state_alone_as_a_term(end):
+    """A bead on a parabola y = x^2 with all starts given: along x a straight line in time."""
+    x, y, pull, speed = ks.dynamicsymbols("x y pull speed")
+    equations = [x.diff(ks.t) - speed, y.diff(ks.t) - pull, y - x**2]
+
+    def bead(*start):
+        return ks.Collocation(
+            ks.Model("bead", [x, y, pull], [speed], [], equations),
+            ks.Experiment(np.linspace(0.0, 1.0, 11)),
+            objective=ks.Integral(speed**2),
+            unknown_inputs={speed: None},
+            boundary=[*start, ks.at_end(x) - end],
+        )
+
+    found = bead(ks.at_start(x) - 1, ks.at_start(y) - 1).solve()
+    assert found.success and found.objective == pytest.approx((end - 1.0) ** 2, rel=1e-8)
+    with pytest.raises(ValueError, match=r"violates the constraint .* = 0 by 3; correct one"):
+        bead(ks.at_start(x) - 1, ks.at_start(y) - 4)
