@@ -42,10 +42,12 @@ from kinesym.runtime.results.noise import (
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.active import active
 from kinesym.runtime.statistics.covariance import (
     Confidence,
     clear_confidence,
     kkt_at,
+    limits_at,
     parameter_confidence,
 )
 from kinesym.runtime.statistics.kkt import Kkt
@@ -419,9 +421,17 @@ class Fitted(Viewed):
         return np.asarray(more * factor**2 * (pulls.T @ pulls))
 
     def _kkt(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
-        """The KKT matrix at a solution; with process noise or random effects that of what is
-        integrated out, with the parameters held: what they minimise is no likelihood of
-        parameters."""
+        """The KKT matrix at a solution, of a fit with the bounds that hold it and no others."""
+        kkt = self._interior(solution, workspace)
+        if not kkt.fitted:
+            return kkt
+        z, bounds = solution.free_vector, (self.variable_bounds, self.constraint_bounds)
+        return active(kkt, limits_at(self.nlp, z, multipliers_of(solution), *bounds))
+
+    def _interior(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
+        """The same with all bounds as stiff as their multipliers say; with process noise or random
+        effects that of what is integrated out, with the parameters held: what they minimise is no
+        likelihood of parameters."""
         bounds = self.variable_bounds
         if self._integrated:
             mine = self.layout.parameter_offset + np.flatnonzero(~self._population.random)

@@ -14,6 +14,7 @@ from scipy.sparse.linalg import splu
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.statistics.active import Limits
 from kinesym.runtime.statistics.apart import apart, spreads_of_trials
 from kinesym.runtime.statistics.identifiability import exchanges, identifiability
 from kinesym.runtime.statistics.kkt import Entries, Kkt
@@ -73,7 +74,7 @@ def kkt_at(
     workspace: Workspace | None = None,
 ) -> Kkt:
     """The matrix at a solution, in which bounds and inequalities are as stiff as their multipliers
-    say.
+    say, as in an interior-point method; see `kinesym.runtime.statistics.active`.
 
     multipliers : of constraints, lower and upper bounds. idle : variables that nothing determines,
     which are taken as fixed. fitted, workspace : see `Kkt`.
@@ -89,6 +90,21 @@ def kkt_at(
         softness = 1.0 / of_rows
     stages, sizes = nlp.layout.stages(), _known_sizes(nlp, z)
     return Kkt(hessian, jacobian, stiff, softness, stages, sizes, fitted, workspace)
+
+
+def limits_at(
+    nlp: NLP,
+    z: Array,
+    multipliers: tuple[Array, Array, Array],
+    bounds: tuple[Array, Array],
+    constraint_bounds: tuple[Array, Array],
+) -> Limits:
+    """How far a solution is off its bounds and inequalities, and how strongly it is pressed
+    there."""
+    every, pushed = np.append(z, nlp.constraints(z)), downhill(-multipliers[0])
+    low, high = (np.append(*each) for each in zip(bounds, constraint_bounds, strict=True))
+    down, up = (np.append(*each) for each in zip(multipliers[1:], pushed, strict=True))
+    return Limits(np.maximum(every - low, 0.0), np.maximum(high - every, 0.0), down, up)
 
 
 def _known_sizes(nlp: NLP, z: Array) -> Array:
