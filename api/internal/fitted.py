@@ -277,6 +277,8 @@ class Fitted(Viewed):
             taken = leverages(kkt, residuals.residual_jacobian(z), factor, self._directions)
         except ValueError:
             taken = np.full(len(e), np.nan)
+        if taken.sum() > self._directions + 0.5:  # by rounding: that is no count
+            taken = np.full(len(e), np.nan)
         return estimated(e, residuals.samples, taken, trials, used, self._loss)
 
     def _with_noise(self, solution: Solution, kkt: Kkt) -> Solution:
@@ -370,13 +372,17 @@ class Fitted(Viewed):
         return replace(found, covariance=covariance)
 
     def _uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | str:
-        """What a solution of a fit tells of the errors of its parameters; "" where standard
-        deviations are not known, or a sentence on why it is no minimum."""
+        """What a solution of a fit tells of the errors of its parameters; where standard deviations
+        are not known a sentence on what it does not determine, "" if that is nothing, or on why it
+        is no minimum."""
         names = self.layout.parameters
         variance = self._variance(solution)
-        if not (self.symbolic.objective.least_squares and names) or np.isnan(variance):
+        if not (self.symbolic.objective.least_squares and names):
             return ""
         try:
+            if np.isnan(variance):
+                given = (solution.free_vector, multipliers_of(solution))
+                return "; ".join(parameter_confidence(self.nlp, kkt, *given).notes)
             found = self._covariance(solution, kkt)
         except ValueError as error:
             return f"{NO_ERRORS}: {error}"

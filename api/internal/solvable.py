@@ -31,6 +31,7 @@ from kinesym.runtime.nlp.sensor_delays import settled as settled_delays
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import as_noisy, poor_fits
+from kinesym.runtime.results.kept import kept
 from kinesym.runtime.results.noise import first_std, samples_of, settled
 from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.signals.experiment import Experiment
@@ -114,9 +115,14 @@ class Solvable(Integrated):
             return self._of_largest_likelihood(z, guess, chosen, progress)
         if not self._reweighs:
             problem, solution, workspace = self._solved(z, multipliers, chosen, progress)
-            return problem._judged(problem._certified(solution, workspace))
+            return problem._told(solution, problem, workspace)
         if isinstance(guess, Solution):
             known = {group: s for group, s in guess.estimated_std.items() if s > 0.0}
+        failed = list[str]()
+
+        def lost(words: list[str]) -> Sequence[Noise]:
+            failed.extend(words)
+            return []
 
         def fit(
             std: Mapping[str, float], last: tuple[Solution, Mapping[str, float]] | None
@@ -134,16 +140,19 @@ class Solvable(Integrated):
                 found = after(before, later)
             if not found.success:
                 return (found, std), None if found.status is Solve.INTERRUPTED else []
-            kkt = problem._kkt(found, workspace)
-            return (found, std), problem._noise(found, kkt, std, self.trials)
+
+            def noise() -> Sequence[Noise]:
+                return problem._noise(found, problem._kkt(found, workspace), std, self.trials)
+
+            return (found, std), kept("standard deviations", noise, lost)
 
         (solution, _), noise, notes = settled(fit, {**first_std(self.trials), **known})
-        solution = replace(solution, noise=noise, notes=[*solution.notes, *notes])
+        solution = replace(solution, noise=noise, notes=[*solution.notes, *notes, *failed])
         if not noise:
             return solution
         std = {**first_std(self.trials), **{n.group: n.std for n in noise if n.std > 0.0}}
         problem = self._on([trial.with_std(std) for trial in self.trials]).on_grid_of(solution)
-        return self._judged(problem._certified(solution))
+        return self._told(solution, problem)
 
     def _of_largest_likelihood(
         self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
@@ -179,7 +188,7 @@ class Solvable(Integrated):
             uncertainty=[found.uncertainty],
             likelihood=[found.likelihood],
         )
-        return self._judged(problem._certified(solution))
+        return self._told(solution, problem)
 
     def _of_each_owner(
         self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
@@ -189,6 +198,20 @@ class Solvable(Integrated):
             return None
         found = self._without_population()._fitted(z, guess, chosen, progress)
         return found if found.success else None
+
+    def _told(
+        self, solution: Solution, problem: Solvable, workspace: Workspace | None = None
+    ) -> Solution:
+        """The solution with all that is computed about it. problem : this one with the standard
+        deviations that were found."""
+
+        def without(found: Solution, notes: list[str]) -> Solution:
+            return replace(found, notes=[*found.notes, *notes])
+
+        certified = partial(problem._certified, solution, workspace)
+        found = kept("errors of estimates and of the grid", certified, partial(without, solution))
+        judged = partial(self._judged, found)
+        return kept("remarks on standard deviations", judged, partial(without, found))
 
     def _certified(self, solution: Solution, workspace: Workspace | None = None) -> Solution:
         """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""

@@ -18,7 +18,7 @@ from kinesym.runtime.statistics.active import Limits
 from kinesym.runtime.statistics.apart import apart, spreads_of_trials
 from kinesym.runtime.statistics.identifiability import exchanges, identifiability
 from kinesym.runtime.statistics.kkt import Entries, Kkt
-from kinesym.runtime.statistics.undetermined import Spreads, spreads
+from kinesym.runtime.statistics.undetermined import Spreads, clear_signs, spreads
 from kinesym.runtime.summary import listed
 
 #: Share of the distance between two bounds up to which a value counts as near one of them.
@@ -29,6 +29,8 @@ _WIDENED = 1e-8
 _BEYOND = 10.0
 #: Share of the size that a variable has in the scaled matrix, at which its value counts as zero.
 _SEEN = 1e-3
+#: By which share a curvature may be off that a matrix confirms.
+_CONFIRMED = 1e-3
 
 
 def stiffness_of_bounds(
@@ -153,9 +155,9 @@ def parameter_confidence(
 
 
 def clear_confidence(nlp: NLP, kkt: Kkt, z: Array, variance: float) -> Confidence | None:
-    """The same where standard errors are smaller than the values: such parameters are determined,
-    whatever rounding does, and need no test. None where one is not. variance : of residuals in
-    units of the objective."""
+    """The same where standard errors are smaller than the values, and the matrix agrees: such
+    parameters are determined and need no test each. None where one is not. variance : of residuals
+    in units of the objective."""
     if kkt.singular:
         return None
     layout = nlp.layout
@@ -165,7 +167,20 @@ def clear_confidence(nlp: NLP, kkt: Kkt, z: Array, variance: float) -> Confidenc
     covariance = 2.0 * inverse * np.outer(slopes, slopes)
     spread, values = variance * np.diag(covariance), layout.natural(z)[mine]
     clear = held | ((spread > 0.0) & (spread < values**2))
-    return Confidence(held, covariance) if clear.all() else None
+    return Confidence(held, covariance) if clear.all() and _is_told(kkt, mine, inverse) else None
+
+
+def _is_told(kkt: Kkt, mine: NDArray[np.intp], inverse: Array) -> bool:
+    """Whether the matrix confirms its inverse (r, r) for some variables: of one that is singular up
+    to rounding factors give numbers, too, but no solution for a random side of these."""
+    spread, side = np.diag(inverse), np.zeros(kkt.order)
+    free = mine[spread > 0.0]
+    side[free] = np.random.default_rng(0).standard_normal(len(free)) / np.sqrt(spread[spread > 0.0])
+    x = kkt.factorised().factors.solve(side[:, None])[:, 0]
+    made, whole = kkt.scaled.plain @ x, float(side @ x)
+    doubt = float(kkt.scaled.absolute(x[:, None])[0])
+    curved = clear_signs(np.array([x @ made]), np.array([doubt]), np.zeros(1))[0] > 0.0
+    return not len(free) or bool(curved and abs(x @ made - whole) <= _CONFIRMED * whole)
 
 
 def blur_of_gradient(

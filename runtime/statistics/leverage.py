@@ -99,11 +99,12 @@ def _solved(kkt: Kkt, sides: Array) -> Array:
 
 def free_directions(kkt: Kkt) -> int | None:
     """In how many directions a solution can move: the sum of all leverages where measurements are
-    all that is in the objective. None for a singular matrix, of which it is not known."""
+    all that is in the objective. None where it is not known, as of a singular matrix."""
     if kkt.singular:
         return None
     n = len(kkt.stiffness)
-    return int(n - kkt.gone[:n].sum() - (~kkt.gone[n:]).sum())
+    found = int(n - kkt.gone[:n].sum() - (~kkt.gone[n:]).sum())
+    return found if found >= 0 else None
 
 
 def leverages_of_columns(slopes: Array) -> Array:

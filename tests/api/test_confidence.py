@@ -148,7 +148,7 @@ def test_inequalities_on_the_way(scheme):
 
 # -- what is left of barriers ----------------------------------------------------------------------
 
-S, I = ks.dynamicsymbols("S I")
+S, I = ks.dynamicsymbols("S I")  # noqa: E741
 BETA, GAMMA = sp.symbols("beta gamma")
 EPIDEMIC = [S.diff(t) + BETA * S * I, I.diff(t) - BETA * S * I + GAMMA * I]
 OUTPUTS = {"log": sp.log(I), "exp": sp.exp(5 * I), "degrees": 180 / sp.pi * I, "product": S * I}
