@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import signals_within
-from kinesym.runtime.nlp.defects import Courses, Defects, Finer, interval_defects, joined
+from kinesym.runtime.nlp.defects import (
+    Courses,
+    Defects,
+    Finer,
+    Freedom,
+    interval_defects,
+    interval_freedom,
+    joined,
+)
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.signals.experiment import Experiment
+
+#: Rows, columns and values of a sparse matrix.
+Entries: TypeAlias = tuple[NDArray[Any], NDArray[Any], Array]
 
 #: Numbers in the matrices of the intervals that are compared at once.
 _AT_ONCE = 1_000_000
@@ -35,6 +46,18 @@ class GridDefects:
     rows: Array = field(default_factory=lambda: np.zeros(0))
     objective: float = np.nan
     gains: Sequence[Array] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Freed:
+    """What inputs could do besides, as (w,) more variables: entries of the Hessian (row, column,
+    value), of the Jacobian of the constraints, in the places of z and then of these; the gradient
+    and the stages of these."""
+
+    hessian: Entries
+    jacobian: Entries
+    gradient: Array
+    stages: NDArray[np.int32]
 
 
 class TrialViews:
@@ -119,6 +142,81 @@ def grid_defects(
     return GridDefects(ends, gradient, rows, objective, gains)
 
 
+def freed_inputs(
+    nlp: NLP,
+    f: PointFunctions,
+    at: Finer,
+    trials: Sequence[Experiment],
+    z: Array,
+    multipliers: Array,
+    bounds: tuple[Array, Array],
+    limited: Collection[str] = (),
+) -> Freed | None:
+    """What inputs that are free within intervals could do there that the scheme does not allow, in
+    the finer one; None if there is nothing, and where measurements compare them at the stages.
+    Arguments as of `grid_defects`."""
+    parts, begin = list[Freed](), nlp.n_variables
+    free = [u for u in f.about.inputs if u not in limited and TrialViews(nlp, z, 0).is_free(u)]
+    if not (free and at.beside.shape[1]) or nlp.about.interval_measurements or nlp.about.timed:
+        return None
+    for k, trial in enumerate(trials):
+        whole = _courses(nlp, f, at, trial, k, (z, multipliers, bounds), limited)
+        p, functions = nlp.layout.parameters_of(z, k), f.of_trial(k)
+        for part in _parts(f, at, len(whole.step)):
+            found = interval_freedom(functions, at, p, whole.part(part))
+            parts.append(_entries(nlp, f, at, k, part, found, begin))
+            begin += len(parts[-1].gradient)
+    rows = zip(*map(_columns, parts), strict=True)
+    i, j, h, row, column, a, gradient, stages = (np.concatenate(each) for each in rows)
+    return Freed((i, j, h), (row, column, a), gradient, stages)
+
+
+def _columns(one: Freed) -> tuple[Array, ...]:
+    return (*one.hessian, *one.jacobian, one.gradient, one.stages)
+
+
+def _entries(
+    nlp: NLP, f: PointFunctions, at: Finer, k: int, part: slice, found: Freedom, begin: int
+) -> Freed:
+    """Of some intervals of trial k; begin : of these variables."""
+    free, q = found.free, at.beside.shape[1]
+    count = int(free.sum())
+    number = np.full((q, *free.shape), -1, dtype=np.intp)
+    number[:, free] = begin + np.arange(q * count).reshape(q, count)
+    every, stages = np.arange(nlp.n_variables, dtype=np.intp), nlp.layout.stages()
+    views = TrialViews(nlp, every, k)
+    rows = _defect_rows(nlp, k, np.arange(nlp.n_constraints), at)[:, part]
+    entries, slopes = list[tuple[Array, ...]](), list[tuple[Array, ...]]()
+    for j, u in enumerate(f.about.inputs):
+        mine = free[j]
+        if not mine.any():
+            continue
+        own, stage = number[:, j, mine], [terms[0][1][part][mine] for terms in views.at_stages(u)]
+        for s, other in np.ndindex(*(len(stage),) * 2 if at.at_knots else (0, 0)):
+            low, high = np.minimum(stage[s], stage[other]), np.maximum(stage[s], stage[other])
+            if other <= s:
+                entries.append((high, low, found.missed[j, s, other, mine]))
+        for one in range(q):
+            for other in range(one + 1):
+                entries.append((own[one], own[other], found.bends[j, one, other, mine]))
+            for s, place in enumerate(stage):
+                entries.append((own[one], place, found.across[j, one, s, mine]))
+            value = -found.rows[j, one][:, mine]
+            columns = np.broadcast_to(own[one][:, None], value.shape)
+            slopes.append((rows[:, mine].ravel(), columns.ravel(), value.ravel()))
+    none = [(np.zeros(0, dtype=np.intp),) * 2 + (np.zeros(0),)]
+    hessian, jacobian = (
+        tuple(map(np.concatenate, zip(*(each or none), strict=True))) for each in (entries, slopes)
+    )
+    gradient, stage = np.zeros(q * count), np.zeros(q * count, dtype=np.int32)
+    places = number[:, free] - begin
+    gradient[places] = np.moveaxis(found.slopes, 1, 0)[:, free]
+    after = stages[views.knots(f.about.rated[0])[-1][part]]
+    stage[places] = np.broadcast_to(after, free.shape)[free]
+    keep = jacobian[2] != 0.0
+    return Freed(hessian, tuple(each[keep] for each in jacobian), gradient, stage)
+
+
 def _courses(
     nlp: NLP,
     f: PointFunctions,
@@ -163,10 +261,14 @@ def _late(nlp: NLP, views: TrialViews, at: Finer, z: Array, k: int) -> Array:
 
 def _in_parts(f: PointFunctions, at: Finer, p: Array, whole: Courses) -> Defects:
     """The defects of all intervals, of so many at once as fit into the caches."""
-    count, size = len(whole.step), (len(at.fine_nodes) * len(f.about.states)) ** 2
-    most = max(1, _AT_ONCE // size)
-    parts = [slice(k, min(k + most, count)) for k in range(0, count, most)]
+    parts = _parts(f, at, len(whole.step))
     return joined([interval_defects(f, at, p, whole.part(part)) for part in parts])
+
+
+def _parts(f: PointFunctions, at: Finer, count: int) -> list[slice]:
+    """All intervals, so many at once."""
+    most = max(1, _AT_ONCE // (len(at.fine_nodes) * len(f.about.states)) ** 2)
+    return [slice(k, min(k + most, count)) for k in range(0, count, most)]
 
 
 def _add_gradient(nlp: NLP, f: PointFunctions, gradient: Array, k: int, d: Defects) -> None:
