@@ -89,6 +89,13 @@ class Fitted(Viewed):
         raise ValueError("this is a solution of another problem, or by another scheme")
 
     @property
+    def _histories(self) -> list[str]:
+        """Names of parameters that are what signals were before the start."""
+        owned, known = self.layout.owned, self._before.unknown
+        pairs = zip(owned.names, owned.members, strict=True)
+        return [name for name, parameter in pairs if parameter in known]
+
+    @property
     def _delays(self) -> list[dict[str, float]]:
         """Of each trial, at which unknown delays samples are placed; nothing if there are none."""
         names = self.symbolic.delays

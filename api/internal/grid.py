@@ -21,7 +21,7 @@ from kinesym.runtime.statistics.covariance import blur_of_gradient
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 from kinesym.runtime.statistics.undetermined import solver
 from kinesym.symbolic.expression import atoms_of
-from kinesym.symbolic.names import name_of
+from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
 
@@ -103,7 +103,7 @@ def grid_error(
         parameters=_named(layout.parameters, slopes * layout.parameter_values(shift)),
         deviations=deviations,
         freer=freer,
-        durations=layout.durations(shift).tolist(),
+        durations=_durations(problem, layout.durations(shift), found.gains),
         objective=float(found.objective),
         values=values,
         ranges={x: _range(np.concatenate([r[x] for r in runs])) for x in moving},
@@ -111,6 +111,15 @@ def grid_error(
         note=note,
         units=problem.model.units,
     )
+
+
+def _durations(problem: Problem, shifts: Array, gains: Sequence[Array]) -> list[float]:
+    """Shifts of durations; of a least one that is all of the objective with what it would gain if
+    inputs jumped within intervals, which is no shift of what they are at the nodes."""
+    aim = problem.objective
+    least = aim.terminal == t and aim.integrand == 0 and not aim.least_squares
+    more = [float(own.sum()) if least else 0.0 for own in gains]
+    return [float(shift) + own for shift, own in zip(shifts, more, strict=False)]
 
 
 def _range(values: Array) -> float:

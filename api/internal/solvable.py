@@ -272,7 +272,7 @@ class Solvable(Integrated):
             timings["interpreted"] = min(found.evaluation, slow)
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
         multipliers, lower, upper = found.multipliers
-        shown = idle(self.layout, self._ends)
+        shown, durations = idle(self.layout, self._ends), self.layout.durations(found.z)
         trials = self._trajectories(found.z, shown.hidden | self._absent)
         poor = poor_fits(trials, self.trials) if self.symbolic.objective.least_squares else []
         return Solution(
@@ -305,6 +305,8 @@ class Solvable(Integrated):
                 "arrays": self.layout.arrays,
                 "held": sorted(self.layout.held),
                 "log_scale": sorted(self.symbolic.log_scale),
+                **({"histories": self._histories} if self._histories else {}),
+                **({"durations": list(map(float, durations))} if len(durations) else {}),
                 **({"delays": self._delays} if self._delays else {}),
             },
             log=found.log,

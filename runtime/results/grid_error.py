@@ -70,7 +70,7 @@ class GridError(Saved):
             deviation = self.deviations.get(name, 0.0)
             if deviation > 0.0:
                 yield in_standard_errors(name, shift, deviation, self.values[name])
-            elif deviation == 0.0:
+            elif deviation == 0.0 and self.values[name]:  # zero has no share
                 yield relative(name, shift, self.values[name], "of its value")
         if self.fitted and self.deviations and not np.isnan([*self.deviations.values()]).any():
             return

@@ -298,7 +298,8 @@ class Estimate:
         """Condition, notes and directions (n, m) from the curvature J^T J of the `free` unknowns.
 
         They are scaled by their natural sizes or else by their values, which are at least their
-        standard errors if all others were known; variance : of residuals, for these.
+        standard errors if all others were known; variance : of residuals, for these, zero if it is
+        not known.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             error = np.sqrt(variance / np.diag(curvature))
@@ -310,7 +311,8 @@ class Estimate:
         small = (values < error) & ~(natural > 0.0)
         near_zero = [name for name, is_small in zip(names, small, strict=True) if is_small]
         scaled = curvature * np.outer(size, size)
-        condition, notes, ways = identifiability(scaled, names, near_zero)
+        known = variance if variance > 0.0 else np.nan
+        condition, notes, ways = identifiability(scaled, names, near_zero, known)
         directions = np.zeros((len(self.values), ways.shape[1]))
         directions[free] = size[:, None] * ways
         return condition, notes, directions

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from scipy.integrate import solve_ivp
+from scipy.linalg import expm
 
 import kinesym as ks
 
@@ -253,6 +254,22 @@ def test_what_may_be_zero_is_told_so():
         assert any(
             note.startswith("c cannot be told from zero by this record") for note in fit.notes
         ), fit
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_what_is_known_well_is_identified(unit):
+    """Though something else is known much better: y'' = a y + b y' grows so fast that of a + b the
+    last samples tell much, and b is known to 0.02 %."""
+    model = ks.Model("unstable", [x, v], [], [k, c], [x.diff(t) - v, v.diff(t) - k * x - c * v])
+    time = np.linspace(0, 10, 100)
+    clean = [(expm(np.array([[0, 1], [2, 0.1]]) * s) @ [0.0005, 0.2])[0] for s in time]
+    y = unit * (np.array(clean) + 0.1 * np.random.default_rng(0).standard_normal(100))
+    trial = ks.Experiment(time, measurements={x: y}, std={x: 0.1 * unit})
+    start = {x: 0.0005 * unit, v: 0.2 * unit}
+    shooting = ks.Shooting(model, trial, {k: None, c: None}, initial=start)
+    fit = shooting.solve({k: 1.0, c: 1.0}, optimizer="least-squares")
+    assert fit.condition > 1e3 and not fit.notes
+    assert fit.standard_errors()["c"] < 1e-3 * fit.parameters["c"]
 
 
 # -- segments --------------------------------------------------------------------------------------

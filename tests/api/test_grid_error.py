@@ -144,6 +144,41 @@ def test_free_duration():
         assert error.durations[0] == pytest.approx(best.duration - solution.duration, rel=0.5)
 
 
+@pytest.mark.parametrize("scheme", ["radau-3", "midpoint"])
+@pytest.mark.parametrize("most", [1.7, 0.6])
+def test_a_least_time_whose_input_jumps_within_an_interval(scheme, most):
+    """The shift of the duration is that of the objective, which is the duration."""
+    lift = ks.Model("lift", [x, v], [u], [], [x.diff(t) - v, v.diff(t) - u])
+    ends = [ks.at_start(x), ks.at_start(v), ks.at_end(x) - 1.123, ks.at_end(v)]
+    task = ks.Collocation(
+        lift,
+        ks.Experiment(nodes=13, duration=(0.5, 10)),
+        objective=ks.Terminal(t),
+        unknown_inputs={u: (-1, most)},
+        boundary=ends,
+        scheme=scheme,
+    )
+    solution = task.solve({"duration": 3.0})
+    right = np.sqrt(2 * 1.123 * (1.0 + 1.0 / most)) - solution.duration
+    [found], error = solution.grid_error().durations, solution.grid_error()
+    assert found == pytest.approx(error.objective, rel=1e-2)
+    assert abs(right) / 3 < abs(found) < 20 * abs(right)
+    assert f"duration     {solution.duration:.6g} s" in str(solution)
+
+
+def test_what_is_zero_has_no_share():
+    """A parameter at a bound of zero, and a state that does not move."""
+    a, b = sp.symbols("a b")
+    model = ks.Model("two", [x], [], [a, b], [x.diff(t) + a * x - b])
+    time = np.linspace(0, 3, 31)
+    data = np.exp(-0.5 * time) - 0.05 * (1 - np.exp(-0.5 * time))
+    data += 0.01 * np.random.default_rng(3).standard_normal(31)
+    trial = ks.Experiment(time, measurements={x: data})
+    for scheme in ("radau-5", "midpoint"):
+        fit = ks.Collocation(model, trial, {a: (0, 5), b: (0, 5)}, scheme=scheme).solve()
+        assert fit.parameters.table["b"].remark == "at a bound" and "inf of" not in str(fit)
+
+
 def test_defects_are_those_of_one_step():
     """x' = -x by the midpoint rule: exp(-h) - (1 - h/2)/(1 + h/2) in each interval."""
     model = ks.Model("decay", [x], [], [], [x.diff(t) + x])
