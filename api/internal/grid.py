@@ -74,8 +74,8 @@ def grid_error(
         if deviations and layout.inputs:
             more = freed_inputs(nlp, functions, numbers, trials, *given, limited)
             if more is not None:
-                known, moved = _freer(problem, nlp, z, found, matrix, more, variance)
-                freer = {n: sd for n, sd in known.items() if not sd <= _WIDER * deviations[n]}
+                wider, moved = _freer(problem, nlp, z, found, matrix, more, variance)
+                freer = {n: sd for n, sd in wider.items() if not sd <= _WIDER * deviations[n]}
                 shift = moved if freer else shift
     except np.linalg.LinAlgError:
         note = "the equations cannot be solved for the states along the solution"

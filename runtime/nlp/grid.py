@@ -157,7 +157,11 @@ def freed_inputs(
     Arguments as of `grid_defects`."""
     parts, begin = list[Freed](), nlp.n_variables
     free = [u for u in f.about.inputs if u not in limited and TrialViews(nlp, z, 0).is_free(u)]
-    if not (free and at.beside.shape[1]) or nlp.about.interval_measurements or nlp.about.timed:
+    if (
+        not (free and f.about.rated and at.beside.shape[1])
+        or nlp.about.interval_measurements
+        or nlp.about.timed
+    ):
         return None
     for k, trial in enumerate(trials):
         whole = _courses(nlp, f, at, trial, k, (z, multipliers, bounds), limited)
@@ -166,13 +170,20 @@ def freed_inputs(
             found = interval_freedom(functions, at, p, whole.part(part))
             parts.append(_entries(nlp, f, at, k, part, found, begin))
             begin += len(parts[-1].gradient)
-    rows = zip(*map(_columns, parts), strict=True)
-    i, j, h, row, column, a, gradient, stages = (np.concatenate(each) for each in rows)
-    return Freed((i, j, h), (row, column, a), gradient, stages)
+    return Freed(
+        _stuck([one.hessian for one in parts]),
+        _stuck([one.jacobian for one in parts]),
+        np.concatenate([one.gradient for one in parts]),
+        np.concatenate([one.stages for one in parts]),
+    )
 
 
-def _columns(one: Freed) -> tuple[Array, ...]:
-    return (*one.hessian, *one.jacobian, one.gradient, one.stages)
+def _stuck(parts: Sequence[Entries]) -> Entries:
+    """Entries one after the other."""
+    none = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.zeros(0)
+    columns = zip(none, *parts, strict=True)
+    rows, places, values = (np.concatenate([np.ravel(a) for a in each]) for each in columns)
+    return rows, places, values
 
 
 def _entries(
@@ -180,41 +191,42 @@ def _entries(
 ) -> Freed:
     """Of some intervals of trial k; begin : of these variables."""
     free, q = found.free, at.beside.shape[1]
-    count = int(free.sum())
     number = np.full((q, *free.shape), -1, dtype=np.intp)
-    number[:, free] = begin + np.arange(q * count).reshape(q, count)
-    every, stages = np.arange(nlp.n_variables, dtype=np.intp), nlp.layout.stages()
-    views = TrialViews(nlp, every, k)
+    number[:, free] = begin + np.arange(q * int(free.sum())).reshape(q, -1)
+    views = TrialViews(nlp, np.arange(nlp.n_variables, dtype=np.intp), k)
     rows = _defect_rows(nlp, k, np.arange(nlp.n_constraints), at)[:, part]
-    entries, slopes = list[tuple[Array, ...]](), list[tuple[Array, ...]]()
+    hessian, jacobian = list[Entries](), list[Entries]()
     for j, u in enumerate(f.about.inputs):
-        mine = free[j]
-        if not mine.any():
-            continue
-        own, stage = number[:, j, mine], [terms[0][1][part][mine] for terms in views.at_stages(u)]
-        for s, other in np.ndindex(*(len(stage),) * 2 if at.at_knots else (0, 0)):
-            low, high = np.minimum(stage[s], stage[other]), np.maximum(stage[s], stage[other])
-            if other <= s:
-                entries.append((high, low, found.missed[j, s, other, mine]))
-        for one in range(q):
-            for other in range(one + 1):
-                entries.append((own[one], own[other], found.bends[j, one, other, mine]))
-            for s, place in enumerate(stage):
-                entries.append((own[one], place, found.across[j, one, s, mine]))
-            value = -found.rows[j, one][:, mine]
-            columns = np.broadcast_to(own[one][:, None], value.shape)
-            slopes.append((rows[:, mine].ravel(), columns.ravel(), value.ravel()))
-    none = [(np.zeros(0, dtype=np.intp),) * 2 + (np.zeros(0),)]
-    hessian, jacobian = (
-        tuple(map(np.concatenate, zip(*(each or none), strict=True))) for each in (entries, slopes)
-    )
-    gradient, stage = np.zeros(q * count), np.zeros(q * count, dtype=np.int32)
-    places = number[:, free] - begin
-    gradient[places] = np.moveaxis(found.slopes, 1, 0)[:, free]
-    after = stages[views.knots(f.about.rated[0])[-1][part]]
-    stage[places] = np.broadcast_to(after, free.shape)[free]
-    keep = jacobian[2] != 0.0
-    return Freed(hessian, tuple(each[keep] for each in jacobian), gradient, stage)
+        here, own = free[j], number[:, j, free[j]]
+        coarse = [terms[0][1][part][here] for terms in views.at_stages(u)] if here.any() else []
+        hessian += _products(own, coarse, [a[j, ..., here] for a in _bends(found)], at.at_knots)
+        for one, moved in zip(own, found.rows[j], strict=True):
+            values = -moved[:, here]
+            jacobian.append((rows[:, here], np.broadcast_to(one[:, None], values.shape), values))
+    gradient = np.zeros(number[:, free].size)
+    gradient[number[:, free] - begin] = np.moveaxis(found.slopes, 1, 0)[:, free]
+    stages = np.zeros(gradient.size, dtype=np.int32)
+    after = nlp.layout.stages()[views.knots(f.about.rated[0])[-1][part]]
+    stages[number[:, free] - begin] = np.broadcast_to(after, free.shape)[free]
+    return Freed(_stuck(hessian), _stuck(jacobian), gradient, stages)
+
+
+def _bends(found: Freedom) -> tuple[Array, Array, Array]:
+    return found.bends, found.across, found.missed
+
+
+def _products(
+    own: NDArray[np.intp], coarse: Sequence[NDArray[np.intp]], bends: Sequence[Array], knots: bool
+) -> list[Entries]:
+    """Second derivatives by courses (q, M) of one input and by it at the stages, in the lower
+    triangle; bends : those of `Freedom`, (M, ..). knots : whether stages are of two intervals."""
+    both, across, missed = (np.moveaxis(a, 0, -1) for a in bends)
+    made = [(own[q], own[r], both[q, r]) for q in range(len(own)) for r in range(q + 1)]
+    made += [(own[q], v, across[q, s]) for q in range(len(own)) for s, v in enumerate(coarse)]
+    for s, r in zip(*np.tril_indices(len(coarse) * knots), strict=True):
+        high, low = np.maximum(coarse[s], coarse[r]), np.minimum(coarse[s], coarse[r])
+        made.append((high, low, missed[s, r]))
+    return made
 
 
 def _courses(
@@ -304,7 +316,7 @@ def _stacked(rows: Iterable[Sequence[Array]], places: int, M: int) -> Array:
     return np.stack(made, axis=-1) if made else np.zeros((places, M, 0))
 
 
-def _defect_rows(nlp: NLP, trial: int, vector: Array, at: Finer) -> Array:
+def _defect_rows(nlp: NLP, trial: int, vector: NDArray[Any], at: Finer) -> NDArray[Any]:
     """A view of what a vector of constraints has for the equations at the stages, or the defects of
     the states, as (places, N - 1, n)."""
     layout = nlp.layout
