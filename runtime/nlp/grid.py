@@ -157,11 +157,9 @@ def freed_inputs(
     Arguments as of `grid_defects`."""
     parts, begin = list[Freed](), nlp.n_variables
     free = [u for u in f.about.inputs if u not in limited and TrialViews(nlp, z, 0).is_free(u)]
-    if (
-        not (free and f.about.rated and at.beside.shape[1])
-        or nlp.about.interval_measurements
-        or nlp.about.timed
-    ):
+    within = [*nlp.about.interval_measurements, *(channel.name for channel in nlp.about.timed)]
+    compared = not set(within) <= set(f.about.rated)
+    if compared or not (free and f.about.rated and at.beside.shape[1]):
         return None
     for k, trial in enumerate(trials):
         whole = _courses(nlp, f, at, trial, k, (z, multipliers, bounds), limited)
@@ -223,9 +221,9 @@ def _products(
     both, across, missed = (np.moveaxis(a, 0, -1) for a in bends)
     made = [(own[q], own[r], both[q, r]) for q in range(len(own)) for r in range(q + 1)]
     made += [(own[q], v, across[q, s]) for q in range(len(own)) for s, v in enumerate(coarse)]
-    for s, r in zip(*np.tril_indices(len(coarse) * knots), strict=True):
-        high, low = np.maximum(coarse[s], coarse[r]), np.minimum(coarse[s], coarse[r])
-        made.append((high, low, missed[s, r]))
+    for s, one in enumerate(coarse if knots else ()):
+        for r, other in enumerate(coarse[: s + 1]):
+            made.append((np.maximum(one, other), np.minimum(one, other), missed[s, r]))
     return made
 
 
