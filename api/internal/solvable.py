@@ -21,8 +21,8 @@ from kinesym.internal.why import why
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration, Solved, Start
 from kinesym.runtime.ipopt.memory import heap
-from kinesym.runtime.ipopt.scaling import Bounds, pushed
-from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
+from kinesym.runtime.ipopt.scaling import TOLERANCE, Bounds, Scaling, pushed
+from kinesym.runtime.ipopt.solve import SolverOptions, continued, linear_solver_seconds, solve
 from kinesym.runtime.library.tiers import interpreted, look
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.owned import shared_values
@@ -47,6 +47,9 @@ _STUCK = (Solve.STEP_FAILED, Solve.RESTORATION_FAILED, Solve.NOT_FINITE)
 
 #: What is said of fits that do not follow their data.
 _ASK_WHY = "solution.why() tries other signs, units and names of channels"
+
+#: From so many times the factor of the objective a solution is not one by the factor there.
+_SMALLER = 1e4
 
 #: Iterations of a fit that tells whether the data follow the model.
 _QUICK = 40
@@ -86,6 +89,11 @@ class Solvable(Integrated):
                 report(iteration)
 
             found = solve(asked, start, chosen, between)
+            scale = asked.scaling and problem._scale_there(asked.scaling, found)
+            if scale:
+                again = Start(found.z, found.multipliers)
+                nearer = solve(replace(asked, scaling=scale), again, chosen, between)
+                found = continued(found, nearer) if nearer.status.success else found
             return (problem, time.perf_counter() - begin), found
 
         given = (self.trials, Start(z, multipliers), self.variable_bounds)
@@ -97,6 +105,14 @@ class Solvable(Integrated):
         if len(made) == SOLVES and not last.status.success:
             solution = replace(solution, message=NEVER)
         return problem, solution, last.workspace
+
+    def _scale_there(self, used: Scaling, found: Solved) -> Scaling | None:
+        """That of a solution, where the objective was so much larger at the guess that its rest
+        counted as nothing; else None."""
+        if not found.status.success or used.objective * abs(found.objective) > TOLERANCE:
+            return None
+        there = scaling(self, found.z)
+        return there if there.objective > _SMALLER * used.objective else None
 
     def _fitted(
         self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None

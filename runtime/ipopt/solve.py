@@ -57,6 +57,15 @@ def solve(
     return replace(found, status=Solve.ROUNDED) if _is_rounded(found, chosen) else found
 
 
+def continued(first: Solved, second: Solved) -> Solved:
+    """A solve that goes on where the first one ended, with iterations and seconds of both."""
+    begin = first.iterations[-1].number if first.iterations else 0
+    later = tuple(replace(s, number=s.number + begin) for s in second.iterations if s.number)
+    seconds = first.evaluation + second.evaluation
+    every = (*first.iterations, *later)
+    return replace(second, iterations=every, evaluation=seconds, log=first.log + second.log)
+
+
 def _is_rounded(found: Solved, chosen: SolverOptions) -> bool:
     """Whether a solve has met the default tolerance, but not a smaller one that was asked for."""
     asked, stuck = chosen.options.get("tol", TOLERANCE), (Solve.SMALL_STEP, Solve.ACCEPTABLE)
