@@ -62,6 +62,11 @@ class Solve(Status):
         "converged to the acceptable tolerance only; inspect the result or loosen the problem",
         1,
     )
+    ROUNDED = (
+        "rounded",
+        "converged as far as rounding allows, not to the tolerance that was asked for",
+        7,  # none of IPOPT
+    )
     INFEASIBLE = (
         "infeasible",
         "IPOPT stopped at a point of local infeasibility; another guess, scaling or barrier "
@@ -116,8 +121,9 @@ class Solve(Status):
 
     @property
     def success(self) -> bool:
-        """Whether the result meets IPOPT's tolerances (the acceptable ones count)."""
-        return self in (Solve.CONVERGED, Solve.ACCEPTABLE, Solve.FEASIBLE)
+        """Whether the result meets IPOPT's tolerances (the acceptable ones count, and where
+        rounding allows no more the default ones)."""
+        return self in (Solve.CONVERGED, Solve.ACCEPTABLE, Solve.ROUNDED, Solve.FEASIBLE)
 
 
 class Factors(Status):

@@ -43,10 +43,12 @@ from kinesym.runtime.results.noise import (
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.active import active
 from kinesym.runtime.statistics.covariance import (
     Confidence,
     clear_confidence,
     kkt_at,
+    limits_at,
     parameter_confidence,
 )
 from kinesym.runtime.statistics.kkt import Kkt
@@ -87,6 +89,13 @@ class Fitted(Viewed):
             if made._fits(solution):
                 return made.on_grid_of(solution)
         raise ValueError("this is a solution of another problem, or by another scheme")
+
+    @property
+    def _histories(self) -> list[str]:
+        """Names of parameters that are what signals were before the start."""
+        owned, known = self.layout.owned, self._before.unknown
+        pairs = zip(owned.names, owned.members, strict=True)
+        return [name for name, parameter in pairs if parameter in known]
 
     @property
     def _delays(self) -> list[dict[str, float]]:
@@ -277,6 +286,8 @@ class Fitted(Viewed):
             taken = leverages(kkt, residuals.residual_jacobian(z), factor, self._directions)
         except ValueError:
             taken = np.full(len(e), np.nan)
+        if taken.sum() > self._directions + 0.5:  # by rounding: that is no count
+            taken = np.full(len(e), np.nan)
         return estimated(e, residuals.samples, taken, trials, used, self._loss)
 
     def _with_noise(self, solution: Solution, kkt: Kkt) -> Solution:
@@ -407,13 +418,17 @@ class Fitted(Viewed):
         return replace(found, covariance=covariance)
 
     def _uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | str:
-        """What a solution of a fit tells of the errors of its parameters; "" where standard
-        deviations are not known, or a sentence on why it is no minimum."""
+        """What a solution of a fit tells of the errors of its parameters; where standard deviations
+        are not known a sentence on what it does not determine, "" if that is nothing, or on why it
+        is no minimum."""
         names = self.layout.parameters
         variance = self._variance(solution)
-        if not (self.symbolic.objective.least_squares and names) or np.isnan(variance):
+        if not (self.symbolic.objective.least_squares and names):
             return ""
         try:
+            if np.isnan(variance):
+                given = (solution.free_vector, multipliers_of(solution))
+                return "; ".join(parameter_confidence(self.nlp, kkt, *given).notes)
             found = self._covariance(solution, kkt)
         except ValueError as error:
             return f"{NO_ERRORS}: {error}"
@@ -458,9 +473,17 @@ class Fitted(Viewed):
         return np.asarray(more * factor**2 * (pulls.T @ pulls))
 
     def _kkt(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
-        """The KKT matrix at a solution; with process noise or random effects that of what is
-        integrated out, with the parameters held: what they minimise is no likelihood of
-        parameters."""
+        """The KKT matrix at a solution, of a fit with the bounds that hold it and no others."""
+        kkt = self._interior(solution, workspace)
+        if not kkt.fitted:
+            return kkt
+        z, bounds = solution.free_vector, (self.variable_bounds, self.constraint_bounds)
+        return active(kkt, limits_at(self.nlp, z, multipliers_of(solution), *bounds))
+
+    def _interior(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
+        """The same with all bounds as stiff as their multipliers say; with process noise or random
+        effects that of what is integrated out, with the parameters held: what they minimise is no
+        likelihood of parameters."""
         bounds = self.variable_bounds
         if self._integrated:
             mine = self.layout.parameter_offset + np.flatnonzero(~self._population.random)

@@ -21,6 +21,7 @@ from kinesym.runtime.ipopt.linear_solver import (
     options_of,
     session,
 )
+from kinesym.runtime.ipopt.scaling import TOLERANCE
 from kinesym.runtime.status import Factors, Solve
 
 
@@ -52,6 +53,32 @@ def solve(
     ends the iteration: the result is the last iterate, with that status. Raises `IpoptMissing`, or
     `ValueError` if an option is not accepted.
     """
+    found = _solved(problem, start, chosen, report)
+    return replace(found, status=Solve.ROUNDED) if _is_rounded(found, chosen) else found
+
+
+def continued(first: Solved, second: Solved) -> Solved:
+    """A solve that goes on where the first one ended, with iterations and seconds of both."""
+    begin = first.iterations[-1].number if first.iterations else 0
+    later = tuple(replace(s, number=s.number + begin) for s in second.iterations if s.number)
+    seconds = first.evaluation + second.evaluation
+    every = (*first.iterations, *later)
+    return replace(second, iterations=every, evaluation=seconds, log=first.log + second.log)
+
+
+def _is_rounded(found: Solved, chosen: SolverOptions) -> bool:
+    """Whether a solve has met the default tolerance, but not a smaller one that was asked for."""
+    asked, stuck = chosen.options.get("tol", TOLERANCE), (Solve.SMALL_STEP, Solve.ACCEPTABLE)
+    if asked >= TOLERANCE or found.status not in stuck or not found.iterations:
+        return False
+    last = found.iterations[-1]
+    return max(last.infeasibility, last.optimality) <= TOLERANCE
+
+
+def _solved(
+    problem: IpoptProblem, start: Start, chosen: SolverOptions, report: Callable[[Iteration], None]
+) -> Solved:
+    """`solve`, as it ends."""
     solver, reason = choose(chosen.linear_solver, chosen.options)
     watch = Watch(report)
     if solver != TIME_STRUCTURED:

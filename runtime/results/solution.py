@@ -19,6 +19,7 @@ from kinesym.runtime.results.trajectory import KINDS, Trajectory
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.results.why import Why
 from kinesym.runtime.status import Solve
+from kinesym.runtime.summary import listed
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -116,12 +117,20 @@ class Solution(Trials):
         checks = [replace(check, white=np.nan) for check in found.checks]
         return replace(found, checks=checks)
 
+    @property
+    def _last(self) -> Sequence[str]:
+        return list(self.problem.get("histories", ()))
+
     def _shifts(self) -> Mapping[str, float]:
         return self.grid[0].parameters if self.grid else {}
 
     def _rows(self) -> list[tuple[str, str]]:
         grid = [("grid", str(error)) for error in self.grid]
         why = [("why", "see solution.why()")] if self.reasons and not self.success else []
+        durations = [float(T) for T in self.problem.get("durations", ())]
+        whole = f", {sum(durations):.6g} s in all" if len(durations) > 1 else ""
+        if durations:
+            why.append(("duration", f"{listed(f'{T:.6g}' for T in durations)} s{whole}"))
         return [*why, *super()._rows(), *grid, ("solver", self.linear_solver)]
 
     def to_xarray(self, trial: int = 0) -> xr.Dataset:

@@ -349,8 +349,13 @@ class Trials(ByName, Saved):
 
     def _estimates(self) -> list[tuple[str, str]]:
         """Names, and values with standard errors and intervals, of what was identified."""
-        table = self.parameters.table.items()
+        table = sorted(self.parameters.table.items(), key=lambda row: row[0] in self._last)
         return [(with_unit(name, self.parameters.units), str(row)) for name, row in table]
+
+    @property
+    def _last(self) -> Sequence[str]:
+        """Parameters that are shown after the others."""
+        return ()
 
     def _rows(self) -> list[tuple[str, str]]:
         """What more there is to say."""

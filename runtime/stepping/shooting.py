@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import Fit, Step, poor_fits, typical_sizes
+from kinesym.runtime.results.kept import kept
 from kinesym.runtime.results.likelihood import (
     ALIKE,
     Likelihood,
@@ -104,6 +106,19 @@ class _Minimised(NamedTuple):
     size: Array
     seconds: float
     history: Sequence[Step]
+
+
+class _Told(NamedTuple):
+    """What is computed about a minimum: how sure it is, sentences, the error of the steps, standard
+    deviations of measurements, the likelihood, errors of estimates, and seconds."""
+
+    sure: Confidence
+    notes: Sequence[str]
+    grid: Sequence[EstimateError] = ()
+    noise: Sequence[Noise] = ()
+    likelihood: Sequence[Likelihood] = ()
+    about: Sequence[Uncertainty] = ()
+    spent: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -326,44 +341,25 @@ class Identification:
     # -- results ----------------------------------------------------------------------------
 
     def _fit(self, made: _Minimised, noise: Sequence[Noise] = (), more: Sequence[str] = ()) -> Fit:
-        found, size = made.found, made.size
-        q, unknowns, system = found.q, self.trials.unknowns, self.trials.system
+        found, q = made.found, made.found.q
+        unknowns, system = self.trials.unknowns, self.trials.system
         J = self.trials.cost(q)
-        ended = np.isfinite(J)
         gradient = self._gradient(q, J)
-        sure, curvature = self._confidence(q, made.problem, J, made)
-        factor = self.trials.factor if noise and self.trials.loss is None else 1.0
-        sure = replace(sure, covariance=factor * sure.covariance)  # whatever that of the objective
-        ranked = bool(noise) and found.success
-        noise = noise or (self._noise_together(J, sure) if found.success else ())
-        if not found.success or any(np.isnan(each.std) for each in noise):
-            sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))
-        begin = time.perf_counter()
-        grid: list[EstimateError] = []
-        if found.success and curvature is not None:
-            here = self._minimiser(q, gradient, curvature, sure, size)
-            grid = estimate_error(here, self.finer)
-        spent = {"grid": time.perf_counter() - begin} if grid else {}
-        timings = {**self.timings, **spent}
-        trials = self.trials.trajectories(q) if ended else []
-        trials = with_noise(trials, self.trials.trials, noise) if ended else []
-        notes = [
-            *sure.notes,
-            *more,
-            *self.gaps,
-            *(poor_fits(trials, self.trials.trials) if trials and self.trials.measured else ()),
-        ]
-        if found.success and self.trials.measured:
-            notes += self._on_std(trials, noise, q, sure)
-        about = self._uncertainty(J, sure, noise)
-        if known := self._known_as(made, sure, about, trials):
-            about = _instead(about, known)
-            notes = [*about.notes, *(note for note in notes if note not in sure.notes)]
+        runs = self.trials.trajectories(q) if np.isfinite(J) else []
+        told = kept(
+            "errors of estimates",
+            lambda: self._told(made, J, gradient, runs, noise),
+            lambda words: _Told(self._nothing(q), notes=words, noise=noise),
+        )
+        about = told.about or [self._uncertainty(J, told.sure, told.noise)]
+        factor = self._factor(noise)
 
         def inference() -> ShootingInference:
-            asked = (self.remeasured, self.combine, about.variance * factor)
-            return ShootingInference(self.trials, self.bounds, q, about, *asked)
+            asked = (self.remeasured, self.combine, about[0].variance * factor)
+            return ShootingInference(self.trials, self.bounds, q, about[0], *asked)
 
+        timings = {**self.timings, **told.spent}
+        shown = with_noise(runs, self.trials.trials, told.noise) if runs else []
         fit = Fit(
             success=found.success,
             message=found.message,
@@ -371,24 +367,65 @@ class Identification:
             parameters=Estimates(dict(zip(unknowns.parameters, map(float, q), strict=False))),
             known=shared_values(system.known),
             initial=unknowns.initial_values(q),
-            trials=trials,
+            trials=shown,
             names=list(unknowns.names),
             values=q,
             gradient=gradient,
             history=list(made.history),
-            condition=sure.condition,
-            notes=notes,
+            condition=told.sure.condition,
+            notes=[*told.notes, *more, *self.gaps],
             timings={**timings, "total": sum(timings.values()) + made.seconds},
             optimizer=made.optimizer,
             model=system.name,
-            grid=grid,
-            noise=list(noise),
-            likelihood=self._likelihood(trials, sure) if found.success else [],
-            merit=self._merit(trials, q, J) if ranked else J,
-            uncertainty=[about],
+            grid=told.grid,
+            noise=list(told.noise),
+            likelihood=told.likelihood,
+            merit=self._merit(shown, q, J) if noise and found.success else J,
+            uncertainty=about,
             inference=inference,
         )
         return self.judged(fit)
+
+    def _told(
+        self,
+        made: _Minimised,
+        J: float,
+        gradient: Array,
+        runs: Sequence[Trajectory],
+        noise: Sequence[Noise],
+    ) -> _Told:
+        """All that is computed about a minimum. runs : its trajectories. noise : what is known of
+        it already."""
+        found, q = made.found, made.found.q
+        sure, curvature = self._confidence(q, made.problem, J, made)
+        # whatever that of the objective
+        sure = replace(sure, covariance=self._factor(noise) * sure.covariance)
+        noise = noise or (self._noise_together(J, sure) if found.success else ())
+        if not found.success or any(np.isnan(each.std) for each in noise):
+            sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))
+        begin = time.perf_counter()
+        grid: list[EstimateError] = []
+        if found.success and curvature is not None:
+            here = self._minimiser(q, gradient, curvature, sure, made.size)
+            grid = estimate_error(here, self.finer)
+        spent = {"grid": time.perf_counter() - begin} if grid else {}
+        runs = with_noise(runs, self.trials.trials, noise) if runs else []
+        notes = poor_fits(runs, self.trials.trials) if runs and self.trials.measured else []
+        if found.success and self.trials.measured:
+            notes += self._on_std(runs, noise, q, sure)
+        about, said = self._uncertainty(J, sure, noise), list(sure.notes)
+        if known := self._known_as(made, sure, about, runs):
+            about = _instead(about, known)
+            said = list(about.notes)
+        likelihood = self._likelihood(runs, sure) if found.success else []
+        return _Told(sure, [*said, *notes], grid, noise, likelihood, [about], spent)
+
+    def _factor(self, noise: Sequence[Noise]) -> float:
+        """By which the covariance is too small with standard deviations that are known already."""
+        return self.trials.factor if noise and self.trials.loss is None else 1.0
+
+    def _nothing(self, q: Array) -> Confidence:
+        return Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))
 
     def _likelihood(self, runs: Sequence[Trajectory], sure: Confidence) -> Sequence[Likelihood]:
         """That of the samples, if the objective has nothing else."""
@@ -498,7 +535,7 @@ class Identification:
     ) -> tuple[Confidence, Any]:
         """From residuals, else from differences of gradients; and d2 J/d q2 (n, n) by which it is
         told, None if there is none."""
-        nothing = Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))
+        nothing = self._nothing(q)
         if not np.isfinite(J):
             return nothing, None
         unknowns, size, gradient = self.trials.unknowns, made.size, self._gradient(q, J)
