@@ -26,7 +26,14 @@ from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, suggest, t
-from kinesym.symbolic.objective import LeastSquares, Objective, magnitude, variation
+from kinesym.symbolic.objective import (
+    LeastSquares,
+    Objective,
+    at_end,
+    at_start,
+    magnitude,
+    variation,
+)
 from kinesym.symbolic.problem import Problem, measured_expressions
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, CollocationScheme, ExplicitScheme
 
@@ -404,6 +411,24 @@ def kinematic_pairs(model: Model) -> dict[str, str]:
             if len(terms) == 2 and len(rates) == len(others) == 1:
                 pairs[name_of(others[0])] = name_of(states[rates[0]])
     return pairs
+
+
+def warn_of_rates_at_ends(model: Model, conditions: Sequence[sp.Expr]) -> None:
+    """Warn of a condition that ties a state at one end to its own rate at the other, as
+    `ks.periodic(theta, omega)` does where two conditions are meant."""
+    pairs = kinematic_pairs(model)
+    for condition in conditions:
+        ends = condition.atoms(at_start, at_end)
+        names = {type(end): name_of(end.args[0]) for end in ends if end.args[0] in model.states}
+        if len(ends) == len(names) == len(sp.Add.make_args(condition)) == 2:
+            first, last = names[at_start], names[at_end]
+            if first == pairs.get(last) or last == pairs.get(first):
+                warnings.warn(
+                    f"the condition {condition} ties {first} at the start to {last} at the end, a "
+                    f"state to its rate; if both are to be periodic: ks.periodic({first}), "
+                    f"ks.periodic({last})",
+                    stacklevel=3,
+                )
 
 
 #: Parts of names that only angles have.

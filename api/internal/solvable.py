@@ -15,6 +15,7 @@ from kinesym.internal.diagnose import explain
 from kinesym.internal.fitted import multipliers_of
 from kinesym.internal.grid import grid_error
 from kinesym.internal.integrated import Integrated
+from kinesym.internal.redundant import notes_on_apart
 from kinesym.internal.sizes import scaling
 from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.internal.why import why
@@ -264,6 +265,7 @@ class Solvable(Integrated):
                 *poor,
                 *([_ASK_WHY] if poor else ()),
                 *self._gaps,
+                *notes_on_apart(self, found.z),
                 *shown.notes,
             ],
             free_vector=found.z,
@@ -283,6 +285,7 @@ class Solvable(Integrated):
                 "held": sorted(self.layout.held),
                 "log_scale": sorted(self.symbolic.log_scale),
                 **({"delays": self._delays} if self._delays else {}),
+                **({"apart": [list(row) for row in self._apart]} if self._apart else {}),
             },
             log=found.log,
             reasons=partial(

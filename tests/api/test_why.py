@@ -57,7 +57,7 @@ MISTAKES = {
             objective=ks.Integral(x**2),
             boundary=[*REST, END(x) - 0.1],
         ),
-        r"at_end\(x\) - 0.1\) are not independent of the equations and each other",
+        r"at_end\(x\) - 0.1\) contradicts .*at_start\(x\)\).*every motion .* off by 0.1 ",
     ),
     "a sum of others": (
         lambda: moved([END(x) - 0.1, END(v), END(x) + END(v) - 0.5]),
