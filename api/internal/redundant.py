@@ -39,6 +39,8 @@ _Index = NDArray[np.intp]
 _ENDS = ("ends", "link", "cycle")
 #: Of problems with more variables on the finest grid this is not looked for.
 _MOST_VARIABLES = 200_000
+#: How often what hardly changes is told anew from what does not, at most.
+_PASSES = 4
 #: How many grids; intervals of the coarsest at least, and by how much finer it is for low orders.
 _GRIDS, _FEWEST, _FINER = 3, 20, {1: 8, 2: 2}
 #: Eigenvalues that may be of what nothing changes, that may be and that are by rounding, and the
@@ -46,7 +48,7 @@ _GRIDS, _FEWEST, _FINER = 3, 20, {1: 8, 2: 2}
 #: twice as fine, at most: as errors do, squared. (What takes impulses falls to a half.)
 _SMALL, _ROUNDING, _AGREEING, _FALLS = 1e-3, (1e-17, 1e-25), 0.4, 0.35
 #: Iterations to a motion; the longest step, in sizes; what is left of equations and conditions.
-_ITERATIONS, _STEP, _MET, _NEAR = 15, 1.0, 1e-9, 1e-7
+_ITERATIONS, _STEP, _MET, _NEAR = 30, 1.0, 1e-9, 1e-7
 #: By how much inputs are moved, of their sizes.
 _MOVED = 0.1
 #: What conditions differ by, in their sizes, or as a share of the error of the grid, that agree.
@@ -117,11 +119,10 @@ def bound_together(problem: Fitted, z: Array) -> Bound:
     if len(rows) < 2 or 4 * parts * problem.n_variables > _MOST_VARIABLES:
         return Bound()
     try:
-        looks = _looks(problem, z, parts)
+        looks, null = _settled(problem, z, parts)
     except (ValueError, MemoryError, np.linalg.LinAlgError):  # as of a singular matrix
         return Bound()
-    null = _null(looks)
-    if len(looks) < _GRIDS or not null.any():
+    if not null.any():
         return Bound()
     names = [condition_name(problem, int(i)) for i in rows]
     facts = np.array([_at_start(problem, int(i)) for i in rows])
@@ -158,13 +159,32 @@ def conditions_at_ends(problem: Fitted) -> _Index:
 
 def _finer(problem: Fitted) -> int:
     """By how many parts of each interval the coarsest grid is made."""
-    fewest = min(problem.layout.nodes) - 1
+    fewest = max(problem.layout.nodes) - 1
     return max(_FINER.get(problem._scheme.order, 1), -(-_FEWEST // fewest))
 
 
-def _looks(problem: Fitted, z: Array, parts: int) -> list[_Look]:
-    """Motions near z on three grids, each twice as fine as the one before; fewer where there is no
-    motion, or nothing is bound together on the first ones."""
+def _settled(problem: Fitted, z: Array, parts: int) -> tuple[list[_Look], _Flags]:
+    """Motions on three grids that meet all conditions but in combinations that nothing changes, and
+    which these are; none where that cannot be told."""
+    nothing, count = np.zeros(0, dtype=bool), None
+    for _ in range(_PASSES):
+        looks = _looks(problem, z, parts, count)
+        null = _null(looks)
+        small = looks[-1].lam < _SMALL if looks else nothing
+        if len(looks) < _GRIDS or not null.any():
+            return [], nothing
+        if null.sum() == count or (count is None and (null == small).all()):
+            return looks, null
+        count = int(null.sum())
+        if not null[:count].all():  # what is hardly changed hides it
+            return [], nothing
+    return [], nothing
+
+
+def _looks(problem: Fitted, z: Array, parts: int, count: int | None) -> list[_Look]:
+    """Motions near z on three grids, each twice as fine as the one before, that meet conditions but
+    in so many combinations, None for all that hardly change; fewer where there is no motion, or
+    nothing is bound together on the first ones."""
     size, found = sizes(problem, z), list[_Look]()
     z = _like_any_other(problem, z, size)
     runs = problem._trajectories(z, np.zeros(len(z), dtype=bool))
@@ -172,7 +192,8 @@ def _looks(problem: Fitted, z: Array, parts: int) -> list[_Look]:
         k = 2**level * parts
         finer = problem._on([trial.refined(k) for trial in problem.trials]) if k > 1 else problem
         begin = z if finer is problem else finer.pack(runs)
-        z_there, look = _motion(finer, begin, _on_grid(size, problem.layout, finer.layout))
+        size_there = _on_grid(size, problem.layout, finer.layout)
+        z_there, look = _motion(finer, begin, size_there, count)
         if max(look.left) > _NEAR:
             break
         found.append(look)
@@ -201,15 +222,15 @@ def _on_grid(size: Array, layout: Layout, finer: Layout) -> Array:
     return found
 
 
-def _motion(problem: Fitted, z: Array, size: Array) -> tuple[Array, _Look]:
+def _motion(problem: Fitted, z: Array, size: Array, count: int | None) -> tuple[Array, _Look]:
     """A motion near z that meets the conditions as far as something can change them, by the method
     of Gauss and Newton: each step is the shortest, in the mean square over time."""
     rows = conditions_at_ends(problem)
     for _ in range(_ITERATIONS):
-        look = _look(problem, z, size, rows)
+        look = _look(problem, z, size, rows, count)
         if max(look.left) < _MET:
             break
-        free = look.lam > _SMALL
+        free = _changed(look.lam, count)
         asked = -(look.off + look.slopes @ look.p) @ look.V[:, free] / look.lam[free]
         step = look.p + look.X @ (look.V[:, free] @ asked)
         longest = float(np.abs(step).max())
@@ -219,7 +240,12 @@ def _motion(problem: Fitted, z: Array, size: Array) -> tuple[Array, _Look]:
     return z, look
 
 
-def _look(problem: Fitted, z: Array, size: Array, rows: _Index) -> _Look:
+def _changed(lam: Array, count: int | None) -> _Flags:
+    """Which combinations can be changed: all but so many, None for those that hardly can."""
+    return lam > _SMALL if count is None else np.arange(len(lam)) >= count
+
+
+def _look(problem: Fitted, z: Array, size: Array, rows: _Index, count: int | None) -> _Look:
     (low, high), (below, above) = problem.variable_bounds, problem.constraint_bounds
     equations = below == above
     equations[rows] = False
@@ -241,7 +267,7 @@ def _look(problem: Fitted, z: Array, size: Array, rows: _Index) -> _Look:
     triangle = np.linalg.qr(np.sqrt(weights)[:, None] * X, mode="r")
     _, roots, vectors = np.linalg.svd(triangle)  # with all digits of the small ones
     lam, V = roots[::-1] ** 2, vectors[::-1].T
-    met = np.abs(V[:, lam > _SMALL].T @ off[rows]).max(initial=0.0)
+    met = np.abs(V[:, _changed(lam, count)].T @ off[rows]).max(initial=0.0)
     left = float(np.abs(off[equations]).max(initial=0.0)), float(met)
     return _Look(lam, V, off[rows], 1.0 / unit[rows], slopes, left, p, X)
 
