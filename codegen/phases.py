@@ -13,6 +13,9 @@ from kinesym.symbolic.hybrid.contacts import Contact, forces_of, holds_of, with_
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 
+#: What rows begin with that hold closed contacts.
+HOLD = "hold by "
+
 
 def contacts_at(s: Points, at: At) -> tuple[ContactDynamics, list[int]]:
     """Contacts at a point, and the nodes of their forces."""
@@ -100,7 +103,7 @@ def holding_rows(s: Points, begin: At, end: At) -> dict[str, int]:
         if row >= count and not of_rate:
             value = g.sub(value, before.lines[row])
         rest = g.mul(g.sub(g.one, flags[row]), end.values[u])
-        rows[f"hold by {name_of(u)}"] = g.add(g.mul(flags[row], value), rest)
+        rows[HOLD + name_of(u)] = g.add(g.mul(flags[row], value), rest)
     return rows
 
 

@@ -88,7 +88,7 @@ class Attempts:
         for room in ROOMS:
             other = replace(self, problem=apart(self.problem, bound, self.z, room), guess=None)
             found = other._best(other._first())
-            if found.success and bound_together(self.problem, found.free_vector).left_out:
+            if found.success and bound_together(self.problem, found.free_vector, True).left_out:
                 change = abs(found.objective - first.objective)
                 if first.success and change <= _SAME * abs(first.objective):
                     return first
@@ -99,16 +99,13 @@ class Attempts:
         """Conditions that are bound together, where that may keep the problem from a solution."""
         if first.success:
             strained = is_strained(self.problem, doubt.rows, first)
-            return bound_together(self.problem, first.free_vector) if strained else Bound()
+            return bound_together(self.problem, first.free_vector, True) if strained else Bound()
         if doubt.bound is not None and doubt.bound.words:
             return doubt.bound
         if first.status not in (*_LOST, Solve.FEW_FREEDOMS, Solve.STEP_FAILED):
             return Bound()
-        begins = [] if doubt.bound is not None else [self.z]
-        for z in (*begins, first.free_vector):
-            if (bound := bound_together(self.problem, z)).words:
-                return bound
-        return Bound()
+        bound = doubt.bound or bound_together(self.problem, self.z)
+        return bound if bound.words else bound_together(self.problem, first.free_vector, True)
 
     def _best(self, first: Solution) -> Solution:
         """What `best` says, after the plain solve."""

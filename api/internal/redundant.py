@@ -47,6 +47,8 @@ _GRIDS, _FEWEST, _FINER = 3, 20, {1: 8, 2: 2}
 #: logarithm of the ratio of those that are not; how those that vanish with the grid fall when it is
 #: twice as fine, at most: as errors do, squared. (What takes impulses falls to a half.)
 _SMALL, _ROUNDING, _AGREEING, _FALLS = 1e-3, (1e-17, 1e-25), 0.4, 0.35
+#: Eigenvalues of what a grid keeps as exactly as a motion.
+_EXACT = 1e-21
 #: Iterations to a motion; the longest step, in sizes; what is left of equations and conditions.
 _ITERATIONS, _STEP, _MET, _NEAR = 30, 1.0, 1e-9, 1e-7
 #: By how much inputs are moved, of their sizes.
@@ -111,15 +113,17 @@ class _Look:
     X: Array
 
 
-def bound_together(problem: Fitted, z: Array) -> Bound:
+def bound_together(problem: Fitted, z: Array, ended: bool = False) -> Bound:
     """Conditions at ends that are bound together along motions near z, whatever is free; nothing
-    where no motion is found."""
+    where no motion is found. ended : whether z is where a solve ended, not a guess."""
     rows = conditions_at_ends(problem)
     parts = _finer(problem)
     if len(rows) < 2 or 4 * parts * problem.n_variables > _MOST_VARIABLES:
         return Bound()
     try:
-        looks, null = _settled(problem, z, parts)
+        size = sizes(problem, z)
+        begin = z if ended else _like_any_other(problem, z, size)
+        looks, null = _settled(problem, begin, size, parts)
     except (ValueError, MemoryError, np.linalg.LinAlgError):  # as of a singular matrix
         return Bound()
     if not null.any():
@@ -163,12 +167,15 @@ def _finer(problem: Fitted) -> int:
     return max(_FINER.get(problem._scheme.order, 1), -(-_FEWEST // fewest))
 
 
-def _settled(problem: Fitted, z: Array, parts: int) -> tuple[list[_Look], _Flags]:
+def _settled(problem: Fitted, z: Array, size: Array, parts: int) -> tuple[list[_Look], _Flags]:
     """Motions on three grids that meet all conditions but in combinations that nothing changes, and
-    which these are; none where that cannot be told."""
+    which these are; on one grid, if that keeps them exactly; none where that cannot be told."""
     nothing, count = np.zeros(0, dtype=bool), None
     for _ in range(_PASSES):
-        looks = _looks(problem, z, parts, count)
+        looks = _looks(problem, z, size, parts, count)
+        exact = looks[0].lam < _EXACT if looks else nothing
+        if count is not None and exact.sum() >= count:
+            return looks[:1], exact
         null = _null(looks)
         small = looks[-1].lam < _SMALL if looks else nothing
         if len(looks) < _GRIDS or not null.any():
@@ -181,12 +188,11 @@ def _settled(problem: Fitted, z: Array, parts: int) -> tuple[list[_Look], _Flags
     return [], nothing
 
 
-def _looks(problem: Fitted, z: Array, parts: int, count: int | None) -> list[_Look]:
+def _looks(problem: Fitted, z: Array, size: Array, parts: int, count: int | None) -> list[_Look]:
     """Motions near z on three grids, each twice as fine as the one before, that meet conditions but
     in so many combinations, None for all that hardly change; fewer where there is no motion, or
     nothing is bound together on the first ones."""
-    size, found = sizes(problem, z), list[_Look]()
-    z = _like_any_other(problem, z, size)
+    found = list[_Look]()
     runs = problem._trajectories(z, np.zeros(len(z), dtype=bool))
     for level in range(_GRIDS):
         k = 2**level * parts
@@ -319,10 +325,12 @@ def _within(look: _Look, null: _Flags) -> Array:
 
 def _limit(course: Array) -> Array:
     """Where values on three grids, (3, k), go if these become finer (Aitken's extrapolation); zero
-    where they fall to next to nothing."""
+    where they fall to next to nothing. On one grid, (1, k), they are what they are."""
     size = float(np.linalg.norm(course[-1]))
     if size <= _AGREES:
         return np.zeros_like(course[-1])
+    if len(course) < _GRIDS:
+        return np.asarray(course[-1])
     first, second, last = course @ (course[-1] / size)
     fell, falls = first - second, second - last
     if abs(falls) < _SHARE * abs(last):  # it stays
@@ -396,6 +404,6 @@ def notes_on_apart(problem: Fitted, z: Array) -> list[str]:
     names = some([condition_name(problem, i) for i in rows])
     follow, was, are = (("follow", "they were", "are"), ("follows", "it was", "is"))[len(rows) == 1]
     return [
-        f"{names} {follow} from the other conditions along every motion, which this grid keeps to "
-        f"its error only: {was} left out, and {are} met to {off:.2g}"
+        f"{names} {follow} from the other conditions along every motion, which a grid keeps to its "
+        f"error only: {was} left out, and {are} met to {off:.2g}"
     ]

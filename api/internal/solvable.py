@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.codegen.phases import HOLD
 from kinesym.internal.diagnose import explain
 from kinesym.internal.fitted import multipliers_of
 from kinesym.internal.grid import grid_error
@@ -37,6 +38,8 @@ from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.leverage import free_directions
 from kinesym.runtime.status import Solve
+from kinesym.symbolic.hybrid import holds_of
+from kinesym.symbolic.names import name_of
 
 #: What is said if a maximum of the likelihood is found, and if not.
 _MAXIMUM = "the likelihood is largest, after {} steps"
@@ -250,7 +253,8 @@ class Solvable(Integrated):
             timings["interpreted"] = min(found.evaluation, slow)
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
         multipliers, lower, upper = found.multipliers
-        shown = idle(self.layout, self._ends)
+        keeps = [u for c in self.symbolic.contacts for u in holds_of(c) if u is not None]
+        shown = idle(self.layout, self._ends, [name_of(u) for u in keeps])
         trials = self._trajectories(found.z, shown.hidden | self._absent)
         poor = poor_fits(trials, self.trials) if self.symbolic.objective.least_squares else []
         return Solution(
@@ -286,6 +290,7 @@ class Solvable(Integrated):
                 "log_scale": sorted(self.symbolic.log_scale),
                 **({"delays": self._delays} if self._delays else {}),
                 **({"apart": [list(row) for row in self._apart]} if self._apart else {}),
+                **({"contact drift": self._contact_drift(found.z)} if keeps else {}),
             },
             log=found.log,
             reasons=partial(
@@ -299,6 +304,17 @@ class Solvable(Integrated):
                 unexplained=Solvable._unexplained,
             ),
         )
+
+    def _contact_drift(self, z: Array) -> float:
+        """How far closed contacts are from where they are to be at a node, at most [m]."""
+        values, layout, most = self.constraints(z), self.layout, 0.0
+        for (trial, family), begin in layout.constraint_offsets.items():
+            n = layout.points(trial, family)
+            for k, label in enumerate(layout.labels[family]):
+                if label.startswith(HOLD) and not label.endswith("_rate"):
+                    rows = values[begin + k * n : begin + (k + 1) * n]
+                    most = max(most, float(np.abs(rows).max(initial=0.0)))
+        return most
 
     def _unexplained(self, z: Array) -> float:
         """The share of the variance of what is measured that a fit from a free vector leaves, 0 if

@@ -105,7 +105,7 @@ def why(
     size = point.of_variables
     causes = [*contradictions(point), *_without_influence(point), *_beside_data(problem)]
     if not causes and not solved:
-        bound = bound_together(problem, z)
+        bound = bound_together(problem, z, ended)
         causes += [words + _LEFT_OUT * bool(bound.left_out) for words in bound.words]
     if not causes:
         begin = None if ended else point.jacobian

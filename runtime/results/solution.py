@@ -119,7 +119,10 @@ class Solution(Trials):
     def _rows(self) -> list[tuple[str, str]]:
         grid = [("grid", str(error)) for error in self.grid]
         why = [("why", "see solution.why()")] if self.reasons and not self.success else []
-        return [*why, *super()._rows(), *grid, ("solver", self.linear_solver)]
+        drift = self.problem.get("contact drift")
+        held = f"closed ones leave their places by {drift or 0.0:.2g} m at most, at all nodes"
+        contacts = [] if drift is None else [("contacts", held)]
+        return [*why, *super()._rows(), *contacts, *grid, ("solver", self.linear_solver)]
 
     def to_xarray(self, trial: int = 0) -> xr.Dataset:
         """A trial, see `Trajectory.to_xarray`; how the solve ended as its attributes `success` (0
