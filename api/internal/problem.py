@@ -444,7 +444,7 @@ def warn_of_degrees(model: Model, trials: Sequence[Experiment]) -> None:
     for number, trial in enumerate(trials):
         for x in model.states:
             y = trial.measured.get(name_of(x))
-            if y is not None and _swings_widely(y[~np.isnan(y)]) and _is_angle(model, x):
+            if y is not None and _swings_widely(y[~np.isnan(y)]) and is_angle(model, x):
                 warnings.warn(
                     f"trial {number} measures {name_of(x)} from {np.nanmin(y):.4g} to "
                     f"{np.nanmax(y):.4g}, to and fro, which looks like degrees; angles are in "
@@ -455,16 +455,25 @@ def warn_of_degrees(model: Model, trials: Sequence[Experiment]) -> None:
 
 
 def _swings_widely(y: NDArray[np.float64]) -> bool:
-    """Whether samples go to and fro over more than two turns, and not farther than degrees do."""
+    """Whether samples go over more than two turns, and not farther than degrees do, and go back at
+    least twice by half a turn: as degrees do, whatever part of a record they are of."""
     low, high = float(y.min()), float(y.max())
     if high - low < 4.0 * np.pi or max(-low, high) > 1000.0:
         return False
-    sides = np.sign(np.trunc((y - 0.5 * (low + high)) / (0.25 * (high - low))))
-    sides = sides[sides != 0.0]
-    return int((np.diff(sides) != 0.0).sum()) >= 3
+    backs, way, last = 0, 0, float(y[0])  # the farthest sample of the way that it goes
+    for value in y.tolist():
+        if way == 0 and abs(value - last) >= np.pi:
+            way, last = (1 if value > last else -1), value
+        elif way * (value - last) > 0.0:
+            last = value
+        elif way * (last - value) >= np.pi:
+            backs, way, last = backs + 1, -way, value
+    return backs >= 2
 
 
-def _is_angle(model: Model, x: AppliedUndef) -> bool:
+def is_angle(model: Model, x: AppliedUndef) -> bool:
+    """Whether a state is in a sine, cosine or tangent, or has a rate as a state and a name of
+    angles."""
     if name_of(x) in kinematic_pairs(model).values() and _ANGLES.search(name_of(x)):
         return True
     expressions = (*model.equations, *(e for _, e in model.intermediates))
