@@ -16,6 +16,7 @@ from kinesym.internal.diagnose import explain
 from kinesym.internal.fitted import multipliers_of
 from kinesym.internal.grid import grid_error
 from kinesym.internal.integrated import Integrated
+from kinesym.internal.moments import bends
 from kinesym.internal.redundant import notes_on_apart
 from kinesym.internal.sizes import scaling
 from kinesym.internal.trajectories import Open, idle, undetermined
@@ -270,6 +271,7 @@ class Solvable(Integrated):
                 *([_ASK_WHY] if poor else ()),
                 *self._gaps,
                 *notes_on_apart(self, found.z),
+                *bends(self._asked.moments, self.layout, multipliers, found.objective, trials),
                 *shown.notes,
             ],
             free_vector=found.z,
