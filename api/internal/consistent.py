@@ -171,8 +171,8 @@ def _stuck(
     """Algebraic states with which no equation changes where they are guessed, and of which members,
     (M,), that is."""
     _, slopes = equations(point, members)
-    flat = {n: ~slopes[:, :, equations.columns.index(n)].any(axis=1) for n in names}
-    return {name: rows for name, rows in flat.items() if rows.any()}
+    most = {n: np.abs(slopes[:, :, equations.columns.index(n)]).max(axis=1) for n in names}
+    return {name: (row == 0.0).astype(float) for name, row in most.items() if not row.all()}
 
 
 def _unstuck(
