@@ -16,6 +16,7 @@ import numpy as np
 from kinesym import checks
 from kinesym.internal.attempts import Attempts
 from kinesym.internal.ladder import BUDGET
+from kinesym.internal.redundant import ROOMS, apart, bound_together
 from kinesym.internal.refine import (
     many_nodes,
     no_longer_falls,
@@ -226,7 +227,9 @@ class Collocation(Solvable):
         about = (rows[1:], names, search.detour, search.seed)
         points = chain([z], starting_points(self, guess, *about))
         solver = partial(_trusted_as, chosen=SolverOptions({"max_iter": search.limit}))
-        found = searched(points, search, partial(collocated, self._serial(), solver))
+        problem = self._serial()
+        problem = apart(problem, bound_together(problem, z), z, ROOMS[0])
+        found = searched(points, search, partial(collocated, problem, solver))
         return gathered(names, rows, found, search.keep)
 
     def _serial(self) -> Collocation:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kinesym.internal.ladder import SolverClimb, climbable, climbed
+from kinesym.internal.redundant import ROOMS, Bound, Doubt, apart, bound_together, is_strained
 from kinesym.internal.solvable import Solvable
 from kinesym.internal.why import meeting_points
 from kinesym.runtime.arrays import Array
@@ -35,6 +36,8 @@ _WAYS: Mapping[str, Mapping[str, Any]] = {
 }
 #: Merits that are the same: their difference over the objective, and over the squares of samples.
 _SAME, _ROUNDING = 1e-5, 1e-9
+#: Share of an objective by which two are the same.
+_ALIKE = 1e-6
 #: Of larger problems that are lost, other starts are not looked for: that would take minutes.
 _MOST_VARIABLES = 20_000
 
@@ -74,12 +77,52 @@ class Attempts:
     budget: int
 
     def best(self) -> Solution:
-        """The first solution that is found, or else how the plain solve ended."""
-        small = self.problem.n_variables <= _MOST_VARIABLES and not self.problem._integrated
-        unlimited = small and "max_iter" not in self.chosen.options
+        """The first solution that is found, or else how the plain solve ended. Conditions that
+        follow from others along every motion are left out where no solution meets them, or only one
+        that is bent by the error of the grid."""
+        doubt = Doubt(self.problem, self.z)
+        if self.ladder is False or len(doubt.rows) < 2 or self.problem._integrated:
+            return self._best(self._first())
+        first = replace(self, chosen=replace(self.chosen, ends=doubt))._first()
+        bound = self._bound(first, doubt)
+        if bound.left_out:
+            found = self._leaving_out(bound, first)
+            if found is not None:
+                return found
+        first = self._first() if doubt.stopped else first
+        found = self._best(first)
+        return found if bound.left_out else _noted(found, *bound.words)
+
+    def _leaving_out(self, bound: Bound, first: Solution) -> Solution | None:
+        """A solution without conditions that follow from others, if these are met with it; the
+        first one, if it has the same objective."""
+        for room in ROOMS:
+            other = replace(self, problem=apart(self.problem, bound, self.z, room), guess=None)
+            found = other._best(other._first())
+            if found.success and bound_together(self.problem, found.free_vector, True).left_out:
+                change = abs(found.objective - first.objective)
+                if first.success and change <= _ALIKE * abs(first.objective):
+                    return first
+                return after(first, found)
+        return None
+
+    def _bound(self, first: Solution, doubt: Doubt) -> Bound:
+        """Conditions that are bound together, where that may keep the problem from a solution."""
+        if first.success:
+            strained = is_strained(self.problem, doubt.rows, first)
+            return bound_together(self.problem, first.free_vector, True) if strained else Bound()
+        if doubt.bound is not None and doubt.bound.words:
+            return doubt.bound
+        if first.status not in (*_LOST, Solve.FEW_FREEDOMS, Solve.STEP_FAILED):
+            return Bound()
+        bound = doubt.bound or bound_together(self.problem, self.z)
+        return bound if bound.words else bound_together(self.problem, first.free_vector, True)
+
+    def _best(self, first: Solution) -> Solution:
+        """What `best` says, after the plain solve."""
+        small, unlimited = self._small, self._unlimited
         goes_on = unlimited if self.ladder is None else self.ladder
-        alone = self.ladder is False or _ALONE & self.chosen.options.keys()
-        found = self._in_ways() if unlimited and not alone else self._solved(self.z)
+        found = self._in_ways(first) if self._soon and not first.success else first
         if found.status in _ASTRAY:
             found = self._from_simpler(found)
         if goes_on and small and found.status in _LOST:
@@ -95,6 +138,24 @@ class Attempts:
             climb = SolverClimb(*limits, solver=Solvable._fitted_as, chosen=self.chosen)
             found = climbed(self.problem, self.z, found, climb)
         return self._advised(found) if found.status in _LOST else self._no_worse(found)
+
+    @property
+    def _small(self) -> bool:
+        return self.problem.n_variables <= _MOST_VARIABLES and not self.problem._integrated
+
+    @property
+    def _unlimited(self) -> bool:
+        return self._small and "max_iter" not in self.chosen.options
+
+    @property
+    def _soon(self) -> bool:
+        """Whether other ways are tried after some iterations of the first."""
+        alone = self.ladder is False or _ALONE & self.chosen.options.keys()
+        return self._unlimited and not alone
+
+    def _first(self) -> Solution:
+        """The plain solve, or its begin."""
+        return self._solved(self.z, {"max_iter": _SOON} if self._soon else None)
 
     def _is_poor(self, found: Solution) -> bool:
         """Whether easier problems may lead to a better solution: where the homotopy of the data is
@@ -119,10 +180,10 @@ class Attempts:
         except ValueError:  # not finite where it begins
             return lost
 
-    def _in_ways(self) -> Solution:
+    def _in_ways(self, first: Solution) -> Solution:
         """The solution from z; one that is not there soon is looked for in other ways, too, before
         there is more time for the first."""
-        first = found = self._solved(self.z, {"max_iter": _SOON})
+        found = first
         for words, options in _WAYS.items():
             if found.status not in _LOST or self.chosen.late:
                 return found
@@ -217,5 +278,5 @@ class Attempts:
         return replace(lost, message=f"{lost.message}; {words}")
 
 
-def _noted(found: Solution, note: str) -> Solution:
-    return replace(found, notes=[*found.notes, note])
+def _noted(found: Solution, *notes: str) -> Solution:
+    return replace(found, notes=[*found.notes, *notes])

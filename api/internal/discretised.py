@@ -42,6 +42,7 @@ from kinesym.internal.problem import (
     named_bounds,
     symbolic_problem,
     warn_of_degrees,
+    warn_of_rates_at_ends,
 )
 from kinesym.internal.process_noise import driven
 from kinesym.internal.sensor_delays import delayed
@@ -76,6 +77,10 @@ from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
 
 _Same = TypeVar("_Same", bound="Discretised")
+
+#: Trial, family and number of a condition at an end that follows from others, and how far off it
+#: may be.
+Apart = tuple[int, str, int, float]
 
 
 class Discretised(Displayed):
@@ -157,6 +162,7 @@ class Discretised(Displayed):
         )
         placed_trials = self._checked(late.trials, free)
         warn_of_degrees(model, late.trials)
+        warn_of_rates_at_ends(model, [*self.symbolic.boundary, *self.symbolic.cycle])
         given.check_spans(self.symbolic)
         self._fixed = fixed_values(given, self._known)
         check_starts(model, self._fixed, self._known)
@@ -164,6 +170,7 @@ class Discretised(Displayed):
         self.timings = {"derive": 0.0, "compile": 0.0}
         self.program, self._built = self._transcribed("exact")
         self._limits, self._instants = given.bounds(self.symbolic), given.instants
+        self._apart: Sequence[Apart] = ()
         self._place(placed_trials)
 
     def _checked(self, trials: Sequence[Experiment], free: Mapping[str, Any]) -> list[Experiment]:
@@ -189,6 +196,10 @@ class Discretised(Displayed):
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
         self.constraint_bounds = constraint_bounds(self.layout, self._limits)
+        for trial, family, label, room in self._apart:
+            i = self.layout.constraint_offsets[trial, family] + label
+            self.constraint_bounds[0][i] -= room
+            self.constraint_bounds[1][i] += room
         self._ends = held_ends(self.nlp, self.constraint_bounds)
         if self._noisy:
             self._check_last_samples()
@@ -251,17 +262,26 @@ class Discretised(Displayed):
         made._before = replace(self._before, courses=courses)
         made._lags = [lag.of_trials(numbers) for lag in self._lags]
         made._limits = {f: [rows[k] for k in numbers] for f, rows in self._limits.items()}
+        places = {k: place for place, k in enumerate(numbers)}
+        made._apart = [(places[k], *about) for k, *about in self._apart if k in places]
         return made._on(trials)
 
     def _like(self: _Same, other: Discretised, trials: Sequence[Experiment]) -> _Same:
         """The same problem, and library, of these trials, with what is known in another problem
         that has the same free vector."""
         made = copy(self)
-        for name in ("_fixed", "_before", "_lags", "_limits", "_unknown", "_priors", "_holds"):
+        kept = ("_fixed", "_before", "_lags", "_limits", "_unknown", "_priors", "_holds", "_apart")
+        for name in kept:
             setattr(made, name, getattr(other, name))
         mine = self._known[0]
         made._known = [{n: row.get(n, mine[n]) for n in mine} for row in other._known]
         return made._on(trials)
+
+    def _without_those(self: _Same, apart: Sequence[Apart]) -> _Same:
+        """The same problem, and library, in which these conditions may be off."""
+        made = copy(self)
+        made._apart = apart
+        return made._on(self.trials)
 
     def _with_priors(self: _Same, numbers: Numbers) -> _Same:
         """The same problem, and library, with means and standard deviations that were unknown."""

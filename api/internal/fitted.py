@@ -74,8 +74,12 @@ class Fitted(Viewed):
         return [without_inputs(run, self._switches.names) for run in found]
 
     def on_grid_of(self: _Same, solution: Solution) -> _Same:
-        """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is
-        the same. Raises `ValueError` for a solution of another problem."""
+        """This problem on the grid of a solution, such as one of `tolerance_grid`, without what was
+        left out for it; itself if it is the same. Raises `ValueError` for a solution of another
+        problem."""
+        apart = [(i, family, k, room) for i, family, k, room in solution.problem.get("apart", ())]
+        if apart != [*self._apart]:
+            return self._without_those(apart).on_grid_of(solution)
         if self._fits(solution):
             delays = solution.problem.get("delays", [])
             same = not delays or delays == self._delays

@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.codegen.phases import HOLD
 from kinesym.internal.delay_breaks import breaks_between_nodes
 from kinesym.internal.diagnose import explain
 from kinesym.internal.fitted import multipliers_of
 from kinesym.internal.grid import grid_error
 from kinesym.internal.integrated import Integrated
+from kinesym.internal.moments import bends
+from kinesym.internal.redundant import notes_on_apart
 from kinesym.internal.sizes import scaling
 from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.internal.why import why
@@ -38,6 +41,8 @@ from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.leverage import free_directions
 from kinesym.runtime.status import Solve
+from kinesym.symbolic.hybrid import holds_of
+from kinesym.symbolic.names import name_of
 
 #: What is said if a maximum of the likelihood is found, and if not.
 _MAXIMUM = "the likelihood is largest, after {} steps"
@@ -293,7 +298,9 @@ class Solvable(Integrated):
             timings["interpreted"] = min(found.evaluation, slow)
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
         multipliers, lower, upper = found.multipliers
-        shown, durations = idle(self.layout, self._ends), self.layout.durations(found.z)
+        durations = self.layout.durations(found.z)
+        keeps = [u for c in self.symbolic.contacts for u in holds_of(c) if u is not None]
+        shown = idle(self.layout, self._ends, [name_of(u) for u in keeps])
         trials = self._trajectories(found.z, shown.hidden | self._absent)
         poor = poor_fits(trials, self.trials) if self.symbolic.objective.least_squares else []
         return Solution(
@@ -308,6 +315,8 @@ class Solvable(Integrated):
                 *poor,
                 *([_ASK_WHY] if poor else ()),
                 *self._gaps,
+                *notes_on_apart(self, found.z),
+                *bends(self._asked.moments, self.layout, multipliers, found.objective, trials),
                 *shown.notes,
             ],
             free_vector=found.z,
@@ -329,6 +338,8 @@ class Solvable(Integrated):
                 **({"histories": self._histories} if self._histories else {}),
                 **({"durations": list(map(float, durations))} if len(durations) else {}),
                 **({"delays": self._delays} if self._delays else {}),
+                **({"apart": [list(row) for row in self._apart]} if self._apart else {}),
+                **({"contact drift": self._contact_drift(found.z)} if keeps else {}),
             },
             log=found.log,
             reasons=partial(
@@ -342,6 +353,17 @@ class Solvable(Integrated):
                 unexplained=Solvable._unexplained,
             ),
         )
+
+    def _contact_drift(self, z: Array) -> float:
+        """How far closed contacts are from where they are to be at a node, at most [m]."""
+        values, layout, most = self.constraints(z), self.layout, 0.0
+        for (trial, family), begin in layout.constraint_offsets.items():
+            n = layout.points(trial, family)
+            for k, label in enumerate(layout.labels[family]):
+                if label.startswith(HOLD) and not label.endswith("_rate"):
+                    rows = values[begin + k * n : begin + (k + 1) * n]
+                    most = max(most, float(np.abs(rows).max(initial=0.0)))
+        return most
 
     def _unexplained(self, z: Array) -> float:
         """The share of the variance of what is measured that a fit from a free vector leaves, 0 if

@@ -29,7 +29,7 @@ from kinesym.runtime.status import Factors, Solve
 class SolverOptions:
     """How IPOPT is to solve. options : further ones, by name. hessian : "limited-memory", or
     anything else for the one of the nonlinear program. deadline : of `time.monotonic()` [s]; solves
-    end there, with what they have."""
+    end there, with what they have. ends : whether to end after an iteration, as if by Ctrl-C."""
 
     options: Mapping[str, Any]
     hessian: str = "exact"
@@ -37,6 +37,7 @@ class SolverOptions:
     driver: str = "auto"
     log: bool = False
     deadline: float = math.inf
+    ends: Callable[[Iteration], bool] | None = None
 
     @property
     def late(self) -> bool:
@@ -80,7 +81,7 @@ def _solved(
 ) -> Solved:
     """`solve`, as it ends."""
     solver, reason = choose(chosen.linear_solver, chosen.options)
-    watch = Watch(report)
+    watch = Watch(report, chosen.ends)
     if solver != TIME_STRUCTURED:
         found = _run(problem, start, chosen, watch, solver)
         return replace(found, linear_solver=f"{solver} ({reason})" if reason else solver)
@@ -125,7 +126,7 @@ def _continued(
     if steps:
         start = Start(stopped.z, stopped.multipliers)
         more |= {"mu_init": watch.mu} if watch.mu else {}
-    later = Watch(watch.report, number=steps, interrupted=watch.interrupted)
+    later = Watch(watch.report, watch.ends, number=steps, interrupted=watch.interrupted)
     found = _run(problem, start, chosen, later, "mumps", more)
     before = tuple(i for i in stopped.iterations if i.number < steps)
     when = f" after {steps} iteration{'' if steps == 1 else 's'}" if steps else ""

@@ -131,7 +131,10 @@ class Solution(Trials):
         whole = f", {sum(durations):.6g} s in all" if len(durations) > 1 else ""
         if durations:
             why.append(("duration", f"{listed(f'{T:.6g}' for T in durations)} s{whole}"))
-        return [*why, *super()._rows(), *grid, ("solver", self.linear_solver)]
+        drift = self.problem.get("contact drift")
+        held = f"closed ones leave their places by {drift or 0.0:.2g} m at most, at all nodes"
+        contacts = [] if drift is None else [("contacts", held)]
+        return [*why, *super()._rows(), *contacts, *grid, ("solver", self.linear_solver)]
 
     def to_xarray(self, trial: int = 0) -> xr.Dataset:
         """A trial, see `Trajectory.to_xarray`; how the solve ended as its attributes `success` (0

@@ -184,8 +184,8 @@ def test_nodes_by_dense_output():
 
 @pytest.mark.parametrize("stiff", (1e4, 1e7, 1e10, np.inf))
 def test_nodes_of_what_follows_at_once(stiff):
-    """Nodes within long steps, of states that follow another closely, or algebraically: at stages they
-    are exact, and between them the polynomial has to be.
+    """Nodes within long steps, of states that follow another closely, or algebraically: at stages
+    they are exact, and between them the polynomial has to be.
 
     x = (K^2 cos 20 t + 20 K sin 20 t)/(K^2 + 400) after exp(-K t)."""
     follows = v - sp.cos(20 * x)
