@@ -132,6 +132,57 @@ def test_what_is_not_chosen_does_not_count(e, at, first, second, lowered, values
     np.testing.assert_array_equal(found[:, 0], [*first, *first, *second])
 
 
+WEIGHTS = sp.symbols("a b")
+#: Not finite at y = -1, where no case with it is chosen: by x, and by two users with a weight each.
+UNDEFINED = {
+    "sqrt": sp.sqrt(y),
+    "asin": sp.asin(y - 3),
+    "log": 3 * p * sp.log(y) ** 2,
+    "power": (p * y) ** sp.Rational(1, 3) / p,
+    "quotient": p / (y + 1),
+    "small quotient": sp.exp(-p) / (y + 1) ** 13,
+    "of a case": sp.sqrt(sp.Piecewise((y, x > 7), (y**3, True))),
+}
+
+
+@pytest.mark.parametrize("undefined", UNDEFINED.values(), ids=UNDEFINED)
+def test_what_no_user_chooses_does_not_count(undefined, lowered, values_of):
+    """The sum of what the users weigh it with is zero, which is not multiplied."""
+    users = [sp.Piecewise((undefined, x > 5), (p + y, True))]
+    users += [sp.Piecewise((2 * undefined, x > 6), (p * y**2, True))]
+    wrt = [x, y, p]
+    graph, symbols, nodes = lowered([*wrt, *WEIGHTS], users)
+    gradient = pullback(graph, nodes, symbols[3:], symbols[:3])
+    H = jacobian(graph, gradient, symbols[:3])
+    second = [H.get((i, j), graph.zero) for i in range(3) for j in range(3)]
+    forward = jacobian(graph, [graph.add(*nodes)], symbols[:3])
+    first = [forward.get((0, j), graph.zero) for j in range(3)]
+    a, b = WEIGHTS
+    for at in ([1.0, -1.0, 2.0, 0.7, -0.4], [5.5, 3.2, 2.0, 0.7, -0.4], [9.0, 3.2, 2.0, 0.7, -0.4]):
+        place = dict(zip((*wrt, a, b), at, strict=True))
+        chosen = [user.subs(x, at[0]) for user in users]
+        total = a * chosen[0] + b * chosen[1]
+        right = [total.diff(v) for v in wrt] + [total.diff(v, w) for v in wrt for w in wrt]
+        right += [sum(chosen).diff(v) for v in wrt]
+        found = values_of(graph, symbols, [*gradient, *second, *first], np.array([at]).T)[:, 0]
+        exact = [float(sp.N(e.subs(place))) for e in right]
+        np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("at_zero", [0, 1, sp.Rational(1, 3)])
+def test_steps_times_what_does_not_change(at_zero, lowered, values_of):
+    """A step has no value at NaN: that does not spread to where it has one."""
+    (a, b), z = WEIGHTS, sp.Symbol("z")
+    users = [y * p * sp.Heaviside(at, at_zero) for at in (x, z)]
+    graph, symbols, nodes = lowered([y, p, x, z, a, b], users)
+    gradient = pullback(graph, nodes, symbols[4:], symbols[:2])
+    H = jacobian(graph, gradient, symbols[:2])
+    places = [[2.0] * 3, [3.0] * 3, [-1, 0, 1], [1, 1, -1], [1] * 3, [5] * 3]
+    found = values_of(graph, symbols, [*gradient, H[0, 1]], places)
+    weights = np.array([5.0, 5.0 + float(at_zero), 1.0])
+    np.testing.assert_allclose(found, [3 * weights, 2 * weights, weights])
+
+
 def test_mixed_derivative_of_a_power_with_exponent_zero(lowered, values_of):
     graph, symbols, (node,) = lowered([x, p], [x**p])
     first = jacobian(graph, [node], symbols)

@@ -184,7 +184,8 @@ static const double **ks_places(const ks_program *p, V *registers) {
 
 static void ks_machine_uniform(const ks_kernel *k, const ks_arg *arg, double *u, void *scratch) {
     const ks_program *p = (const ks_program *)k;
-    memcpy(u + p->n_shared, p->constants, (size_t)p->n_constants * sizeof *u);
+    if (p->n_constants > 0)
+        memcpy(u + p->n_shared, p->constants, (size_t)p->n_constants * sizeof *u);
     const double **at = ks_places(p, scratch);
     ks_group(p->hoisted, p->n_hoisted, arg, 0, u, NULL, 0, 0, scratch, at, 1);
 }
