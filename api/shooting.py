@@ -287,6 +287,7 @@ class Shooting(Displayed):
         options: Mapping[str, Any] | None = None,
         progress: bool | None = None,
         ladder: bool = False,
+        **others: Any,
     ) -> Fit:
         """Minimise the objective.
 
@@ -310,8 +311,9 @@ class Shooting(Displayed):
         What has converged says by how much the steps shift its estimates, `fit.grid_error()`, in
         its print where that matters. Ctrl-C returns the best iterate, marked unconverged. Raises
         `ValueError` if a simulation does not reach its end at the guess, or the objective does not
-        suit the optimiser.
+        suit the optimiser; `TypeError` for other arguments.
         """
+        checks.none_left(others, Shooting.solve, "the optimiser")
         checks.check_choice(optimizer, OPTIMIZERS, "optimizer")
         if self.segments > 1 and optimizer != "ipopt":
             raise ValueError("multiple shooting has equations: use optimizer='ipopt'")

@@ -1,8 +1,8 @@
 """Where a value counts: sums and products of what is chosen or zero.
 
-An adjoint is the sum of those of all users, each of which may be a case that is chosen or not. Where
-none is, the sum is 0, and so is its product with a derivative, even if that is not finite there:
-sqrt(p) in a case that is not chosen has no derivative at p = -1 and needs none.
+An adjoint is the sum of those of all users, each of which may be a case that is chosen or not.
+Where none is, the sum is 0, and so is its product with a derivative, even if that is not finite
+there: sqrt(p) in a case that is not chosen has no derivative at p = -1 and needs none.
 """
 
 from __future__ import annotations

@@ -71,7 +71,8 @@ class Fitted(Viewed):
 
     def on_grid_of(self: _Same, solution: Solution) -> _Same:
         """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is
-        the same. Raises `ValueError` for a solution of another problem."""
+        the same. Raises `ValueError` for a solution of another problem, and what is none."""
+        checks.check_kind(solution, Solution, "kinesym")
         if self._fits(solution):
             delays = solution.problem.get("delays", [])
             same = not delays or delays == self._delays

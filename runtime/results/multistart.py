@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kinesym.checks import positive
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.fit import Fit
-from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.solution import Solution
 
@@ -128,7 +128,7 @@ class MultiStart(Saved):
         if len(above) and above.max() > 100.0 * above.min():
             axis.set_yscale("symlog", linthresh=float(above.min()))
         axis.set(xlabel="start, by its end", ylabel="objective above the best")
-        axis.set_title(repr(self)[1:-1], fontsize="medium")
+        axis.set_title(plain(repr(self)[1:-1]), fontsize="medium")
         axis.grid(alpha=0.3)
         return figure
 
@@ -147,7 +147,8 @@ class MultiStart(Saved):
             style = {"color": f"C{k % 10}", "lw": 1.0 if k else 3.0, "zorder": 5.0 - 0.01 * k}
             axis.plot(places, line, "o-", label=label, **style)
         ends = np.broadcast_arrays(low, high, np.zeros(len(self.names)))[:2]
-        names = [f"{n}\n{a:.3g} ... {b:.3g}" for n, a, b in zip(self.names, *ends, strict=True)]
+        rows_of = zip(map(plain, self.names), *ends, strict=True)
+        names = [f"{n}\n{a:.3g} ... {b:.3g}" for n, a, b in rows_of]
         axis.set_xticks(places, names)
         axis.set(yticks=[], ylim=(-0.05, 1.05), xlim=(-0.5, len(self.names) - 0.5))
         axis.legend(title="objective (starts)", fontsize="small")

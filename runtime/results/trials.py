@@ -37,7 +37,7 @@ from kinesym.runtime.results.inference import (
 from kinesym.runtime.results.likelihood import LARGEST, Likelihood
 from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
-from kinesym.runtime.results.report import Findings
+from kinesym.runtime.results.report import Findings, target_of
 from kinesym.runtime.results.saved import UNSAVED, Saved
 from kinesym.runtime.results.series import MET, series_of
 from kinesym.runtime.results.trajectory import ByName, Trajectory, Values
@@ -45,6 +45,8 @@ from kinesym.runtime.summary import listed
 
 #: Standard errors of combinations are lost in rounding beyond so many times their values.
 _LOST = 1e4
+#: More resampled records than anyone has time for.
+_MOST_RECORDS = 10**6
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -249,7 +251,7 @@ class Trials(ByName, Saved):
             raise ValueError(f"executor must have a method map, got {shown(executor)}")
         rng = np.random.default_rng(count(seed, "seed", least=0))
         each = map if executor is None else executor.map
-        series, many = series_of(self.trials), count(records, "records", least=2)
+        series, many = series_of(self.trials), count(records, "records", 2, _MOST_RECORDS)
         return bootstrapped(values, about, self._asked(), series, many, rng, each)
 
     def diagnostics(self) -> Diagnostics:
@@ -271,7 +273,7 @@ class Trials(ByName, Saved):
         are largest. Raises `ValueError` as `intervals`, but not for what has not converged: of that
         the page says so.
         """
-        drawn = listed_of(profiles, Profile, "profiles")
+        drawn, target = listed_of(profiles, Profile, "profiles"), target_of(path)
         rows = [*self._rows(), ("objective", f"{self.objective:.8g}"), ("seconds", self._seconds)]
         measured = [[*run.measurements, *run.timed] for run in self.trials]
         plain = Estimates(dict(self.parameters)).with_units(self._units)
@@ -288,7 +290,7 @@ class Trials(ByName, Saved):
             profiles=drawn,
             facts={name: words for name, words in rows if name != "note"},
         )
-        return findings.report().write(path)
+        return findings.report().write(target)
 
     def _bands_of(self, names: Sequence[Sequence[str]]) -> Bands | str:
         """Bands of what is measured in trials, or why there are none."""
@@ -300,6 +302,10 @@ class Trials(ByName, Saved):
     def to_pandas(self) -> pd.DataFrame:
         """A row per parameter: estimate, standard error, interval, shift by the grid, remark."""
         return self.parameters.to_pandas()
+
+    def to_csv(self, path: str | Path, trial: int = 0) -> None:
+        """Write a trial over time, see `Trajectory.to_csv`."""
+        self.trials[chosen_trial(trial, len(self.trials))].to_csv(path)
 
     @property
     def _lost(self) -> bool:

@@ -78,7 +78,7 @@ def test_markdown(tmp_path):
     path = report().write(tmp_path / "fit.md")
     text = path.read_text(encoding="utf-8")
     assert "- k is known to 4 %." in text
-    assert "| k | 3 |\n| a\\|b | <1> |" in text
+    assert "| k | 3 |\n| a\\|b | &lt;1> |" in text
     assert "![Fit](fit_pictures/1.png)" in text
     assert (tmp_path / "fit_pictures" / "2.png").read_bytes().startswith(b"\x89PNG")
 
