@@ -65,6 +65,7 @@ def test_formulas(text, shown):
     assert plain(text) == shown
 
 
+@pytest.mark.study
 def test_pictures(tmp_path):
     """Of names that are no formulas, all that are drawn of a fit."""
     names = ["x$\\frac{$", "v$\\no$", "$$", "c$^$"]
