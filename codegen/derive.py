@@ -37,6 +37,12 @@ def _atan2(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     return (g.div(a[1], r), g.neg(g.div(a[0], r)))
 
 
+def _mod(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    """1 and minus how many times the divisor was taken, a whole number but for rounding."""
+    times = g.quotient(g.sub(a[0], y), a[1])
+    return (g.one, g.neg(g.function("floor", g.add(times, g.const(0.5)))))
+
+
 def _minmax(first_if_less: bool) -> _Rule:
     def rule(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
         less = g.binary("lt", a[0], a[1])
@@ -107,6 +113,7 @@ PARTIALS: dict[str, _Rule] = {
     "erf": _erf,
     "erfc": lambda g, y, a: (g.neg(_erf(g, y, a)[0]),),
     "atan2": _atan2,
+    "mod": _mod,
     "min": _minmax(first_if_less=True),
     "max": _minmax(first_if_less=False),
     "lt": lambda g, y, a: (g.zero, g.zero),

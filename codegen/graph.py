@@ -40,8 +40,8 @@ class Graph:
 
     Operations: `const` (see `value`), `sym` (see `name`), `neg`, `inv` (1/x), `select`
     (`c != 0 ? a : b`), the members of `UNARY`, and of two operands `add`, `sub`, `mul`, `div`,
-    `pow`, `atan2`, `min`, `max`, `lt`, `le` and `eq`. Comparisons yield 1.0 or 0.0. `data` are the
-    numbers of tables, see `locate` and `entry`.
+    `pow`, `atan2`, `mod` (with the sign of the divisor), `min`, `max`, `lt`, `le` and `eq`.
+    Comparisons yield 1.0 or 0.0. `data` are the numbers of tables, see `locate` and `entry`.
     Quotients with equal denominators share one division as `x * inv(y)`, unless y may be so small
     that 1/y overflows where x/y does not: then they are `div`.
     """
@@ -366,7 +366,7 @@ class Graph:
         return self._node(name, a)
 
     def binary(self, name: str, a: int, b: int) -> int:
-        """`pow`, `atan2`, `min`, `max`, `lt`, `le` or `eq` of two nodes."""
+        """`pow`, `atan2`, `mod`, `min`, `max`, `lt`, `le` or `eq` of two nodes."""
         if name == "pow" and b in self.value:
             return self.power(a, self.value[b])
         if name == "pow" and self.op[a] == "exp":
@@ -475,6 +475,7 @@ def _evaluate(op: str, *x: float) -> float:
         "sign": lambda a: math.copysign(1.0, a) if a else 0.0,
         "min": min,
         "max": max,
+        "mod": lambda a, b: a % b,
         "lt": lambda a, b: float(a < b),
         "le": lambda a, b: float(a <= b),
         "eq": lambda a, b: float(a == b),

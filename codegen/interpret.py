@@ -36,6 +36,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "acosh": np.arccosh,
     "atanh": np.arctanh,
     "atan2": lambda y, x: _atan2(y, x),
+    "mod": lambda x, y: _mod(x, y),
     "erf": erf,
     "erfc": erfc,
     "locate": lambda data, begin, count, x: _locate(data, int(begin), int(count), np.real(x)),
@@ -54,6 +55,15 @@ def _atan2(y: Any, x: Any) -> Any:
     value = np.arctan2(a, b)
     if np.iscomplexobj(y) or np.iscomplexobj(x):
         return value + 1j * (b * np.imag(y) - a * np.imag(x)) / (a**2 + b**2)
+    return value
+
+
+def _mod(x: Any, y: Any) -> Any:
+    """np.mod, continued analytically."""
+    a, b = np.real(x), np.real(y)
+    value = np.mod(a, b)
+    if np.iscomplexobj(x) or np.iscomplexobj(y):
+        return value + 1j * (np.imag(x) - np.rint((a - value) / b) * np.imag(y))
     return value
 
 

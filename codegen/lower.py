@@ -210,11 +210,6 @@ def _sinc(g: Graph, e: sp.sinc, x: int) -> int:
     return g.select(near, series, g.div(g.function("sin", x), x))
 
 
-def _mod(g: Graph, e: sp.Mod, x: int, y: int) -> int:
-    rest = g.sub(x, g.mul(y, g.function("floor", g.quotient(x, y))))
-    return g.select(g.binary("eq", y, g.zero), g.const(math.nan), rest)
-
-
 def _polygamma(g: Graph, e: sp.polygamma, x: int) -> int:
     order = e.args[0]
     if not (order.is_Integer and 0 <= order <= _HIGHEST):
@@ -254,7 +249,7 @@ _CONVERTERS: dict[type, Callable[..., int]] = {
     sp.csc: lambda g, e, x: g.div(g.one, g.function("sin", x)),
     sp.cot: lambda g, e, x: g.div(g.function("cos", x), g.function("sin", x)),
     sp.ceiling: lambda g, e, x: g.neg(g.function("floor", g.neg(x))),
-    sp.Mod: _mod,
+    sp.Mod: lambda g, e, x, y: g.binary("mod", x, y),
     sp.coth: lambda g, e, x: g.div(g.one, g.function("tanh", x)),
     sp.sinc: _sinc,
     sp.sech: lambda g, e, x: _reciprocal(g, x, "cosh"),

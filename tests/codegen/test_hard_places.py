@@ -208,6 +208,64 @@ def test_remainders_of_multiples(divisor, lowered, values_of):
     np.testing.assert_allclose(found, np.fmod(multiples, number), atol=1e-15)
 
 
+REMAINDERS = [(1.0, 0.1), (0.6, 0.2), (1e6, 0.1), (1e9, 0.1), (-4.0, 10.0), (4.0, -10.0)]
+    (1.0, 0.1),
+    (0.6, 0.2),
+    (1e6, 0.1),
+    (1e9, 0.1),
+    (-4.0, 10.0),
+    (4.0, -10.0),
+    (-0.3, 0.1),
+]
+
+
+def remainders():
+    """Pairs next to multiples, of all signs, the last quotients beyond 2^53."""
+    rng = np.random.default_rng(5)
+    y = rng.choice([-1, 1], 400) * rng.uniform(0.01, 3.0, 400)
+    x = np.rint(rng.uniform(-1e3, 1e3, 400)) * y
+    x = np.concatenate([x, np.nextafter(x, np.inf), np.nextafter(x, -np.inf)])
+    pairs = np.array([*REMAINDERS, (1e18, 0.7), (-1e300, 3.0), (0.0, 2.0), (2.0, 1e-300)]).T
+    return np.concatenate([pairs, np.array([x, np.tile(y, 3)])], axis=1)
+
+
+def test_remainders_are_exact(lowered, values_of):
+    """As of NumPy, to the last bit: from 0 to the divisor, and so are their slopes."""
+    graph, symbols, (node,) = lowered([x, y], [sp.Mod(x, y)])
+    slopes = jacobian(graph, [node], symbols)
+    wanted = [node, slopes[0, 0], slopes[0, 1]]
+    pairs = remainders()
+    found, one, times = values_of(graph, symbols, wanted, pairs)
+    np.testing.assert_array_equal(found, np.mod(*pairs))
+    assert (found / pairs[1] >= 0.0).all() and (np.abs(found) <= np.abs(pairs[1])).all()
+    assert (one == 1.0).all()
+    some = np.abs(pairs[0] / pairs[1]) < 1e15
+    whole = -np.rint((pairs[0] - found) / pairs[1])
+    np.testing.assert_array_equal(times[some], whole[some])
+
+
+def test_remainders_are_exact_compiled():
+    z, (a, b) = ks.dynamicsymbols("z"), sp.symbols("a b")
+    model = ks.Model("mod", [z], [], [a, b], [z.diff(ks.t)], outputs={"mod": sp.Mod(a, b + z)})
+    f = ks.compile(model)
+    pairs = remainders()
+    found = [f.outputs([0.0], [0.0], [], pair)[0] for pair in pairs.T[:40]]
+    np.testing.assert_array_equal(np.ravel(found), np.mod(*pairs[:, :40]))
+
+
+def test_profile_over_a_cycle():
+    """A table of the share of a period, which nothing is outside of."""
+    z = ks.dynamicsymbols("z")
+    points = np.linspace(0.0, 1.0, 11)
+    for period in (0.1, 0.3, 0.7):
+        share = sp.Mod(ks.t, period) / period
+        wave = ks.table(share, points, points**2, outside="nan", kind="linear")
+        model = ks.Model("cycle", [z], [], [], [z.diff(ks.t) - wave])
+        run = ks.simulate(model, np.linspace(0.0, 30 * period, 301), {z: 0.0}, substeps=2)
+        assert not run.message and len(run.time) == 301
+        assert run["z"][-1] == pytest.approx(30 * period * 0.335, rel=5e-2)  # jumps within steps
+
+
 def test_remainder_of_nothing(lowered, values_of):
     """Undefined, also where the divisor is a case that is 0."""
     y = sp.Symbol("y")
