@@ -209,14 +209,6 @@ def test_remainders_of_multiples(divisor, lowered, values_of):
 
 
 REMAINDERS = [(1.0, 0.1), (0.6, 0.2), (1e6, 0.1), (1e9, 0.1), (-4.0, 10.0), (4.0, -10.0)]
-    (1.0, 0.1),
-    (0.6, 0.2),
-    (1e6, 0.1),
-    (1e9, 0.1),
-    (-4.0, 10.0),
-    (4.0, -10.0),
-    (-0.3, 0.1),
-]
 
 
 def remainders():
