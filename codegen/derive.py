@@ -223,6 +223,32 @@ def hessian(
     return gradient, {(i, j): node for (i, j), node in second.items() if i <= j}
 
 
+def with_kinks(g: Graph, outputs: Sequence[int]) -> list[int]:
+    """The same values, of which distances, square roots of sums of squares, have derivatives of 0
+    where they are 0: subgradients, with which Newton's method goes on. No derivatives of results,
+    which there are none of at a kink."""
+    roots = [node for node in g.ancestors(outputs) if g.op[node] == "sqrt"]
+    shown: dict[int, int] = {}
+    for node in (node for node in roots if _is_square(g, g.args[node][0])):
+        (distance,) = g.substitute([node], shown)
+        shown[node] = g.select(g.binary("eq", distance, g.zero), g.zero, distance)
+    return g.substitute(outputs, shown) if shown else list(outputs)
+
+
+def _is_square(g: Graph, node: int) -> bool:
+    """Whether a node is a square, or a sum of squares, with positive factors."""
+    op, args, stack = g.op, g.args, [node]
+    while stack:
+        top = stack.pop()
+        if op[top] == "add":
+            stack.extend(args[top])
+        elif op[top] == "mul" and g.value.get(args[top][0], -1.0) > 0.0:
+            stack.append(args[top][1])
+        elif op[top] != "mul" or args[top][0] != args[top][1]:
+            return False
+    return True
+
+
 def compose_jacobian(g: Graph, outer: Sparse, inner: Sparse) -> Sparse:
     """Jacobian of f(v(z)) from df/dv (`outer`) and dv/dz (`inner`)."""
     rows = by_row(inner)

@@ -125,8 +125,19 @@ def first_failure(kernel: Kernel, output: int, arrays: Mapping[str, Any]) -> str
                 for a in graph.args[node]
             )
             where = f" where {operands}" if operands else ""
-            return f"{describe(graph, node)} is {float(np.ravel(values[node])[0])}{where}"
+            words = f"{describe(graph, node)} is {float(np.ravel(values[node])[0])}{where}"
+            return words + _KINK if _is_at_kink(graph, node) else words
     return None
+
+
+#: What to do where a distance is zero.
+_KINK = " (a square root has no slope where it is 0: smooth it, as sqrt(... + eps**2))"
+
+
+def _is_at_kink(graph: Graph, node: int) -> bool:
+    """Whether a node that is not finite divides by a square root."""
+    op, args = graph.op[node], graph.args[node]
+    return op in ("inv", "div") and graph.op[args[-1]] == "sqrt"
 
 
 _INFIX = {
