@@ -5,7 +5,6 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.codegen.derive import jacobian, with_kinks
 
 t = ks.t
 px, py, L, tx, ty = ks.dynamicsymbols("px py L tx ty")
@@ -42,22 +41,6 @@ def test_starts():
         assert ks.consistent(model, TIME, exact, **kept)["L"] == 0.0
         with pytest.raises(ValueError, match=r"violate .* by 0\.1"):
             ks.consistent(model, TIME, {**exact, "L": 0.1}, **kept)
-
-
-def test_slopes(lowered, values_of):
-    """Of Newton's method only: those of results stay as they are."""
-    a, b = sp.symbols("a b")
-    far = sp.sqrt(3 * (a - b) ** 2 + a**4)
-    cases = [far, a + sp.sqrt(far**2 + b**2), sp.sqrt(a), sp.sqrt(a * b), sp.sqrt(sp.Abs(a))]
-    graph, symbols, nodes = lowered([a, b], cases)
-    shown = with_kinks(graph, nodes)
-    assert shown[2:] == nodes[2:]
-    first = jacobian(graph, shown[:2], symbols)
-    at = [[0.0, 0.5], [0.0, 0.25]]
-    slopes = values_of(graph, symbols, [first[k] for k in sorted(first)], at)
-    np.testing.assert_array_equal(slopes[:, 0], [0.0, 0.0, 1.0, 0.0])
-    exact = [e.diff(s).subs({a: 0.5, b: 0.25}) for e in cases[:2] for s in (a, b)]
-    np.testing.assert_allclose(slopes[:, 1], [float(e) for e in exact], rtol=1e-14)
 
 
 def test_solves_are_refused_in_words():

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.codegen.derive import jacobian, pullback
+from kinesym.codegen.derive import jacobian, pullback, with_kinks
 
 x, y, p = sp.symbols("x y p", real=True)
 
@@ -181,6 +181,22 @@ def test_steps_times_what_does_not_change(at_zero, lowered, values_of):
     found = values_of(graph, symbols, [*gradient, H[0, 1]], places)
     weights = np.array([5.0, 5.0 + float(at_zero), 1.0])
     np.testing.assert_allclose(found, [3 * weights, 2 * weights, weights])
+
+
+def test_distances_of_zero(lowered, values_of):
+    """Slopes of Newton's method only: those of results stay as they are."""
+    a, b = sp.symbols("a b")
+    far = sp.sqrt(3 * (a - b) ** 2 + a**4)
+    cases = [far, a + sp.sqrt(far**2 + b**2), sp.sqrt(a), sp.sqrt(a * b), sp.sqrt(sp.Abs(a))]
+    graph, symbols, nodes = lowered([a, b], cases)
+    shown = with_kinks(graph, nodes)
+    assert shown[2:] == nodes[2:]
+    first = jacobian(graph, shown[:2], symbols)
+    at = [[0.0, 0.5], [0.0, 0.25]]
+    slopes = values_of(graph, symbols, [first[k] for k in sorted(first)], at)
+    np.testing.assert_array_equal(slopes[:, 0], [0.0, 0.0, 1.0, 0.0])
+    exact = [e.diff(s).subs({a: 0.5, b: 0.25}) for e in cases[:2] for s in (a, b)]
+    np.testing.assert_allclose(slopes[:, 1], [float(e) for e in exact], rtol=1e-14)
 
 
 def test_mixed_derivative_of_a_power_with_exponent_zero(lowered, values_of):
