@@ -25,6 +25,7 @@ from kinesym.internal.observer import observer
 from kinesym.internal.parameters import without_bounds
 from kinesym.internal.problem import kinematic_pairs, lowered_for_method, warn_of_degrees
 from kinesym.internal.sensors import with_sensors
+from kinesym.internal.setting import setting_of
 from kinesym.internal.shooting_arguments import (
     ShootingArguments,
     shooting_arguments,
@@ -38,7 +39,7 @@ from kinesym.internal.shooting_starts import (
     together,
 )
 from kinesym.internal.starts import checked_search, ranges_of, rows_of
-from kinesym.internal.steps import methods_of
+from kinesym.internal.steps import chooses_steps, methods_of
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
@@ -338,7 +339,20 @@ class Shooting(Displayed):
         words = self._trials.instability(q)
         if words:
             warnings.warn(words, stacklevel=3)
-        return self._identification(self._given, self._trials).fit(q, how)
+        fit = self._identification(self._given, self._trials).fit(q, how)
+        return replace(fit, setting=self._setting())
+
+    def _setting(self) -> dict[str, Any]:
+        """What was solved, in words."""
+        given, names = self._given, list(self._given.unknowns.parameters)
+        low, high = (side[: len(names)] for side in self.bounds)
+        steps = given.steps
+        words = f"{steps.method}, " + (
+            f"rtol {steps.tolerances[0]:g}, atol {steps.tolerances[1]:g}"
+            if chooses_steps(steps.method)
+            else f"{steps.substeps} step{'s' * (steps.substeps > 1)} per interval"
+        )
+        return {**setting_of(self.model, self.trials, names, (low, high)), "method": words}
 
     def multistart(
         self,

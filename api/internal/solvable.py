@@ -15,6 +15,7 @@ from kinesym.internal.diagnose import explain
 from kinesym.internal.fitted import multipliers_of
 from kinesym.internal.grid import grid_error
 from kinesym.internal.integrated import Integrated
+from kinesym.internal.setting import setting_of
 from kinesym.internal.sizes import scaling
 from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.internal.why import why
@@ -285,6 +286,7 @@ class Solvable(Integrated):
                 **({"delays": self._delays} if self._delays else {}),
             },
             log=found.log,
+            setting=setting_of(self.model, self.trials, self.layout.parameters, self._sides),
             reasons=partial(
                 why,
                 self,
@@ -296,6 +298,13 @@ class Solvable(Integrated):
                 unexplained=Solvable._unexplained,
             ),
         )
+
+    @property
+    def _sides(self) -> tuple[Array, Array]:
+        """Bounds of the parameters, (r,) each."""
+        layout, (low, high) = self.layout, self.variable_bounds
+        natural = layout.owned.natural
+        return natural(layout.parameter_values(low)), natural(layout.parameter_values(high))
 
     def _unexplained(self, z: Array) -> float:
         """The share of the variance of what is measured that a fit from a free vector leaves, 0 if

@@ -147,6 +147,10 @@ class Fit(Trials):
             *((name, f"{v:.6g}" + _or_less(errors[name])) for name, v in others),
         ]
 
+    def _how(self) -> list[tuple[str, str]]:
+        method = self.setting.get("method", "")
+        return [("method", method), *super()._how()] if method else super()._how()
+
     def _rows(self) -> list[tuple[str, str]]:
         active = [("at a bound", ", ".join(self.active))] if self.active else []
         grid = [("grid", str(error)) for error in self.grid if error.matters]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -179,6 +179,13 @@ def multistart(
     )
     groups = made.clusters()
     rows = [g[0] for g in groups] + [k for g in groups for k in g[1:]]
-    makers = [ended[order[k]].solution for k in rows[:keep]]
-    object.__setattr__(made, "solutions", [make() for make in makers if make is not None])
+    sizes = {int(k): len(group) for group in groups for k in group}
+    found_by = {k: f"{len(made)}, of which {sizes[k]} found this optimum" for k in sizes}
+    kept = [(found_by[int(k)], ended[order[k]].solution) for k in rows[:keep]]
+    whole = [_with_starts(make(), words) for words, make in kept if make is not None]
+    object.__setattr__(made, "solutions", whole)
     return made
+
+
+def _with_starts(one: Solution | Fit, words: str) -> Solution | Fit:
+    return replace(one, setting={**one.setting, "starts": words})

@@ -22,6 +22,7 @@ from urllib.parse import quote
 import numpy as np
 
 from kinesym.checks import check_path
+from kinesym.notebook import with_unit
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.diagnostics import Diagnostics
@@ -246,7 +247,8 @@ _TRIALS = 6
 class Findings:
     """What a fit has to report: how it ended, estimates and what is known of their errors, notes,
     checks of the residuals, measured channels by trial, a picture of a trial with some of its
-    channels, their bands or why there are none, profiles, and facts by name."""
+    channels, their bands or why there are none, profiles, what was solved (`Trials.setting`), known
+    values, units by name, and facts by name."""
 
     title: str
     ending: str
@@ -258,6 +260,9 @@ class Findings:
     plot: Callable[[int, Sequence[str]], Any]
     bands: Bands | str = ""
     profiles: Sequence[Profile] = ()
+    setting: Mapping[str, Any] = field(default_factory=dict)
+    known: Sequence[tuple[str, str]] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
 
     def report(self) -> Report:
@@ -268,11 +273,37 @@ class Findings:
             verdict=list(self._verdict()),
             pictures=list(self._pictures()),
             tables=[
-                Table("Estimates" if self.ending else estimates.title, *_used(estimates)),
-                *([Table("Residuals", checks.HEAD, checks.rows())] if checks.checks else []),
+                Table("Estimates" if self.ending else estimates.title, *self._estimates()),
+                *([Table("Residuals", checks.HEAD, self._residuals())] if checks.checks else []),
+                *self._model(),
             ],
             details={**self.facts, **environment()},
         )
+
+    def _estimates(self) -> tuple[list[str], list[list[str]]]:
+        """Head and rows of the table, with the bounds of those that have some."""
+        head, rows = _used(self.estimates)
+        bounds = self.setting.get("bounds", {})
+        if not any(name in bounds for name in self.estimates):
+            return head, rows
+        names = zip(self.estimates, rows, strict=True)
+        return [*head, "bounds"], [[*row, bounds.get(name, "")] for name, row in names]
+
+    def _residuals(self) -> list[tuple[str, ...]]:
+        """Rows of the table; rms and std have the unit of the channel."""
+        pairs = zip(self.checks.checks, self.checks.rows(), strict=True)
+        return [
+            (with_unit(check.channel, self.units) + self._of(check.trial), *row[1:])
+            for check, row in pairs
+        ]
+
+    def _model(self) -> Iterator[Table]:
+        """What was solved: equations, and values that were given."""
+        equations = self.setting.get("equations", ())
+        if equations:
+            yield Table("Equations of the model", ("",), [(line,) for line in equations])
+        if self.known:
+            yield Table("Known values", ("", "value"), self.known)
 
     def _verdict(self) -> Iterator[str]:
         """What is known and what is not, the most important first."""
@@ -346,7 +377,11 @@ class Findings:
         return words.rstrip()
 
     def _of(self, trial: int) -> str:
-        return f", trial {trial}" * (len(self.channels) > 1)
+        """Which of several trials, and whose."""
+        subjects = self.setting.get("subjects", ())
+        whose = subjects[trial] if trial < len(subjects) else ""
+        several = len(self.channels) > 1
+        return f", trial {trial}" * several + f" ({whose})" * bool(whose)
 
 
 def _used(estimates: Estimates) -> tuple[list[str], list[list[str]]]:

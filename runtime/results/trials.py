@@ -39,7 +39,7 @@ from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings, target_of
 from kinesym.runtime.results.saved import UNSAVED, Saved
-from kinesym.runtime.results.series import MET, series_of
+from kinesym.runtime.results.series import MET, sampling, series_of
 from kinesym.runtime.results.trajectory import ByName, Trajectory, Values
 from kinesym.runtime.summary import listed
 
@@ -63,7 +63,8 @@ class Trials(ByName, Saved):
     by what they were spent on. model : its name. uncertainty : what is known of the errors of
     estimates, if it is; `parameters` shows it as a table. noise : standard deviations of
     measurements that were not given but estimated. likelihood : of the samples, if the objective is
-    one. inference : the problem, for what needs it.
+    one. setting : what was solved, in words, for `report`. inference : the problem, for what needs
+    it.
     """
 
     success: bool
@@ -78,6 +79,7 @@ class Trials(ByName, Saved):
     uncertainty: Sequence[Uncertainty] = ()
     noise: Sequence[Noise] = ()
     likelihood: Sequence[Likelihood] = ()
+    setting: Mapping[str, Any] = field(default_factory=dict)
     inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
 
     def __post_init__(self) -> None:
@@ -274,7 +276,8 @@ class Trials(ByName, Saved):
         the page says so.
         """
         drawn, target = listed_of(profiles, Profile, "profiles"), target_of(path)
-        rows = [*self._rows(), ("objective", f"{self.objective:.8g}"), ("seconds", self._seconds)]
+        rows = [*self._how(), *self._rows(), ("objective", f"{self.objective:.8g}")]
+        rows.append(("seconds", self._seconds))
         measured = [[*run.measurements, *run.timed] for run in self.trials]
         plain = Estimates(dict(self.parameters)).with_units(self._units)
         findings = Findings(
@@ -288,9 +291,25 @@ class Trials(ByName, Saved):
             plot=self.plot,
             bands=self._bands_of(measured) if self.success else "",
             profiles=drawn,
+            setting=self.setting,
+            known=[(with_unit(name, self._units), f"{v:.6g}") for name, v in self.known.items()],
+            units=self._units,
             facts={name: words for name, words in rows if name != "note"},
         )
         return findings.report().write(target)
+
+    def _how(self) -> list[tuple[str, str]]:
+        """By which method it was solved, on which grid, from which samples."""
+        nodes = _range([len(run.time) for run in self.trials], "d")
+        spans = _range([run.time[-1] - run.time[0] for run in self.trials], ".4g")
+        sampled = sampling(self.trials)
+        starts = self.setting.get("starts", "")
+        many = f", {len(self.trials)} trials" * (len(self.trials) > 1)
+        return [
+            ("nodes", f"{nodes} over {spans} s{many}"),
+            *([("sampling", sampled)] if sampled else []),
+            *([("starts", starts)] if starts else []),
+        ]
 
     def _bands_of(self, names: Sequence[Sequence[str]]) -> Bands | str:
         """Bands of what is measured in trials, or why there are none."""
@@ -405,9 +424,9 @@ class Trials(ByName, Saved):
         return self.trials[trial].animate(path, fps, speed, up)
 
 
-def _range(shares: Sequence[float]) -> str:
+def _range(shares: Sequence[float], form: str = ".2f") -> str:
     """The smallest and the largest of one per trial."""
-    ends = (f"{np.nanmin(shares):.2f}", f"{np.nanmax(shares):.2f}")
+    ends = (f"{np.nanmin(shares):{form}}", f"{np.nanmax(shares):{form}}")
     return " ... ".join(dict.fromkeys(ends))
 
 
