@@ -44,8 +44,8 @@ def written(expression: sp.Expr, most: int) -> str:
         return f"... {operations} operations"
     text = str(expression)
     for function in expression.atoms(AppliedUndef):
-        name = name_of(function)  # as it is: "\\omega" is no template
-        text = re.sub(rf"(?<!\w){re.escape(str(function))}", lambda _, name=name: name, text)
+        name = name_of(function).replace("\\", r"\\")  # no template
+        text = re.sub(rf"(?<!\w){re.escape(str(function))}", name, text)
     return text
 
 
