@@ -6,17 +6,19 @@ from __future__ import annotations
 import difflib
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from decimal import Decimal
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
 
 T = TypeVar("T")
-#: More threads than any machine has; OpenMP ends the process where it cannot make them.
-_MOST_THREADS = 1024
+#: More threads, or processes, than any machine has; OpenMP ends the process where it cannot make
+#: them.
+MOST_THREADS = 1024
 
 
 def shown(value: Any) -> str:
@@ -213,7 +215,7 @@ def threads(value: Any = None) -> int:
     """So many threads; for None OMP_NUM_THREADS, else the number of processors that this process
     may use. Raises `ValueError` for anything but a count."""
     if value is not None:
-        return count(value, "threads", most=_MOST_THREADS)
+        return count(value, "threads", most=MOST_THREADS)
     chosen = os.environ.get("OMP_NUM_THREADS", "")
     return int(chosen) if chosen.isdigit() and int(chosen) > 0 else cores()
 
@@ -222,6 +224,19 @@ def cores() -> int:
     """The number of processors that this process may use."""
     available = getattr(os, "sched_getaffinity", None)
     return len(available(0)) if available else os.cpu_count() or 1
+
+
+def none_left(others: Mapping[str, Any], function: Callable[..., Any], own: str) -> None:
+    """Raise `TypeError` for an argument that a function does not have, suggesting one that it has.
+    own : whose options are given otherwise."""
+    for name, value in others.items():
+        known = [*signature(function).parameters]
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise TypeError(
+            f"{function.__qualname__} has no argument {name}; {hint}options of {own} go into "
+            f"options={{{name!r}: {shown(value)}}}"
+        )
 
 
 def options(value: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import os
 import pkgutil
+import select
 import subprocess
 import sys
 from importlib.metadata import version
@@ -21,6 +22,8 @@ from kinesym.runtime.library.cache import CacheError, cache_folder, clear, summa
 
 #: So many failures are listed.
 _FAILURES = 20
+#: The status of a command whose output is no longer read, as shells give it: 128 + SIGPIPE.
+_CLOSED = 141
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,7 +33,25 @@ def main(arguments: list[str] | None = None) -> int:
     if own and options.action is not _run:
         parser.error(f"unrecognized arguments: {' '.join(own)}")
     options.own = own
-    return int(options.action(options))
+    try:
+        status = int(options.action(options))
+        print(end="", flush=True)
+    except BrokenPipeError:
+        if not _reader_left():
+            raise
+        return _CLOSED
+    return status
+
+
+def _reader_left() -> bool:
+    """Whether nobody reads what is printed any more, as after `kinesym list | head`; what is left
+    of it goes nowhere then."""
+    output = select.poll()
+    output.register(sys.stdout.fileno(), 0)
+    left = bool(output.poll(0))
+    if left:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return left
 
 
 def _parser() -> argparse.ArgumentParser:

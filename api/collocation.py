@@ -118,6 +118,7 @@ class Collocation(Solvable):
         ladder: bool | None = None,
         budget: int | None = None,
         seconds: float | None = None,
+        **others: Any,
     ) -> Solution:
         """Solve with IPOPT.
 
@@ -154,9 +155,11 @@ class Collocation(Solvable):
         less well than the guess, or where the grid shows nothing of the motion, as where steps jump
         over a pole: `solution.status` says which.
         Ctrl-C returns the current iterate, marked unconverged. Raises `ValueError` if a function is
-        not finite at the guess, naming expression, equation, node and time; `IpoptMissing` if IPOPT
-        cannot be loaded; `MemoryError`, before any is taken, if there is not enough.
+        not finite at the guess, naming expression, equation, node and time; `TypeError` for other
+        arguments; `IpoptMissing` if IPOPT cannot be loaded; `MemoryError`, before any is taken, if
+        there is not enough.
         """
+        checks.none_left(others, Collocation.solve, "IPOPT")
         checks.check_choice(hessian, HESSIANS, "hessian")
         check_driver(driver)
         settings = checks.options(options)
@@ -320,7 +323,9 @@ class Collocation(Solvable):
         `ValueError` for a solution of another problem.
         """
         checks.check_kind(solution, Solution, "kinesym")
-        parts = checks.count(segments, "segments")
+        most = max(len(run.time) - 1 for run in solution.trials)
+        what = "segments, one per interval of the longest trial,"
+        parts = checks.count(segments, what, most=most)
         if self.model.delays and parts > 1:
             raise ValueError(
                 f"a motion with delays ({self.model.delays[0].name}) is simulated as a whole, as a "

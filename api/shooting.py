@@ -26,6 +26,7 @@ from kinesym.internal.observer import observer
 from kinesym.internal.parameters import without_bounds
 from kinesym.internal.problem import kinematic_pairs, lowered_for_method, warn_of_degrees
 from kinesym.internal.sensors import with_sensors
+from kinesym.internal.setting import setting_of
 from kinesym.internal.shooting_arguments import (
     ShootingArguments,
     shooting_arguments,
@@ -39,7 +40,7 @@ from kinesym.internal.shooting_starts import (
     together,
 )
 from kinesym.internal.starts import checked_search, ranges_of, rows_of
-from kinesym.internal.steps import methods_of
+from kinesym.internal.steps import chooses_steps, methods_of
 from kinesym.internal.unseen import Moved, distrusted, moved_by
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
@@ -307,6 +308,7 @@ class Shooting(Displayed):
         options: Mapping[str, Any] | None = None,
         progress: bool | None = None,
         ladder: bool = False,
+        **others: Any,
     ) -> Fit:
         """Minimise the objective.
 
@@ -330,8 +332,9 @@ class Shooting(Displayed):
         What has converged says by how much the steps shift its estimates, `fit.grid_error()`, in
         its print where that matters. Ctrl-C returns the best iterate, marked unconverged. Raises
         `ValueError` if a simulation does not reach its end at the guess, or the objective does not
-        suit the optimiser.
+        suit the optimiser; `TypeError` for other arguments.
         """
+        checks.none_left(others, Shooting.solve, "the optimiser")
         checks.check_choice(optimizer, OPTIMIZERS, "optimizer")
         if self.segments > 1 and optimizer != "ipopt":
             raise ValueError("multiple shooting has equations: use optimizer='ipopt'")
@@ -358,7 +361,20 @@ class Shooting(Displayed):
         words = self._trials.instability(q)
         if words:
             warnings.warn(words, stacklevel=3)
-        return self._identification(self._given, self._trials).fit(q, how)
+        fit = self._identification(self._given, self._trials).fit(q, how)
+        return replace(fit, setting=self._setting())
+
+    def _setting(self) -> dict[str, Any]:
+        """What was solved, in words."""
+        given, names = self._given, list(self._given.unknowns.parameters)
+        low, high = (side[: len(names)] for side in self.bounds)
+        steps = given.steps
+        words = f"{steps.method}, " + (
+            f"rtol {steps.tolerances[0]:g}, atol {steps.tolerances[1]:g}"
+            if chooses_steps(steps.method)
+            else f"{steps.substeps} step{'s' * (steps.substeps > 1)} per interval"
+        )
+        return {**setting_of(self.model, self.trials, names, (low, high)), "method": words}
 
     @cached_property
     def _as_written(self) -> Shooting:

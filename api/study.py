@@ -221,13 +221,14 @@ class Study(Displayed):
         pool = _executor(executor)
         if math.isfinite(limit) and isinstance(pool, ThreadPoolExecutor):
             raise ValueError("nothing can end a thread: leave timeout out, or use processes")
-        count = None if workers is None else checks.count(workers, "workers")
+        most = checks.MOST_THREADS
+        count = None if workers is None else checks.count(workers, "workers", most=most)
         own = checks.cores() if pool is None and count is None else count
         order = Order(
             str(self.folder),
             self._mark,
             limit,
-            checks.count(threads, "threads"),
+            checks.count(threads, "threads", most=most),
             checks.flag(keep, "keep"),
             version("kinesym"),
             me(),

@@ -49,7 +49,7 @@ _FIELDS = {
     **{f"{op}_s": "wrs" for op in ("add", "sub", "mul", "div")},
     "s_sub": "wrs",
     "s_div": "wrs",
-    **{op: "wrr" for op in "add sub mul div pow atan2 min max lt le eq".split()},
+    **{op: "wrr" for op in "add sub mul div pow atan2 mod min max lt le eq".split()},
     **dict.fromkeys(sorted(UNARY | {"neg", "inv"}), "wr"),
 }
 OPERATIONS = tuple(_FIELDS)

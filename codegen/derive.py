@@ -37,6 +37,12 @@ def _atan2(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     return (g.div(a[1], r), g.neg(g.div(a[0], r)))
 
 
+def _mod(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    """1 and minus how many times the divisor was taken, a whole number but for rounding."""
+    times = g.quotient(g.sub(a[0], y), a[1])
+    return (g.one, g.neg(g.function("floor", g.add(times, g.const(0.5)))))
+
+
 def _minmax(first_if_less: bool) -> _Rule:
     def rule(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
         less = g.binary("lt", a[0], a[1])
@@ -107,6 +113,7 @@ PARTIALS: dict[str, _Rule] = {
     "erf": _erf,
     "erfc": lambda g, y, a: (g.neg(_erf(g, y, a)[0]),),
     "atan2": _atan2,
+    "mod": _mod,
     "min": _minmax(first_if_less=True),
     "max": _minmax(first_if_less=False),
     "lt": lambda g, y, a: (g.zero, g.zero),
@@ -214,6 +221,32 @@ def hessian(
     gradient = pullback(g, outputs, weights, wrt)
     second = jacobian(g, gradient, wrt)
     return gradient, {(i, j): node for (i, j), node in second.items() if i <= j}
+
+
+def with_kinks(g: Graph, outputs: Sequence[int]) -> list[int]:
+    """The same values, of which distances, square roots of sums of squares, have derivatives of 0
+    where they are 0: subgradients, with which Newton's method goes on. No derivatives of results,
+    which there are none of at a kink."""
+    roots = [node for node in g.ancestors(outputs) if g.op[node] == "sqrt"]
+    shown: dict[int, int] = {}
+    for node in (node for node in roots if _is_square(g, g.args[node][0])):
+        (distance,) = g.substitute([node], shown)
+        shown[node] = g.select(g.binary("eq", distance, g.zero), g.zero, distance)
+    return g.substitute(outputs, shown) if shown else list(outputs)
+
+
+def _is_square(g: Graph, node: int) -> bool:
+    """Whether a node is a square, or a sum of squares, with positive factors."""
+    op, args, stack = g.op, g.args, [node]
+    while stack:
+        top = stack.pop()
+        if op[top] == "add":
+            stack.extend(args[top])
+        elif op[top] == "mul" and g.value.get(args[top][0], -1.0) > 0.0:
+            stack.append(args[top][1])
+        elif op[top] != "mul" or args[top][0] != args[top][1]:
+            return False
+    return True
 
 
 def compose_jacobian(g: Graph, outer: Sparse, inner: Sparse) -> Sparse:

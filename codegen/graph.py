@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from kinesym.codegen.gates import Gates
 from kinesym.codegen.traits import Traits
 
 #: Functions of one argument, by the name that C and numpy share.
@@ -39,8 +40,8 @@ class Graph:
 
     Operations: `const` (see `value`), `sym` (see `name`), `neg`, `inv` (1/x), `select`
     (`c != 0 ? a : b`), the members of `UNARY`, and of two operands `add`, `sub`, `mul`, `div`,
-    `pow`, `atan2`, `min`, `max`, `lt`, `le` and `eq`. Comparisons yield 1.0 or 0.0. `data` are the
-    numbers of tables, see `locate` and `entry`.
+    `pow`, `atan2`, `mod` (with the sign of the divisor), `min`, `max`, `lt`, `le` and `eq`.
+    Comparisons yield 1.0 or 0.0. `data` are the numbers of tables, see `locate` and `entry`.
     Quotients with equal denominators share one division as `x * inv(y)`, unless y may be so small
     that 1/y overflows where x/y does not: then they are `div`.
     """
@@ -53,6 +54,7 @@ class Graph:
         self.note: dict[int, str] = {}  # what it means if a node is not finite
         self._known: dict[tuple[object, ...], int] = {}
         self._traits = Traits(self)
+        self._gates = Gates(self)
         self.zero = self.const(0.0)
         self.one = self.const(1.0)
 
@@ -66,6 +68,7 @@ class Graph:
             found = self._known[key] = len(self.op)
             self.op.append(op)
             self.args.append(args)
+            self._gates.see(found)
         return found
 
     def const(self, value: float) -> int:
@@ -213,6 +216,19 @@ class Graph:
             condition, *(case if case == self.zero else function(case) for case in (first, second))
         )
 
+    def _product(self, a: int, b: int) -> int:
+        """a * b as a node of its own."""
+        node = self._node("mul", a, b) if a in self.value or a < b else self._node("mul", b, a)
+        for factor, gated in ((a, b), (b, a)):
+            if gated in self._gates and not self._traits[factor].total:
+                node = self._opened(node, gated)
+        return node
+
+    def _opened(self, result: int, gated: int) -> int:
+        """A product or quotient of a gated node with what may not be finite: it counts only where
+        the condition holds."""
+        return self.select(self._gates[gated], result, self.zero)
+
     def sub(self, a: int, b: int) -> int:
         """a - b; written with the older node first, so that a - b and b - a are one node."""
         value = self.value
@@ -235,6 +251,7 @@ class Graph:
 
         A factor `select(c, x, 0)`, or of a few cases with a zero among them, takes the product
         inside: what is not chosen counts for nothing, even if the other factor is not finite there.
+        Nor does it where the factor is a sum of such, see `codegen.gates`.
         """
         value, op, args = self.value, self.op, self.args
         if op[a] == "select" or op[b] == "select":
@@ -258,7 +275,9 @@ class Graph:
                 return self.mul(self.const(-c), args[b][0])
             if op[b] == "mul" and args[b][0] in value:
                 return self.mul(self.const(c * value[args[b][0]]), args[b][1])
-            return self._node("mul", a, b)
+            if c != c and b not in self._gates:
+                return a
+            return self._product(a, b)
         if op[a] == "neg":
             return self.neg(self.mul(args[a][0], b))
         if op[b] == "neg":
@@ -271,7 +290,7 @@ class Graph:
             return self.div(a, args[b][1])
         if op[a] == "div" and args[a][0] == self.one:
             return self.div(b, args[a][1])
-        return self._node("mul", a, b) if a < b else self._node("mul", b, a)
+        return self._product(a, b)
 
     def inv(self, a: int) -> int:
         """1 / a, to be shared by quotients; `div` where 1 / a may overflow and they do not."""
@@ -297,7 +316,8 @@ class Graph:
                 return self.neg(self.div(rest, y) if x == a else self.div(y, rest))
         if self.op[a] == "mul" and self.args[a][0] in self.value:
             return self.mul(self.args[a][0], self.div(self.args[a][1], b))
-        return self.quotient(a, b)
+        node = self.quotient(a, b)
+        return self._opened(node, a) if a in self._gates else node
 
     def quotient(self, a: int, b: int) -> int:
         """a / b as one rounded division, never as a product with 1 / b."""
@@ -346,7 +366,7 @@ class Graph:
         return self._node(name, a)
 
     def binary(self, name: str, a: int, b: int) -> int:
-        """`pow`, `atan2`, `min`, `max`, `lt`, `le` or `eq` of two nodes."""
+        """`pow`, `atan2`, `mod`, `min`, `max`, `lt`, `le` or `eq` of two nodes."""
         if name == "pow" and b in self.value:
             return self.power(a, self.value[b])
         if name == "pow" and self.op[a] == "exp":
@@ -455,6 +475,7 @@ def _evaluate(op: str, *x: float) -> float:
         "sign": lambda a: math.copysign(1.0, a) if a else 0.0,
         "min": min,
         "max": max,
+        "mod": lambda a, b: a % b,
         "lt": lambda a, b: float(a < b),
         "le": lambda a, b: float(a <= b),
         "eq": lambda a, b: float(a == b),

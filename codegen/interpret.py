@@ -36,6 +36,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "acosh": np.arccosh,
     "atanh": np.arctanh,
     "atan2": lambda y, x: _atan2(y, x),
+    "mod": lambda x, y: _mod(x, y),
     "erf": erf,
     "erfc": erfc,
     "locate": lambda data, begin, count, x: _locate(data, int(begin), int(count), np.real(x)),
@@ -54,6 +55,15 @@ def _atan2(y: Any, x: Any) -> Any:
     value = np.arctan2(a, b)
     if np.iscomplexobj(y) or np.iscomplexobj(x):
         return value + 1j * (b * np.imag(y) - a * np.imag(x)) / (a**2 + b**2)
+    return value
+
+
+def _mod(x: Any, y: Any) -> Any:
+    """np.mod, continued analytically."""
+    a, b = np.real(x), np.real(y)
+    value = np.mod(a, b)
+    if np.iscomplexobj(x) or np.iscomplexobj(y):
+        return value + 1j * (np.imag(x) - np.rint((a - value) / b) * np.imag(y))
     return value
 
 
@@ -115,8 +125,19 @@ def first_failure(kernel: Kernel, output: int, arrays: Mapping[str, Any]) -> str
                 for a in graph.args[node]
             )
             where = f" where {operands}" if operands else ""
-            return f"{describe(graph, node)} is {float(np.ravel(values[node])[0])}{where}"
+            words = f"{describe(graph, node)} is {float(np.ravel(values[node])[0])}{where}"
+            return words + _KINK if _is_at_kink(graph, node) else words
     return None
+
+
+#: What to do where a distance is zero.
+_KINK = " (a square root has no slope where it is 0: smooth it, as sqrt(... + eps**2))"
+
+
+def _is_at_kink(graph: Graph, node: int) -> bool:
+    """Whether a node that is not finite divides by a square root."""
+    op, args = graph.op[node], graph.args[node]
+    return op in ("inv", "div") and graph.op[args[-1]] == "sqrt"
 
 
 _INFIX = {

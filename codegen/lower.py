@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
 
 import sympy as sp
+from sympy.functions.combinatorial.factorials import CombinatorialFunction
+from sympy.logic.boolalg import BooleanFunction
 
+from kinesym.codegen import special
 from kinesym.codegen.graph import UNARY, Graph
 from kinesym.codegen.tables import lowered_table
 from kinesym.symbolic.delayed import shown_late
@@ -69,19 +72,15 @@ class Lowering:
         convert = _CONVERTERS.get(type(e))
         if convert is not None:
             return convert(g, e, *operands)
-        if _formula(e) is not None:
-            return operands[0]
-        kind = "symbol" if isinstance(e, (sp.Symbol, sp.core.function.AppliedUndef)) else "term"
-        raise UnsupportedExpression(
-            f"{kind} {e} ({type(e).__name__}) cannot be turned into C; "
-            "declare it, or write it with elementary functions"
-        )
+        return operands[0] if operands else g.const(float(e))
 
 
 def _operands(e: sp.Basic) -> tuple[sp.Basic, ...]:
     """The subexpressions whose nodes the converter of `e` takes."""
-    if isinstance(e, (sp.Derivative, sp.core.function.AppliedUndef)) or not e.args:
+    if isinstance(e, (sp.Number, sp.NumberSymbol)) or e in (sp.true, sp.false):
         return ()
+    if isinstance(e, (sp.Derivative, sp.core.function.AppliedUndef)) or not e.args:
+        raise _unsupported(e)
     if isinstance(e, sp.Piecewise):
         return tuple(part for pair in e.args for part in (pair.expr, pair.cond))
     if isinstance(e, sp.Pow) and isinstance(e.exp, sp.Number):
@@ -90,17 +89,46 @@ def _operands(e: sp.Basic) -> tuple[sp.Basic, ...]:
         return e.variables
     if isinstance(e, sp.log) and (terms := _exponentials(e.args[0])):
         return tuple(exponent for _, exponent in terms)
+    if isinstance(e, sp.polygamma):
+        return (e.args[1],)
+    if type(e) in _CONVERTERS:
+        return tuple(e.args)
     formula = _formula(e)
-    return tuple(e.args) if formula is None else (formula,)
+    if formula is None and not _is_value(e):
+        raise _unsupported(e)
+    return () if formula is None else (formula,)
+
+
+def _is_value(e: sp.Basic) -> bool:
+    """Whether it is a number that SymPy knows, such as zeta(3)."""
+    return isinstance(e, sp.Expr) and e.is_number and sp.N(e).is_Float
+
+
+def _unsupported(e: sp.Basic) -> UnsupportedExpression:
+    named = isinstance(e, (sp.Symbol, sp.core.function.AppliedUndef, sp.Derivative))
+    remedy = "declare it" if named else "write it with elementary functions, or as ks.table"
+    what = f"{'symbol' if named else 'term'} {e} ({type(e).__name__})"
+    return UnsupportedExpression(f"{what} cannot be turned into C; {remedy}")
 
 
 def _formula(e: sp.Basic) -> sp.Basic | None:
     """What a function without a converter is short for, as the curves of muscles in
-    `sympy.physics.biomechanics` are; None for others."""
-    if type(e) in _CONVERTERS or not isinstance(e, sp.Function):
+    `sympy.physics.biomechanics` are, binomials, functions of cases and of logic; None for others,
+    and for impulses."""
+    if type(e) in _CONVERTERS or not isinstance(e, (sp.Function, BooleanFunction)):
         return None
-    formula = e.doit(deep=False)
-    return None if formula == e else formula
+    ways: list[Callable[[], sp.Basic]] = [lambda: e.doit(deep=False)]
+    if isinstance(e, BooleanFunction):
+        ways.append(lambda: e.to_nnf(simplify=False))
+    if isinstance(e, CombinatorialFunction):
+        ways += [lambda: sp.expand_func(e), lambda: e.rewrite(sp.gamma)]
+    if isinstance(e, (sp.KroneckerDelta, sp.SingularityFunction)):
+        ways.append(lambda: e.rewrite(sp.Piecewise))
+    for way in ways:
+        formula = way()
+        if formula != e and not formula.has(type(e), sp.oo, sp.zoo, sp.nan):
+            return formula
+    return None
 
 
 def _exponentials(e: sp.Expr) -> list[tuple[float, sp.Expr]]:
@@ -167,6 +195,8 @@ def _reciprocal(g: Graph, x: int, name: str) -> int:
     return g.select(g.binary("lt", size, g.one), near, far)
 
 
+#: Of polygamma functions: their code grows with it, and few digits are left beyond.
+_HIGHEST = 4
 #: Of the series of sin(x)/x for |x| < 1, where it and its first derivatives lose no digit.
 _SINC_TERMS = 12
 
@@ -180,9 +210,11 @@ def _sinc(g: Graph, e: sp.sinc, x: int) -> int:
     return g.select(near, series, g.div(g.function("sin", x), x))
 
 
-def _mod(g: Graph, e: sp.Mod, x: int, y: int) -> int:
-    rest = g.sub(x, g.mul(y, g.function("floor", g.quotient(x, y))))
-    return g.select(g.binary("eq", y, g.zero), g.const(math.nan), rest)
+def _polygamma(g: Graph, e: sp.polygamma, x: int) -> int:
+    order = e.args[0]
+    if not (order.is_Integer and 0 <= order <= _HIGHEST):
+        raise _unsupported(e)
+    return special.polygamma(g, int(order), x)
 
 
 def _elementary(name: str) -> Callable[..., int]:
@@ -217,13 +249,18 @@ _CONVERTERS: dict[type, Callable[..., int]] = {
     sp.csc: lambda g, e, x: g.div(g.one, g.function("sin", x)),
     sp.cot: lambda g, e, x: g.div(g.function("cos", x), g.function("sin", x)),
     sp.ceiling: lambda g, e, x: g.neg(g.function("floor", g.neg(x))),
-    sp.Mod: _mod,
+    sp.Mod: lambda g, e, x, y: g.binary("mod", x, y),
     sp.coth: lambda g, e, x: g.div(g.one, g.function("tanh", x)),
     sp.sinc: _sinc,
     sp.sech: lambda g, e, x: _reciprocal(g, x, "cosh"),
     sp.csch: lambda g, e, x: _reciprocal(g, x, "sinh"),
     sp.frac: lambda g, e, x: g.sub(x, g.function("floor", x)),
     sp.log: _log,
+    sp.gamma: lambda g, e, x: special.gamma(g, x),
+    sp.factorial: lambda g, e, x: special.gamma(g, g.add(x, g.one)),
+    sp.loggamma: lambda g, e, x: special.log_gamma(g, x),
+    sp.polygamma: _polygamma,
+    sp.beta: lambda g, e, x, y: special.beta(g, x, y),
     sp.UnevaluatedExpr: lambda g, e, x: x,
     shown_late: lambda g, e, x, delay: x,
     sp.atan2: lambda g, e, y, x: g.binary("atan2", y, x),

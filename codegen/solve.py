@@ -181,7 +181,10 @@ class MassMatrix:
 
 
 def _pattern(mass: Sparse, n: int) -> csr_array:
-    return csr_array((np.ones(len(mass), dtype=np.int8), pattern_of(mass)), shape=(n, n))
+    """Ones at the entries of a matrix; with indices of 32 bits, which matchings of SciPy below 1.15
+    demand."""
+    rows, columns = (np.array(k, dtype=np.int32) for k in pattern_of(mass))
+    return csr_array((np.ones(len(mass), dtype=np.int8), (rows, columns)), shape=(n, n))
 
 
 def _blocks(pattern: csr_array, row_of: np.ndarray, n: int) -> list[list[int]]:

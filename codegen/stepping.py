@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import sympy as sp
 
-from kinesym.codegen.derive import Sparse, jacobian, pattern_of
+from kinesym.codegen.derive import Sparse, jacobian, pattern_of, with_kinks
 from kinesym.codegen.evaluate import (
     ModelSymbols,
     describe_model,
@@ -117,7 +117,8 @@ def shooting_kernels(
     chosen = [*problem.unknown_inputs, *problem.unknown_parameters]
     if scheme is not None or model.delays:
         made, pattern = _equations(model, s) if scheme is not None else ([], Sparse())
-        partials, places = _derivatives(model, s, "partials", chosen)
+        equations = [s.lower(e) for e in model.equations]
+        partials, places = _derivatives(model, s, "partials", chosen, equations)
         slopes, late = _delay_slopes(model, s, chosen)
         about = _description(
             model,
@@ -215,15 +216,16 @@ def _equations(model: Model, s: ModelSymbols) -> tuple[list[Kernel], Sparse]:
     residual = tuple(s.lower(e) for e in model.equations)
     labels = tuple(equation_label(model, k) for k in range(len(residual)))
     arguments, purpose = (s.xdot, *s.arguments), "0 = f(x', x, u, p, t)"
-    slopes, entries = _derivatives(model, s, "slopes", ())
+    slopes, entries = _derivatives(model, s, "slopes", (), with_kinks(s.graph, residual))
     return [Kernel("residual", s.graph, arguments, residual, labels, purpose), slopes], entries
 
 
 def _derivatives(
-    model: Model, s: ModelSymbols, name: str, wrt: Sequence[sp.Basic]
+    model: Model, s: ModelSymbols, name: str, wrt: Sequence[sp.Basic], residual: Sequence[int]
 ) -> tuple[Kernel, Sparse]:
-    """Derivatives of the equations with respect to x', x, then `wrt`, and their places."""
-    g, residual = s.graph, [s.lower(e) for e in model.equations]
+    """Derivatives of the equations, whose nodes are given, with respect to x', x, then `wrt`, and
+    their places."""
+    g = s.graph
     rows = [equation_label(model, k) for k in range(len(residual))]
     chosen = [*s.nodes(s.xdot), *s.nodes(s.x), *(s.lower(e) for e in wrt)]
     names = [*(f"{x}'" for x in model.state_names), *model.state_names, *map(name_of, wrt)]

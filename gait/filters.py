@@ -30,6 +30,8 @@ Smoother: TypeAlias = Callable[[Array, float], ArrayLike]
 
 #: Cutoff of the default at the least [Hz], and how many times the rate of steps.
 LEAST, HARMONICS = 5.0, 2.5
+#: Filters of higher orders ring, and lose all digits.
+_MOST_ORDER = 50
 #: Rates of steps that are believed [1/s].
 STEPS = (0.5, 4.0)
 #: Steps of the frequencies tried by cross-validation, as a factor.
@@ -55,7 +57,7 @@ class Butterworth:
 
     def __post_init__(self) -> None:
         positive(self.cutoff, "the cutoff of Butterworth")
-        count(self.order, "the order of Butterworth")
+        count(self.order, "the order of Butterworth", most=_MOST_ORDER)
         own = dict(mapping(self.markers, "the markers of Butterworth"))
         for name, cutoff in own.items():
             positive(cutoff, f"the cutoff of marker {name!r}")

@@ -18,8 +18,12 @@ _TICK = 0.5  # s
 
 
 def _shown(show: bool | None) -> bool:
-    """`None` shows on a terminal and in a notebook only."""
-    return sys.stderr.isatty() or _in_notebook() if show is None else show
+    """`None` shows on a terminal and in a notebook only; nothing shows where there is no standard
+    error, as in a daemon."""
+    error = sys.stderr
+    if error is None or error.closed:
+        return False
+    return error.isatty() or _in_notebook() if show is None else show
 
 
 def _in_notebook() -> bool:

@@ -29,11 +29,11 @@ _RELATION = "write 5 - x for x < 5"
 class Declared:
     """The parts of a model, which fit together; see `Model`."""
 
-    name: str
-    states: Sequence[AppliedUndef]
-    inputs: Sequence[AppliedUndef]
-    parameters: Sequence[sp.Symbol]
-    equations: Sequence[sp.Expr]
+    name: str = ""  # what is left out is refused in words
+    states: Sequence[AppliedUndef] = ()
+    inputs: Sequence[AppliedUndef] = ()
+    parameters: Sequence[sp.Symbol] = ()
+    equations: Sequence[sp.Expr] = ()
     outputs: Mapping[str, sp.Expr] = field(default_factory=dict)
     intermediates: Sequence[tuple[sp.Symbol, sp.Expr]] = ()
     values: Mapping[Any, float] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Declared:
     delays: Sequence[Delay] = ()
 
     def __post_init__(self) -> None:
-        check_text(self.name, "the name of a model")
+        check_text(self.name, "the name of a model, its first argument,")
         put, where = partial(object.__setattr__, self), f"model {self.name}: "
         for group in ("states", "inputs", "parameters", "equations", "intermediates", "drawing"):
             given = getattr(self, group)

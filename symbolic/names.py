@@ -44,7 +44,8 @@ def written(expression: sp.Expr, most: int) -> str:
         return f"... {operations} operations"
     text = str(expression)
     for function in expression.atoms(AppliedUndef):
-        text = re.sub(rf"(?<!\w){re.escape(str(function))}", name_of(function), text)
+        name = name_of(function).replace("\\", r"\\")  # no template
+        text = re.sub(rf"(?<!\w){re.escape(str(function))}", name, text)
     return text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import sympy as sp
@@ -179,5 +180,11 @@ def of_both_ends(cost: sp.Expr) -> sp.Expr:
 def periodic(x: Any, y: Any = None, sign: float = 1) -> sp.Expr:
     """The condition that a trial begins with `sign` times the value with which it ends, in boundary
     conditions: `ks.periodic(x)`; of half a symmetric stride, y of the other leg: `ks.periodic(x,
-    y)`; where left and right have opposite signs, `ks.periodic(x, sign=-1)`."""
+    y)`; where left and right have opposite signs, `ks.periodic(x, sign=-1)`. Raises `ValueError`
+    for a sign other than 1 and -1."""
+    if isinstance(sign, bool) or not isinstance(sign, Real) or abs(sign) != 1:
+        raise ValueError(
+            f"the sign of ks.periodic is 1 or -1, got {shown(sign)}; for another ratio write "
+            "at_start(x) - ratio*at_end(x)"
+        )
     return at_start(x) - sign * at_end(x if y is None else y)

@@ -416,6 +416,8 @@ def _digest(block: Array) -> bytes:
 def finite_numbers(given: Any, what: str) -> Array:
     """An array of finite numbers."""
     try:
+        if np.asarray(given).dtype.kind not in "biufO":  # NumPy would read text, and count dates
+            raise TypeError
         found = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{what} must be numbers, got {shown(given)}") from error

@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import suggest
+from kinesym.checks import shown, suggest
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.symbolic.expression import real_expression
@@ -97,7 +97,14 @@ def _function(
     k = len(symbols)
 
     def at(values: Array) -> tuple[float, Array, Array]:
-        value, first, second = made(*map(float, values))
-        return float(value), np.array(first, dtype=float), np.reshape(second, (k, k)).astype(float)
+        try:
+            value, first, second = made(*map(float, values))
+            slopes, bends = np.array(first, dtype=float), np.array(second, dtype=float)
+            return float(value), slopes, bends.reshape(k, k)
+        except (ValueError, TypeError, ArithmeticError) as error:  # complex numbers are a TypeError
+            places = zip(symbols, values, strict=True)
+            where = ", ".join(f"{symbol.name} = {value:g}" for symbol, value in places)
+            words = f"the combination {shown(expression)} has no value or no slope at {where}"
+            raise ValueError(words) from error
 
     return at

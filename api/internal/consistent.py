@@ -11,7 +11,7 @@ from math import factorial
 import numpy as np
 import sympy as sp
 
-from kinesym.codegen.derive import Sparse, jacobian
+from kinesym.codegen.derive import Sparse, jacobian, with_kinks
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.interpret import evaluate_nodes
 from kinesym.codegen.lower import Lowering
@@ -97,7 +97,7 @@ def _equations(model: Model) -> _Equations:
     nodes = [lower(row.expression) for row in rows]
     inner = [*map(_symbol, unknowns(regular or model, form))]
     outer = [name for name in map(_symbol, model.states) if name not in inner]
-    slopes = jacobian(g, nodes, g.symbols([*inner, *outer]))
+    slopes = jacobian(g, with_kinks(g, nodes), g.symbols([*inner, *outer]))
     columns, numbers = [*inner, *outer], model.tables.values
     return _Equations(g, rows, len(form.kept), nodes, inner, columns, slopes, rates, numbers)
 
@@ -259,8 +259,10 @@ def _check(
     members: int,
     keep: Sequence[str] | None,
 ) -> None:
-    """Raise `ValueError` for equations that are not satisfied."""
+    """Raise `ValueError` for equations that are not satisfied. A derivative that is not finite says
+    nothing of the size of an equation."""
     residual, slopes = equations(point, members)
+    slopes[~np.isfinite(slopes)] = 0.0
     values = np.array([point[name] for name in equations.columns])
     scale = np.einsum("mij,jm->im", np.abs(slopes), np.abs(values) + _TOLERATED)
     off = np.argwhere(np.logical_not(np.abs(residual.T) <= _TOLERATED * scale.T)).tolist()

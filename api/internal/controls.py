@@ -12,6 +12,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.checks import mapping, positive
 from kinesym.runtime.nlp.bounds import Steps, nodes_at, pieces
+from kinesym.runtime.signals.corridor import bound_pair, changes
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.derivation import fresh_name
 from kinesym.symbolic.model import Model
@@ -39,9 +40,11 @@ def held(
     every : time [s] for which it is constant, from the start of each trial on (with an unknown
     duration a share of that); there must be nodes at the ends of these times, and more between
     where the states need them. max_rate : the most that it changes from one value to the next, over
-    the time for which it had the former [1/s]. Raises `ValueError` for what is not positive.
+    the time for which it had the former [1/s]. Raises `ValueError` for what is not positive, and
+    for bounds that are none.
     """
-    return Held(low, high, _positive(every, "every of ks.held"), _rate(max_rate, "ks.held"))
+    pair, span = _pair(low, high, "ks.held"), _positive(every, "every of ks.held")
+    return Held(*pair, span, _rate(max_rate, "ks.held"))
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,8 @@ class Linear:
 def linear(low: Any = None, high: Any = None, max_rate: float | None = None) -> Linear:
     """Bounds of an unknown input with straight lines between nodes: `unknown_inputs={T:
     ks.linear(-10, 10)}`. So are, without saying it, those that are measured. max_rate : the largest
-    slope [1/s]. Raises `ValueError` for a rate that is not positive."""
-    return Linear(low, high, _rate(max_rate, "ks.linear"))
+    slope [1/s]. Raises `ValueError` as `held`."""
+    return Linear(*_pair(low, high, "ks.linear"), _rate(max_rate, "ks.linear"))
 
 
 @dataclass(frozen=True)
@@ -74,10 +77,9 @@ def continuous(low: Any = None, high: Any = None, max_rate: float | None = None)
     `unknown_inputs={T: ks.continuous(-10, 10, max_rate=50)}`.
 
     It becomes a state, as by `Model.with_rates`, and its rate `T_rate` the input, at most
-    `max_rate` [1/s] at all stages, and from node to node. Raises `ValueError` for a rate that is
-    not positive.
+    `max_rate` [1/s] at all stages, and from node to node. Raises `ValueError` as `held`.
     """
-    return Continuous(low, high, _rate(max_rate, "ks.continuous"))
+    return Continuous(*_pair(low, high, "ks.continuous"), _rate(max_rate, "ks.continuous"))
 
 
 def _rate(given: Any, what: str) -> float | None:
@@ -86,6 +88,13 @@ def _rate(given: Any, what: str) -> float | None:
 
 def _positive(given: Any, what: str) -> float | None:
     return None if given is None else positive(given, what)
+
+
+def _pair(low: Any, high: Any, what: str) -> tuple[Any, Any]:
+    """Bounds as they are given; those that do not change over time are checked here."""
+    if not changes((low, high)):
+        bound_pair(what, (low, high))
+    return low, high
 
 
 def pair_of(given: Any) -> Any:

@@ -76,7 +76,8 @@ class Fitted(Viewed):
     def on_grid_of(self: _Same, solution: Solution) -> _Same:
         """This problem on the grid of a solution, such as one of `tolerance_grid`, without what was
         left out for it; itself if it is the same. Raises `ValueError` for a solution of another
-        problem."""
+        problem, and what is none."""
+        checks.check_kind(solution, Solution, "kinesym")
         apart = [(i, family, k, room) for i, family, k, room in solution.problem.get("apart", ())]
         if apart != [*self._apart]:
             return self._without_those(apart).on_grid_of(solution)

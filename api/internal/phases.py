@@ -17,7 +17,7 @@ from kinesym.internal.moments import Moment
 from kinesym.internal.problem import checked_trials
 from kinesym.notebook import Displayed
 from kinesym.runtime.nlp.bounds import ALWAYS, Limits, Steps
-from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.expression import parts_of, real_number
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of, holds_of
@@ -60,7 +60,7 @@ class Phase:
                 listed(getattr(self, group), f"{group} of a phase")
         for group in ("modes", "inputs"):
             mapping(getattr(self, group), f"{group} of a phase")
-        object.__setattr__(self, "nodes", count(self.nodes, "nodes of a phase", least=2))
+        object.__setattr__(self, "nodes", count(self.nodes, "nodes of a phase", 2, MOST_NODES))
         if not isinstance(self.duration, (tuple, list)):
             raise ValueError(
                 f"duration must be (low, high) with 0 < low <= high, got {shown(self.duration)}"

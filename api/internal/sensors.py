@@ -27,7 +27,7 @@ def sensor(of: Any, bias: Any = 0, gain: Any = 1, delay: Any = 0) -> sp.Expr:
     of : an expression of states, inputs, parameters. bias, gain : numbers or expressions; symbols
     that the model does not have become parameters, known or unknown. delay : the sample at t shows
     all this at t - delay [s]: a number, or a symbol, whose bounds must be finite if it is unknown.
-    Raises `ValueError` for what is no expression, and another delay.
+    Raises `ValueError` for what is no expression, a gain of 0, and another delay.
     """
     given = {"of": of, "bias": bias, "gain": gain, "delay": delay}
     made = {what: real_expression(e, f"{what} of ks.sensor") for what, e in given.items()}
@@ -43,6 +43,10 @@ def sensor(of: Any, bias: Any = 0, gain: Any = 1, delay: Any = 0) -> sp.Expr:
                 f"{what} of ks.sensor is a sensor with a delay of its own, {shown(given[what])}; "
                 "a sensor shows all at one time: give each quantity a sensor of its own"
             )
+    if made["gain"].is_zero:
+        raise ValueError(
+            f"the gain of ks.sensor is 0: it would show nothing of {shown(of)}; leave it out"
+        )
     whole = made["gain"] * made["of"] + made["bias"]
     return whole if late == 0 else shown_late(whole, late)
 

@@ -19,6 +19,7 @@ from kinesym.internal.grid import grid_error
 from kinesym.internal.integrated import Integrated
 from kinesym.internal.moments import bends
 from kinesym.internal.redundant import notes_on_apart
+from kinesym.internal.setting import setting_of
 from kinesym.internal.sizes import scaling
 from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.internal.why import why
@@ -342,6 +343,7 @@ class Solvable(Integrated):
                 **({"contact drift": self._contact_drift(found.z)} if keeps else {}),
             },
             log=found.log,
+            setting=setting_of(self.model, self.trials, self.layout.parameters, self._sides),
             reasons=partial(
                 why,
                 self,
@@ -364,6 +366,13 @@ class Solvable(Integrated):
                     rows = values[begin + k * n : begin + (k + 1) * n]
                     most = max(most, float(np.abs(rows).max(initial=0.0)))
         return most
+
+    @property
+    def _sides(self) -> tuple[Array, Array]:
+        """Bounds of the parameters, (r,) each."""
+        layout, (low, high) = self.layout, self.variable_bounds
+        natural = layout.owned.natural
+        return natural(layout.parameter_values(low)), natural(layout.parameter_values(high))
 
     def _unexplained(self, z: Array) -> float:
         """The share of the variance of what is measured that a fit from a free vector leaves, 0 if

@@ -19,6 +19,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import task_bar
 from kinesym.runtime.results.multistart import Found
 from kinesym.runtime.results.solution import Solution, resolved
+from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.names import by_name
 
@@ -26,8 +27,12 @@ from kinesym.symbolic.names import by_name
 _WIDE = 30.0
 #: A parameter without a range is drawn within this factor of its guess, to both sides.
 _FACTOR = 10.0
+#: Ranges beyond bounds by this share of them are not.
+_ROUNDING = 1e-9
 #: The correlation time of detours, as a share of a trial's duration.
 _CORRELATED = 0.25
+#: More starts than anyone has time for.
+_MOST = 10**6
 #: Solves that are asked for before the first of them has ended.
 _WAITING = 64
 
@@ -55,7 +60,7 @@ def checked_search(
 ) -> Search:
     """Raises `ValueError` for what does not fit."""
     found = Search(
-        checks.count(starts, "starts"),
+        checks.count(starts, "starts", most=_MOST),
         checks.count(seed, "seed", least=0),
         checks.count(keep, "keep"),
         checks.finite(detour, "detour"),
@@ -76,11 +81,13 @@ def ranges_of(
     given: Mapping[Any, Any] | None,
 ) -> dict[str, tuple[float, float]]:
     """Where each parameter is drawn: as given, between its bounds, or about its value at the guess.
-    Raises `ValueError` naming one with neither, or a range that is none."""
-    chosen = by_name({} if given is None else given, names, "ranges")
+    Raises `ValueError` naming one with neither, or a range that is none or leaves the bounds."""
+    ranges = by_name({} if given is None else given, names, "ranges")
+    chosen = {name: bound_pair(f"ranges, {name},", pair) for name, pair in ranges.items()}
     found = {}
     for name, value, *sides in zip(names, values, *bounds, strict=True):
         low, high = chosen.get(name, sides)
+        _check_within(name, (low, high), sides)
         if not np.isfinite([low, high]).all() and value != 0.0 and name not in chosen:
             about = sorted((value / _FACTOR, value * _FACTOR))
             low, high = np.clip(about, *sides)
@@ -91,6 +98,16 @@ def ranges_of(
             )
         found[name] = (float(low), float(high))
     return found
+
+
+def _check_within(name: str, pair: tuple[float, float], sides: Sequence[float]) -> None:
+    """Raise `ValueError` for a range beyond the bounds, to which starts there would be moved."""
+    slack = _ROUNDING * np.abs(sides)
+    if pair[0] < sides[0] - slack[0] or pair[1] > sides[1] + slack[1]:
+        raise ValueError(
+            f"ranges: {name} would be drawn between {pair[0]:g} and {pair[1]:g}, beyond its bounds "
+            f"{sides[0]:g} ... {sides[1]:g}; give a range within, or wider bounds"
+        )
 
 
 def rows_of(search: Search, values: Array, ranges: Mapping[str, tuple[float, float]]) -> Array:

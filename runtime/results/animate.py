@@ -15,6 +15,7 @@ import numpy as np
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import node_bar
 from kinesym.runtime.results.files import replacing
+from kinesym.runtime.results.plot import plain
 
 #: Axes forwards, to the left and upwards with their signs, by what points up.
 _VIEWS = {"z": {"x": 1.0, "y": 1.0, "z": 1.0}, "y": {"x": 1.0, "z": -1.0, "y": 1.0}}
@@ -115,7 +116,7 @@ def write_gif(run: Any, path: Path, times: Array, points: Mapping[str, Array], f
         for line in run.drawing:
             (stick,) = axis.plot([], [], "o-", lw=3, ms=5, animated=True)
             sticks.append((axis, stick, line, view))
-    figure.suptitle(run.model, x=0.02, ha="left")
+    figure.suptitle(plain(run.model), x=0.02, ha="left")
     label = figure.text(0.98, 0.97, "", ha="right", va="top", animated=True)
     figure.tight_layout()
     canvas.draw()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kinesym.checks import between
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.series import Series
 from kinesym.runtime.statistics.bootstrap import block_length, drawn
@@ -60,7 +60,7 @@ class Bootstrap(Saved):
             axis.hist(values[~np.isnan(values)], bins="auto", color="C0", alpha=0.7)
             for end in self.intervals()[name]:
                 axis.axvline(end, color="C3", lw=0.8)
-            axis.set_xlabel(name)
+            axis.set_xlabel(plain(name))
             axis.set_yticks([])
         return figure
 

@@ -13,7 +13,7 @@ from kinesym.checks import check_choice, mapping
 from kinesym.notebook import Displayed, html_table
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.likelihood import MARGINAL, POSTERIOR, Likelihood
-from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
@@ -185,7 +185,7 @@ class Comparison(Saved):
             values = np.array([getattr(row, criterion) for row in self.fits])
             places = np.arange(len(names)) + shift
             axis.barh(places, values - values.min(), 0.4, label=criterion.upper())
-        axis.set_yticks(range(len(names)), names)
+        axis.set_yticks(range(len(names)), [plain(name) for name in names])
         axis.invert_yaxis()
         axis.set_xlabel("difference to the least value")
         axis.legend()

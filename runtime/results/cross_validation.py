@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kinesym.notebook import html_table
-from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
 
 if TYPE_CHECKING:
@@ -117,11 +117,11 @@ class CrossValidation(Saved):
             places = np.arange(len(rows))
             axis.bar(places - 0.2, [row.rms for row in rows], 0.4, label="left out")
             axis.bar(places + 0.2, [row.fitted for row in rows], 0.4, label="in the fit")
-            axis.set_xticks(places, [row.name for row in rows])
-            axis.set_ylabel(f"rms of {channel}")
+            axis.set_xticks(places, [plain(row.name) for row in rows])
+            axis.set_ylabel(plain(f"rms of {channel}"))
             axis.grid(axis="y", alpha=0.3)
         axes[0, 0].legend()
-        axes[-1, 0].set_xlabel(self.by)
+        axes[-1, 0].set_xlabel(plain(self.by))
         return figure
 
 

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from kinesym.notebook import html_table
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.series import MET, Series, series_of
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.residuals import (
@@ -192,7 +192,7 @@ def _panels(row: Any, series: Series) -> None:
     e = series.standardised
     over_time.plot(series.time, e, ".", ms=2.5 if len(e) > 300 else 5.0, color="C0")
     over_time.axhline(0.0, color="0.5", lw=0.8)
-    over_time.set_ylabel(series.channel)
+    over_time.set_ylabel(plain(series.channel))
     lags = usual_lags(len(e))
     if lags:
         within = ndtri(0.975) / np.sqrt(len(e))

@@ -54,7 +54,11 @@ class EventRecord:
     __repr__ = __str__
 
 
-@dataclass(frozen=True, eq=False)
+#: Of a contact, by its number.
+_CONTACTS = ("open", "active", "leaving")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class HybridState:
     """Where a simulation is: all that it takes to go on, as `initial` of another one.
 
@@ -68,6 +72,18 @@ class HybridState:
     contacts: Integers = field(default_factory=_none)
     friction: Integers = field(default_factory=_none)
     armed: Integers = field(default_factory=_none)
+
+    def __repr__(self) -> str:
+        groups = [("x", self.x), ("modes", self.modes)]
+        words = [
+            f"{name} = {', '.join(f'{value:.6g}' for value in values[:12])}"
+            + ", ..." * (len(values) > 12)
+            for name, values in groups
+            if len(values)
+        ]
+        if len(self.contacts):
+            words.append(f"contacts {', '.join(_CONTACTS[k] for k in self.contacts)}")
+        return f"<state at t = {self.time:.6g} s: {'; '.join(words)}>"
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.estimate_error import EstimateError
-from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.trajectory import Trajectory, Values
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment
@@ -147,6 +147,10 @@ class Fit(Trials):
             *((name, f"{v:.6g}" + _or_less(errors[name])) for name, v in others),
         ]
 
+    def _how(self) -> list[tuple[str, str]]:
+        method = self.setting.get("method", "")
+        return [("method", method), *super()._how()] if method else super()._how()
+
     def _rows(self) -> list[tuple[str, str]]:
         active = [("at a bound", ", ".join(self.active))] if self.active else []
         grid = [("grid", str(error)) for error in self.grid if error.matters]
@@ -162,13 +166,13 @@ class Fit(Trials):
         values = np.array([step.values for step in self.history])
         scale = np.where(self.values != 0.0, self.values, 1.0)
         for k, name in enumerate(self.names[:12]):
-            bottom.plot(values[:, k] / scale[k], ".-", lw=1, label=name)
+            bottom.plot(values[:, k] / scale[k], ".-", lw=1, label=plain(name))
         bottom.legend(loc="best", ncols=3, fontsize="small")
         bottom.set_ylabel("value / last value")
         bottom.set_xlabel("iteration")
         for axis in axes:
             axis.grid(alpha=0.3)
-        figure.suptitle(f"{self.model}: {self.optimizer}", x=0.02, ha="left")
+        figure.suptitle(plain(f"{self.model}: {self.optimizer}"), x=0.02, ha="left")
         return figure
 
 

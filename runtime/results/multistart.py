@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kinesym.checks import positive
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.fit import Fit
-from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.solution import Solution
 
@@ -142,7 +142,7 @@ class MultiStart(Saved):
         if len(above) and above.max() > 100.0 * above.min():
             axis.set_yscale("symlog", linthresh=float(above.min()))
         axis.set(xlabel="start, by its end", ylabel=f"{self._ranked or 'objective '}above the best")
-        axis.set_title(repr(self)[1:-1], fontsize="medium")
+        axis.set_title(plain(repr(self)[1:-1]), fontsize="medium")
         axis.grid(alpha=0.3)
         return figure
 
@@ -161,7 +161,8 @@ class MultiStart(Saved):
             style = {"color": f"C{k % 10}", "lw": 1.0 if k else 3.0, "zorder": 5.0 - 0.01 * k}
             axis.plot(places, line, "o-", label=label, **style)
         ends = np.broadcast_arrays(low, high, np.zeros(len(self.names)))[:2]
-        names = [f"{n}\n{a:.3g} ... {b:.3g}" for n, a, b in zip(self.names, *ends, strict=True)]
+        rows_of = zip(map(plain, self.names), *ends, strict=True)
+        names = [f"{n}\n{a:.3g} ... {b:.3g}" for n, a, b in rows_of]
         axis.set_xticks(places, names)
         axis.set(yticks=[], ylim=(-0.05, 1.05), xlim=(-0.5, len(self.names) - 0.5))
         axis.legend(title=f"{self._ranked or 'objective '}(starts)", fontsize="small")
@@ -194,6 +195,13 @@ def multistart(
     )
     groups = made.clusters()
     rows = [g[0] for g in groups] + [k for g in groups for k in g[1:]]
-    makers = [ended[order[k]].solution for k in rows[:keep]]
-    object.__setattr__(made, "solutions", [make() for make in makers if make is not None])
+    sizes = {int(k): len(group) for group in groups for k in group}
+    found_by = {k: f"{len(made)}, of which {sizes[k]} found this optimum" for k in sizes}
+    kept = [(found_by[int(k)], ended[order[k]].solution) for k in rows[:keep]]
+    whole = [_with_starts(make(), words) for words, make in kept if make is not None]
+    object.__setattr__(made, "solutions", whole)
     return made
+
+
+def _with_starts(one: Solution | Fit, words: str) -> Solution | Fit:
+    return replace(one, setting={**one.setting, "starts": words})

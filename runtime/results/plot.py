@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from kinesym.checks import listed as all_of
 from kinesym.notebook import with_unit
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import listed
@@ -24,6 +25,24 @@ def subplots(*shape: int, **options: Any) -> tuple[Any, Any]:
     return figure, axes
 
 
+def plain(text: str) -> str:
+    """Text in a figure: a formula between dollars if it is one, else dollars as they are, which
+    would end the drawing."""
+    return "\n".join(map(_plain_line, text.split("\n")))
+
+
+def _plain_line(text: str) -> str:
+    if "$" not in text:
+        return text
+    from matplotlib.mathtext import MathTextParser  # here: slow to import
+
+    try:
+        MathTextParser("path").parse(text)
+    except (ValueError, RecursionError):
+        return text.replace("$", r"\$")
+    return text
+
+
 def close(figures: Iterable[Any]) -> None:
     """Forget figures that nobody will look at any more."""
     import matplotlib.pyplot as plt  # here: slow to import
@@ -35,8 +54,12 @@ def close(figures: Iterable[Any]) -> None:
 def chosen(names: Sequence[Any] | None, known: Collection[str]) -> list[str]:
     """Names of trajectories from symbols or strings, None for all; raises `ValueError` for what is
     none."""
-    given = [names] if isinstance(names, str) else names
-    wanted = list(known) if given is None else [key_name(name) for name in given]
+    if names is None:
+        return list(known)
+    given = [names] if isinstance(names, str) else all_of(names, "names of trajectories")
+    if not given:
+        raise ValueError("names of trajectories: none is given; leave names out for all of them")
+    wanted = [key_name(name) for name in given]
     for name in wanted:
         if name not in known:
             raise ValueError(f"there is no trajectory {name!r}; there are {listed(known, 12)}")
@@ -72,7 +95,7 @@ def panels(
     )
     used, empty = axes.T.flat[:count], axes.T.flat[count:]
     for axis, name in zip(used, names, strict=True):
-        axis.set_ylabel(with_unit(name, units or {}))
+        axis.set_ylabel(plain(with_unit(name, units or {})))
         axis.grid(alpha=0.3)
     for axis in empty:
         axis.set_axis_off()
@@ -80,7 +103,7 @@ def panels(
         lowest = [axis for axis in column if axis.axison][-1]
         lowest.tick_params(labelbottom=True)
         lowest.set_xlabel("time [s]")
-    figure.suptitle(title, x=0.02, ha="left")
+    figure.suptitle(plain(title), x=0.02, ha="left")
     return figure, list(used)
 
 
@@ -90,7 +113,7 @@ def convergence(steps: Sequence[Any], title: str) -> Any:
     numbers = [step.number for step in steps]
     top.plot(numbers, [step.objective for step in steps], ".-", lw=1.0)
     top.set_ylabel("objective")
-    top.set_title(title)
+    top.set_title(plain(title))
     bottom.plot(numbers, [step.infeasibility for step in steps], ".-", lw=1.0, label="violation")
     bottom.plot(numbers, [step.optimality for step in steps], ".-", lw=1.0, label="optimality")
     bottom.set_yscale("log")

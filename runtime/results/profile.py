@@ -11,7 +11,7 @@ import scipy
 
 from kinesym.notebook import with_unit
 from kinesym.runtime.results.estimates import Uncertainty
-from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.statistics.profile import Held, Rises, rises
 
@@ -63,7 +63,7 @@ def draw(axis: Any, profile: Profile) -> None:
         if np.isfinite(end):
             axis.axvline(end, color="C3", lw=0.8)
     axis.set_ylim(0.0, 1.6 * max(profile.target, 1e-300))
-    axis.set_xlabel(with_unit(profile.name, profile.units))
+    axis.set_xlabel(plain(with_unit(profile.name, profile.units)))
     axis.set_ylabel("rise of -2 log L")
     axis.grid(alpha=0.3)
 

@@ -5,25 +5,30 @@ from __future__ import annotations
 import base64
 import io
 import platform
+import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
+from html import escape
 from importlib import metadata
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
+from kinesym.checks import check_path
+from kinesym.notebook import with_unit
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.diagnostics import Diagnostics
 from kinesym.runtime.results.estimates import Estimates, Uncertainty
 from kinesym.runtime.results.files import replacing
-from kinesym.runtime.results.plot import close, subplots
+from kinesym.runtime.results.plot import close, plain, subplots
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.summary import listed
 
@@ -82,9 +87,7 @@ class Report:
     def write(self, path: str | Path) -> Path:
         """Write a page: of a path that ends on .html one file with all pictures in it; on .md a
         text with the pictures in a folder beside it. Raises `ValueError` for another ending."""
-        target = Path(path)
-        if target.suffix not in (".html", ".md"):
-            raise ValueError(f"a report is a .html or a .md file, got {target.name!r}")
+        target = target_of(path)
         folder = target.with_name(f"{target.stem}_pictures")
         sources = [picture.inline for picture in self.pictures]
         if target.suffix == ".md":
@@ -104,15 +107,37 @@ class Report:
         return target
 
 
+def target_of(path: Any) -> Path:
+    """Where a report goes; raises `ValueError` for what is no path, and another ending."""
+    check_path(path)
+    target = Path(path)
+    if target.suffix not in (".html", ".md"):
+        raise ValueError(f"a report is a .html or a .md file, got {target.name!r}")
+    return target
+
+
+#: What would be more than text in Markdown: tags, formulas, emphasis (underscores within words are
+#: none), bars of tables, links, and what makes a line a heading, a list or a quotation.
+_MARKS = re.compile(r"[\\`*$|]|(?<!\w)_|_(?!\w)|~(?=~)|\](?=[(\[:])|^#(?=#*\s)|^>|^[+-](?=[\s-])")
+_TAGS = re.compile(r"<|&(?=#?\w+;)")
+
+
+def markdown(text: object) -> str:
+    """Text that Markdown shows as it is."""
+    line = _MARKS.sub(lambda mark: f"\\{mark[0]}", " ".join(str(text).split()))
+    return _TAGS.sub(lambda mark: escape(mark[0]), line)
+
+
 @cache
 def _template(name: str) -> Any:
-    """A template of Jinja; text is escaped in HTML, and bars in tables of Markdown."""
+    """A template of Jinja; in HTML it escapes text by itself, in Markdown by `markdown`."""
     import jinja2  # here: slow to import
 
     environment = jinja2.Environment(
         autoescape=name.endswith(".html"), trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["cell"] = lambda text: str(text).replace("|", "\\|")
+    environment.filters["text"] = markdown
+    environment.filters["path"] = quote
     source = files("kinesym.runtime.results").joinpath(name).read_text(encoding="utf-8")
     return environment.from_string(source)
 
@@ -189,8 +214,9 @@ def plot_correlations(names: Sequence[str], covariance: Array) -> Any:
     size = 2.2 + 0.42 * len(names)
     figure, axis = subplots(figsize=(size + 0.8, size), layout="constrained")
     image = axis.imshow(rho, vmin=-1.0, vmax=1.0, cmap="RdBu_r")
-    axis.set_xticks(range(len(names)), names, rotation=45, ha="right")
-    axis.set_yticks(range(len(names)), names)
+    labels = [plain(name) for name in names]
+    axis.set_xticks(range(len(names)), labels, rotation=45, ha="right")
+    axis.set_yticks(range(len(names)), labels)
     for a, b in np.ndindex(*rho.shape) if len(names) <= _WRITTEN else ():
         if np.isfinite(rho[a, b]):
             colour = "white" if abs(rho[a, b]) > 0.6 else "black"
@@ -221,7 +247,8 @@ _TRIALS = 6
 class Findings:
     """What a fit has to report: how it ended, estimates and what is known of their errors, notes,
     checks of the residuals, measured channels by trial, a picture of a trial with some of its
-    channels, their bands or why there are none, profiles, and facts by name."""
+    channels, their bands or why there are none, profiles, what was solved (`Trials.setting`), known
+    values, units by name, and facts by name."""
 
     title: str
     ending: str
@@ -233,6 +260,9 @@ class Findings:
     plot: Callable[[int, Sequence[str]], Any]
     bands: Bands | str = ""
     profiles: Sequence[Profile] = ()
+    setting: Mapping[str, Any] = field(default_factory=dict)
+    known: Sequence[tuple[str, str]] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict)
 
     def report(self) -> Report:
@@ -243,11 +273,37 @@ class Findings:
             verdict=list(self._verdict()),
             pictures=list(self._pictures()),
             tables=[
-                Table("Estimates" if self.ending else estimates.title, *_used(estimates)),
-                *([Table("Residuals", checks.HEAD, checks.rows())] if checks.checks else []),
+                Table("Estimates" if self.ending else estimates.title, *self._estimates()),
+                *([Table("Residuals", checks.HEAD, self._residuals())] if checks.checks else []),
+                *self._model(),
             ],
             details={**self.facts, **environment()},
         )
+
+    def _estimates(self) -> tuple[list[str], list[list[str]]]:
+        """Head and rows of the table, with the bounds of those that have some."""
+        head, rows = _used(self.estimates)
+        bounds = self.setting.get("bounds", {})
+        if not any(name in bounds for name in self.estimates):
+            return head, rows
+        names = zip(self.estimates, rows, strict=True)
+        return [*head, "bounds"], [[*row, bounds.get(name, "")] for name, row in names]
+
+    def _residuals(self) -> list[tuple[str, ...]]:
+        """Rows of the table; rms and std have the unit of the channel."""
+        pairs = zip(self.checks.checks, self.checks.rows(), strict=True)
+        return [
+            (with_unit(check.channel, self.units) + self._of(check.trial), *row[1:])
+            for check, row in pairs
+        ]
+
+    def _model(self) -> Iterator[Table]:
+        """What was solved: equations, and values that were given."""
+        equations = self.setting.get("equations", ())
+        if equations:
+            yield Table("Equations of the model", ("",), [(line,) for line in equations])
+        if self.known:
+            yield Table("Known values", ("", "value"), self.known)
 
     def _verdict(self) -> Iterator[str]:
         """What is known and what is not, the most important first."""
@@ -321,7 +377,11 @@ class Findings:
         return words.rstrip()
 
     def _of(self, trial: int) -> str:
-        return f", trial {trial}" * (len(self.channels) > 1)
+        """Which of several trials, and whose."""
+        subjects = self.setting.get("subjects", ())
+        whose = subjects[trial] if trial < len(subjects) else ""
+        several = len(self.channels) > 1
+        return f", trial {trial}" * several + f" ({whose})" * bool(whose)
 
 
 def _used(estimates: Estimates) -> tuple[list[str], list[list[str]]]:

@@ -93,3 +93,15 @@ def squares_of_samples(trials: Sequence[Trajectory]) -> float:
     ]
     pairs += [(own.measured, own.std) for run in trials for own in run.timed.values()]
     return sum(float(np.nansum((y / std) ** 2)) for y, std in pairs)
+
+
+def sampling(trials: Sequence[Trajectory]) -> str:
+    """How many samples there are of each channel, and how often."""
+    words = []
+    series = series_of(trials)
+    for channel in dict.fromkeys(s.channel for s in series):
+        mine = [s for s in series if s.channel == channel]
+        steps = np.concatenate([np.diff(s.time) for s in mine])
+        every = f" at {1.0 / np.median(steps):.4g} Hz" if len(steps) and np.all(steps > 0.0) else ""
+        words.append(f"{sum(len(s.time) for s in mine)} of {channel}{every}")
+    return ", ".join(words)

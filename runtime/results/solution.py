@@ -124,6 +124,10 @@ class Solution(Trials):
     def _shifts(self) -> Mapping[str, float]:
         return self.grid[0].parameters if self.grid else {}
 
+    def _how(self) -> list[tuple[str, str]]:
+        scheme = [("scheme", str(self.problem["scheme"]))] if "scheme" in self.problem else []
+        return [*scheme, *super()._how()]
+
     def _rows(self) -> list[tuple[str, str]]:
         grid = [("grid", str(error)) for error in self.grid]
         why = [("why", "see solution.why()")] if self.reasons and not self.success else []

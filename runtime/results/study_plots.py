@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.results.plot import plain, subplots
 
 #: More groups are not told apart by colours and names.
 _NAMED = 12
@@ -27,9 +27,9 @@ def plot_by(table: pd.DataFrame, name: str, by: str) -> Any:
         axis.errorbar(place + spread, values, bars, fmt="o", ms=3, lw=0.8, color=color, alpha=0.7)
         if np.isfinite(values).any():
             axis.hlines(np.nanmedian(values), place - 0.3, place + 0.3, color=color, lw=2)
-    names = [str(label) for label, _ in groups]
+    names = [plain(str(label)) for label, _ in groups]
     axis.set_xticks(range(len(names)), names, rotation=90 if len(names) > _NAMED else 0)
-    axis.set(xlabel=by, ylabel=name, xlim=(-0.6, len(names) - 0.4))
+    axis.set(xlabel=plain(by), ylabel=plain(name), xlim=(-0.6, len(names) - 0.4))
     axis.set_title("each task, and medians", fontsize="medium")
     axis.grid(alpha=0.3)
     return figure
@@ -47,7 +47,7 @@ def waterfall(table: pd.DataFrame, by: str) -> Any:
         values = np.sort(rows[column].dropna().to_numpy(dtype=float))
         rise = values - values.min(initial=np.inf) if len(values) else values
         rises.append(rise)
-        title = str(label) if number < _NAMED else None
+        title = plain(str(label)) if number < _NAMED else None
         axis.plot(1 + np.arange(len(rise)), rise, "o-", ms=3, lw=0.8, label=title)
     every = np.concatenate(rises)
     above = every[every > 1e-9 * max(float(table["objective"].abs().max()), 1e-300)]
@@ -56,6 +56,6 @@ def waterfall(table: pd.DataFrame, by: str) -> Any:
     axis.xaxis.get_major_locator().set_params(integer=True)
     what = "-2 log L" if column == "merit" else column
     axis.set(xlabel=f"task, by its {what}", ylabel=f"{what} above the best")
-    axis.legend(title=by, fontsize="small")
+    axis.legend(title=plain(by), fontsize="small")
     axis.grid(alpha=0.3)
     return figure

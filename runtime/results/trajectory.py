@@ -17,7 +17,7 @@ from kinesym.runtime.results.animate import animate
 from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS
 from kinesym.runtime.results.event_log import EventLog, EventRecord, HybridState, check_known
 from kinesym.runtime.results.files import write_columns
-from kinesym.runtime.results.plot import panels, subplots
+from kinesym.runtime.results.plot import chosen, panels, plain, subplots
 from kinesym.runtime.results.saved import UNSAVED, R, Saved, read_dataset
 from kinesym.runtime.results.step_error import Finer, StepError, error_of_run
 from kinesym.runtime.signals.experiment import key_name
@@ -351,8 +351,8 @@ class Trajectory(Series):
     def plot(self, names: Sequence[Any] | None = None, title: str | None = None) -> Any:
         """A figure with one panel per trajectory, or those of these names; measurements as dots, a
         line at each impact, release, slide and event; dashed what was found before the start.
-        Raises `ValueError` for too many."""
-        rows = dict(self) if names is None else {key_name(name): self[name] for name in names}
+        Raises `ValueError` for what is none, and for too many."""
+        rows = {name: self[name] for name in chosen(names, self.keys())}
         figure, axes = panels(list(rows), self.model if title is None else title, self.units)
         for axis, (name, values) in zip(axes, rows.items(), strict=True):
             samples = self.samples_of(name)
@@ -383,12 +383,12 @@ class Trajectory(Series):
             if name in self.contacts:
                 spans = [(begin, end - begin) for begin, end in self.pressing(name)]
                 axis.broken_barh(spans, (row - 0.25, 0.5), color="C0", alpha=0.5)
-        axis.set_yticks(range(len(rows)), [name.split(":")[0] for name in rows])
+        axis.set_yticks(range(len(rows)), [plain(name.split(":")[0]) for name in rows])
         axis.set_ylim(len(rows) - 0.4, -0.6)
         if len(self.time):
             axis.set_xlim(float(self.time[0]), max(float(self.time[-1]), self.final.time))
         axis.set_xlabel("time [s]")
-        axis.set_title(f"{self.model}: contacts that press, impacts and events")
+        axis.set_title(plain(f"{self.model}: contacts that press, impacts and events"))
         axis.grid(axis="x", alpha=0.3)
         return figure
 

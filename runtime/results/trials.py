@@ -37,14 +37,16 @@ from kinesym.runtime.results.inference import (
 from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
-from kinesym.runtime.results.report import Findings
+from kinesym.runtime.results.report import Findings, target_of
 from kinesym.runtime.results.saved import UNSAVED, Saved
-from kinesym.runtime.results.series import MET, series_of
+from kinesym.runtime.results.series import MET, sampling, series_of
 from kinesym.runtime.results.trajectory import ByName, Trajectory, Values
 from kinesym.runtime.summary import listed
 
 #: Standard errors of combinations are lost in rounding beyond so many times their values.
 _LOST = 1e4
+#: More resampled records than anyone has time for.
+_MOST_RECORDS = 10**6
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +65,8 @@ class Trials(ByName, Saved):
     measurements that were not given but estimated. likelihood : of the samples, if the objective is
     one. merit : the number by which fits of the same data are ranked, the lower the better: -2 log
     L where standard deviations or distributions are estimated (with priors, of the posterior
-    density), otherwise the objective. inference : the problem, for what needs it.
+    density), otherwise the objective. setting : what was solved, in words, for `report`.
+    inference : the problem, for what needs it.
     """
 
     success: bool
@@ -79,6 +82,7 @@ class Trials(ByName, Saved):
     noise: Sequence[Noise] = ()
     likelihood: Sequence[Likelihood] = ()
     merit: float = np.nan
+    setting: Mapping[str, Any] = field(default_factory=dict)
     inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
 
     def __post_init__(self) -> None:
@@ -254,7 +258,7 @@ class Trials(ByName, Saved):
             raise ValueError(f"executor must have a method map, got {shown(executor)}")
         rng = np.random.default_rng(count(seed, "seed", least=0))
         each = map if executor is None else executor.map
-        series, many = series_of(self.trials), count(records, "records", least=2)
+        series, many = series_of(self.trials), count(records, "records", 2, _MOST_RECORDS)
         return bootstrapped(values, about, self._asked(), series, many, rng, each)
 
     def diagnostics(self) -> Diagnostics:
@@ -276,8 +280,9 @@ class Trials(ByName, Saved):
         are largest. Raises `ValueError` as `intervals`, but not for what has not converged: of that
         the page says so.
         """
-        drawn = listed_of(profiles, Profile, "profiles")
-        rows = [*self._rows(), ("objective", f"{self.objective:.8g}"), ("seconds", self._seconds)]
+        drawn, target = listed_of(profiles, Profile, "profiles"), target_of(path)
+        rows = [*self._how(), *self._rows(), ("objective", f"{self.objective:.8g}")]
+        rows.append(("seconds", self._seconds))
         measured = [[*run.measurements, *run.timed] for run in self.trials]
         plain = Estimates(dict(self.parameters)).with_units(self._units)
         findings = Findings(
@@ -291,9 +296,25 @@ class Trials(ByName, Saved):
             plot=self.plot,
             bands=self._bands_of(measured) if self.success else "",
             profiles=drawn,
+            setting=self.setting,
+            known=[(with_unit(name, self._units), f"{v:.6g}") for name, v in self.known.items()],
+            units=self._units,
             facts={name: words for name, words in rows if name != "note"},
         )
-        return findings.report().write(path)
+        return findings.report().write(target)
+
+    def _how(self) -> list[tuple[str, str]]:
+        """By which method it was solved, on which grid, from which samples."""
+        nodes = _range([len(run.time) for run in self.trials], "d")
+        spans = _range([run.time[-1] - run.time[0] for run in self.trials], ".4g")
+        sampled = sampling(self.trials)
+        starts = self.setting.get("starts", "")
+        many = f", {len(self.trials)} trials" * (len(self.trials) > 1)
+        return [
+            ("nodes", f"{nodes} over {spans} s{many}"),
+            *([("sampling", sampled)] if sampled else []),
+            *([("starts", starts)] if starts else []),
+        ]
 
     def _bands_of(self, names: Sequence[Sequence[str]]) -> Bands | str:
         """Bands of what is measured in trials, or why there are none."""
@@ -305,6 +326,10 @@ class Trials(ByName, Saved):
     def to_pandas(self) -> pd.DataFrame:
         """A row per parameter: estimate, standard error, interval, shift by the grid, remark."""
         return self.parameters.to_pandas()
+
+    def to_csv(self, path: str | Path, trial: int = 0) -> None:
+        """Write a trial over time, see `Trajectory.to_csv`."""
+        self.trials[chosen_trial(trial, len(self.trials))].to_csv(path)
 
     @property
     def _lost(self) -> bool:
@@ -409,9 +434,9 @@ class Trials(ByName, Saved):
         return self.trials[trial].animate(path, fps, speed, up)
 
 
-def _range(shares: Sequence[float]) -> str:
+def _range(shares: Sequence[float], form: str = ".2f") -> str:
     """The smallest and the largest of one per trial."""
-    ends = (f"{np.nanmin(shares):.2f}", f"{np.nanmax(shares):.2f}")
+    ends = (f"{np.nanmin(shares):{form}}", f"{np.nanmax(shares):{form}}")
     return " ... ".join(dict.fromkeys(ends))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.results.plot import chosen_trial, subplots
+from kinesym.runtime.results.plot import chosen_trial, plain, subplots
 
 #: Less than this is rounding, and is not drawn.
 _ROUNDING = 1e-14
@@ -72,7 +72,7 @@ class Violations(Displayed):
             )
         if rows:
             figure.colorbar(dots, ax=axis, label="log10 of the violation")
-        labels = [f"{row.condition}: {row.largest:.1e}" for row in rows]
+        labels = [plain(f"{row.condition}: {row.largest:.1e}") for row in rows]
         axis.set_yticks(range(len(rows)), labels)
         axis.set_ylim(len(rows) - 0.4, -0.6)
         axis.set_xlabel("time [s]")

@@ -15,6 +15,8 @@ from kinesym.runtime.signals.signal import Signal
 
 #: Equal times differ by their rounding, a share of times beyond 1 s.
 _ROUNDING = 1e-12
+#: More values of a history are no unknowns that a record could tell.
+_MOST_VALUES = 10**5
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class UnknownHistory:
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
         if self.values is not None:
-            count(self.values, "values of ks.UnknownHistory")
+            count(self.values, "values of ks.UnknownHistory", most=_MOST_VALUES)
 
     @property
     def bounds(self) -> tuple[float, float]:

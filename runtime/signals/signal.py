@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import check_choice, shown
+from kinesym.checks import check_choice, positive, shown
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, check_finite, check_span, increasing, real_array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
@@ -159,7 +159,8 @@ class Signal(Displayed):
         return signal
 
     def stretched(self, factor: float) -> Signal:
-        """The same over `factor` times the time."""
+        """The same over `factor` times the time. Raises `ValueError` if that is not positive."""
+        factor = positive(factor, "the factor by which a signal is stretched")
         signal = type(self).__new__(type(self))
         powers = factor ** np.arange(4.0)[:, None]
         span = (self.span[0] * factor, self.span[1] * factor)

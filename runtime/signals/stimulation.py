@@ -14,6 +14,8 @@ from kinesym.runtime.arrays import Array, increasing, real_array
 from kinesym.runtime.signals.signal import Signal, SignalGradient
 
 RAMPS = ("to_Um", "to_zero")
+#: More impulses are no train that a simulation could reach the end of.
+_MOST_IMPULSES = 10**7
 
 
 @dataclass(frozen=True)
@@ -119,4 +121,5 @@ def train(start: float, period: float, count: int) -> Array:
     Raises `ValueError` for a start, period or count that is none.
     """
     first, step = finite(start, "the start of a train"), positive(period, "the period of a train")
-    return np.asarray(first + step * np.arange(checks.count(count, "the impulses of a train")))
+    number = checks.count(count, "the impulses of a train", most=_MOST_IMPULSES)
+    return np.asarray(first + step * np.arange(number))

@@ -269,3 +269,12 @@ def test_impacts_never_add_energy(seed, restitution):
     after = before + np.linalg.solve(M, C.T @ impulse)
     assert after @ M @ after <= before @ M @ before * (1.0 + 1e-9)
     assert (C @ after + restitution * approach >= -1e-8).all() and (impulse >= -1e-8).all()
+
+
+def test_where_a_run_ended_in_words():
+    x, v = ks.dynamicsymbols("x v")
+    model = ks.Model("ball", [x, v], [], [], [x.diff(ks.t) - v, v.diff(ks.t) + 10])
+    run = ks.simulate(model, [0.0, 0.5], {x: 3.0, v: 0.0})
+    assert repr(run.final) == "<state at t = 0.5 s: x = 1.75, -5>"
+    active = kh.HybridState(2.0, np.zeros(20), np.ones(1), np.array([1, 0]), np.zeros(2, dtype=int))
+    assert repr(active).endswith("0, 0, ...; modes = 1; contacts active, open>")

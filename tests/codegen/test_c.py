@@ -248,7 +248,7 @@ def test_functions(tier, lanes):
         name: g.function(name, y if name == "acosh" else x if name in positive else w)
         for name in sorted(UNARY)
     }
-    for name in ("pow", "atan2", "min", "max", "lt", "le", "eq"):
+    for name in ("pow", "atan2", "mod", "min", "max", "lt", "le", "eq"):
         nodes[name] = g.binary(name, *((x, y) if name == "pow" else (w, x)))
     nodes["select"] = g.select(g.binary("lt", w, g.zero), x, y)
     nodes["eq zero"] = g.binary("eq", w, g.zero)

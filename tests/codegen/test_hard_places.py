@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.codegen.derive import jacobian, pullback
+from kinesym.codegen.derive import jacobian, pullback, with_kinks
 
 x, y, p = sp.symbols("x y p", real=True)
 
@@ -132,6 +132,73 @@ def test_what_is_not_chosen_does_not_count(e, at, first, second, lowered, values
     np.testing.assert_array_equal(found[:, 0], [*first, *first, *second])
 
 
+WEIGHTS = sp.symbols("a b")
+#: Not finite at y = -1, where no case with it is chosen: by x, and by two users with a weight each.
+UNDEFINED = {
+    "sqrt": sp.sqrt(y),
+    "asin": sp.asin(y - 3),
+    "log": 3 * p * sp.log(y) ** 2,
+    "power": (p * y) ** sp.Rational(1, 3) / p,
+    "quotient": p / (y + 1),
+    "small quotient": sp.exp(-p) / (y + 1) ** 13,
+    "of a case": sp.sqrt(sp.Piecewise((y, x > 7), (y**3, True))),
+}
+
+
+@pytest.mark.parametrize("undefined", UNDEFINED.values(), ids=UNDEFINED)
+def test_what_no_user_chooses_does_not_count(undefined, lowered, values_of):
+    """The sum of what the users weigh it with is zero, which is not multiplied."""
+    users = [sp.Piecewise((undefined, x > 5), (p + y, True))]
+    users += [sp.Piecewise((2 * undefined, x > 6), (p * y**2, True))]
+    wrt = [x, y, p]
+    graph, symbols, nodes = lowered([*wrt, *WEIGHTS], users)
+    gradient = pullback(graph, nodes, symbols[3:], symbols[:3])
+    H = jacobian(graph, gradient, symbols[:3])
+    second = [H.get((i, j), graph.zero) for i in range(3) for j in range(3)]
+    forward = jacobian(graph, [graph.add(*nodes)], symbols[:3])
+    first = [forward.get((0, j), graph.zero) for j in range(3)]
+    a, b = WEIGHTS
+    for at in ([1.0, -1.0, 2.0, 0.7, -0.4], [5.5, 3.2, 2.0, 0.7, -0.4], [9.0, 3.2, 2.0, 0.7, -0.4]):
+        place = dict(zip((*wrt, a, b), at, strict=True))
+        chosen = [user.subs(x, at[0]) for user in users]
+        total = a * chosen[0] + b * chosen[1]
+        right = [total.diff(v) for v in wrt] + [total.diff(v, w) for v in wrt for w in wrt]
+        right += [sum(chosen).diff(v) for v in wrt]
+        found = values_of(graph, symbols, [*gradient, *second, *first], np.array([at]).T)[:, 0]
+        exact = [float(sp.N(e.subs(place))) for e in right]
+        np.testing.assert_allclose(found, exact, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("at_zero", [0, 1, sp.Rational(1, 3)])
+def test_steps_times_what_does_not_change(at_zero, lowered, values_of):
+    """A step has no value at NaN: that does not spread to where it has one."""
+    (a, b), z = WEIGHTS, sp.Symbol("z")
+    users = [y * p * sp.Heaviside(at, at_zero) for at in (x, z)]
+    graph, symbols, nodes = lowered([y, p, x, z, a, b], users)
+    gradient = pullback(graph, nodes, symbols[4:], symbols[:2])
+    H = jacobian(graph, gradient, symbols[:2])
+    places = [[2.0] * 3, [3.0] * 3, [-1, 0, 1], [1, 1, -1], [1] * 3, [5] * 3]
+    found = values_of(graph, symbols, [*gradient, H[0, 1]], places)
+    weights = np.array([5.0, 5.0 + float(at_zero), 1.0])
+    np.testing.assert_allclose(found, [3 * weights, 2 * weights, weights])
+
+
+def test_distances_of_zero(lowered, values_of):
+    """Slopes of Newton's method only: those of results stay as they are."""
+    a, b = sp.symbols("a b")
+    far = sp.sqrt(3 * (a - b) ** 2 + a**4)
+    cases = [far, a + sp.sqrt(far**2 + b**2), sp.sqrt(a), sp.sqrt(a * b), sp.sqrt(sp.Abs(a))]
+    graph, symbols, nodes = lowered([a, b], cases)
+    shown = with_kinks(graph, nodes)
+    assert shown[2:] == nodes[2:]
+    first = jacobian(graph, shown[:2], symbols)
+    at = [[0.0, 0.5], [0.0, 0.25]]
+    slopes = values_of(graph, symbols, [first[k] for k in sorted(first)], at)
+    np.testing.assert_array_equal(slopes[:, 0], [0.0, 0.0, 1.0, 0.0])
+    exact = [e.diff(s).subs({a: 0.5, b: 0.25}) for e in cases[:2] for s in (a, b)]
+    np.testing.assert_allclose(slopes[:, 1], [float(e) for e in exact], rtol=1e-14)
+
+
 def test_mixed_derivative_of_a_power_with_exponent_zero(lowered, values_of):
     graph, symbols, (node,) = lowered([x, p], [x**p])
     first = jacobian(graph, [node], symbols)
@@ -155,6 +222,56 @@ def test_remainders_of_multiples(divisor, lowered, values_of):
     multiples = np.arange(1, 8) * number
     found = values_of(graph, symbols, [node], [multiples, np.full(7, 49.0)])[0]
     np.testing.assert_allclose(found, np.fmod(multiples, number), atol=1e-15)
+
+
+REMAINDERS = [(1.0, 0.1), (0.6, 0.2), (1e6, 0.1), (1e9, 0.1), (-4.0, 10.0), (4.0, -10.0)]
+
+
+def remainders():
+    """Pairs next to multiples, of all signs, the last quotients beyond 2^53."""
+    rng = np.random.default_rng(5)
+    y = rng.choice([-1, 1], 400) * rng.uniform(0.01, 3.0, 400)
+    x = np.rint(rng.uniform(-1e3, 1e3, 400)) * y
+    x = np.concatenate([x, np.nextafter(x, np.inf), np.nextafter(x, -np.inf)])
+    pairs = np.array([*REMAINDERS, (1e18, 0.7), (-1e300, 3.0), (0.0, 2.0), (2.0, 1e-300)]).T
+    return np.concatenate([pairs, np.array([x, np.tile(y, 3)])], axis=1)
+
+
+def test_remainders_are_exact(lowered, values_of):
+    """As of NumPy, to the last bit: from 0 to the divisor, and so are their slopes."""
+    graph, symbols, (node,) = lowered([x, y], [sp.Mod(x, y)])
+    slopes = jacobian(graph, [node], symbols)
+    wanted = [node, slopes[0, 0], slopes[0, 1]]
+    pairs = remainders()
+    found, one, times = values_of(graph, symbols, wanted, pairs)
+    np.testing.assert_array_equal(found, np.mod(*pairs))
+    assert (found / pairs[1] >= 0.0).all() and (np.abs(found) <= np.abs(pairs[1])).all()
+    assert (one == 1.0).all()
+    some = np.abs(pairs[0] / pairs[1]) < 1e15
+    whole = -np.rint((pairs[0] - found) / pairs[1])
+    np.testing.assert_array_equal(times[some], whole[some])
+
+
+def test_remainders_are_exact_compiled():
+    z, (a, b) = ks.dynamicsymbols("z"), sp.symbols("a b")
+    model = ks.Model("mod", [z], [], [a, b], [z.diff(ks.t)], outputs={"mod": sp.Mod(a, b + z)})
+    f = ks.compile(model)
+    pairs = remainders()
+    found = [f.outputs([0.0], [0.0], [], pair)[0] for pair in pairs.T[:40]]
+    np.testing.assert_array_equal(np.ravel(found), np.mod(*pairs[:, :40]))
+
+
+def test_profile_over_a_cycle():
+    """A table of the share of a period, which nothing is outside of."""
+    z = ks.dynamicsymbols("z")
+    points = np.linspace(0.0, 1.0, 11)
+    for period in (0.1, 0.3, 0.7):
+        share = sp.Mod(ks.t, period) / period
+        wave = ks.table(share, points, points**2, outside="nan", kind="linear")
+        model = ks.Model("cycle", [z], [], [], [z.diff(ks.t) - wave])
+        run = ks.simulate(model, np.linspace(0.0, 30 * period, 301), {z: 0.0}, substeps=2)
+        assert not run.message and len(run.time) == 301
+        assert run["z"][-1] == pytest.approx(30 * period * 0.335, rel=5e-2)  # jumps within steps
 
 
 def test_remainder_of_nothing(lowered, values_of):

@@ -65,6 +65,22 @@ def test_seen_on_a_terminal_and_in_a_notebook(monkeypatch, hurried):
     assert shown(Terminal(), monkeypatch, show=False) == ""
 
 
+@pytest.mark.parametrize("show", [None, True])
+def test_without_standard_error(show, monkeypatch):
+    """As in a daemon, and after 2>&-: nothing is shown, and nothing fails."""
+    closed = io.StringIO()
+    closed.close()
+    for error in (None, closed):
+        monkeypatch.setattr(sys, "stderr", error)
+        with progress.iteration_line(show) as report:
+            report(Iteration(3, 1.5, 0.0, 0.0))
+        with progress.time_bar(0.0, 1.0, show) as report, progress.waiting_line("deriving", show):
+            report(0.5)
+        with progress.node_bar(3, show) as report:
+            report(2)
+        progress.say(show, "grid 1")
+
+
 def test_iterations_that_fly_past_are_not_shown(monkeypatch, hurried):
     """A thousand a second are ten lines a second."""
     error = Terminal()

@@ -393,3 +393,18 @@ def test_refused(refused, row):
 @pytest.mark.parametrize("row", WARNED)
 def test_warned(warned, row):
     warned(*row)
+
+
+@pytest.mark.parametrize(
+    "name", [r"\omega", r"\dot{x}", r"\theta", r"\g<0>", r"\1", "$x_1$", "x{0}%s"]
+)
+def test_names_are_text(name):
+    """As they are in every sentence: they are no templates."""
+    q, other = sp.Function(name)(t), sp.Function(f"{name}b")(t)
+    made = ks.Model("m", [q, other], [], [k], [q.diff(t) + k * q, other.diff(t) - q * other])
+    assert f"0 = {name}*k + Derivative({name}, t)" in str(made).replace(f"k*{name}", f"{name}*k")
+    trial = ks.Experiment([0.0, 0.5, 1.0], measurements={q: [1.0, 0.9, 0.8]})
+    conditions = {"path": [(q * other, -1, 1)], "boundary": [ks.at_end(q * other) - 0.1]}
+    problem = ks.Collocation(made, trial, unknown={k: (0, 1)}, **conditions)
+    labels = [label for family in problem.layout.labels.values() for label in family]
+    assert any(f"{name}b" in label and label.startswith("boundary") for label in labels)

@@ -68,6 +68,18 @@ def run(of=None, **changes):
 
 
 @cache
+def solved():
+    return solvable().solve({k: 2.0})
+
+
+def k0():
+    return sp.Float(solved().parameters[k], 17)
+
+
+DAYS = np.array(["2026-01-01", "2026-01-02"], dtype="datetime64[D]")
+
+
+@cache
 def adjoint():
     return ks.ContinuousAdjoint(model(), ks.Integral(x**2), [k])
 
@@ -112,7 +124,7 @@ FUNCTIONS = [
     (lambda: ks.compile(ks.Model), "kinesym.Model", "the class Model"),
     (lambda: ks.compile(switched()), "kinesym.Model", "Hybrid"),
     (lambda: ks.compile([model()]), "kinesym.Model"),
-    (lambda: ks.compile(model().substitute({u: sp.gamma(x)}, inputs=[])), "gamma"),
+    (lambda: ks.compile(model().substitute({u: sp.besselj(0, x)}, inputs=[])), "besselj"),
     (lambda: ks.compile(model().substitute({u: sp.Integral(x, t)}, inputs=[])), "is not evaluated"),
     (lambda: functions().rhs([1.0], [0.0], [1.0]), "x has shape (1,)", "2 values per point"),
     (lambda: functions().rhs([1.0, 2.0], [], [1.0]), "u has shape (0,)", "1 values per point"),
@@ -501,9 +513,82 @@ FILES = [
     (lambda: run().between("a", 1.0), "begin", "'a'"),
 ]
 
+#: Counts that would take all memory, or days.
+COUNTS = [
+    (lambda: solvable().multistart(10**9), "starts must be at most 1000000", "1000000000"),
+    (lambda: shot().multistart(10**9), "starts must be at most 1000000"),
+    (lambda: solvable().verify(solved(), 10**9), "segments, one per interval", "at most 4"),
+    (lambda: shooting(segments=10**9), "1000000000 segments need more than 5 nodes"),
+    (lambda: solved().bootstrap(10**9), "records must be at most 1000000"),
+    (lambda: ks.UnknownHistory(0, 1, 10**9), "values of ks.UnknownHistory must be at most"),
+    (lambda: kh.train(0.0, 0.1, 10**9), "impulses of a train must be at most"),
+    (lambda: ks.gait.Butterworth(6.0, 10**9), "order of Butterworth must be at most 50"),
+]
+
+#: What would have been taken in silence, or refused by Python.
+ARGUMENTS = [
+    (lambda: ks.periodic(x, sign=5), "sign of ks.periodic is 1 or -1", "5"),
+    (lambda: ks.periodic(x, sign=0), "sign of ks.periodic is 1 or -1", "at_start(x) - ratio*"),
+    (lambda: ks.periodic(x, sign="-1"), "sign of ks.periodic is 1 or -1", "'-1'"),
+    (lambda: ks.held(5, 1), "bounds of ks.held are crossed: 5 > 1"),
+    (lambda: ks.held("a"), "bounds of ks.held", "'a'"),
+    (lambda: ks.linear(5, 1), "bounds of ks.linear are crossed"),
+    (lambda: ks.continuous(None, np.nan), "bounds of ks.continuous", "nan"),
+    (lambda: ks.table(x, [0, 1], [1, 2j], "linear"), "the values must be numbers", "2j"),
+    (lambda: ks.table(x, [0, 1], np.array([1, 2 + 0j]), "linear"), "the values must be numbers"),
+    (lambda: ks.table(x, DAYS, [1.0, 2.0], "linear"), "the points must be numbers"),
+    (lambda: ks.table(x, [0, 1], DAYS - DAYS[0], "linear"), "the values must be numbers"),
+    (lambda: ks.table(x, [0, 1], ["1", "2"], "linear"), "the values must be numbers", "'1'"),
+    (lambda: ks.Signal([0, 1], [1, 2]).stretched(0), "factor", "positive", "0"),
+    (lambda: ks.Signal([0, 1], [1, 2]).stretched(-1), "factor", "positive", "-1"),
+    (lambda: ks.sensor(x, gain=0), "gain of ks.sensor is 0", "x(t)"),
+    (lambda: ks.sensor(x, gain=0.0), "gain of ks.sensor is 0", "leave it out"),
+    (lambda: solvable().multistart(3, ranges={k: 5}), "ranges, k,", "(low, high)", "5"),
+    (lambda: solvable().multistart(3, ranges={k: (1, 20)}), "beyond its bounds", "0.1 ... 10"),
+    (lambda: shot().multistart(3, ranges={k: (0.01, 2)}), "beyond its bounds", "0.1 ... 10"),
+    (lambda: solved().bands([]), "names of trajectories: none is given"),
+    (lambda: solved().plot(names=[]), "names of trajectories: none is given"),
+    (lambda: solved().bands(5), "names of trajectories must be a list", "5"),
+    (lambda: solved().report(None), "named by its path", "None"),
+    (lambda: solved().report(5), "named by its path", "5"),
+    (lambda: solved().interval(sp.sqrt(-k)), "sqrt(-k) has no value", "k = "),
+    (lambda: solved().interval(1 / (k - k0())), "has no value or no slope"),
+    (lambda: solvable().on_grid_of(None), "kinesym.Solution", "None"),
+]
+
 REFUSED = [*FUNCTIONS, *TRIALS, *COLLOCATION, *SHOOTING, *SIMULATE, *ADJOINT, *FILES]
+REFUSED += [*COUNTS, *ARGUMENTS]
 
 
 @pytest.mark.parametrize("row", REFUSED)
 def test_refused(refused, row):
     refused(*row)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: solvable().solve(tol=1e-3), "solve has no argument tol; did you mean tolerance?"),
+        (lambda: solvable().solve(mu_init=0.1), r"IPOPT go into options=\{'mu_init': 0.1\}"),
+        (lambda: shot().solve(max_iter=5), "has no argument max_iter; did you mean max_iterations"),
+    ],
+)
+def test_arguments_that_there_are_not(call, words):
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
+def test_models_of_which_parts_are_missing():
+    for given in ([[x, v], [u], [k], []], []):
+        with pytest.raises(ValueError, match="the name of a model, its first argument, must be"):
+            ks.Model(*given)
+    with pytest.raises(ValueError, match="0 equations for 1 states"):
+        ks.Model("m", [x], [], [])
+
+
+def test_trials_of_a_solution_as_files(tmp_path):
+    solved().to_csv(tmp_path / "a.csv")
+    frame = pd.read_csv(tmp_path / "a.csv")
+    np.testing.assert_array_equal(frame["x"], solved()["x"])
+    with pytest.raises(ValueError, match="trial must be a number from 0 to 0"):
+        solved().to_csv(tmp_path / "a.csv", trial=1)

@@ -6,7 +6,9 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import sympy as sp
 
+import kinesym as ks
 from kinesym.runtime.results.estimates import Uncertainty, estimates_of
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.report import (
@@ -78,7 +80,7 @@ def test_markdown(tmp_path):
     path = report().write(tmp_path / "fit.md")
     text = path.read_text(encoding="utf-8")
     assert "- k is known to 4 %." in text
-    assert "| k | 3 |\n| a\\|b | <1> |" in text
+    assert "| k | 3 |\n| a\\|b | &lt;1> |" in text
     assert "![Fit](fit_pictures/1.png)" in text
     assert (tmp_path / "fit_pictures" / "2.png").read_bytes().startswith(b"\x89PNG")
 
@@ -124,3 +126,45 @@ def test_correlations():
     assert said.startswith("k and m are told apart badly (correlation 0.990)")
     assert "their sum is least certain" in said
     assert len(plot_correlations(NAMES, COVARIANCE).axes) == 2
+
+
+@pytest.mark.study
+def test_what_was_solved(tmp_path):
+    """Equations, known values, method, grid, sampling, bounds, starts; units in tables, subjects in
+    headings; and after loading, too."""
+    x, v = ks.dynamicsymbols("x v")
+    k, c, m = sp.symbols("k c m")
+    rates = [x.diff(ks.t) - v, m * v.diff(ks.t) + k * x + c * v]
+    units = {k: "N/m", x: "m", m: "kg"}
+    model = ks.Model("swing", [x, v], [], [k, c, m], rates, units=units)
+    time, rng = np.linspace(0.0, 2.0, 41), np.random.default_rng(0)
+    known, trials = {m: 2.0}, []
+    for subject, stiffness in (("s01", 4.0), ("s02", 5.0)):
+        run = ks.simulate(model, time, {x: 1.0, v: 0.0}, {k: stiffness, c: 0.3, **known})
+        record = {x: run["x"] + 0.01 * rng.standard_normal(41)}
+        about = {"std": {x: 0.01}, "labels": {"subject": subject}}
+        trials.append(ks.Experiment(time, measurements=record, **about))
+    unknown = {k: ks.per("subject", (1, 9)), c: None}
+    given = {"unknown": unknown, "known": known}
+    problem = ks.Collocation(model, trials, **given)
+    shooting = ks.Shooting(model, trials, initial={x: 1.0, v: 0.0}, **given)
+    best = problem.multistart(3, ranges={c: (0.1, 1)}, guess={c: 0.2}, max_iterations=100).best
+    fit = shooting.solve({k: 3.0, c: 0.2})
+    best.save(tmp_path / "best.nc")
+    for page, lines in (
+        (ks.Solution.load(tmp_path / "best.nc"), ("- scheme: radau-3", "starts: 3, of which")),
+        (fit, ("- method: rk4, 1 step per interval",)),
+    ):
+        text = page.report(tmp_path / "fit.md").read_text(encoding="utf-8")
+        for line in (
+            *lines,
+            "## Fit, trial 1 (s02)",
+            "0 = c\\*v + k\\*x + m\\*Derivative(v, t)",
+            "| m [kg] | 2 |",
+            "- nodes: 41 over 2 s, 2 trials",
+            "- sampling: 82 of x at 20 Hz",
+            "| x [m], trial 1 (s02) | 41 |",
+        ):
+            assert line in text, line
+        rows = [line for line in text.splitlines() if line.startswith(("| k[s", "| c |"))]
+        assert [row.endswith("| 1 ... 9 |") for row in rows] == [row[2] == "k" for row in rows]

@@ -121,6 +121,7 @@ int ks_contact_forces(const contact_set *c, const double *W, const double *b, co
                       double doubt, double *f) {
     int unknown[HYBRID_ROWS];
     double a[HYBRID_ROWS * HYBRID_ROWS], side[HYBRID_ROWS], found[HYBRID_ROWS];
+    if (c->count == 0) return 1; /* there is no f either */
     const int n = closed(c, W, mode, unknown, a);
     memset(f, 0, (size_t)c->rows * sizeof *f);
     for (int i = 0; i < n; i++) side[i] = -b[unknown[i]];
@@ -228,6 +229,7 @@ static int search(const contact_set *c, const double *W, const double *b, const 
 int ks_contact_solve(const contact_set *c, const double *W, const double *b, const int *near,
                      const double *slide, int *mode, double *f) {
     int start[HYBRID_CONTACTS];
+    if (c->count == 0) return 1;
     memcpy(start, mode, (size_t)c->count * sizeof *start);
     for (int different = 0; different <= c->count; different++)
         if (search(c, W, b, near, slide, start, 0, different, mode, f)) return 1;

@@ -154,6 +154,12 @@ static inline void ks_fence(void) {}
 #define KS_BINARY_NEWER(f) KS_BINARY(f, f)
 #endif
 
+/* x modulo y, exactly, with the sign of y */
+static inline double ks_remainder(double x, double y) {
+    const double r = fmod(x, y);
+    return r != 0.0 && (r < 0.0) != (y < 0.0) ? r + y : r;
+}
+
 KS_UNARY_VECTOR(sin)
 KS_UNARY_VECTOR(cos)
 KS_UNARY_VECTOR(exp)
@@ -172,6 +178,7 @@ KS_UNARY_NEWER(atanh)
 KS_UNARY_NEWER(erf)
 KS_UNARY_NEWER(erfc)
 KS_BINARY_NEWER(atan2)
+KS_BINARY(mod, ks_remainder)
 KS_UNARY(abs, fabs)
 KS_UNARY(floor, floor)
 

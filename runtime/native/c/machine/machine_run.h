@@ -57,7 +57,7 @@ static inline V ks_five_halves(V x) { return x * x * ks_sqrt(x); }
     X(load) X(take) X(spread) X(store) X(store_s) X(keep)                                          \
     X(add) X(add_s) X(sub) X(sub_s) X(s_sub) X(mul) X(mul_s) X(div) X(div_s) X(s_div)              \
     X(fma) X(fma_s) X(fms) X(fms_s) X(fnma) X(fnma_s) X(neg) X(inv)                                \
-    X(sincos) X(select) X(locate) X(entry) X(pow) X(atan2) X(min) X(max) X(lt) X(le) X(eq)         \
+    X(sincos) X(select) X(locate) X(entry) X(pow) X(atan2) X(mod) X(min) X(max) X(lt) X(le) X(eq)         \
     X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh)         \
     X(atanh) X(exp) X(log) X(sqrt) X(abs) X(sign) X(floor) X(erf) X(erfc)                          \
     X(three_halves) X(five_halves)
@@ -145,6 +145,7 @@ static inline __attribute__((always_inline)) void ks_group(
         KS_CASE(entry, ks_entry(arg[code->a].data + code->b, code->d, C))
         KS_BINARY_CASE(pow)
         KS_BINARY_CASE(atan2)
+        KS_BINARY_CASE(mod)
         KS_BINARY_CASE(min)
         KS_BINARY_CASE(max)
         KS_BINARY_CASE(lt)
@@ -184,7 +185,8 @@ static const double **ks_places(const ks_program *p, V *registers) {
 
 static void ks_machine_uniform(const ks_kernel *k, const ks_arg *arg, double *u, void *scratch) {
     const ks_program *p = (const ks_program *)k;
-    memcpy(u + p->n_shared, p->constants, (size_t)p->n_constants * sizeof *u);
+    if (p->n_constants > 0)
+        memcpy(u + p->n_shared, p->constants, (size_t)p->n_constants * sizeof *u);
     const double **at = ks_places(p, scratch);
     ks_group(p->hoisted, p->n_hoisted, arg, 0, u, NULL, 0, 0, scratch, at, 1);
 }

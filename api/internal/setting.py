@@ -1,0 +1,32 @@
+"""What was solved, in words: for the page that a report is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import written
+
+#: So many equations are spelled out, none of more operations.
+_EQUATIONS, _OPERATIONS = 12, 40
+
+
+def setting_of(
+    model: Model, trials: Sequence[Experiment], names: Sequence[str], bounds: tuple[Array, Array]
+) -> dict[str, Any]:
+    """Equations of the model; the bounds of parameters, by name; subjects of the trials, if they
+    have labels; method and steps are where they were chosen."""
+    equations = [f"0 = {written(e, _OPERATIONS)}" for e in model.equations[:_EQUATIONS]]
+    more = len(model.equations) - len(equations)
+    pairs = zip(names, *bounds, strict=True)
+    sides = {n: [float(a), float(b)] for n, a, b in pairs if np.isfinite([a, b]).any()}
+    return {
+        "equations": [*equations, *([f"... and {more} more"] if more else [])],
+        "bounds": {name: f"{low:g} ... {high:g}" for name, (low, high) in sides.items()},
+        "subjects": [", ".join(map(str, trial.labels.values())) for trial in trials],
+    }

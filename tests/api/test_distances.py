@@ -1,0 +1,57 @@
+"""Distances that pass through zero, where a square root of squares has no slope."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import kinesym as ks
+
+t = ks.t
+px, py, L, tx, ty = ks.dynamicsymbols("px py L tx ty")
+LATERAL = ks.Model(
+    "lateral",
+    [px, py, L],
+    [tx, ty],
+    [],
+    [px.diff(t) - 1, py.diff(t), L - sp.sqrt(4 * (px - tx) ** 2 + (py - ty) ** 2) / 2],
+)
+TIME = np.linspace(0.0, 2.0, 21)
+
+
+@pytest.mark.parametrize("method", ["radau-3", "backward-euler", "midpoint", "gauss-4"])
+@pytest.mark.parametrize("target", [0.0, 0.7, 1.0])
+def test_simulation(method, target):
+    """Steps that begin, have a stage, or end where the distance is 0."""
+    start = {px: 0.0, py: 0.0, L: target}
+    run = ks.simulate(LATERAL, TIME, start, inputs={tx: target, ty: 0.0}, method=method)
+    assert not run.message
+    np.testing.assert_allclose(run["L"], np.abs(TIME - target), atol=1e-8)
+
+
+def test_starts():
+    """What is satisfied exactly is consistent, whatever its derivatives; what is not, is not."""
+    inputs = {tx: 0.0, ty: 0.0}
+    start = {px: 0.0, py: 0.0, L: 0.0}
+    assert ks.consistent(LATERAL, TIME, start, inputs=inputs, keep=[px, py])["L"] == 0.0
+    assert ks.simulate(LATERAL, TIME, start, inputs=inputs, method="radau-5")["L"][-1] == 2.0
+    root = ks.Model("root", [px, L], [], [], [px.diff(t) - 1, L - sp.sqrt(px)])
+    for model, given in ((LATERAL, inputs), (root, {})):
+        exact = {name: start[s] for name, s in zip(model.state_names, model.states, strict=True)}
+        kept = {"inputs": given, "keep": [*exact]}
+        assert ks.consistent(model, TIME, exact, **kept)["L"] == 0.0
+        with pytest.raises(ValueError, match=r"violate .* by 0\.1"):
+            ks.consistent(model, TIME, {**exact, "L": 0.1}, **kept)
+
+
+def test_solves_are_refused_in_words():
+    x, u, w = ks.dynamicsymbols("x u w")
+    model = ks.Model("m", [x], [u, w], [], [x.diff(t) - u - w])
+    problem = ks.Collocation(
+        model,
+        ks.Experiment(TIME),
+        objective=ks.Integral(sp.sqrt(u**2 + w**2)),
+        unknown_inputs={u: (-5, 5), w: (-5, 5)},
+        boundary=[ks.at_start(x), ks.at_end(x) - 1],
+    )
+    with pytest.raises(ValueError, match=r"no slope where it is 0: smooth it, as sqrt\(\.\.\. \+"):
+        problem.solve()
