@@ -21,6 +21,8 @@ from kinesym.runtime.stepping.simulation import growth, mapped
 
 #: A contact is at the ground within this [m]: the root of the machine epsilon.
 HYSTERESIS = 2.0**-26
+#: Intervals between events, as a share of their time, that are more than rounding.
+SEEN = 1e-10
 #: Since the last entry of the log, if what was located since then changed nothing [s].
 QUIET = 1e-9
 
@@ -63,8 +65,37 @@ def explain(run: RawTrajectory) -> str:
         quiet = not (happened and happened[-1].time >= final.time - QUIET)
         if quiet or status is Switching.STUCK:  # what was located changed nothing
             return stuck(ivp, final, at)
+    events = [e for e in happened if e.kind == "event"]
+    if status in (Switching.CHATTER, Switching.SLIDES) and events:
+        names = ", ".join(dict.fromkeys(e.name for e in events[-20:]))
+        found = accumulation(np.array([e.time for e in events]))
+        if found:
+            limit, ratio = found
+            return Switching.ACCUMULATES.said(names=names, ratio=ratio, limit=limit, there=there)
+        if status is Switching.SLIDES:
+            return status.said(names=names, at=at, there=there)
     event = happened[-1].name if happened else "an event"
     return status.said(at=at, there=there, event=event, remedy=_remedy(happened), last=last)
+
+
+def accumulation(times: Array) -> tuple[float, float] | None:
+    """The time that events of ever shorter intervals come close to, and the ratio of an interval to
+    the one before, the mean over a cycle of up to four; None if they do not."""
+    gaps = np.diff(times)
+    seen = np.flatnonzero(gaps > SEEN * np.abs(times[1:]))
+    if not len(seen):
+        return None
+    gaps, last = gaps[: seen[-1] + 1], float(times[seen[-1] + 1])
+    for cycle in range(1, 5):
+        recent = gaps[-2 * cycle - 4 :]
+        if len(recent) < 2 * cycle + 4 or not recent.all():
+            return None
+        ratios = recent[cycle:] / recent[:-cycle]
+        if ratios.max() < 1.0 - 1e-4 and np.ptp(ratios) < 0.02 * ratios.max():
+            ratio = float(ratios.mean())
+            limit = last + float(recent[-cycle:].sum()) * ratio / (1.0 - ratio)
+            return limit, ratio ** (1.0 / cycle)
+    return None
 
 
 def _reset(run: RawTrajectory) -> list[str]:

@@ -1,0 +1,75 @@
+/* Where within a step a watched function crosses a value, by true steps, so that the state there is as
+ * good as any other. */
+#include "work.h"
+
+#define ROUNDS 12
+#define HALVINGS 60
+#define STALLED 1e-10 /* share of a step: changes this small that do not shrink are rounding */
+#define BESIDE 0.05 /* how far outside of a piece of the dense output true steps may cross */
+
+/* A function, its value where it crosses, the side it comes from */
+typedef struct {
+    ptrdiff_t which;
+    double value;
+    int side;
+} target;
+
+/* On the near side positive: the function at the end of a true step of this length, left in y */
+static double after_step(work *w, const target *to, double length) {
+    ks_one_step(w, length);
+    ks_watch(w, w->y, w->r->t + length, w->sample);
+    return to->side * (w->sample[to->which] - to->value);
+}
+
+/* Newton's method with secants between two lengths; NAN where it goes astray */
+static double by_secants(work *w, const target *to, double low, double high, double length,
+                         double slope) {
+    const double instant = 0.25 * ks_blink(w->r);
+    double last = length, was = 0.0;
+    for (int k = 0; k < ROUNDS; k++) {
+        const double v = after_step(w, to, length);
+        if (k > 0 && length != last && v != was) slope = (v - was) / (length - last);
+        if (!isfinite(v) || !isfinite(slope) || !(slope < 0.0)) return NAN;
+        const double next = fmin(fmax(length - v / slope, low), high);
+        const double moved = fabs(next - length), before = fabs(length - last);
+        if (moved <= instant && fabs(v / slope) <= ROUNDING * instant) return length;
+        if (k > 1 && moved >= before && moved <= STALLED * w->whole) return length;
+        last = length, was = v, length = next;
+    }
+    return NAN;
+}
+
+/* Between two lengths, the second of which must leave the function beyond; the end beyond */
+static double by_halves(work *w, const target *to, double low, double high) {
+    if (!(after_step(w, to, high) < 0.0)) return NAN;
+    for (int k = 0; k < HALVINGS && high - low > 0.25 * ks_blink(w->r); k++) {
+        const double middle = 0.5 * (low + high);
+        if (after_step(w, to, middle) < 0.0)
+            high = middle;
+        else
+            low = middle;
+    }
+    after_step(w, to, high);
+    return high;
+}
+
+/* A little longer, until the function is not on the near side any more: contacts change only then */
+static double beyond(work *w, const target *to, double length) {
+    double more = 0.25 * ks_blink(w->r);
+    for (int k = 0; k < ROUNDS && length < w->whole; k++, more *= 2.0) {
+        if (!(after_step(w, to, length) > 0.0)) break;
+        length = fmin(length + more, w->whole);
+    }
+    return length;
+}
+
+double ks_locate(work *w, double whole, ptrdiff_t k, double value, int side, double share,
+                 const double *within, double slope) {
+    const target to = {k, value, side};
+    const double beside = BESIDE * (within[1] - within[0]);
+    const double low = fmax(within[0] - beside, 0.0) * whole;
+    const double high = fmin(within[1] + beside, 1.0) * whole;
+    double found = by_secants(w, &to, low, high, share * whole, side * slope);
+    if (isnan(found)) found = by_halves(w, &to, within[0] * whole, within[1] * whole);
+    return k < w->r->events || isnan(found) ? found : beyond(w, &to, found);
+}
