@@ -10,9 +10,6 @@
 #include <string.h>
 
 #define FASTER 4.0  /* than the last, the next interval after which guards are looked at */
-#define LINEAR 2.5  /* at least so much more has a guard changed then */
-#define SQUARE 8.0  /* at least so much if its rate is zero */
-#define CUBIC 32.0  /* at least so much if it has no second derivative either */
 #define AHEAD 0.125 /* of the next step, at most */
 
 void ks_happen(work *w, ptrdiff_t k) {
@@ -61,45 +58,41 @@ void ks_cross_together(work *w) {
 
 /* -- where guards go -------------------------------------------------------------------------------- */
 
-/* Guards after the interval h on the motion from here, to second order, less those of now */
-static void changes_after(work *w, double h, const double *rate, double *out) {
+/* Changes of guards after the interval h: by the rates here alone if `middle` is NULL, else, with room for
+ * rates half the way, to second order */
+static void changes_after(work *w, double h, const double *rate, double *middle, double *out) {
     const hybrid_run *r = w->r;
-    double *middle = w->k[w->last];
-    for (ptrdiff_t i = 0; i < r->n; i++) w->trial[i] = r->x[i] + 0.5 * h * rate[i];
-    ks_rate(w, w->trial, r->t + 0.5 * h, middle);
-    for (ptrdiff_t i = 0; i < r->n; i++) w->trial[i] = r->x[i] + h * middle[i];
+    if (middle != NULL) {
+        for (ptrdiff_t i = 0; i < r->n; i++) w->trial[i] = r->x[i] + 0.5 * h * rate[i];
+        ks_rate(w, w->trial, r->t + 0.5 * h, middle);
+        rate = middle;
+    }
+    for (ptrdiff_t i = 0; i < r->n; i++) w->trial[i] = r->x[i] + h * rate[i];
     ks_watch(w, w->trial, r->t + h, w->sample);
     for (ptrdiff_t k = 0; k < r->events; k++) out[k] = w->sample[k] - w->now[k];
 }
 
-/* The sign of three changes after intervals of which each is FASTER times the one before, 0 if rounding
- * may be all there is; whether the second derivative is behind them, not the first */
-static int sign_of(double a, double b, double c, int *second) {
-    const double early = b / a, late = c / b;
-    const int sure = early > LINEAR && late > LINEAR && early < CUBIC && late < CUBIC;
-    *second = early > SQUARE && late > SQUARE;
-    return !sure ? 0 : c > 0.0 ? ABOVE : BELOW;
+static int sign_beyond(double change, double floor) {
+    return change > floor ? ABOVE : change < -floor ? BELOW : 0;
 }
 
-/* Where guards that are `near` zero go, into w->way: the shortest interval after which more is seen than
- * rounding decides. Rates that w->limit exceeds would have been seen. */
+/* Where guards that are `near` zero go, into w->way, and by their rate alone, into w->by_rate: after the
+ * shortest interval after which more is seen than rounding; 0 if none is */
 static void find_ways(work *w) {
     hybrid_run *r = w->r;
     const ptrdiff_t E = r->events;
     const double step = r->step > 0.0 ? r->step : 1e-3 * (r->time[r->nodes - 1] - r->t);
-    double h = ks_blink(r), *rate = w->k[0];
+    double *all = w->drift, *linear = w->drift + E;
     ptrdiff_t open = 0;
-    int second;
-    for (ptrdiff_t k = 0; k < E; k++) w->way[k] = 0, w->limit[k] = INFINITY, open += w->near[k];
-    for (int i = 0; open > 0 && (i < 3 || h < AHEAD * step); i++, h *= FASTER) {
-        double *now = w->drift + i % 3 * E;
-        const double *before = w->drift + (i + 2) % 3 * E, *first = w->drift + (i + 1) % 3 * E;
-        changes_after(w, h, rate, now);
-        for (ptrdiff_t k = 0; i > 1 && k < E; k++) {
+    for (ptrdiff_t k = 0; k < E; k++) w->way[k] = w->by_rate[k] = 0, open += w->near[k];
+    for (double h = ks_blink(r); open > 0 && (h < AHEAD * step || h == ks_blink(r)); h *= FASTER) {
+        changes_after(w, h, w->k[0], w->k[w->last], all);
+        changes_after(w, h, w->k[0], NULL, linear);
+        for (ptrdiff_t k = 0; k < E; k++) {
             if (!w->near[k] || w->way[k] != 0) continue;
-            w->way[k] = sign_of(first[k], before[k], now[k], &second);
+            w->way[k] = sign_beyond(all[k], w->floor[k]);
+            w->by_rate[k] = sign_beyond(linear[k], w->floor[k]);
             open -= w->way[k] != 0;
-            if (second) w->limit[k] = fabs(now[k]) / h;
         }
     }
 }
@@ -110,7 +103,7 @@ static void find_near(work *w) {
     hybrid_run *r = w->r;
     double *soon = w->drift;
     ks_find_floor(w, r->x, r->t, w->now);
-    changes_after(w, ks_blink(r), w->k[0], soon);
+    changes_after(w, ks_blink(r), w->k[0], NULL, soon);
     for (ptrdiff_t k = 0; k < r->events; k++) {
         const double before = ks_blink(r) * fabs(ks_slope_at_end(w, k));
         const double slack = ROUNDING * fmax(fabs(soon[k]), before) + w->floor[k];
@@ -147,15 +140,14 @@ static int look_around(work *w) {
     return 1;
 }
 
-/* A guard takes the side to which it goes. One that its own event has stopped at zero, and that leaves
- * it beyond from there, has not passed. */
+/* A guard takes the side to which it goes. One that its own event sends back, or stops at zero, and that
+ * leaves it beyond at once, has not passed: it would happen again and again. */
 static void take_side(work *w, ptrdiff_t k) {
     hybrid_run *r = w->r;
-    const int resets = r->first_target[k + 1] > r->first_target[k];
-    const int stopped = resets && w->near[k] && w->came[k] * w->way[k] < 0 &&
-                        fabs(ks_slope_at_end(w, k)) > 2.0 * w->limit[k];
     if (r->armed[k] != UNKNOWN) return;
-    r->armed[k] = stopped ? w->came[k] : w->near[k] ? w->way[k] : w->now[k] > 0.0 ? ABOVE : BELOW;
+    const int sets = r->first_target[k + 1] > r->first_target[k], near = w->near[k];
+    r->armed[k] = near ? w->way[k] : w->now[k] > 0.0 ? ABOVE : BELOW;
+    if (near && sets && w->came[k] * w->way[k] < 0 && w->by_rate[k] != w->way[k]) w->endless = 1;
 }
 
 ptrdiff_t ks_next_due(work *w) {
@@ -176,6 +168,7 @@ ptrdiff_t ks_next_event(work *w) {
     ks_watch(w, r->x, r->t, w->now);
     if (w->failed & 2 || !look_around(w)) return -1;
     for (ptrdiff_t k = 0; k < r->events; k++) take_side(w, k);
+    if (w->endless) return -1;
     for (ptrdiff_t k = 0; k < r->events; k++) {
         const int side = r->armed[k], level = found_beyond(w, k) && !w->near[k];
         const int crosses = w->near[k] ? side * w->way[k] < 0 : side * w->now[k] < 0.0;

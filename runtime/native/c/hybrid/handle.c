@@ -234,7 +234,7 @@ static int handle_events(work *w, ptrdiff_t (*next)(work *), int *stop) {
         if (w->happened > ks_most_at_once(r)) return HYBRID_SLIDES;
         if (chatters(r)) return HYBRID_CHATTER;
     }
-    return HYBRID_DONE;
+    return w->endless ? HYBRID_SLIDES : HYBRID_DONE;
 }
 
 int ks_handle(work *w, ptrdiff_t which) {

@@ -54,9 +54,10 @@ void ks_bind_work(work *w, pool *p) {
     w->matrix = take(p, r->method.stages > 0 ? 0 : n * n);
     for (int s = 0; s <= LEVELS; s++) w->looks[s] = take(p, KS_LOOKS * row);
     w->passed = take(p, ks_watches(r));
-    w->floor = take(p, E), w->limit = take(p, E), w->drift = take(p, 3 * E);
+    w->floor = take(p, E), w->drift = take(p, 2 * E);
     w->due = (int *)take(p, E), w->came = (int *)take(p, E), w->done = (int *)take(p, E);
     w->near = (int *)take(p, E), w->way = (int *)take(p, E);
+    w->by_rate = (int *)take(p, E);
     ks_hybrid_bind(w, &w->smooth, r->smooth, p), ks_hybrid_bind(w, &w->guards, r->guards, p);
     ks_hybrid_bind(w, &w->resets, r->resets, p), ks_hybrid_bind(w, &w->contact, r->contact, p);
 }
@@ -139,6 +140,7 @@ static int advance(work *w, double end) {
     w->level = -1;
     const ptrdiff_t which = rest > ks_blink(r) ? ks_first_event(w, &h) : -1;
     if (w->failed & 2) return HYBRID_NO_NUMBER;
+    if (w->endless) return HYBRID_SLIDES;
     fill_nodes(w, h);
     tape(w, h);
     r->t = h + ks_blink(r) >= rest ? target : r->t + h;

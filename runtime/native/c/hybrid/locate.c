@@ -4,6 +4,7 @@
 
 #define ROUNDS 12
 #define HALVINGS 60
+#define SHORTER 0.25 /* than the last, a length at which a guard is looked for on its side */
 #define STALLED 1e-10 /* share of a step: changes this small that do not shrink are rounding */
 #define BESIDE 0.05 /* how far outside of a piece of the dense output true steps may cross */
 
@@ -61,6 +62,18 @@ static double beyond(work *w, const target *to, double length) {
         length = fmin(length + more, w->whole);
     }
     return length;
+}
+
+double ks_return(work *w, ptrdiff_t k, int side, double high, int *rises) {
+    const target to = {k, 0.0, side};
+    const double least = ks_blink(w->r), now = after_step(w, &to, 0.0);
+    double low = high;
+    while (low > least) {
+        high = low, low *= SHORTER;
+        if (after_step(w, &to, low) > 0.0) return by_halves(w, &to, low, high);
+    }
+    *rises = after_step(w, &to, least) > now;
+    return 0.0;
 }
 
 double ks_locate(work *w, double whole, ptrdiff_t k, double value, int side, double share,

@@ -278,11 +278,13 @@ static void go_to(work *w, const part *p, double inside) {
     w->level = p->level, w->share = inside;
 }
 
-/* The length of a crossing by true steps */
+/* The length of a crossing by true steps; as the series has it where that is too short for them */
 static double length_of(work *w, const part *p, const crossing *one) {
-    const double share = share_of(p, one->inside);
-    if (one->which < w->r->events && share * w->whole <= ks_blink(w->r)) return share * w->whole;
-    return ks_locate(w, w->whole, one->which, one->value, one->side, share, one->within, one->slope);
+    const double share = share_of(p, one->inside), series = share * w->whole;
+    if (one->which >= w->r->events || series > ROUNDING * ks_blink(w->r))
+        return ks_locate(w, w->whole, one->which, one->value, one->side, share, one->within, one->slope);
+    const double found = ks_return(w, one->which, one->side, one->within[1] * w->whole, &w->endless);
+    return found > 0.0 ? found : series;
 }
 
 /* A function that true steps of this length leave beyond zero has crossed it before; -1 if none has */

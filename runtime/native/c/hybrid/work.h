@@ -8,7 +8,7 @@
 
 #define EPSILON 2.220446049250313e-16
 #define HYSTERESIS 1.4901161193847656e-08 /* its root */
-#define LEVELS 16                         /* how often a step is halved to look closer */
+#define LEVELS 40                         /* how often a step is halved to look closer */
 #define PASSES 20                         /* of the handler at one instant */
 #define ROUNDING 64.0 /* instants by which a located time may be off */
 #define STAGES_OF_TRAPEZOID 4             /* rates, and room for Newton's method */
@@ -40,13 +40,14 @@ typedef struct {
     int *due;  /* per event, if it is to happen at this instant: the side from which its guard comes */
     int *came; /* the same of those that have happened */
     int *done; /* per event: 1 while nothing has happened since it did, at this instant */
-    int *near, *way;       /* per event: whether its guard is at zero, the sign with which it leaves */
-    double *limit, *drift; /* (events), (3, events) of that */
+    int *near, *way, *by_rate; /* whether its guard is at zero, where it goes, and by its rate alone */
+    double *drift; /* (2, events) of that */
     ptrdiff_t happened; /* events at this instant */
     double *matrix; /* n x n of Newton's method, for the trapezoid */
     int begins; /* with the modes of contacts as they are given */
     int silent; /* located events in a row that changed nothing */
     ptrdiff_t stalled; /* in a row that took no time */
+    int endless;       /* a guard is at zero again sooner than instants can be told apart */
     int failed; /* 1: contacts without a consistent state, 2: a guard is no number, 4: Newton */
     int ended[HYBRID_CONTACTS]; /* what an event says a contact turns to: a mode, -1 nothing */
 } work;
@@ -153,6 +154,11 @@ void ks_find_floor(work *w, const double *x, double t, const double *here);
  * true steps never come to its other side. What is watched there in w->sample. */
 double ks_locate(work *w, double whole, ptrdiff_t k, double value, int side, double share,
                  const double *within, double slope);
+
+/* The length of a true step after which the guard of event k, at zero now, is there again from its side,
+ * shorter than `high`, after which it is beyond; 0 if it is never seen on its side. Then whether it does
+ * rise to it, and returns sooner than instants can be told apart. */
+double ks_return(work *w, ptrdiff_t k, int side, double high, int *rises);
 
 /* -- events.c -- */
 
