@@ -48,10 +48,12 @@ void ks_cross_together(work *w) {
     if (r->events == 0) return;
     ks_watch(w, r->x, r->t, w->now);
     ks_find_floor(w, r->x, r->t, w->now);
+    memset(w->off, 0, (size_t)r->events * sizeof *w->off);
     for (ptrdiff_t k = 0; k < r->events; k++) {
         const int side = w->due[k] ? w->due[k] : r->armed[k];
         if (w->due[k] == 0 && !(side != UNKNOWN && arrives(w, k, side))) continue;
         w->due[k] = triggers(w, k, side) ? side : 0;
+        w->off[k] = fabs(w->now[k]);
         r->armed[k] = -side;
     }
 }
@@ -107,7 +109,7 @@ static void find_near(work *w) {
     for (ptrdiff_t k = 0; k < r->events; k++) {
         const double before = ks_blink(r) * fabs(ks_slope_at_end(w, k));
         const double slack = ROUNDING * fmax(fabs(soon[k]), before) + w->floor[k];
-        w->near[k] = fabs(w->now[k]) <= slack;
+        w->near[k] = fabs(w->now[k]) <= fmax(slack, 2.0 * w->off[k]);
     }
 }
 
@@ -122,6 +124,7 @@ static int found_beyond(const work *w, ptrdiff_t k) {
 /* Whether the value of a guard does not say on which side it is, and that this is the old one */
 static int in_doubt(const work *w, ptrdiff_t k) {
     const int side = w->r->armed[k];
+    if (w->due[k] != 0) return 0;
     return side == UNKNOWN || !(side * w->now[k] > 0.0) || found_beyond(w, k);
 }
 
@@ -150,12 +153,21 @@ static void take_side(work *w, ptrdiff_t k) {
     if (near && sets && w->came[k] * w->way[k] < 0 && w->by_rate[k] != w->way[k]) w->endless = 1;
 }
 
+/* Looks at guards as they are now: sides of those that have happened; whether any is in doubt */
+static int judge(work *w) {
+    ks_watch(w, w->r->x, w->r->t, w->now);
+    if (w->failed & 2 || !look_around(w)) return 0;
+    for (ptrdiff_t k = 0; k < w->r->events; k++) take_side(w, k);
+    return !w->endless;
+}
+
 ptrdiff_t ks_next_due(work *w) {
     const hybrid_run *r = w->r;
     int some = 0;
     for (ptrdiff_t k = 0; k < r->events; k++) some |= w->due[k] != 0;
-    if (some) ks_watch(w, r->x, r->t, w->now);
-    for (ptrdiff_t k = 0; some && k < r->events; k++) {
+    if (!some) return -1;
+    judge(w);
+    for (ptrdiff_t k = 0; k < r->events && !w->endless; k++) {
         if (w->due[k] != 0 && triggers(w, k, w->due[k])) return k;
         w->due[k] = 0;
     }
@@ -164,11 +176,7 @@ ptrdiff_t ks_next_due(work *w) {
 
 ptrdiff_t ks_next_event(work *w) {
     hybrid_run *r = w->r;
-    if (r->events == 0) return -1;
-    ks_watch(w, r->x, r->t, w->now);
-    if (w->failed & 2 || !look_around(w)) return -1;
-    for (ptrdiff_t k = 0; k < r->events; k++) take_side(w, k);
-    if (w->endless) return -1;
+    if (r->events == 0 || !judge(w)) return -1;
     for (ptrdiff_t k = 0; k < r->events; k++) {
         const int side = r->armed[k], level = found_beyond(w, k) && !w->near[k];
         const int crosses = w->near[k] ? side * w->way[k] < 0 : side * w->now[k] < 0.0;

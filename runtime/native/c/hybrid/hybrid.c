@@ -54,7 +54,7 @@ void ks_bind_work(work *w, pool *p) {
     w->matrix = take(p, r->method.stages > 0 ? 0 : n * n);
     for (int s = 0; s <= LEVELS; s++) w->looks[s] = take(p, KS_LOOKS * row);
     w->passed = take(p, ks_watches(r));
-    w->floor = take(p, E), w->drift = take(p, 2 * E);
+    w->floor = take(p, E), w->drift = take(p, 2 * E), w->off = take(p, E);
     w->due = (int *)take(p, E), w->came = (int *)take(p, E), w->done = (int *)take(p, E);
     w->near = (int *)take(p, E), w->way = (int *)take(p, E);
     w->by_rate = (int *)take(p, E);

@@ -4,15 +4,15 @@
 
 #define ROUNDS 12
 #define HALVINGS 60
-#define SHORTER 0.25 /* than the last, a length at which a guard is looked for on its side */
-#define STALLED 1e-10 /* share of a step: changes this small that do not shrink are rounding */
+#define LONGER 4.0 /* than the last, a length at which a guard is looked for on its side */
 #define BESIDE 0.05 /* how far outside of a piece of the dense output true steps may cross */
 
-/* A function, its value where it crosses, the side it comes from */
+/* A function, its value where it crosses, the side it comes from, how far off it is by rounding */
 typedef struct {
     ptrdiff_t which;
     double value;
     int side;
+    double noise;
 } target;
 
 /* On the near side positive: the function at the end of a true step of this length, left in y */
@@ -31,10 +31,11 @@ static double by_secants(work *w, const target *to, double low, double high, dou
         const double v = after_step(w, to, length);
         if (k > 0 && length != last && v != was) slope = (v - was) / (length - last);
         if (!isfinite(v) || !isfinite(slope) || !(slope < 0.0)) return NAN;
+        const double moved = fabs(v / slope), before = fabs(length - last);
         const double next = fmin(fmax(length - v / slope, low), high);
-        const double moved = fabs(next - length), before = fabs(length - last);
-        if (moved <= instant && fabs(v / slope) <= ROUNDING * instant) return length;
-        if (k > 1 && moved >= before && moved <= STALLED * w->whole) return length;
+        if (moved <= instant) return length;
+        if (k > 0 && moved >= before && moved <= ROUNDING * instant) return length;
+        if (k > 1 && moved >= before && fabs(v) <= to->noise) return length;
         last = length, was = v, length = next;
     }
     return NAN;
@@ -64,25 +65,38 @@ static double beyond(work *w, const target *to, double length) {
     return length;
 }
 
+/* Whether the rates here take a function to the near side */
+static int rises_by_rate(work *w, const target *to, double h) {
+    const hybrid_run *r = w->r;
+    for (ptrdiff_t i = 0; i < r->n; i++) w->trial[i] = r->x[i] + h * w->k[0][i];
+    ks_watch(w, r->x, r->t, w->sample);
+    const double now = w->sample[to->which];
+    ks_watch(w, w->trial, r->t + h, w->sample);
+    return to->side * (w->sample[to->which] - now) > 0.0;
+}
+
 double ks_return(work *w, ptrdiff_t k, int side, double high, int *rises) {
-    const target to = {k, 0.0, side};
-    const double least = ks_blink(w->r), now = after_step(w, &to, 0.0);
-    double low = high;
-    while (low > least) {
-        high = low, low *= SHORTER;
-        if (after_step(w, &to, low) > 0.0) return by_halves(w, &to, low, high);
+    const target to = {k, 0.0, side, 0.0};
+    const double least = ks_blink(w->r);
+    const int rises_early = rises_by_rate(w, &to, least);
+    int was = after_step(w, &to, least) > 0.0;
+    double low = least;
+    for (double length = LONGER * least; length < LONGER * high && low < w->whole; length *= LONGER) {
+        const double v = after_step(w, &to, fmin(length, w->whole));
+        if (was && v < 0.0) return by_halves(w, &to, low, fmin(length, w->whole));
+        was |= v > 0.0, low = length;
     }
-    *rises = after_step(w, &to, least) > now;
+    *rises |= rises_early && !was;
     return 0.0;
 }
 
-double ks_locate(work *w, double whole, ptrdiff_t k, double value, int side, double share,
-                 const double *within, double slope) {
-    const target to = {k, value, side};
+double ks_locate(work *w, const crossing *one) {
+    const double whole = w->whole, *within = one->within;
+    const target to = {one->which, one->value, one->side, one->noise};
     const double beside = BESIDE * (within[1] - within[0]);
     const double low = fmax(within[0] - beside, 0.0) * whole;
     const double high = fmin(within[1] + beside, 1.0) * whole;
-    double found = by_secants(w, &to, low, high, share * whole, side * slope);
+    double found = by_secants(w, &to, low, high, one->share * whole, one->side * one->slope);
     if (isnan(found)) found = by_halves(w, &to, within[0] * whole, within[1] * whole);
-    return k < w->r->events || isnan(found) ? found : beyond(w, &to, found);
+    return one->which < w->r->events || isnan(found) ? found : beyond(w, &to, found);
 }

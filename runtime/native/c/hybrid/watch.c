@@ -88,7 +88,7 @@ void ks_find_floor(work *w, const double *x, double t, const double *here) {
 /* Goes along a function: on which side of what value it is, which changes for a point that leaves the
  * ground and has risen */
 typedef struct {
-    int piece, side, leaving;
+    int piece, side, leaving, at_zero;
     double value;
 } walker;
 
@@ -116,7 +116,7 @@ static double walk(const ks_course *c, walker *now, double floor) {
         const double a = now->side * (c->value[i] - now->value);
         const double b = now->side * (c->value[i + 1] - now->value);
         if (!(b < -floor)) continue;
-        now->side = -now->side;
+        now->side = -now->side, now->at_zero = !(a > 0.0);
         return a > 0.0 ? ks_course_root(c, i, now->value) : c->at[i];
     }
     if (now->leaving && c->value[c->count - 1] > HYSTERESIS) now->leaving = 0;
@@ -189,8 +189,9 @@ static double hides(work *w, const part *p, ptrdiff_t k) {
         ks_find_floor(w, w->r->x, w->r->t, w->looks[0]);
         w->floored = 1;
     }
-    const double hidden = 4.0 * s.rest;
-    if (!(hidden > (k < w->r->events ? w->floor[k] : s.noise))) return 0.0;
+    const int guard = k < w->r->events;
+    const double hidden = 4.0 * s.rest + (guard ? s.noise : 0.0);
+    if (!(hidden > (guard ? w->floor[k] : s.noise))) return 0.0;
     ks_course_of(values, ks_row(w->r), &c);
     const double value = walk_from_begin(w, k).value;
     for (int i = 1; i + 1 < c.count; i++)
@@ -218,14 +219,6 @@ static int too_coarse(work *w, const part *p) {
 
 /* -- what happens first ----------------------------------------------------------------------------- */
 
-/* A crossing that makes something happen: of which function, from which side of which value, at which
- * share of the part, between which others, how fast it changes [1/s] */
-typedef struct {
-    ptrdiff_t which;
-    int side;
-    double value, inside, within[2], slope;
-} crossing;
-
 static const ks_course *course(const work *w, const part *p, ptrdiff_t k, ks_course *c) {
     const double *values = row_of(w, p, 0) + k;
     if (*values == INFINITY) return NULL;
@@ -236,19 +229,27 @@ static const ks_course *course(const work *w, const part *p, ptrdiff_t k, ks_cou
     return c;
 }
 
+/* At a share of the part, which lies between two others */
+static crossing crossing_at(const work *w, const part *p, ptrdiff_t k, const ks_course *c,
+                            const walker *before, double inside, double from, double to) {
+    const double slope = ks_course_slope(c, inside) / ((p->end - p->begin) * w->whole);
+    return (crossing){k, before->side, before->value, share_of(p, inside),
+                      {share_of(p, from), share_of(p, to)}, slope,
+                      k < w->r->events ? w->floor[k] : c->of.noise, before->at_zero};
+}
+
 static crossing first_of(const work *w, const part *p, ptrdiff_t k) {
-    crossing found = {.which = -1, .inside = INFINITY};
     ks_course c;
-    if (course(w, p, k, &c) == NULL) return found;
-    walker now = walk_from_begin(w, k);
-    double inside;
-    while ((inside = walk(&c, &now, floor_of(w, k))) < INFINITY) {
-        if (!counts(w, p, k, now.side, inside)) continue;
-        const double slope = ks_course_slope(&c, inside) / ((p->end - p->begin) * w->whole);
-        return (crossing){k, -now.side, now.value, inside,
-                          {share_of(p, c.at[now.piece]), share_of(p, c.at[now.piece + 1])}, slope};
+    if (course(w, p, k, &c) != NULL) {
+        walker now = walk_from_begin(w, k), before = now;
+        for (double inside; (inside = walk(&c, &now, floor_of(w, k))) < INFINITY; before = now) {
+            before.value = now.value, before.at_zero = now.at_zero;
+            const int i = now.piece;
+            if (counts(w, p, k, now.side, inside))
+                return crossing_at(w, p, k, &c, &before, inside, c.at[i], c.at[i + 1]);
+        }
     }
-    return found;
+    return (crossing){.which = -1, .share = INFINITY};
 }
 
 /* Sides of all guards at a share of the part; points that have risen up to there are open */
@@ -258,52 +259,50 @@ static void go_to(work *w, const part *p, double inside) {
     for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
         const int leaves = point_that_leaves(r, k) != NULL;
         if ((k >= r->events && !leaves) || course(w, p, k, &c) == NULL) continue;
-        const double floor = floor_of(w, k);
+        const double floor = floor_of(w, k), last = c.value[c.count - 1];
         walker now = walk_from_begin(w, k), before = now;
-        if (k < r->events && now.side == UNKNOWN) {
-            if (fabs(c.value[c.count - 1]) > 2.0 * fabs(c.value[0]) + floor && inside == 1.0)
-                r->armed[k] = c.value[c.count - 1] > 0.0 ? ABOVE : BELOW;
-            continue;
-        }
         for (double at; (at = walk(&c, &now, floor)) <= inside; before = now)
             if (counts(w, p, k, now.side, at)) break; /* if it is not to happen now, it is the next */
-        if (k < r->events) {
+        if (k < r->events && now.side != UNKNOWN)
             r->armed[k] = before.side;
-            continue;
-        }
-        for (int i = 0; i < c.count; i++)
+        else if (k < r->events && inside == 1.0 && fabs(last) > 2.0 * fabs(c.value[0]) + floor)
+            r->armed[k] = last > 0.0 ? ABOVE : BELOW;
+        for (int i = 0; leaves && i < c.count; i++)
             if (c.at[i] <= inside && c.value[i] > HYSTERESIS)
                 r->state[(k - r->events) / 4] = KS_POINT_OPEN;
     }
     w->level = p->level, w->share = inside;
 }
 
-/* The length of a crossing by true steps; as the series has it where that is too short for them */
-static double length_of(work *w, const part *p, const crossing *one) {
-    const double share = share_of(p, one->inside), series = share * w->whole;
-    if (one->which >= w->r->events || series > ROUNDING * ks_blink(w->r))
-        return ks_locate(w, w->whole, one->which, one->value, one->side, share, one->within, one->slope);
+/* The length of a crossing by true steps; as the series has it where that is too short for them, as it may
+ * be of a guard that begins at zero */
+static double length_of(work *w, const crossing *one) {
+    const double series = one->share * w->whole;
+    const int short_of = one->at_zero || series <= ROUNDING * ks_blink(w->r);
+    if (one->which >= w->r->events || !short_of) return ks_locate(w, one);
     const double found = ks_return(w, one->which, one->side, one->within[1] * w->whole, &w->endless);
     return found > 0.0 ? found : series;
+}
+
+static double inside_of(const part *p, double share) {
+    return (share - p->begin) / (p->end - p->begin);
 }
 
 /* A function that true steps of this length leave beyond zero has crossed it before; -1 if none has */
 static crossing crossed_before(work *w, const part *p, const crossing *one) {
     const hybrid_run *r = w->r;
-    const double slack = ROUNDING * ks_blink(r), *sample = w->sample;
+    const double slack = ROUNDING * ks_blink(r), *sample = w->sample, end = inside_of(p, one->share);
     ks_course c;
     for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
         if (k == one->which || course(w, p, k, &c) == NULL || sample[k] == INFINITY) continue;
         walker now = walk_from_begin(w, k), before = now;
-        while (walk(&c, &now, floor_of(w, k)) <= one->inside) before = now;
-        const double beyond = before.side * (before.value - sample[k]);
-        const double slope = ks_course_slope(&c, one->inside) / ((p->end - p->begin) * w->whole);
-        if (!(beyond > 0.0) || !(slope * before.side < 0.0)) continue;
-        if (!(beyond > slack * fabs(slope))) continue;
-        const double share = share_of(p, one->inside) - beyond / fabs(slope) / w->whole;
-        const double inside = (share - p->begin) / (p->end - p->begin);
-        if (!(inside > 0.0) || !counts(w, p, k, -before.side, inside)) continue;
-        return (crossing){k, before.side, before.value, inside, {p->begin, p->end}, slope};
+        while (walk(&c, &now, floor_of(w, k)) <= end) before = now;
+        const crossing here = crossing_at(w, p, k, &c, &before, end, 0.0, 1.0);
+        const double beyond = here.side * (here.value - sample[k]);
+        if (!(here.slope * here.side < 0.0) || !(beyond > slack * fabs(here.slope))) continue;
+        const double inside = inside_of(p, one->share - beyond / fabs(here.slope) / w->whole);
+        if (!(inside > 0.0) || !counts(w, p, k, -here.side, inside)) continue;
+        return crossing_at(w, p, k, &c, &before, inside, 0.0, 1.0);
     }
     return (crossing){.which = -1};
 }
@@ -312,25 +311,25 @@ static crossing crossed_before(work *w, const part *p, const crossing *one) {
 static ptrdiff_t first_in(work *w, const part *p, double *h) {
     const hybrid_run *r = w->r;
     for (;;) {
-        crossing one = {.which = -1, .inside = INFINITY};
+        crossing one = {.which = -1, .share = INFINITY};
         for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
             const crossing other = first_of(w, p, k);
-            if (other.inside < one.inside) one = other;
+            if (other.share < one.share) one = other;
         }
         if (one.which < 0) break;
-        double length = length_of(w, p, &one);
+        double length = length_of(w, &one);
         for (ptrdiff_t again = 0; again < ks_watches(r) && length > ks_blink(r); again++) {
             const crossing before = crossed_before(w, p, &one);
-            const double sooner = before.which < 0 ? NAN : length_of(w, p, &before);
+            const double sooner = before.which < 0 ? NAN : length_of(w, &before);
             if (!(sooner < length)) break;
             one = before, length = sooner;
         }
         ks_one_step(w, isnan(length) ? w->whole : length);
         if (isnan(length)) { /* true steps do not come across: it touches zero at most */
-            w->passed[one.which] = share_of(p, one.inside);
+            w->passed[one.which] = one.share;
             continue;
         }
-        go_to(w, p, one.inside);
+        go_to(w, p, inside_of(p, one.share));
         if (one.which < r->events) w->due[one.which] = one.side;
         *h = length;
         return one.which;

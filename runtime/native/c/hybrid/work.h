@@ -41,7 +41,8 @@ typedef struct {
     int *came; /* the same of those that have happened */
     int *done; /* per event: 1 while nothing has happened since it did, at this instant */
     int *near, *way, *by_rate; /* whether its guard is at zero, where it goes, and by its rate alone */
-    double *drift; /* (2, events) of that */
+    double *drift;         /* (2, events) of that */
+    double *off;           /* of guards that were located: how far from zero */
     ptrdiff_t happened; /* events at this instant */
     double *matrix; /* n x n of Newton's method, for the trapezoid */
     int begins; /* with the modes of contacts as they are given */
@@ -149,15 +150,22 @@ void ks_find_floor(work *w, const double *x, double t, const double *here);
 
 /* -- locate.c -- */
 
-/* The length after which a true step leaves function k at this value, found near a share of the step
- * where it falls (side 1) or rises (-1) through it by `slope` [1/s], between two other shares; NAN if
- * true steps never come to its other side. What is watched there in w->sample. */
-double ks_locate(work *w, double whole, ptrdiff_t k, double value, int side, double share,
-                 const double *within, double slope);
+/* A crossing that makes something happen: of function `which`, from which side of which value, at which
+ * share of the step, between which others, how fast it changes [1/s], how far it is off by rounding,
+ * whether it was at zero all the time before */
+typedef struct {
+    ptrdiff_t which;
+    int side;
+    double value, share, within[2], slope, noise;
+    int at_zero;
+} crossing;
 
+/* The length after which true steps come to it; NAN if they never come to its other side. What is
+ * watched there in w->sample. */
+double ks_locate(work *w, const crossing *one);
 /* The length of a true step after which the guard of event k, at zero now, is there again from its side,
- * shorter than `high`, after which it is beyond; 0 if it is never seen on its side. Then whether it does
- * rise to it, and returns sooner than instants can be told apart. */
+ * before it is beyond after `high`; 0 if it is never seen on its side. Then whether its rate takes it
+ * there all the same: it returns sooner than instants can be told apart. */
 double ks_return(work *w, ptrdiff_t k, int side, double high, int *rises);
 
 /* -- events.c -- */
