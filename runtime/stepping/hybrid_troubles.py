@@ -23,6 +23,8 @@ from kinesym.runtime.stepping.simulation import growth, mapped
 HYSTERESIS = 2.0**-26
 #: Intervals between events, as a share of their time, that are more than rounding.
 SEEN = 1e-10
+#: So many of the last of them may be noisy all the same.
+_NOISY = 12
 #: Since the last entry of the log, if what was located since then changed nothing [s].
 QUIET = 1e-9
 
@@ -83,18 +85,16 @@ def accumulation(times: Array) -> tuple[float, float] | None:
     the one before, the mean over a cycle of up to four; None if they do not."""
     gaps = np.diff(times)
     seen = np.flatnonzero(gaps > SEEN * np.abs(times[1:]))
-    if not len(seen):
-        return None
-    gaps, last = gaps[: seen[-1] + 1], float(times[seen[-1] + 1])
-    for cycle in range(1, 5):
-        recent = gaps[-2 * cycle - 4 :]
-        if len(recent) < 2 * cycle + 4 or not recent.all():
-            return None
-        ratios = recent[cycle:] / recent[:-cycle]
-        if ratios.max() < 1.0 - 1e-4 and np.ptp(ratios) < 0.02 * ratios.max():
-            ratio = float(ratios.mean())
-            limit = last + float(recent[-cycle:].sum()) * ratio / (1.0 - ratio)
-            return limit, ratio ** (1.0 / cycle)
+    for end in seen[: -_NOISY - 1 : -1] + 1:  # rounding may be in the last ones
+        for cycle in range(1, 5):
+            recent = gaps[max(end - 2 * cycle - 4, 0) : end]
+            if len(recent) < 2 * cycle + 4 or not recent.all():
+                break
+            ratios = recent[cycle:] / recent[:-cycle]
+            if ratios.max() < 1.0 - 1e-4 and np.ptp(ratios) < 0.02 * ratios.max():
+                ratio = float(ratios.mean())
+                rest = float(recent[-cycle:].sum()) * ratio / (1.0 - ratio)
+                return float(times[end]) + rest, ratio ** (1.0 / cycle)
     return None
 
 

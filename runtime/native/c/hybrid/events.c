@@ -11,6 +11,7 @@
 
 #define FASTER 4.0  /* than the last, the next interval after which guards are looked at */
 #define AHEAD 0.125 /* of the next step, at most */
+#define SMALL 1e-6  /* share of its changes by which a guard is off where it was located, not by a jump */
 
 void ks_happen(work *w, ptrdiff_t k) {
     hybrid_run *r = w->r;
@@ -37,29 +38,6 @@ static int triggers(const work *w, ptrdiff_t k, int came) {
     return w->now[ks_watches(r) + k] > 0.0 && (r->direction[k] == 0 || r->direction[k] == -came);
 }
 
-/* Whether a guard on this side reaches zero together with what was located */
-static int arrives(const work *w, ptrdiff_t k, int side) {
-    const double slack = ROUNDING * ks_blink(w->r), slope = ks_slope_at_end(w, k);
-    return side * slope < 0.0 && side * w->now[k] <= slack * fabs(slope) + w->floor[k];
-}
-
-void ks_cross_together(work *w) {
-    hybrid_run *r = w->r;
-    if (r->events == 0) return;
-    ks_watch(w, r->x, r->t, w->now);
-    ks_find_floor(w, r->x, r->t, w->now);
-    memset(w->off, 0, (size_t)r->events * sizeof *w->off);
-    for (ptrdiff_t k = 0; k < r->events; k++) {
-        const int side = w->due[k] ? w->due[k] : r->armed[k];
-        if (w->due[k] == 0 && !(side != UNKNOWN && arrives(w, k, side))) continue;
-        w->due[k] = triggers(w, k, side) ? side : 0;
-        w->off[k] = fabs(w->now[k]);
-        r->armed[k] = -side;
-    }
-}
-
-/* -- where guards go -------------------------------------------------------------------------------- */
-
 /* Changes of guards after the interval h: by the rates here alone if `middle` is NULL, else, with room for
  * rates half the way, to second order */
 static void changes_after(work *w, double h, const double *rate, double *middle, double *out) {
@@ -73,6 +51,31 @@ static void changes_after(work *w, double h, const double *rate, double *middle,
     ks_watch(w, w->trial, r->t + h, w->sample);
     for (ptrdiff_t k = 0; k < r->events; k++) out[k] = w->sample[k] - w->now[k];
 }
+
+/* Whether a guard on this side reaches zero together with what was located */
+static int arrives(const work *w, ptrdiff_t k, int side) {
+    const double slack = ROUNDING * ks_blink(w->r), slope = ks_slope_at_end(w, k);
+    return side * slope < 0.0 && side * w->now[k] <= slack * fabs(slope) + w->floor[k];
+}
+
+void ks_cross_together(work *w) {
+    hybrid_run *r = w->r;
+    double *soon = w->drift;
+    if (r->events == 0) return;
+    ks_watch(w, r->x, r->t, w->now);
+    ks_find_floor(w, r->x, r->t, w->now);
+    changes_after(w, ks_blink(r), w->k[w->last], NULL, soon);
+    for (ptrdiff_t k = 0; k < r->events; k++) {
+        const int side = w->due[k] ? w->due[k] : r->armed[k];
+        if (w->due[k] == 0 && !(side != UNKNOWN && arrives(w, k, side))) continue;
+        w->due[k] = triggers(w, k, side) ? side : 0;
+        w->off[k] = ROUNDING * fabs(soon[k]);
+        if (fabs(w->now[k]) < SMALL * ks_reach(w, k)) w->off[k] += fabs(w->now[k]);
+        r->armed[k] = -side;
+    }
+}
+
+/* -- where guards go -------------------------------------------------------------------------------- */
 
 static int sign_beyond(double change, double floor) {
     return change > floor ? ABOVE : change < -floor ? BELOW : 0;
@@ -107,9 +110,8 @@ static void find_near(work *w) {
     ks_find_floor(w, r->x, r->t, w->now);
     changes_after(w, ks_blink(r), w->k[0], NULL, soon);
     for (ptrdiff_t k = 0; k < r->events; k++) {
-        const double before = ks_blink(r) * fabs(ks_slope_at_end(w, k));
-        const double slack = ROUNDING * fmax(fabs(soon[k]), before) + w->floor[k];
-        w->near[k] = fabs(w->now[k]) <= fmax(slack, 2.0 * w->off[k]);
+        const double slack = ROUNDING * fabs(soon[k]) + 2.0 * w->off[k] + w->floor[k];
+        w->near[k] = fabs(w->now[k]) <= slack;
     }
 }
 

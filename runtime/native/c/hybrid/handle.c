@@ -249,6 +249,7 @@ int ks_handle(work *w, ptrdiff_t which) {
     expect(w, which);
     w->happened = 0;
     if (bytes > 0) memset(w->came, 0, bytes), memset(w->done, 0, bytes);
+    for (ptrdiff_t k = 0; k < r->events; k++) w->off[k] = 0.0;
     if (!w->begins) ks_cross_together(w);
     int status = handle_events(w, ks_next_due, &stop);
     for (int pass = 0; pass < PASSES && !status; pass++) {

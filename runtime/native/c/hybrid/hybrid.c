@@ -52,7 +52,8 @@ void ks_bind_work(work *w, pool *p) {
     w->y = take(p, n), w->trial = take(p, n), w->before = take(p, n);
     w->sample = take(p, row), w->now = take(p, row);
     w->matrix = take(p, r->method.stages > 0 ? 0 : n * n);
-    for (int s = 0; s <= LEVELS; s++) w->looks[s] = take(p, KS_LOOKS * row);
+    for (int s = 0; s <= LEVELS; s++) w->looks[s] = take(p, (KS_LOOKS + 1) * row);
+    w->series = (ks_series *)take(p, ks_watches(r) * (ptrdiff_t)(sizeof *w->series / sizeof(double)));
     w->passed = take(p, ks_watches(r));
     w->floor = take(p, E), w->drift = take(p, 2 * E), w->off = take(p, E);
     w->due = (int *)take(p, E), w->came = (int *)take(p, E), w->done = (int *)take(p, E);
@@ -128,6 +129,10 @@ static int begin_step(work *w) {
     return !(w->failed & 2);
 }
 
+/* The next step is so many times as long as the part of this one, at its end, in which guards were seen as
+ * they are, at most */
+#define PARTS_AHEAD 16.0
+
 /* One step and what happens at its end; 0, or what ks_hybrid_march returns */
 static int advance(work *w, double end) {
     hybrid_run *r = w->r;
@@ -136,9 +141,10 @@ static int advance(work *w, double end) {
     const double rest = target - r->t;
     double h = accepted(w, rest);
     if (h < 0.0) return (int)-h;
-    const double planned = r->step;
+    double planned = r->step;
     w->level = -1;
     const ptrdiff_t which = rest > ks_blink(r) ? ks_first_event(w, &h) : -1;
+    if (w->level > 0) planned = fmin(planned, PARTS_AHEAD * ldexp(w->whole, -w->level));
     if (w->failed & 2) return HYBRID_NO_NUMBER;
     if (w->endless) return HYBRID_SLIDES;
     fill_nodes(w, h);

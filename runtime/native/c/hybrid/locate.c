@@ -65,20 +65,19 @@ static double beyond(work *w, const target *to, double length) {
     return length;
 }
 
-/* Whether the rates here take a function to the near side */
-static int rises_by_rate(work *w, const target *to, double h) {
+/* Whether a guard is at zero and its rate takes it to the near side, if only for an instant */
+static int rises_at_once(work *w, const target *to) {
     const hybrid_run *r = w->r;
+    const double h = ks_blink(r), now = after_step(w, to, 0.0);
     for (ptrdiff_t i = 0; i < r->n; i++) w->trial[i] = r->x[i] + h * w->k[0][i];
-    ks_watch(w, r->x, r->t, w->sample);
-    const double now = w->sample[to->which];
     ks_watch(w, w->trial, r->t + h, w->sample);
-    return to->side * (w->sample[to->which] - now) > 0.0;
+    const double more = to->side * w->sample[to->which] - now;
+    return more > 0.0 && -now <= fmax(ROUNDING * more, 2.0 * w->off[to->which]);
 }
 
-double ks_return(work *w, ptrdiff_t k, int side, double high, int *rises) {
+double ks_return(work *w, ptrdiff_t k, int side, double high, int *endless) {
     const target to = {k, 0.0, side, 0.0};
     const double least = ks_blink(w->r);
-    const int rises_early = rises_by_rate(w, &to, least);
     int was = after_step(w, &to, least) > 0.0;
     double low = least;
     for (double length = LONGER * least; length < LONGER * high && low < w->whole; length *= LONGER) {
@@ -86,7 +85,7 @@ double ks_return(work *w, ptrdiff_t k, int side, double high, int *rises) {
         if (was && v < 0.0) return by_halves(w, &to, low, fmin(length, w->whole));
         was |= v > 0.0, low = length;
     }
-    *rises |= rises_early && !was;
+    *endless |= !was && rises_at_once(w, &to);
     return 0.0;
 }
 

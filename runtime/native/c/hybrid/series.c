@@ -8,9 +8,9 @@
 #define ROUNDING 3.6e-15 /* 16 times the machine epsilon */
 #define HALVINGS 100 /* at most; false position takes few */
 
-/* (1 - cos(i pi / 6)) / 2 */
-const double ks_look[KS_LOOKS] = {
-    0.0, 0.5 - 0.25 * ROOT_OF_THREE, 0.25, 0.5, 0.75, 0.5 + 0.25 * ROOT_OF_THREE, 1.0};
+/* (1 - cos(i pi / 6)) / 2, and one that is not like them */
+const double ks_look[KS_LOOKS + 1] = {
+    0.0, 0.5 - 0.25 * ROOT_OF_THREE, 0.25, 0.5, 0.75, 0.5 + 0.25 * ROOT_OF_THREE, 1.0, 0.6237};
 
 /* cos(k pi / 6) */
 static const double cosine[2 * KS_DEGREE] = {
@@ -99,17 +99,22 @@ static int roots(const double *c, int degree, double *out) {
     return count;
 }
 
-void ks_course_of(const double *values, ptrdiff_t stride, ks_course *out) {
+void ks_series_check(ks_series *s, double share, double value) {
+    const double off = fabs(value_at(s->c, KS_DEGREE, 2.0 * share - 1.0) - value);
+    if (off > s->noise) s->rest = fmax(s->rest, 2.0 * off);
+}
+
+void ks_course_of(const ks_series *s, double first, double last, ks_course *out) {
     double slope[KS_LOOKS], turn[KS_LOOKS];
-    out->of = ks_series_of(values, stride);
+    out->of = *s;
     derivative(out->of.c, KS_DEGREE, slope);
     const int turns = roots(slope, KS_DEGREE - 1, turn);
-    out->count = 1, out->at[0] = 0.0, out->value[0] = values[0];
+    out->count = 1, out->at[0] = 0.0, out->value[0] = first;
     for (int i = 0; i < turns; i++) {
         out->at[out->count] = 0.5 * (1.0 + turn[i]);
         out->value[out->count++] = value_at(out->of.c, KS_DEGREE, turn[i]);
     }
-    out->at[out->count] = 1.0, out->value[out->count++] = values[KS_DEGREE * stride];
+    out->at[out->count] = 1.0, out->value[out->count++] = last;
 }
 
 double ks_course_root(const ks_course *c, int i, double value) {
@@ -122,8 +127,8 @@ double ks_course_root(const ks_course *c, int i, double value) {
     return 0.5 * (1.0 + z);
 }
 
-double ks_course_slope(const ks_course *c, double share) {
+double ks_series_slope(const ks_series *s, double share) {
     double slope[KS_LOOKS];
-    derivative(c->of.c, KS_DEGREE, slope);
+    derivative(s->c, KS_DEGREE, slope);
     return 2.0 * value_at(slope, KS_DEGREE - 1, 2.0 * share - 1.0);
 }

@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-#define MOST_PARTS 256 /* of a step that are looked at */
+#define MOST_PARTS 128 /* of a step that are looked at before it is cut */
+#define LEAST 0x1p-10  /* share of a step to which it is cut */
 #define HUGE_GUARD 1e100
 
 ptrdiff_t ks_watches(const hybrid_run *r) { return r->events + 4 * r->points.count; }
@@ -139,6 +140,10 @@ static double share_of(const part *p, double inside) {
     return p->begin + inside * (p->end - p->begin);
 }
 
+static double inside_of(const part *p, double share) {
+    return (share - p->begin) / (p->end - p->begin);
+}
+
 static double *row_of(const work *w, const part *p, int look) {
     return w->looks[p->level] + look * ks_row(w->r);
 }
@@ -154,55 +159,83 @@ static int counts(const work *w, const part *p, ptrdiff_t k, int side_after, dou
     return direction && row[ks_watches(r) + k] > 0.0;
 }
 
-/* Looks that are not known yet: known[i] is the look i of the whole of which it is a half, or -1 */
+/* Nodes of the grid are looks as well: whoever asks for them can see that a guard goes there */
+static void look_at_nodes(work *w, const part *p) {
+    const hybrid_run *r = w->r;
+    for (ptrdiff_t i = r->node; r->events > 0 && i < r->nodes; i++) {
+        const double share = (r->time[i] - r->t) / w->whole;
+        if (share >= p->end) break;
+        if (!(share > p->begin)) continue;
+        ks_dense(w, w->whole, share, w->trial);
+        ks_watch(w, w->trial, r->time[i], w->sample);
+        for (ptrdiff_t k = 0; k < r->events; k++)
+            ks_series_check(w->series + k, inside_of(p, share), w->sample[k]);
+    }
+}
+
+/* Looks that are not known yet: known[i] is the look i of the whole of which this is a half, or -1 */
 static void look(work *w, const part *p, const int *known) {
     const hybrid_run *r = w->r;
     const size_t bytes = (size_t)ks_row(r) * sizeof(double);
-    for (int i = 0; i < KS_LOOKS; i++) {
+    for (int i = 0; i <= KS_LOOKS; i++) {
         double *row = row_of(w, p, i);
         const double share = share_of(p, ks_look[i]);
-        if (known != NULL && known[i] >= 0) {
+        if (i < KS_LOOKS && known != NULL && known[i] >= 0) {
             memcpy(row, w->looks[p->level - 1] + known[i] * ks_row(r), bytes);
-            for (ptrdiff_t k = 0; k < ks_watches(r); k++)
-                if (row[k] != row[k]) w->failed |= 2;
-            continue;
-        }
-        if (p->level == 0 && i == 0 && w->looked) { /* the end of the step before */
+        } else if (p->level == 0 && i == 0 && w->looked) { /* the end of the step before */
             memcpy(row, row_of(w, p, KS_DEGREE), bytes);
-            continue;
+        } else {
+            const double *x = i == 0 ? r->x : w->y; /* of the whole step */
+            if (share > 0.0 && share < 1.0) ks_dense(w, w->whole, share, w->trial), x = w->trial;
+            ks_watch(w, x, r->t + share * w->whole, row);
         }
-        const double *x = i == 0 ? r->x : w->y; /* of the whole step */
-        if (share > 0.0 && share < 1.0) ks_dense(w, w->whole, share, w->trial), x = w->trial;
-        ks_watch(w, x, r->t + share * w->whole, row);
     }
+    for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
+        const double *values = row_of(w, p, 0) + k, *last = row_of(w, p, KS_LOOKS) + k;
+        for (int i = 0; i <= KS_LOOKS; i++)
+            if (values[i * ks_row(r)] != values[i * ks_row(r)]) w->failed |= 2;
+        w->series[k] = ks_series_of(values, ks_row(r));
+        ks_series_check(w->series + k, ks_look[KS_LOOKS], *last);
+    }
+    look_at_nodes(w, p);
     w->parts++;
+}
+
+/* Of a function that may come near to zero in a part; NULL for others */
+static const ks_course *course(const work *w, const part *p, ptrdiff_t k, ks_course *c) {
+    const double first = row_of(w, p, 0)[k], last = row_of(w, p, KS_DEGREE)[k];
+    const ks_series *s = w->series + k;
+    const int side = k < w->r->events ? w->r->armed[k] : ABOVE;
+    if (first == INFINITY) return NULL;
+    if (ks_series_clear(s) && side * s->c[0] > 0.0 && point_that_leaves(w->r, k) == NULL) return NULL;
+    ks_course_of(s, first, last, c);
+    return c;
 }
 
 /* What the series of function k may hide beyond what rounding does; 0 if nothing */
 static double hides(work *w, const part *p, ptrdiff_t k) {
-    const double *values = row_of(w, p, 0) + k;
+    const int guard = k < w->r->events;
+    const ks_series *s = w->series + k;
     ks_course c;
-    if (*values == INFINITY) return 0.0;
-    const ks_series s = ks_series_of(values, ks_row(w->r));
-    if (ks_series_clear(&s)) return 0.0;
-    if (k < w->r->events && !w->floored) {
+    if (*(row_of(w, p, 0) + k) == INFINITY || ks_series_clear(s)) return 0.0;
+    if (guard && !w->floored) {
         ks_find_floor(w, w->r->x, w->r->t, w->looks[0]);
         w->floored = 1;
     }
-    const int guard = k < w->r->events;
-    const double hidden = 4.0 * s.rest + (guard ? s.noise : 0.0);
-    if (!(hidden > (guard ? w->floor[k] : s.noise))) return 0.0;
-    ks_course_of(values, ks_row(w->r), &c);
+    const double hidden = 4.0 * s->rest + (guard ? s->noise : 0.0);
+    if (!(hidden > (guard ? w->floor[k] : s->noise))) return 0.0;
+    ks_course_of(s, row_of(w, p, 0)[k], row_of(w, p, KS_DEGREE)[k], &c);
     const double value = walk_from_begin(w, k).value;
     for (int i = 1; i + 1 < c.count; i++)
         if (fabs(c.value[i]) <= hidden || fabs(c.value[i] - value) <= hidden) return hidden;
     return 0.0;
 }
 
-/* Whether halves have to be looked at; what may be hidden where they are not is noted */
+/* Whether halves have to be looked at. A step that takes too many looks is cut where they end; if that
+ * is too near to its begin, what may be hidden is noted. */
 static int too_coarse(work *w, const part *p) {
     hybrid_run *r = w->r;
-    const int can = p->level < LEVELS && w->parts < MOST_PARTS;
+    const int can = p->level < LEVELS && (w->parts < MOST_PARTS || w->failed & 2);
     if (w->failed & 2) { /* no number, maybe only after what happens before */
         if (can) w->failed &= ~2;
         return can;
@@ -210,7 +243,10 @@ static int too_coarse(work *w, const part *p) {
     for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
         const double hidden = hides(w, p, k);
         if (hidden > 0.0 && can) return 1;
+        if (hidden > 0.0 && p->begin >= LEAST && p->level < LEVELS) w->cut = p->begin;
+        if (w->cut > 0.0) return 0;
         if (k >= r->events || !(hidden > HYSTERESIS * r->scale[k]) || !(hidden > r->unseen)) continue;
+        if (p->level == LEVELS) continue; /* no longer than an instant, almost */
         r->unseen = hidden, r->unseen_event = (int)k;
         r->unseen_time = r->t + p->begin * w->whole;
     }
@@ -219,20 +255,10 @@ static int too_coarse(work *w, const part *p) {
 
 /* -- what happens first ----------------------------------------------------------------------------- */
 
-static const ks_course *course(const work *w, const part *p, ptrdiff_t k, ks_course *c) {
-    const double *values = row_of(w, p, 0) + k;
-    if (*values == INFINITY) return NULL;
-    const ks_series s = ks_series_of(values, ks_row(w->r));
-    const int side = k < w->r->events ? w->r->armed[k] : ABOVE;
-    if (ks_series_clear(&s) && side * s.c[0] > 0.0 && point_that_leaves(w->r, k) == NULL) return NULL;
-    ks_course_of(values, ks_row(w->r), c);
-    return c;
-}
-
 /* At a share of the part, which lies between two others */
 static crossing crossing_at(const work *w, const part *p, ptrdiff_t k, const ks_course *c,
                             const walker *before, double inside, double from, double to) {
-    const double slope = ks_course_slope(c, inside) / ((p->end - p->begin) * w->whole);
+    const double slope = ks_series_slope(&c->of, inside) / ((p->end - p->begin) * w->whole);
     return (crossing){k, before->side, before->value, share_of(p, inside),
                       {share_of(p, from), share_of(p, to)}, slope,
                       k < w->r->events ? w->floor[k] : c->of.noise, before->at_zero};
@@ -282,10 +308,6 @@ static double length_of(work *w, const crossing *one) {
     if (one->which >= w->r->events || !short_of) return ks_locate(w, one);
     const double found = ks_return(w, one->which, one->side, one->within[1] * w->whole, &w->endless);
     return found > 0.0 ? found : series;
-}
-
-static double inside_of(const part *p, double share) {
-    return (share - p->begin) / (p->end - p->begin);
 }
 
 /* A function that true steps of this length leave beyond zero has crossed it before; -1 if none has */
@@ -343,11 +365,14 @@ static ptrdiff_t search(work *w, const part *p, const int *known, double *h) {
     static const int of_first[KS_LOOKS] = {0, -1, -1, 2, -1, -1, 3};
     static const int of_second[KS_LOOKS] = {3, -1, -1, 4, -1, -1, 6};
     look(w, p, known);
-    if (!too_coarse(w, p)) return w->failed & 2 ? -1 : first_in(w, p, h);
+    const int halves = too_coarse(w, p);
+    if (w->cut > 0.0 || (!halves && w->failed & 2)) return -1;
+    if (!halves) return first_in(w, p, h);
     const double middle = share_of(p, 0.5);
     const part first = {p->begin, middle, p->level + 1}, second = {middle, p->end, p->level + 1};
     const ptrdiff_t which = search(w, &first, of_first, h);
-    return which >= 0 || w->failed & 2 ? which : search(w, &second, of_second, h);
+    const int ends = which >= 0 || w->failed & 2 || w->cut > 0.0;
+    return ends ? which : search(w, &second, of_second, h);
 }
 
 ptrdiff_t ks_first_event(work *w, double *h) {
@@ -355,16 +380,21 @@ ptrdiff_t ks_first_event(work *w, double *h) {
     const ptrdiff_t count = ks_watches(w->r);
     if (count == 0) return -1;
     for (ptrdiff_t k = 0; k < count; k++) w->passed[k] = -1.0;
-    w->whole = *h, w->parts = w->floored = 0;
+    w->whole = *h, w->parts = w->floored = 0, w->cut = 0.0;
     memset(w->floor, 0, (size_t)w->r->events * sizeof *w->floor);
     const ptrdiff_t which = search(w, &all, NULL, h);
-    w->looked = which < 0;
+    if (which < 0 && w->cut > 0.0) ks_one_step(w, *h = w->cut * w->whole);
+    w->looked = which < 0 && w->cut == 0.0;
     return which;
 }
 
 double ks_slope_at_end(const work *w, ptrdiff_t k) {
-    ks_course c;
-    if (w->level < 0 || w->looks[w->level][k] == INFINITY) return 0.0;
-    c.of = ks_series_of(w->looks[w->level] + k, ks_row(w->r));
-    return ks_course_slope(&c, w->share) * ldexp(1.0, w->level) / w->whole;
+    if (w->level < 0) return 0.0;
+    return ks_series_slope(w->series + k, w->share) * ldexp(1.0, w->level) / w->whole;
+}
+
+double ks_reach(const work *w, ptrdiff_t k) {
+    double sum = 0.0;
+    for (int i = 0; i <= KS_DEGREE && w->level >= 0; i++) sum += fabs(w->series[k].c[i]);
+    return sum;
 }

@@ -29,11 +29,13 @@ typedef struct {
     int last; /* k[last] is the rate at the end of a step */
     struct ks_stiff *stiff; /* of implicit methods that choose their steps; NULL for others */
     double *u, *k[KS_STAGES_MOST + 1], *y, *trial, *sample, *now, *before;
-    double *looks[LEVELS + 1]; /* what is watched (KS_LOOKS, row) in parts of a step, 2^-level of it */
-    int level;    /* of the part in which a step ended, -1: none was looked at */
+    double *looks[LEVELS + 1]; /* what is watched (KS_LOOKS + 1, row) in parts of a step, 2^-level of it */
+    ks_series *series; /* of each function, in the part that was looked at last */
+    int level;    /* of that part, in which a step ended; -1: none was looked at */
     double share; /* of that part, where it ended */
     double whole; /* its length [s] */
-    int looked, parts; /* whether looks[0] begins with what is watched now; parts looked at */
+    int looked, parts; /* whether looks[0] ends with what is watched now; parts looked at */
+    double cut;        /* share of a step that was looked at, if it is not all of it; else 0 */
     double *passed;    /* per function: crossings up to this share of a step are none */
     double *floor;     /* what rounding of the state does to guards, those of contacts not known */
     int floored;       /* whether it is known here */
@@ -145,6 +147,8 @@ void ks_arm(work *w, const double *x, double t);
 ptrdiff_t ks_first_event(work *w, double *h);
 /* How fast a watched function changes at the end of the step that was looked at [1/s], 0 if none was */
 double ks_slope_at_end(const work *w, ptrdiff_t k);
+/* How far a watched function reaches in the part of a step that was looked at last, 0 if none was */
+double ks_reach(const work *w, ptrdiff_t k);
 /* What rounding of the state does to guards at (x, t), of values `here`, into w->floor */
 void ks_find_floor(work *w, const double *x, double t, const double *here);
 
@@ -166,7 +170,7 @@ double ks_locate(work *w, const crossing *one);
 /* The length of a true step after which the guard of event k, at zero now, is there again from its side,
  * before it is beyond after `high`; 0 if it is never seen on its side. Then whether its rate takes it
  * there all the same: it returns sooner than instants can be told apart. */
-double ks_return(work *w, ptrdiff_t k, int side, double high, int *rises);
+double ks_return(work *w, ptrdiff_t k, int side, double high, int *endless);
 
 /* -- events.c -- */
 
