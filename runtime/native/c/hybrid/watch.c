@@ -68,7 +68,7 @@ void ks_arm(work *w, const double *x, double t) {
             r->state[i] = KS_POINT_OPEN;
 }
 
-/* Nudged by a few roundings each, not all alike, so that differences of states are found out too */
+/* The state is nudged by a few roundings each, not all alike, so that differences of states are found out too */
 void ks_find_floor(work *w, const double *x, double t, const double *here) {
     const hybrid_run *r = w->r;
     const int failed = w->failed;
@@ -79,7 +79,7 @@ void ks_find_floor(work *w, const double *x, double t, const double *here) {
     ks_watch(w, w->trial, t * (1.0 + EPSILON), w->sample);
     for (ptrdiff_t k = 0; k < r->events; k++) {
         const double moved = 16.0 * fabs(w->sample[k] - here[k]);
-        w->floor[k] = moved > 0.0 ? moved : 0.0;
+        w->floor[k] = fmin(moved, HYSTERESIS * r->scale[k]); /* beyond that it jumps here */
     }
     w->failed = failed;
 }
