@@ -116,13 +116,15 @@ class Frame:
 @dataclass(frozen=True)
 class CoordinateRow:
     """A coordinate of a joint [rad or m]: value to begin with, range, whether a user interface
-    keeps it in that range, whether it stays at its value."""
+    keeps it in that range, whether it stays at its value. damping : a force of -damping times its
+    rate is along it [N m s/rad or N s/m]."""
 
     name: str
     default: float = 0.0
     range: tuple[float, float] | None = None
     clamped: bool = False
     locked: bool = False
+    damping: float = 0.0
 
 
 @dataclass(frozen=True)
