@@ -141,8 +141,8 @@ def unpacked(data: bytes) -> bytes:
                 size += len(part)
                 if size > _UNPACKED:
                     raise ValueError(
-                        f"it unpacks to more than {_UNPACKED >> 20} MB; if that is meant, unpack it "
-                        "and read what comes out"
+                        f"it unpacks to more than {_UNPACKED >> 20} MB; if that is meant, unpack "
+                        "it and read what comes out"
                     )
                 parts.append(part)
     except (OSError, EOFError, zlib.error) as error:

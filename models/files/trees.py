@@ -28,6 +28,7 @@ from kinesym.models.files.description import (
     Loop,
     Motion,
     Multivariate,
+    OnArc,
     OnEllipsoid,
     Points,
     Polynomial,
@@ -382,6 +383,9 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
             a, b = variables
             across = sp.sin(b), -sp.sin(a) * sp.cos(b), sp.cos(a) * sp.cos(b)
             return number(radius) * across[axis]
+        case OnArc(axis=axis, length=length, neutral=neutral) if len(variables) == 2:
+            a, b = (q + number(angle) for q, angle in zip(variables, neutral, strict=True))
+            return number(length) * on_arc(a, b)[axis]
         case Multivariate(order=order, coefficients=coefficients):
             every = product(range(order + 1), repeat=len(variables))
             ways = [way for way in every if sum(way) <= order]
@@ -402,6 +406,31 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
             straight = kind == "simm" and len(points) == 2
             return table(x, points, y, "linear" if straight else kind, outside)
     raise ValueError(f"no function of a file: {function}")
+
+
+#: Of the end of an arc of length 1 by the square of the sine of its angle: how far it is along
+#: where it begins, and across that over the sine.
+_RISE = "1 -1/6 -17/360 -367/15120 -27859/1814400 -1295803/119750400"
+_SWING = "1/2 1/24 13/720 1283/120960 26021/3628800 2519137/479001600"
+#: So small a square that these series are exact to rounding.
+_SMALL = sp.Rational(1, 400)
+
+
+def on_arc(a: sp.Expr, b: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+    """The end of an arc of a circle of length 1 from 0 along y, whose end is along y turned by a
+    about x, then by b about z; smooth where it is straight, too."""
+    x, z = -sp.sin(b), sp.cos(b) * sp.sin(a)
+    square = x**2 + z**2
+    near = sp.Lt(square, _SMALL)
+    sine = sp.sqrt(sp.Piecewise((_SMALL, near), (square, True)))
+    angle = sp.asin(sine)
+
+    def smooth(series: str, closed: sp.Expr) -> sp.Expr:
+        terms = enumerate(map(sp.Rational, series.split()))
+        return sp.Piecewise((sp.Add(*(c * square**k for k, c in terms)), near), (closed, True))
+
+    swing = smooth(_SWING, sp.tan(angle / 2) / angle)
+    return x * swing, smooth(_RISE, sine / angle), z * swing
 
 
 def monomial(variables: Sequence[sp.Expr], powers: Sequence[int]) -> sp.Expr:

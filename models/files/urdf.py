@@ -93,9 +93,7 @@ def parse(path: str | Path, base: str = "fixed") -> Description:
         name, gravity = robot.get("name") or "robot", (0.0, 0.0, -9.81)
         left_out = tuple(left_out_of(robot))
         every = (first, *joints)
-        return Description(
-            name, gravity, bodies, every, couplers, left_out=left_out, element=robot
-        )
+        return Description(name, gravity, bodies, every, couplers, left_out=left_out, element=robot)
 
 
 def left_out_of(robot: Element) -> Iterator[str]:
@@ -180,9 +178,7 @@ def joint_row(e: Element) -> JointRow:
     raise ValueError(f"{named(e)}: joints of the type {kind!r} are not known")
 
 
-def planar_joint(
-    name: str, parent: Frame, child: Frame, normal: NDArray[np.float64]
-) -> JointRow:
+def planar_joint(name: str, parent: Frame, child: Frame, normal: NDArray[np.float64]) -> JointRow:
     """Motion in the plane across a normal (3,): along x and y of the joint, turned with z to the
     normal, then about that."""
     z = np.array(DIRECTIONS["z"])

@@ -51,7 +51,9 @@ def without_comments(said: str) -> str:
         end = said.find("-->", begin + 4)
         if end < 0:
             line = said.count("\n", 0, begin) + 1
-            raise ValueError(f"it is no XML file: the comment that begins in line {line} has no end")
+            raise ValueError(
+                f"it is no XML file: the comment that begins in line {line} has no end"
+            )
         parts.append(said[at:begin])
         at = end + 3
     return "".join([*parts, said[at:]])

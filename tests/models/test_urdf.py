@@ -131,8 +131,11 @@ def test_damping_is_a_torque_and_friction_is_named(tmp_path):
     for k, name in enumerate(free.names):
         np.testing.assert_allclose(driven[name], free[name] + c[k] * rates[k], atol=1e-9)
     # of a joint that follows: the power is c (2 q')^2
-    mimic = damped.replace('type="continuous">', 'type="continuous"><mimic joint="shoulder" \
-multiplier="-2"/>')
+    mimic = damped.replace(
+        'type="continuous">',
+        'type="continuous"><mimic joint="shoulder" \
+multiplier="-2"/>',
+    )
     path.write_text(mimic)
     with pytest.warns(UserWarning, match="friction"):
         tree = ks.urdf.read(path)
@@ -198,7 +201,11 @@ def test_moments_that_no_body_has(tmp_path):
         ('mass value="1.5"', 'mass value="1_000"', "mass: value must be numbers, got '1_000'"),
         ('mass value="1.5"', 'mass value="1e308"', "upper: its mass, 1e.308, is beyond any body"),
         ('ixx="0.02"', 'ixx="1e200"', "upper: its inertia, 6.*e.199, is beyond any body"),
-        ('xyz="0.1 0.02 -0.2"', 'xyz="0.1 -1e99 0"', "upper: its centre of mass, -1e.99, is beyond"),
+        (
+            'xyz="0.1 0.02 -0.2"',
+            'xyz="0.1 -1e99 0"',
+            "upper: its centre of mass, -1e.99, is",
+        ),
         ('xyz="0 0.6 0.8"', 'xyz="0 0 0"', "joint shoulder: its axis is zero"),
         ('type="continuous"', 'type="screw"', "joint elbow: joints of the type 'screw'"),
         ('<mass value="1.5"/>', "", "link upper: its inertial has no mass or no inertia"),
