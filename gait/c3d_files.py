@@ -211,6 +211,10 @@ def write_c3d(
         raise ImportError("C3D files are written by ezc3d: pip install ezc3d")
     import ezc3d
 
+    if len(markers) < 2:
+        raise ValueError(
+            "C3D files have a rate, which a single sample does not tell; to_trc writes it"
+        )
     file = ezc3d.c3d()
     back = rotation(up, forward).T / UNITS[unit]
     points = np.ones((4, len(markers.names), len(markers)))

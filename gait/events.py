@@ -71,7 +71,7 @@ class Phase:
     """An interval [s] in which the same feet are on the ground.
 
     feet : () in flight, (foot,) in single support, (trailing, leading) in double support: in the
-    order in which they came to the ground. off : those of them that no force plate shows.
+    order in which they came to the ground. off : those that no force plate shows.
     """
 
     begin: float
@@ -129,8 +129,7 @@ def contacts_from_wrench(
     first and last crossing of the threshold itself. Stances shorter than `shortest` [s] are dropped
     unless the record cuts them; shorter gaps are closed.
 
-    They count as `measured`. Raises `ValueError` if the plate gives the load instead of the
-    reaction.
+    Raises `ValueError` if the plate gives the load instead of the reaction.
     """
     check_text(foot, "the foot of a contact")
     check_kind(wrench, Wrench, "kinesym.gait")
@@ -274,12 +273,11 @@ def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = 
     """A whole cycle at or after `begin` [s]: two heel strikes of `foot` and on.
 
     It ends when the other foot leaves after the second of them, near 116 % when walking. It is the
-    first one, but where force plates show some contacts, as `contacts_from_wrench` tells, and
-    others were `completed` from markers, the first in which plates show most stances: torques of a
-    foot beside the plates are not known.
+    first one; where plates show some contacts and others are `completed` from markers, the first
+    with fewest that no plate shows, of which it warns: torques are unknown there.
 
-    Warns of stances in it that no plate shows, of records with plates. Raises `ValueError` if there
-    is none in the record, and if one of its steps has no double support, naming the interval.
+    Raises `ValueError` if there is none in the record, and if one of its steps has no double
+    support, naming the interval.
     """
     ordered = in_order(contacts)
     if not isinstance(begin, Real):
@@ -299,30 +297,19 @@ def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = 
             f"second; heel strikes: {seen}, last toe-off of the other foot: {last:.6g} s"
         )
     off = [c for c in ordered if not c.measured] if any(c.measured for c in ordered) else []
-    start, stride, end = min(spans, key=lambda span: _beside(off, span))
-    if beside := [c for c in off if c.begin < end and c.end > start]:
-        said = ", ".join(f"{c.foot!r} from {c.begin:.6g} to {c.end:.6g} s" for c in beside)
+
+    beside = {s: [c for c in off if c.begin < s[2] and c.end > s[0]] for s in spans}
+    best = min(spans, key=lambda s: (sum(c.begin < s[1] for c in beside[s]), len(beside[s])))
+    (start, stride, end), rows = best, beside[best]
+    if rows:
+        said = ", ".join(f"{c.foot!r} from {c.begin:.6g} to {c.end:.6g} s" for c in rows)
         warn(
             f"no force plate shows {said}, in the cycle of {foot!r} from {start:.6g} to "
-            f"{stride:.6g} s; no other cycle has fewer such stances: torques of that leg are "
-            "unknown there"
+            f"{stride:.6g} s, and no other cycle has fewer: torques of that leg are unknown there"
         )
-    return Cycle(start, stride, end, _inside(ordered, start, end))
-
-
-def _beside(off: Sequence[Contact], span: tuple[float, float, float]) -> tuple[int, int]:
-    """How many contacts that no plate shows are in a stride, and after it to the end of its
-    cycle."""
-    start, stride, end = span
-    within = [c for c in off if c.begin < end and c.end > start]
-    return sum(c.begin < stride for c in within), sum(c.begin >= stride for c in within)
-
-
-def _inside(contacts: Sequence[Contact], start: float, end: float) -> tuple[Phase, ...]:
-    """The phases of a cycle; raises `ValueError` for flight."""
     inside = [
         replace(p, begin=max(p.begin, start), end=min(p.end, end))
-        for p in phases(contacts)
+        for p in phases(ordered)
         if p.end > start and p.begin < end
     ]
     for phase in inside:
@@ -331,7 +318,7 @@ def _inside(contacts: Sequence[Contact], start: float, end: float) -> tuple[Phas
                 f"no double support: no foot is in contact from {phase.begin:.6g} to "
                 f"{phase.end:.6g} s; the cycle of walking needs one in every step"
             )
-    return tuple(inside)
+    return Cycle(start, stride, end, tuple(inside))
 
 
 # -- plates -----------------------------------------------------------------------------------
@@ -438,7 +425,7 @@ def _owner(contact: Contact, apart: Mapping[str, Array], load: Array, near: floa
 
 def _stretches(plate: Wrench, stances: Sequence[Contact]) -> list[NDArray[np.bool_]]:
     """Samples of each stance with its tails down to nothing, at most half way to the next one."""
-    if not stances:  # nobody steps on the plate
+    if not stances:
         return []
     time, pressing = plate.time, plate.force[2] > 0.0
     limits = [-np.inf, *(0.5 * (one.end + two.begin) for one, two in pairwise(stances)), np.inf]

@@ -344,7 +344,8 @@ def closed(markers: Markers, longest: float, clusters: Iterable[Sequence[str]] =
     if not isinstance(longest, Real) or not longest >= 0.0:
         raise ValueError(f"longest must be a duration [s], got {longest!r}")
     carried = by_clusters(markers.positions, clusters)
-    count = int(longest * markers.rate * (1.0 + 1e-9))
+    rate = markers.rate if len(markers) > 1 else 0.0  # a posture has no neighbours to fill from
+    count = int(longest * rate * (1.0 + 1e-9))
     filled = {name: by_splines(markers.time, x, count) for name, x in carried.items()}
     return replace(markers, positions=filled)
 

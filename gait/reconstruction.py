@@ -190,6 +190,8 @@ def reconstruct(
     """
     check_kind(relations, Relations, "kinesym.gait")
     check_kind(markers, Markers, "kinesym.gait")
+    if len(markers) < 2:
+        raise ValueError("a motion needs more than one sample; of a posture, take markers.mean()")
     smooth = None if smooth is None else smoother_of(smooth)
     again = None if again is None else smoother_of(again, "again")
     given = mapping({} if calibration is None else calibration, "calibration")
