@@ -178,7 +178,8 @@ def nexus_trajectories(path: File) -> tuple[Array, dict[str, Array], str] | None
     Such a section has a line with its name, the rate, names of markers above the first of their
     axes, names of columns, units, and rows until an empty line.
     """
-    lines = text_of(path).splitlines()
+    text = text_of(path)
+    lines = text.splitlines() if "Trajectories" in text else []
     begin = next((k for k, row in enumerate(lines) if row.strip(',; "') == "Trajectories"), None)
     if begin is None or len(lines) < begin + 6:
         return None

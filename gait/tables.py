@@ -203,15 +203,15 @@ def _without_repeated_end(path: File, clock: str, columns: dict[str, Array]) -> 
 
 def numbers_of(path: File, cells: Cells) -> Array:
     """Cells as numbers, one row of the result per column; what is empty is NaN."""
-    rows = list(cells.rows.values())
-    if any("#" in cell or "(" in cell for row in rows for cell in row):
-        rows = [[_NOT_A_NUMBER.sub("nan", cell) for cell in row] for row in rows]
-        cells = Cells(cells.names, dict(zip(cells.rows, rows, strict=True)))
+    rows = cells.rows.values()
     try:
         values = np.array([[float(cell or "nan") for cell in row] for row in rows])
         sound = not np.isinf(values).any() and not any("_" in "".join(row) for row in rows)
     except ValueError:
         sound = False
+        said = [[_NOT_A_NUMBER.sub("nan", cell) for cell in row] for row in rows]
+        if said != list(rows):
+            return numbers_of(path, Cells(cells.names, dict(zip(cells.rows, said, strict=True))))
     if not sound:
         line, name, cell = next(
             (line, name, cell)
