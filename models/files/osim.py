@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from xml.etree.ElementTree import Element, indent, tostring
 
@@ -168,8 +169,11 @@ class Reader:
 
     def among(self, tag: str) -> Iterator[Element]:
         """Components of any element whose tags end so."""
-        for owner in self.model.iter():
-            yield from (e for e in components(owner) if e.tag.endswith(tag))
+        held = chain(
+            self.model.iter("components"),
+            (e for owner in self.model.iter("ComponentSet") for e in owner.findall("objects")),
+        )
+        yield from (e for owner in held for e in owner if e.tag.endswith(tag))
 
     def joints(self) -> Iterator[JointRow]:
         """Of both kinds of files, in the direction that they have there."""
@@ -221,7 +225,7 @@ class Reader:
 
     def markers(self) -> Iterator[MarkerRow]:
         for e in (*members(self.model, "MarkerSet"), *self.among("Marker")):
-            frame = self.on(e, "parent_frame")
+            frame = self.on(e, "parent_frame", "reference_frame")
             at = place(frame, triple(e, "location")).at
             yield MarkerRow(e.get("name", ""), frame.body, at)
 

@@ -143,6 +143,9 @@ def tree_of(
     fixed = {name: rows[name].default for name in names}
     values = coordinate_values(description, fixed)
     bodies, order = {row.name: row for row in description.bodies}, outwards(description)
+    for joint in order:
+        for frame in (joint.parent, joint.child):
+            check_sizes(f"joint {joint.name}", {"place": frame.at})
     about = turned_about(order)
     faults = {name: fault_of(row, about.get(name, UPRIGHT)) for name, row in bodies.items()}
     made = [body_of(bodies[j.child.body or ""], j, values, faults) for j in order]
@@ -329,17 +332,19 @@ def body_of(
     )
 
 
+def check_sizes(where: str, numbers: Mapping[str, Iterable[float]]) -> None:
+    """Raise `ValueError` for numbers, by what they are, that nothing on Earth has."""
+    for what, values in numbers.items():
+        largest = max(values, key=abs)
+        if abs(largest) > LARGEST:
+            raise ValueError(f"{where}: its {what}, {largest:g}, is beyond that of anything")
+
+
 def fault_of(row: BodyRow, about: ArrayLike) -> str:
     """What is wrong with the inertia of a body that turns about these directions (k, 3), in words;
-    empty if it is that of one.
-
-    Raises `ValueError` for numbers beyond those of anything on Earth.
-    """
+    empty if it is that of one. Raises `ValueError` as `check_sizes`."""
     numbers = {"mass": [row.mass], "centre of mass": row.com, "inertia": row.inertia}
-    for what, values in numbers.items():
-        if max(map(abs, values)) > LARGEST:
-            largest = max(values, key=abs)
-            raise ValueError(f"body {row.name}: its {what}, {largest:g}, is beyond any body's")
+    check_sizes(f"body {row.name}", numbers)
     where, kept = f"body {row.name}", "taken as they are, as by OpenSim, Pinocchio and Bullet"
     if row.mass == 0.0 and any(row.inertia):
         return f"{where} has no mass, but moments of inertia; they are {kept}"
