@@ -291,7 +291,8 @@ def _seen(path: File, positions: Mapping[str, Array]) -> dict[str, Array]:
     if never:
         warn(
             f"{path}: {shown(never)} {'is' if len(never) == 1 else 'are'} at 0, 0, 0 in all "
-            "samples, as markers are that were never seen: taken as missing"
+            "samples, as markers are that were never seen: taken as missing; where it is a place, "
+            "put the origin of the file elsewhere"
         )
     return {
         name: np.where(zero[name], np.nan, row) if zero[name].any() else row

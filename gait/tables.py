@@ -23,6 +23,8 @@ T = TypeVar("T")
 #: No motion is recorded with fewer samples than one in so many seconds [s]; shorter tables may be
 #: made by hand.
 SLOWEST, MANY = 0.5, 10
+#: What may be between cells with quotation marks.
+QUOTED = (",", ";")
 #: What is no number as programs of Windows write it, `-1.#IND`, `1.#QNAN`, `nan(ind)`.
 _NOT_A_NUMBER = re.compile(r"-?(1\.#(IND|QNAN|SNAN)\w*|nan\(.*\))", re.IGNORECASE)
 #: Rows of one instant that differ by less are the same, written twice [of the range of a column].
@@ -100,13 +102,12 @@ def cells_of(
     sep : between cells; None for blanks. names : of the columns; by default the first of these
     lines holds them. Raises `ValueError` naming a line whose cells do not fit.
     """
-    rows, quoted = {}, sep in (",", ";")
+    rows = {}
     for k, line in enumerate(text.splitlines()[begin - 1 :], begin):
         if line.strip():
             try:
-                row = line.split(sep)
-                if sep is not None and quoted:
-                    row = next(csv.reader([line], delimiter=sep, strict=True))
+                quoted = csv.reader([line], delimiter=sep, strict=True) if sep in QUOTED else None
+                row = line.split(sep) if quoted is None else next(quoted)
                 rows[k] = [cell.strip() for cell in row]
             except csv.Error as error:
                 raise ValueError(

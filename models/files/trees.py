@@ -146,10 +146,13 @@ def tree_of(
     for joint in order:
         for frame in (joint.parent, joint.child):
             check_sizes(f"joint {joint.name}", {"place": frame.at})
+        for one in joint.coordinates:
+            check_sizes(f"coordinate {one.name}", {"damping": [one.damping]})
     about = turned_about(order)
     faults = {name: fault_of(row, about.get(name, UPRIGHT)) for name, row in bodies.items()}
     made = [body_of(bodies[j.child.body or ""], j, values, faults) for j in order]
-    for sentence in (*omitted(description), *filter(None, faults.values()), *rough(description)):
+    sentences = (*omitted(description), *kept_moments(faults.values()), *rough(description))
+    for sentence in sentences:
         warnings.warn(f"{description.name}: {sentence}", stacklevel=3)
     tree = FileTree(
         description.name,
@@ -167,6 +170,17 @@ def tree_of(
 LARGEST = 1e30
 #: What of functions by points is not smooth.
 ROUGH = {"linear": "has corners, at which speeds jump", "step": "jumps, at which bodies jump"}
+
+
+def kept_moments(faults: Iterable[str]) -> Iterator[str]:
+    """What is wrong with moments of inertia, in one sentence."""
+    told = [fault for fault in faults if fault]
+    if told:
+        more = f"; {len(told) - 3} more of the kind" if len(told) > 3 else ""
+        yield (
+            f"{'; '.join(told[:3])}{more}; they are taken as they are, as by OpenSim, Pinocchio "
+            "and Bullet"
+        )
 
 
 def omitted(description: Description) -> Iterator[str]:
@@ -345,18 +359,18 @@ def fault_of(row: BodyRow, about: ArrayLike) -> str:
     empty if it is that of one. Raises `ValueError` as `check_sizes`."""
     numbers = {"mass": [row.mass], "centre of mass": row.com, "inertia": row.inertia}
     check_sizes(f"body {row.name}", numbers)
-    where, kept = f"body {row.name}", "taken as they are, as by OpenSim, Pinocchio and Bullet"
+    where = f"body {row.name}"
     if row.mass == 0.0 and any(row.inertia):
-        return f"{where} has no mass, but moments of inertia; they are {kept}"
+        return f"{where} has no mass, but moments of inertia"
     try:
         check_moments(inertia_of(row))
     except ValueError as error:
-        return f"{where}: {error}; they are {kept}"
+        return f"{where}: {error}"
     axis = planar_axis(inertia_of(row))
     if axis is not None and np.delete(np.abs(about), axis, axis=1).max(initial=0.0) > 1e-9:
         return (
             f"{where} has a moment of inertia about its axis {'xyz'[axis]} only, and turns about "
-            f"others, too; its moments are {kept}"
+            "others, too"
         )
     return ""
 
