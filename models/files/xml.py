@@ -32,6 +32,10 @@ def root_of(path: str | Path) -> Element:
     wide = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
     said = without_comments(data.decode("utf-16" if wide else "utf-8-sig", "replace"))
     said = said if _BEGIN in said else said.replace(_END, "")
+    if "<!ENTITY" in said:  # a few lines of them may stand for any length
+        raise ValueError(
+            "it declares entities, which no model needs; write out what they stand for"
+        )
     try:
         root = fromstring(_DOUBLE.sub(r"\1.", said))
     except ParseError as error:

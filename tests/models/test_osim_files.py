@@ -295,6 +295,7 @@ def test_files_made_to_be_slow_or_large(tmp_path, monkeypatch, read):
         (slow, r"a\.xml\.gz: it is no XML file: the comment that begins in line 2 has no end"),
         (f"{'<a>' * 9000}{'</a>' * 9000}", "within one another, more than 500 deep"),
         (" " * (3 << 20), "unpacks to more than 2 MB"),
+        ('<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;&b;&b;">]><a>&c;</a>', "declares ent"),
     ):
         path.write_bytes(gzip.compress(written.encode()))
         monkeypatch.setattr("kinesym.checks._UNPACKED", 2 << 20)
