@@ -305,6 +305,12 @@ class Mechanism(Displayed):
                     torques[name_of(u)] = -kp * q - kd * u
         return torques
 
+    @property
+    def passive(self) -> dict[str, sp.Expr]:
+        """Generalised forces that the tree has besides torques and loads, by the name of their
+        speed: those that a file gives its joints, such as damping."""
+        return {}
+
     # -- mechanics ------------------------------------------------------------------------------
 
     @cached_property

@@ -61,7 +61,10 @@ class Tree(Mechanism):
         torques = self.checked_torques(torques)
         numbers = {**self.values, **self.numbers(values)}
         check_values(self.bodies, numbers)
-        return assemble(self, torques, named_outputs(self, torques, outputs), numbers)
+        driven = {**torques}
+        for name, force in self.passive.items():
+            driven[name] = driven.get(name, sp.S.Zero) + force
+        return assemble(self, driven, named_outputs(self, torques, outputs), numbers)
 
     def close(
         self,
