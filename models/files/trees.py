@@ -34,7 +34,8 @@ from kinesym.models.files.description import (
     Triple,
 )
 from kinesym.models.files.frames import between, turned
-from kinesym.symbolic.multibody.bodies import Body, check_moments
+from kinesym.models.files.passive import number, passive_forces
+from kinesym.symbolic.multibody.bodies import Body, Load, check_moments
 from kinesym.symbolic.multibody.joints import Custom
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import ZERO, Vector, vector
@@ -127,6 +128,8 @@ def tree_of(
         description.name,
         made,
         gravity=exact(description.gravity),
+        loads=[carrying(row, description.gravity) for row in description.bodies if row.carried],
+        passive=passive_forces(description.passive, values),
         description=description,
         fixed={identifier(name): value for name, value in fixed.items()},
     )
@@ -282,6 +285,12 @@ def body_of(row: BodyRow, joint: JointRow, values: Mapping[str, sp.Expr]) -> Bod
     )
 
 
+def carrying(row: BodyRow, gravity: Triple) -> Load:
+    """The force that takes weight off a body."""
+    force = exact(-row.carried * row.mass * g for g in gravity)
+    return Load(identifier(row.name), force, at=exact(row.com))
+
+
 def fault_of(row: BodyRow) -> str:
     """What is wrong with the inertia of a body, in words; empty if it is that of one."""
     if row.mass == 0.0 and any(row.inertia):
@@ -345,11 +354,6 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
 def monomial(variables: Sequence[sp.Expr], powers: Sequence[int]) -> sp.Expr:
     """A product of powers."""
     return sp.Mul(*(x**power for x, power in zip(variables, powers, strict=True)))
-
-
-def number(value: float) -> sp.Expr:
-    """Whole numbers as such, so that products with 0 and 1 vanish."""
-    return sp.Integer(int(value)) if value == int(value) else sp.Float(value)
 
 
 def exact(values: Iterable[float]) -> list[sp.Expr]:

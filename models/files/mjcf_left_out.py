@@ -1,0 +1,118 @@
+"""What changes a motion in MuJoCo and no table has, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from xml.etree.ElementTree import Element
+
+from kinesym.models.files.mjcf_bodies import SEVERAL, Skeleton
+from kinesym.models.files.mjcf_geoms import numbers_of
+from kinesym.models.files.mjcf_plain import ORIENTATIONS
+from kinesym.models.files.mjcf_ties import TIES
+from kinesym.models.files.xml import attribute, named
+
+#: So many names are listed.
+MANY = 4
+#: Attributes that are read, and those that say nothing of a motion without contact and actuators.
+ATTRIBUTES = {
+    "body": "name childclass mocap pos gravcomp user simple fuse sleep",
+    "inertial": "pos mass diaginertia fullinertia",
+    "joint": "name class type pos axis springdamper limited range ref springref springyield "
+    "stiffness damping armature frictionloss group margin user solreflimit solimplimit "
+    "solreffriction solimpfriction actuatorfrclimited actuatorfrcrange actuatorgravcomp",
+    "freejoint": "name group align",
+    "geom": "name class type pos size fromto mass density shellinertia mesh hfield group contype "
+    "conaffinity condim priority friction solmix solref solimp margin gap adhesion surfacevel "
+    "material rgba fitscale fluidshape fluidcoef castshadow user",
+    "site": "name class type pos size fromto mesh group material rgba user",
+}
+#: What tendons do besides having a length.
+PULLING = ("stiffness", "damping", "armature", "frictionloss", "range")
+
+
+def left_out_of(root: Element, equalities: Iterable[Element], skeleton: Skeleton) -> Iterator[str]:
+    """One sentence, or none."""
+    off = skeleton.settings.is_off
+    tendons = [e for e in root.findall("tendon/*") if any(nonzero(e, name) for name in PULLING)]
+    found = {
+        "actuators": [] if off("actuation") else root.findall("actuator/*"),
+        "tendons": tendons,
+        "equalities": [e for e in equalities if e.tag not in TIES],
+        **of_joints(skeleton),
+        "plugins": [*root.iter("plugin")] if root.find("extension/plugin") is not None else [],
+        "mocap bodies, which stand still,": [
+            node.element for node in skeleton.bodies if node.element.get("mocap") == "true"
+        ],
+        "unknown attributes": [*unknown(skeleton)],
+    }
+    parts = [f"{what} {few(elements)}" for what, elements in found.items() if elements]
+    parts += ["contact"] if touching(root, skeleton) else []
+    medium = skeleton.settings.option
+    parts += ["forces of a fluid"] if nonzero(medium, "density", "viscosity") else []
+    if parts:
+        yield f"{', '.join(parts)}: this"
+
+
+def of_joints(skeleton: Skeleton) -> dict[str, list[Element]]:
+    """Joints by what they do that is left out."""
+    joints, off = [*skeleton.joints.values()], skeleton.settings.is_off
+    return {
+        "frictionloss of joints": [
+            joint.element
+            for joint in joints
+            if nonzero(joint.element, "frictionloss") and not off("frictionloss", "constraint")
+        ],
+        "springyield of joints": [j.element for j in joints if nonzero(j.element, "springyield")],
+        "stiffness of balls and free joints": [
+            joint.element
+            for joint in joints
+            if joint.kind in SEVERAL
+            and nonzero(joint.element, "stiffness", "springdamper")
+            and not off("spring", "passive")
+        ],
+        "higher coefficients of damping of balls and free joints": [
+            joint.element
+            for joint in joints
+            if joint.kind in SEVERAL and any(numbers_of(joint.element, "damping")[1:])
+        ],
+        "range of balls": [
+            joint.element
+            for joint in joints
+            if joint.kind == "ball"
+            and nonzero(joint.element, "range")
+            and joint.element.get("limited") != "false"
+            and not off("limit", "constraint")
+        ],
+    }
+
+
+def nonzero(e: Element, *names: str) -> bool:
+    """Whether one of these attributes has a number but 0."""
+    return any(any(numbers_of(e, name)) for name in names)
+
+
+def touching(root: Element, skeleton: Skeleton) -> bool:
+    """Whether geoms can touch."""
+    if skeleton.settings.is_off("contact", "constraint"):
+        return False
+    geoms = [e for node in skeleton.nodes for e, _ in node.having("geom")]
+    masks = [[int(attribute(e, name, 1.0)) for e in geoms] for name in ("contype", "conaffinity")]
+    pairs = ((i, j) for i in range(len(geoms)) for j in range(i))
+    touch = any(masks[0][i] & masks[1][j] or masks[0][j] & masks[1][i] for i, j in pairs)
+    return touch or root.find("contact/pair") is not None
+
+
+def unknown(skeleton: Skeleton) -> Iterator[Element]:
+    """An element by the name of the attribute and where it is, for each that is not known."""
+    for node in skeleton.nodes:
+        for e in (node.element, *(part for part, _ in node.parts if part.tag != "body")):
+            known = {*ATTRIBUTES.get(e.tag, "").split(), *ORIENTATIONS}
+            strange = [name for name in e.attrib if name not in known]
+            yield from (Element(f"{name} of {named(e)}") for name in strange if e.tag in ATTRIBUTES)
+
+
+def few(elements: Iterable[Element]) -> str:
+    """Their names, if they are not many; otherwise the first ones."""
+    names = [e.get("name") or e.get("joint") or e.tag for e in elements]
+    more = f" and {len(names) - MANY + 1} more" if len(names) > MANY else ""
+    return ", ".join(names[: MANY - 1] if more else names) + more
