@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import math
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from kinesym.checks import check_path, shown
+from kinesym.checks import check_path, naming, shown, unpacked
 from kinesym.gait.checks import warn
 from kinesym.gait.markers import uniform
 from kinesym.runtime.arrays import Array
@@ -58,14 +56,8 @@ def text_of(path: File) -> str:
     file = Path(path) if isinstance(path, str) else path
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    raw = file.read_bytes()
-    if raw[:2] == b"\x1f\x8b":
-        try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(
-                f"{path} is damaged: it cannot be decompressed ({error}); take another copy"
-            ) from error
+    with naming(path):
+        raw = unpacked(file.read_bytes())
     zero = raw.find(b"\0")
     if 0 <= zero < 4096:
         raise ValueError(f"{path} is no text; read_c3d reads C3D files")

@@ -77,6 +77,16 @@ class OnEllipsoid:
 
 
 @dataclass(frozen=True)
+class OnArc:
+    """A component of the end of an arc of a circle of this length [m] that begins along y and ends
+    along y turned about x, then z, by two coordinates, beyond angles of `neutral` [rad]."""
+
+    axis: int
+    length: float
+    neutral: tuple[float, ...] = (0.0, 0.0)
+
+
+@dataclass(frozen=True)
 class Scaled:
     """A function times a number."""
 
@@ -85,7 +95,7 @@ class Scaled:
 
 
 Function: TypeAlias = (
-    Constant | Linear | Polynomial | Multivariate | Points | Sine | OnEllipsoid | Scaled
+    Constant | Linear | Polynomial | Multivariate | Points | Sine | OnEllipsoid | OnArc | Scaled
 )
 
 

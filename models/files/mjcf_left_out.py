@@ -31,7 +31,7 @@ PULLING = ("stiffness", "damping", "armature", "frictionloss", "range")
 
 
 def left_out_of(root: Element, equalities: Iterable[Element], skeleton: Skeleton) -> Iterator[str]:
-    """One sentence, or none."""
+    """By kinds, with names."""
     off = skeleton.settings.is_off
     tendons = [e for e in root.findall("tendon/*") if any(nonzero(e, name) for name in PULLING)]
     found = {
@@ -45,12 +45,11 @@ def left_out_of(root: Element, equalities: Iterable[Element], skeleton: Skeleton
         ],
         "unknown attributes": [*unknown(skeleton)],
     }
-    parts = [f"{what} {few(elements)}" for what, elements in found.items() if elements]
-    parts += ["contact"] if touching(root, skeleton) else []
-    medium = skeleton.settings.option
-    parts += ["forces of a fluid"] if nonzero(medium, "density", "viscosity") else []
-    if parts:
-        yield f"{', '.join(parts)}: this"
+    yield from (f"{what} {few(elements)}" for what, elements in found.items() if elements)
+    if touching(root, skeleton):
+        yield "contact"
+    if nonzero(skeleton.settings.option, "density", "viscosity"):
+        yield "forces of the fluid"
 
 
 def of_joints(skeleton: Skeleton) -> dict[str, list[Element]]:

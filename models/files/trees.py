@@ -10,7 +10,9 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import sympy as sp
+from numpy.typing import ArrayLike, NDArray
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import Named, listed
@@ -26,6 +28,7 @@ from kinesym.models.files.description import (
     Loop,
     Motion,
     Multivariate,
+    OnArc,
     OnEllipsoid,
     Points,
     Polynomial,
@@ -35,7 +38,7 @@ from kinesym.models.files.description import (
 )
 from kinesym.models.files.frames import between, turned
 from kinesym.models.files.passive import number, passive_forces
-from kinesym.symbolic.multibody.bodies import Body, Load, check_moments
+from kinesym.symbolic.multibody.bodies import Body, Load, check_moments, planar_axis
 from kinesym.symbolic.multibody.joints import Custom
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import ZERO, Vector, vector
@@ -119,10 +122,11 @@ def tree_of(
         check_known(name, rows, f"locked: {name} is no coordinate of {description.name}")
     fixed = {name: rows[name].default for name in names}
     values = coordinate_values(description, fixed)
-    bodies = {row.name: row for row in description.bodies}
-    made = [body_of(bodies[j.child.body or ""], j, values) for j in outwards(description)]
-    left_out = (f"{part} is left out" for part in description.left_out)
-    for sentence in (*left_out, *filter(None, map(fault_of, bodies.values())), *rough(description)):
+    bodies, order = {row.name: row for row in description.bodies}, outwards(description)
+    about = turned_about(order)
+    faults = {name: fault_of(row, about.get(name, UPRIGHT)) for name, row in bodies.items()}
+    made = [body_of(bodies[j.child.body or ""], j, values, faults) for j in order]
+    for sentence in (*omitted(description), *filter(None, faults.values()), *rough(description)):
         warnings.warn(f"{description.name}: {sentence}", stacklevel=3)
     tree = FileTree(
         description.name,
@@ -138,8 +142,28 @@ def tree_of(
     return tree
 
 
+#: Masses, places and moments are less [kg, m, kg m^2]; products of larger ones overflow.
+LARGEST = 1e30
 #: What of functions by points is not smooth.
 ROUGH = {"linear": "has corners, at which speeds jump", "step": "jumps, at which bodies jump"}
+
+
+def omitted(description: Description) -> Iterator[str]:
+    """What the tables of the file do not have, in a sentence."""
+    parts = description.left_out
+    if parts:
+        yield f"{', '.join(parts)} {'is' if len(parts) == 1 else 'are'} left out"
+
+
+def turned_about(joints: Iterable[JointRow]) -> dict[str | None, NDArray[np.float64]]:
+    """The directions (k, 3) about which bodies turn, in their axes, of joints outwards; all of them
+    are parallel always if they are at rest."""
+    found: dict[str | None, NDArray[np.float64]] = {None: np.zeros((0, 3))}
+    for joint in joints:
+        own = [turned(joint.parent.turn, motion.direction) for motion in joint.rotations]
+        rows = np.vstack([found[joint.parent.body], np.reshape(own, (-1, 3))])
+        found[joint.child.body] = rows @ np.array(between(joint.parent.turn, joint.child.turn))
+    return found
 
 
 def rough(description: Description) -> Iterator[str]:
@@ -254,7 +278,9 @@ def coordinate_values(description: Description, fixed: Mapping[str, float]) -> d
     return {name: value(name) for name in description.coordinates}
 
 
-def body_of(row: BodyRow, joint: JointRow, values: Mapping[str, sp.Expr]) -> Body:
+def body_of(
+    row: BodyRow, joint: JointRow, values: Mapping[str, sp.Expr], faults: Mapping[str, str]
+) -> Body:
     """A body with its joint, in the axes that both bodies have in the file."""
     rotations = [
         (exact(turned(joint.parent.turn, motion.direction)), expression_of(motion, values))
@@ -277,11 +303,11 @@ def body_of(row: BodyRow, joint: JointRow, values: Mapping[str, sp.Expr]) -> Bod
         identifier(row.name),
         number(row.mass),
         exact(row.com),
-        inertia_of(row).tolist() if row.mass else (0, 0, 0),
+        inertia_of(row).tolist(),
         made,
         exact(joint.parent.at),
         parent and identifier(parent),
-        reflected=row.mass > 0.0 and bool(fault_of(row)),
+        reflected=bool(faults[row.name]),
     )
 
 
@@ -291,14 +317,30 @@ def carrying(row: BodyRow, gravity: Triple) -> Load:
     return Load(identifier(row.name), force, at=exact(row.com))
 
 
-def fault_of(row: BodyRow) -> str:
-    """What is wrong with the inertia of a body, in words; empty if it is that of one."""
+def fault_of(row: BodyRow, about: ArrayLike) -> str:
+    """What is wrong with the inertia of a body that turns about these directions (k, 3), in words;
+    empty if it is that of one.
+
+    Raises `ValueError` for numbers beyond those of anything on Earth.
+    """
+    numbers = {"mass": [row.mass], "centre of mass": row.com, "inertia": row.inertia}
+    for what, values in numbers.items():
+        if max(map(abs, values)) > LARGEST:
+            largest = max(values, key=abs)
+            raise ValueError(f"body {row.name}: its {what}, {largest:g}, is beyond any body's")
+    where, kept = f"body {row.name}", "taken as they are, as by OpenSim, Pinocchio and Bullet"
     if row.mass == 0.0 and any(row.inertia):
-        return f"body {row.name} has no mass; its inertia is taken as 0, as by OpenSim"
+        return f"{where} has no mass, but moments of inertia; they are {kept}"
     try:
         check_moments(inertia_of(row))
     except ValueError as error:
-        return f"body {row.name}: {error}; they are taken as they are"
+        return f"{where}: {error}; they are {kept}"
+    axis = planar_axis(inertia_of(row))
+    if axis is not None and np.delete(np.abs(about), axis, axis=1).max(initial=0.0) > 1e-9:
+        return (
+            f"{where} has a moment of inertia about its axis {'xyz'[axis]} only, and turns about "
+            f"others, too; its moments are {kept}"
+        )
     return ""
 
 
@@ -329,6 +371,9 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
             a, b = variables
             across = sp.sin(b), -sp.sin(a) * sp.cos(b), sp.cos(a) * sp.cos(b)
             return number(radius) * across[axis]
+        case OnArc(axis=axis, length=length, neutral=neutral) if len(variables) == 2:
+            a, b = (q + number(angle) for q, angle in zip(variables, neutral, strict=True))
+            return number(length) * on_arc(a, b)[axis]
         case Multivariate(order=order, coefficients=coefficients):
             every = product(range(order + 1), repeat=len(variables))
             ways = [way for way in every if sum(way) <= order]
@@ -349,6 +394,31 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
             straight = kind == "simm" and len(points) == 2
             return table(x, points, y, "linear" if straight else kind, outside)
     raise ValueError(f"no function of a file: {function}")
+
+
+#: Of the end of an arc of length 1 by the square of the sine of its angle: how far it is along
+#: where it begins, and across that over the sine.
+_RISE = "1 -1/6 -17/360 -367/15120 -27859/1814400 -1295803/119750400"
+_SWING = "1/2 1/24 13/720 1283/120960 26021/3628800 2519137/479001600"
+#: So small a square that these series are exact to rounding.
+_SMALL = sp.Rational(1, 400)
+
+
+def on_arc(a: sp.Expr, b: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+    """The end of an arc of a circle of length 1 from 0 along y, whose end is along y turned by a
+    about x, then by b about z; smooth where it is straight, too."""
+    x, z = -sp.sin(b), sp.cos(b) * sp.sin(a)
+    square = x**2 + z**2
+    near = sp.Lt(square, _SMALL)
+    sine = sp.sqrt(sp.Piecewise((_SMALL, near), (square, True)))
+    angle = sp.asin(sine)
+
+    def smooth(series: str, closed: sp.Expr) -> sp.Expr:
+        terms = enumerate(map(sp.Rational, series.split()))
+        return sp.Piecewise((sp.Add(*(c * square**k for k, c in terms)), near), (closed, True))
+
+    swing = smooth(_SWING, sp.tan(angle / 2) / angle)
+    return x * swing, smooth(_RISE, sine / angle), z * swing
 
 
 def monomial(variables: Sequence[sp.Expr], powers: Sequence[int]) -> sp.Expr:

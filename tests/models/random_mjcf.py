@@ -120,7 +120,9 @@ class Writer:
         if self.chance(0.2):
             joints.insert(rng.integers(0, len(joints) + 1), self.joint("ball"))
         if depth == 0 and self.chance(0.3):
-            self.hinges = [name for name in self.hinges if not any(f'"{name}"' in e for e in joints)]
+            self.hinges = [
+                name for name in self.hinges if not any(f'"{name}"' in e for e in joints)
+            ]
             joints = ["<freejoint/>" if self.chance(0.5) else '<joint type="free" class="calm"/>']
         parts = [self.framed(joint) if "free" not in joint else joint for joint in joints]
         parts += [self.framed(self.geom()) for _ in range(rng.integers(1, 4))]
