@@ -33,10 +33,10 @@ from kinesym.models.files.mjcf_bodies import SEVERAL, Joint, Node, on, skeleton_
 from kinesym.models.files.mjcf_geoms import NOTHING, Solid, bounded, solid_of, together
 from kinesym.models.files.mjcf_left_out import left_out_of
 from kinesym.models.files.mjcf_passive import passive_of
-from kinesym.models.files.mjcf_plain import plain_root, settings_of
+from kinesym.models.files.mjcf_plain import plain_root, settings_of, word
 from kinesym.models.files.mjcf_ties import couplers_of, loops_of
 from kinesym.models.files.trees import FileTree, tree_of
-from kinesym.models.files.xml import attribute, attributes, listed_numbers, named
+from kinesym.models.files.xml import attribute, attributes, listed_numbers
 
 #: Where a file says nothing.
 G: Triple = (0.0, 0.0, -9.81)
@@ -116,7 +116,10 @@ class _Reader:
     def solids(self) -> dict[str, Solid]:
         """Mass and inertia of all bodies by name, in their axes."""
         bodies, compiler = self.skeleton.bodies, self.settings.compiler
-        found = {node.name: bounded(self.solid(node), self.settings) for node in bodies}
+        found = dict[str, Solid]()
+        for node in bodies:
+            with naming(f"body {node.name}"):
+                found[node.name] = bounded(self.solid(node), self.settings)
         wanted = attribute(compiler, "settotalmass", -1.0)
         total = sum(solid.mass for solid in found.values())
         if wanted <= 0.0 or total <= 0.0:
@@ -132,20 +135,25 @@ class _Reader:
             if first <= attribute(e, "group", 0.0) <= last
         ]
         mode = self.settings.choice("inertiafromgeom", ("auto", "true", "false"))
-        given = next(iter(node.having("inertial")), None)
+        given, *more = *node.having("inertial"), None
+        if len(more) > 1:
+            raise ValueError("it has more than one inertial")
         if mode == "false" or (given is not None and not (mode == "true" and geoms)):
             return NOTHING if given is None else self.of_inertial(*given)
         return together(solid_of(e, *arrays(self.skeleton.placed(e, frame))) for e, frame in geoms)
 
     def of_inertial(self, e: Element, frame: Frame) -> Solid:
         """An inertial in the axes of its body."""
+        mass, _ = attribute(e, "mass"), attributes(e, "pos")
+        if mass < 0.0:
+            raise ValueError(f"its mass, {mass:g}, is negative")
         at, turn = arrays(self.skeleton.placed(e, frame))
         if e.get("fullinertia"):
             xx, yy, zz, xy, xz, yz = listed_numbers(e, "fullinertia", 6)
             given = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         else:
             given = np.diag(attributes(e, "diaginertia", STRAIGHT))
-        return Solid(attribute(e, "mass"), at, turn @ given @ turn.T)
+        return Solid(mass, at, turn @ given @ turn.T)
 
     def links(self) -> Iterator[tuple[BodyRow, JointRow]]:
         """Bodies, each with its joint; massless ones between joints of one body."""
@@ -186,7 +194,7 @@ class _Reader:
 
     def range_of(self, joint: Joint) -> tuple[float, float] | None:
         """The range of a coordinate, if there is one."""
-        e, limited = joint.element, joint.element.get("limited", "auto")
+        e, limited = joint.element, word(joint.element, "limited", ("auto", "true", "false"))
         own = self.settings.choice("autolimits", ("true", "false")) == "true"
         if limited == "false" or (limited == "auto" and not own):
             return None
@@ -195,7 +203,7 @@ class _Reader:
             return low, high
         if limited == "auto":
             return None
-        raise ValueError(f"{named(e)} is limited to a range that is none, {low:g} to {high:g}")
+        raise ValueError(f"joint {joint.name} is limited to no range, {low:g} to {high:g}")
 
 
 @dataclass(frozen=True)

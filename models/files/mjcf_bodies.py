@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from xml.etree.ElementTree import Element
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kinesym.checks import shown
 from kinesym.models.files.description import Frame, Triple
@@ -100,7 +101,12 @@ class Skeleton:
     @cached_property
     def joints(self) -> dict[str, Joint]:
         """All joints by name."""
-        return {joint.name: joint for node in self.nodes for joint in node.joints}
+        found = dict[str, Joint]()
+        for joint in (joint for node in self.nodes for joint in node.joints):
+            if joint.name in found:
+                raise ValueError(f"two joints have the name {joint.name}")
+            found[joint.name] = joint
+        return found
 
     def placed(self, e: Element, frame: Frame) -> Frame:
         """Where a part of a body is."""
@@ -122,7 +128,11 @@ def skeleton_of(worlds: Iterable[Element], settings: Settings) -> Skeleton:
     Raises `ValueError` for elements of bodies that are not known or not understood.
     """
     worlds = tuple(worlds)
-    taken = {e.get("name", "") for world in worlds for e in world.iter("body")}
+    names = Counter(e.get("name", "") for world in worlds for e in world.iter("body"))
+    for name, times in names.items():
+        if name and times > 1:
+            raise ValueError(f"{times} bodies have the name {name}")
+    taken = {*names}
     found, count = list[Node](), 0
     waiting = [(e, Frame(None)) for e in worlds[::-1]]
     while waiting:
@@ -172,17 +182,18 @@ def joints_of(body: str | None, parts: Iterable[tuple[Element, Frame]]) -> Itera
         raise ValueError(f"{named(found[0][0])}: the world has no joints")
     for k, (e, frame) in enumerate(found, 1):
         kind = "free" if e.tag == "freejoint" else e.get("type", "hinge")
+        name = e.get("name") or f"{body}_joint{k}"
         if kind not in ("hinge", "slide", *SEVERAL):
-            raise ValueError(f"{named(e)}: joints of the type {shown(kind)} are not known")
+            raise ValueError(f"joint {name}: joints of the type {shown(kind)} are not known")
         at, axis = STRAIGHT, DIRECTIONS["z"]
         if kind != "free":
             at = on(frame, Frame(None, attributes(e, "pos", STRAIGHT))).at
         if kind in ("hinge", "slide"):
             given = np.array(attributes(e, "axis", DIRECTIONS["z"]))
             if not given.any():
-                raise ValueError(f"{named(e)}: its axis is 0")
+                raise ValueError(f"joint {name}: its axis is 0")
             axis = components(np.array(frame.turn) @ given / np.linalg.norm(given))
-        yield Joint(e, e.get("name") or f"{body}_joint{k}", kind, at, axis)
+        yield Joint(e, name, kind, at, axis)
 
 
 # -- places ---------------------------------------------------------------------------------------
@@ -211,11 +222,10 @@ def turn_of(e: Element, settings: Settings) -> Array:
     unit = np.deg2rad(1.0) if settings.degrees else 1.0
     match said:
         case ["quat"]:
-            w, *v = listed_numbers(e, "quat", 4)
-            return about(v, 2.0 * np.arctan2(np.linalg.norm(v), w))
+            return by_quaternion(e, listed_numbers(e, "quat", 4))
         case ["axisangle"]:
             *axis, angle = listed_numbers(e, "axisangle", 4)
-            return about(axis, unit * angle)
+            return about(direction(e, np.array(axis)), unit * angle)
         case ["xyaxes"]:
             x, y = np.reshape(listed_numbers(e, "xyaxes", 6), (2, 3))
             x = direction(e, x)
@@ -236,10 +246,17 @@ def direction(e: Element, v: Array) -> Array:
     return v / length
 
 
-def about(axis: Iterable[float], angle: float) -> Array:
-    """The rotation (3, 3) about an axis by an angle [rad]; none about one without length."""
-    axis = list(axis)
-    return np.asarray(rotations(axis, [angle])[0] if any(axis) else np.eye(3))
+def about(axis: ArrayLike, angle: float) -> Array:
+    """The rotation (3, 3) about an axis by an angle [rad]."""
+    return np.asarray(rotations(axis, [angle])[0])
+
+
+def by_quaternion(e: Element, quaternion: Sequence[float]) -> Array:
+    """The rotation (3, 3) by a quaternion of any length, its real part first."""
+    w, *v = quaternion
+    if not any(quaternion):
+        raise ValueError(f"{named(e)}: its quaternion is 0")
+    return about(v, 2.0 * np.arctan2(np.linalg.norm(v), w)) if any(v) else np.eye(3)
 
 
 def from_z(v: Array) -> Array:

@@ -64,7 +64,7 @@ def bounded(solid: Solid, settings: Settings) -> Solid:
     least = attribute(compiler, "boundmass", 0.0), attribute(compiler, "boundinertia", 0.0)
     balance = settings.choice("balanceinertia", ("false", "true")) == "true"
     moments, axes = np.linalg.eigh(solid.inertia)
-    found = np.maximum(moments, least[1])
+    found = np.maximum(moments, least[1]) if least[1] > 0.0 else moments
     if balance and found[0] + found[1] < found[2]:
         found = np.full(3, found.mean())
     same = np.array_equal(found, moments)
@@ -86,8 +86,9 @@ def solid_of(e: Element, at: Array, turn: Array) -> Solid:
         raise ValueError(f"{named(e)}: its {given} is negative")
     if kind not in SIZES or e.get("mesh"):
         raise ValueError(
-            f"{named(e)} is a {kind}{' of a mesh' * (kind in SIZES)}, whose mass is not read; give "
-            'its body an inertial, or the geom mass="0"'
+            f"the mass of {named(e)}, a {kind}{' around a mesh' * (kind in SIZES)}, is not read; "
+            "give the body an inertial, as MuJoCo writes it where the compiler has "
+            'saveinertial="true", or the geom mass="0"'
         )
     sizes = sizes_of(e, kind)
     content, moments = of_shell(kind, *sizes) if is_shell(e) else of_solid(kind, *sizes)

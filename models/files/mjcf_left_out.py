@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from xml.etree.ElementTree import Element
 
 from kinesym.models.files.mjcf_bodies import SEVERAL, Skeleton
@@ -35,21 +35,22 @@ def left_out_of(root: Element, equalities: Iterable[Element], skeleton: Skeleton
     off = skeleton.settings.is_off
     tendons = [e for e in root.findall("tendon/*") if any(nonzero(e, name) for name in PULLING)]
     found = {
-        "actuators": [] if off("actuation") else root.findall("actuator/*"),
-        "tendons": tendons,
-        "equalities": [e for e in equalities if e.tag not in TIES],
+        "force of actuators": [] if off("actuation") else root.findall("actuator/*"),
+        "force of tendons": tendons,
+        "force of equalities": [e for e in equalities if e.tag not in TIES],
         **of_joints(skeleton),
-        "plugins": [*root.iter("plugin")] if root.find("extension/plugin") is not None else [],
-        "mocap bodies, which stand still,": [
+        "effect of plugins": root.findall("extension/plugin"),
+        "motion of mocap bodies": [
             node.element for node in skeleton.bodies if node.element.get("mocap") == "true"
         ],
-        "unknown attributes": [*unknown(skeleton)],
+        "force of flexes": root.findall("deformable/flex"),
+        "what is not known": [*unknown(skeleton)],
     }
-    yield from (f"{what} {few(elements)}" for what, elements in found.items() if elements)
+    yield from (f"{what} ({few(elements)})" for what, elements in found.items() if elements)
     if touching(root, skeleton):
-        yield "contact"
+        yield "contact of geoms"
     if nonzero(skeleton.settings.option, "density", "viscosity"):
-        yield "forces of the fluid"
+        yield "force of the fluid"
 
 
 def of_joints(skeleton: Skeleton) -> dict[str, list[Element]]:
@@ -110,8 +111,9 @@ def unknown(skeleton: Skeleton) -> Iterator[Element]:
             yield from (Element(f"{name} of {named(e)}") for name in strange if e.tag in ATTRIBUTES)
 
 
-def few(elements: Iterable[Element]) -> str:
+def few(elements: Sequence[Element]) -> str:
     """Their names, if they are not many; otherwise the first ones."""
-    names = [e.get("name") or e.get("joint") or e.tag for e in elements]
+    said = [[e.get(key) for key in ("name", "joint", "plugin")] for e in elements]
+    names = [next(filter(None, words), e.tag) for words, e in zip(said, elements, strict=True)]
     more = f" and {len(names) - MANY + 1} more" if len(names) > MANY else ""
     return ", ".join(names[: MANY - 1] if more else names) + more

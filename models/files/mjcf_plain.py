@@ -157,6 +157,14 @@ def inherit(world: Element, classes: Mapping[str, Class]) -> None:
                 fill(e, name, classes)
 
 
+def word(e: Element, name: str, known: tuple[str, ...]) -> str:
+    """A word of an element, the first of those known if it has none."""
+    said = e.get(name, known[0])
+    if said not in known:
+        raise ValueError(f"{named(e)}: {name} is {' or '.join(known)}, got {shown(said)}")
+    return said
+
+
 # -- settings -------------------------------------------------------------------------------------
 
 
@@ -175,10 +183,7 @@ class Settings:
 
     def choice(self, name: str, known: tuple[str, ...]) -> str:
         """A word of `compiler`, the first of those known if it has none."""
-        said = self.compiler.get(name, known[0])
-        if said not in known:
-            raise ValueError(f"compiler: {name} is {' or '.join(known)}, got {shown(said)}")
-        return said
+        return word(self.compiler, name, known)
 
     @property
     def degrees(self) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kinesym.models.files.description import Constant, Coupler, Frame, Linear, Loop, Polynomial
 from kinesym.models.files.frames import STRAIGHT, components, rows
-from kinesym.models.files.mjcf_bodies import Skeleton, about, on, unused
+from kinesym.models.files.mjcf_bodies import SEVERAL, Skeleton, by_quaternion, on, unused
 from kinesym.models.files.mjcf_geoms import numbers_of
 from kinesym.models.files.xml import attributes, listed_numbers, named
 from kinesym.symbolic.names import check_known
@@ -29,8 +29,9 @@ def couplers_of(equalities: Iterable[Element], skeleton: Skeleton) -> Iterator[C
         if e.tag != "joint":
             continue
         y, x = e.get("joint1", ""), e.get("joint2", "")
-        for name in filter(None, (y, x)):
-            check_known(name, skeleton.joints, f"{named(e)}: there is no joint {name}")
+        for name in (y, x) if x else (y,):
+            known = [n for n, joint in skeleton.joints.items() if joint.kind not in SEVERAL]
+            check_known(name, known, f"{named(e)}: there is no hinge or slide {name!r}")
         y0, x0 = (skeleton.value(skeleton.joints[n], "ref") if n else 0.0 for n in (y, x))
         given = numbers_of(e, "polycoef")
         a = [*given, *DIAGONAL[len(given) :]]
@@ -59,8 +60,9 @@ def loops_of(equalities: Iterable[Element], skeleton: Skeleton) -> Iterator[Loop
             first, second = sites
         else:
             bodies = [e.get(key) or None for key in ("body1", "body2")]
-            for name in bodies:
-                check_known(name, skeleton.references, f"{named(e)}: there is no body {name}")
+            for name in filter(None, bodies):
+                known = [node.name for node in skeleton.bodies]
+                check_known(name, known, f"{named(e)}: there is no body {name}")
             first, second = (pointed if e.tag == "connect" else welded)(e, *bodies, skeleton)
         name = e.get("name") or f"{first.body or 'world'}_{second.body or 'world'}"
         yield Loop(unused(name, taken), "point" if e.tag == "connect" else "weld", first, second)
@@ -93,8 +95,7 @@ def welded(
     given = listed_numbers(e, "relpose", 7, (0.0,) * 7)
     if not any(given[3:]):
         return seen_from(body, on(skeleton.references[other], second), skeleton), second
-    w, *v = given[3:]
-    turn = about(v, 2.0 * np.arctan2(np.linalg.norm(v), w))
+    turn = by_quaternion(e, given[3:])
     return Frame(body, components(np.array(given[:3])), rows(turn)), second
 
 

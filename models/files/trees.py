@@ -120,6 +120,7 @@ def tree_of(
         names = names_of(listed(locked, "locked"), "locked")
     for name in names:
         check_known(name, rows, f"locked: {name} is no coordinate of {description.name}")
+    check_names(rows)
     fixed = {name: rows[name].default for name in names}
     values = coordinate_values(description, fixed)
     bodies, order = {row.name: row for row in description.bodies}, outwards(description)
@@ -429,6 +430,18 @@ def monomial(variables: Sequence[sp.Expr], powers: Sequence[int]) -> sp.Expr:
 def exact(values: Iterable[float]) -> list[sp.Expr]:
     """The same of several."""
     return [number(value) for value in values]
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise `ValueError` for names that are one as identifiers."""
+    known = dict[str, str]()
+    for name in names:
+        other = known.setdefault(identifier(name), name)
+        if other != name:
+            raise ValueError(
+                f"the coordinates {other} and {name} are both {identifier(name)} with letters, "
+                "digits and underscores only; rename one"
+            )
 
 
 def identifier(name: str) -> str:

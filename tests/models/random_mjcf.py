@@ -118,7 +118,7 @@ class Writer:
         kinds = ["hinge", "hinge", "slide"]
         joints = [self.joint(rng.choice(kinds)) for _ in range(rng.integers(0, 3))]
         if self.chance(0.2):
-            joints.insert(rng.integers(0, len(joints) + 1), self.joint("ball"))
+            joints.append(self.joint("ball"))  # MuJoCo takes none before a hinge
         if depth == 0 and self.chance(0.3):
             self.hinges = [
                 name for name in self.hinges if not any(f'"{name}"' in e for e in joints)
