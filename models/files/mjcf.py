@@ -5,15 +5,11 @@ The format: https://mujoco.readthedocs.io/en/stable/XMLreference.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from xml.etree.ElementTree import Element
-
-import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.checks import naming
 from kinesym.models.files.description import (
@@ -29,8 +25,9 @@ from kinesym.models.files.description import (
     Triple,
 )
 from kinesym.models.files.frames import DIRECTIONS, STRAIGHT, along, components, six
-from kinesym.models.files.mjcf_bodies import SEVERAL, Joint, Node, on, skeleton_of, unused
-from kinesym.models.files.mjcf_geoms import NOTHING, Solid, bounded, solid_of, together
+from kinesym.models.files.mjcf_bodies import SEVERAL, Joint, on, skeleton_of, unused
+from kinesym.models.files.mjcf_geoms import Solid
+from kinesym.models.files.mjcf_inertia import solids_of
 from kinesym.models.files.mjcf_left_out import left_out_of
 from kinesym.models.files.mjcf_passive import passive_of
 from kinesym.models.files.mjcf_plain import plain_root, settings_of, word
@@ -94,7 +91,8 @@ class _Reader:
     def description(self) -> Description:
         """All tables."""
         off, option = self.settings.is_off, self.settings.option
-        made = [*self.links()]
+        solids = solids_of(self.skeleton)
+        made = [*self.links(solids)]
         ties = [] if off("equality", "constraint") else self.root.findall("equality/*")
         ties = [e for e in ties if e.get("active", "true") == "true"]
         return Description(
@@ -107,59 +105,16 @@ class _Reader:
             left_out=tuple(left_out_of(self.root, ties, self.skeleton)),
             element=self.root,
             loops=tuple(loops_of(ties, self.skeleton)),
-            passive=tuple(passive_of(self.skeleton, self.solids)),
+            passive=tuple(passive_of(self.skeleton, solids)),
         )
 
     # -- bodies -----------------------------------------------------------------------------------
 
-    @cached_property
-    def solids(self) -> dict[str, Solid]:
-        """Mass and inertia of all bodies by name, in their axes."""
-        bodies, compiler = self.skeleton.bodies, self.settings.compiler
-        found = dict[str, Solid]()
-        for node in bodies:
-            with naming(f"body {node.name}"):
-                found[node.name] = bounded(self.solid(node), self.settings)
-        wanted = attribute(compiler, "settotalmass", -1.0)
-        total = sum(solid.mass for solid in found.values())
-        if wanted <= 0.0 or total <= 0.0:
-            return found
-        return {name: solid.times(wanted / total) for name, solid in found.items()}
-
-    def solid(self, node: Node) -> Solid:
-        """A body as its inertial or its geoms say."""
-        first, last = self.settings.groups
-        geoms = [
-            (e, frame)
-            for e, frame in node.having("geom")
-            if first <= attribute(e, "group", 0.0) <= last
-        ]
-        mode = self.settings.choice("inertiafromgeom", ("auto", "true", "false"))
-        given, *more = *node.having("inertial"), None
-        if len(more) > 1:
-            raise ValueError("it has more than one inertial")
-        if mode == "false" or (given is not None and not (mode == "true" and geoms)):
-            return NOTHING if given is None else self.of_inertial(*given)
-        return together(solid_of(e, *arrays(self.skeleton.placed(e, frame))) for e, frame in geoms)
-
-    def of_inertial(self, e: Element, frame: Frame) -> Solid:
-        """An inertial in the axes of its body."""
-        mass, _ = attribute(e, "mass"), attributes(e, "pos")
-        if mass < 0.0:
-            raise ValueError(f"its mass, {mass:g}, is negative")
-        at, turn = arrays(self.skeleton.placed(e, frame))
-        if e.get("fullinertia"):
-            xx, yy, zz, xy, xz, yz = listed_numbers(e, "fullinertia", 6)
-            given = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        else:
-            given = np.diag(attributes(e, "diaginertia", STRAIGHT))
-        return Solid(mass, at, turn @ given @ turn.T)
-
-    def links(self) -> Iterator[tuple[BodyRow, JointRow]]:
+    def links(self, solids: Mapping[str, Solid]) -> Iterator[tuple[BodyRow, JointRow]]:
         """Bodies, each with its joint; massless ones between joints of one body."""
         taken = {node.name for node in self.skeleton.bodies}
         for node in self.skeleton.bodies:
-            start, solid = node.start, self.solids[node.name]
+            start, solid = node.start, solids[node.name]
             groups = [*grouped(part for joint in node.joints for part in self.parts(joint))]
             *before, last = groups or [[]]
             for k, parts in enumerate(before, 1):
@@ -214,11 +169,6 @@ class _Part:
     at: Triple
     coordinate: CoordinateRow
     motion: Motion
-
-
-def arrays(frame: Frame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Place and orientation."""
-    return np.array(frame.at), np.array(frame.turn)
 
 
 def grouped(parts: Iterable[_Part]) -> Iterator[list[_Part]]:

@@ -108,6 +108,15 @@ class Skeleton:
             found[joint.name] = joint
         return found
 
+    @cached_property
+    def still(self) -> frozenset[str]:
+        """Names of bodies that no joint moves."""
+        found = set[str | None]({None})
+        for node in self.bodies:
+            if node.start.body in found and not node.joints:
+                found.add(node.body)
+        return frozenset(name for name in found if name)
+
     def placed(self, e: Element, frame: Frame) -> Frame:
         """Where a part of a body is."""
         return on(frame, pose(e, self.settings))

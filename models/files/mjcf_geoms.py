@@ -1,4 +1,4 @@
-"""Inertia of MuJoCo's bodies: given, or of their geoms."""
+"""Inertia of MuJoCo's geoms."""
 
 from __future__ import annotations
 
@@ -72,27 +72,32 @@ def bounded(solid: Solid, settings: Settings) -> Solid:
     return Solid(max(solid.mass, least[0]), solid.com, inertia)
 
 
-def solid_of(e: Element, at: Array, turn: Array) -> Solid:
-    """A geom at a place (3,), turned by (3, 3), in the axes of its body.
-
-    Raises `ValueError` for sizes that are none, and for a mesh, which is in another file.
-    """
+def is_read(e: Element) -> bool:
+    """Whether the mass of a geom is known from the model alone, not that of a mesh."""
     kind = e.get("type", "sphere")
+    return weight(e) == 0.0 or kind in FLAT or (kind in SIZES and not e.get("mesh"))
+
+
+def weight(e: Element) -> float:
+    """The mass of a geom [kg] if it gives one, or its density [kg/m^3]."""
     given = "mass" if e.get("mass") else "density"
-    per = attribute(e, given, WATER)
+    found = attribute(e, given, WATER)
+    if found < 0.0:
+        raise ValueError(f"{named(e)}: its {given} is negative")
+    return found
+
+
+def solid_of(e: Element, at: Array, turn: Array) -> Solid:
+    """A geom that is read, at a place (3,), turned by (3, 3), in the axes of its body.
+
+    Raises `ValueError` for sizes that are none.
+    """
+    kind, per = e.get("type", "sphere"), weight(e)
     if per == 0.0 or kind in FLAT:
         return NOTHING
-    if per < 0.0:
-        raise ValueError(f"{named(e)}: its {given} is negative")
-    if kind not in SIZES or e.get("mesh"):
-        raise ValueError(
-            f"the mass of {named(e)}, a {kind}{' around a mesh' * (kind in SIZES)}, is not read; "
-            "give the body an inertial, as MuJoCo writes it where the compiler has "
-            'saveinertial="true", or the geom mass="0"'
-        )
     sizes = sizes_of(e, kind)
     content, moments = of_shell(kind, *sizes) if is_shell(e) else of_solid(kind, *sizes)
-    mass = per if given == "mass" else per * content
+    mass = per if e.get("mass") else per * content
     return Solid(mass, at, turn @ np.diag(mass * moments) @ turn.T)
 
 

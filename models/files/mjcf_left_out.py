@@ -7,14 +7,26 @@ from xml.etree.ElementTree import Element
 
 from kinesym.models.files.mjcf_bodies import SEVERAL, Skeleton
 from kinesym.models.files.mjcf_geoms import numbers_of
+from kinesym.models.files.mjcf_inertia import still_unread
 from kinesym.models.files.mjcf_plain import ORIENTATIONS
 from kinesym.models.files.mjcf_ties import TIES
 from kinesym.models.files.xml import attribute, named
 
 #: So many names are listed.
 MANY = 4
-#: Attributes that are read, and those that say nothing of a motion without contact and actuators.
+#: Attributes that are read, and those that say nothing of a motion without contact and actuators,
+#: or of how it is computed.
 ATTRIBUTES = {
+    "compiler": "angle autolimits balanceinertia boundinertia boundmass coordinate eulerseq "
+    "inertiafromgeom inertiagrouprange settotalmass alignfree assetdir meshdir texturedir "
+    "strippath conflict discardvisual convexhull exactmeshinertia fitaabb fusestatic passthrough "
+    "savecanonical savecompiled saveinertial usethread",
+    "option": "gravity density viscosity wind magnetic timestep apirate impratio tolerance "
+    "ls_tolerance noslip_tolerance ccd_tolerance mpr_tolerance sleep_tolerance o_margin o_solref "
+    "o_solimp o_friction integrator collision cone jacobian solver iterations ls_iterations "
+    "noslip_iterations ccd_iterations mpr_iterations sdf_iterations sdf_initpoints "
+    "actuatorgroupdisable",
+    "frame": "name childclass pos",
     "body": "name childclass mocap pos gravcomp user simple fuse sleep",
     "inertial": "pos mass diaginertia fullinertia",
     "joint": "name class type pos axis springdamper limited range ref springref springyield "
@@ -26,6 +38,8 @@ ATTRIBUTES = {
     "material rgba fitscale fluidshape fluidcoef castshadow user",
     "site": "name class type pos size fromto mesh group material rgba user",
 }
+#: Elements whose own elements are looked at elsewhere.
+HOLDERS = ("compiler", "option", "body", "frame")
 #: What tendons do besides having a length.
 PULLING = ("stiffness", "damping", "armature", "frictionloss", "range")
 
@@ -43,8 +57,9 @@ def left_out_of(root: Element, equalities: Iterable[Element], skeleton: Skeleton
         "motion of mocap bodies": [
             node.element for node in skeleton.bodies if node.element.get("mocap") == "true"
         ],
+        "mass of meshes that stand still": [*still_unread(skeleton)],
         "force of flexes": root.findall("deformable/flex"),
-        "what is not known": [*unknown(skeleton)],
+        "what is not known": [*unknown(root)],
     }
     yield from (f"{what} ({few(elements)})" for what, elements in found.items() if elements)
     if touching(root, skeleton):
@@ -102,13 +117,16 @@ def touching(root: Element, skeleton: Skeleton) -> bool:
     return touch or root.find("contact/pair") is not None
 
 
-def unknown(skeleton: Skeleton) -> Iterator[Element]:
-    """An element by the name of the attribute and where it is, for each that is not known."""
-    for node in skeleton.nodes:
-        for e in (node.element, *(part for part, _ in node.parts if part.tag != "body")):
-            known = {*ATTRIBUTES.get(e.tag, "").split(), *ORIENTATIONS}
-            strange = [name for name in e.attrib if name not in known]
-            yield from (Element(f"{name} of {named(e)}") for name in strange if e.tag in ATTRIBUTES)
+def unknown(root: Element) -> Iterator[Element]:
+    """An element by the name of the attribute or element and where it is, for each that is not
+    known."""
+    sections = (e for tag in ("compiler", "option", "worldbody") for e in root.findall(tag))
+    for e in (e for section in sections for e in section.iter() if e.tag in ATTRIBUTES):
+        known = {*ATTRIBUTES[e.tag].split(), *ORIENTATIONS}
+        strange = [name for name in e.attrib if name not in known]
+        if e.tag not in HOLDERS:
+            strange += [inner.tag for inner in e if inner.tag != "plugin"]
+        yield from (Element(f"{name} of {named(e)}") for name in strange)
 
 
 def few(elements: Sequence[Element]) -> str:

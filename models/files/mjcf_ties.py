@@ -59,11 +59,12 @@ def loops_of(equalities: Iterable[Element], skeleton: Skeleton) -> Iterator[Loop
         if len(sites) == 2:
             first, second = sites
         else:
-            bodies = [e.get(key) or None for key in ("body1", "body2")]
-            for name in filter(None, bodies):
-                known = [node.name for node in skeleton.bodies]
+            body, other = e.get("body1") or None, e.get("body2") or None
+            known = [node.name for node in skeleton.bodies]
+            for name in filter(None, (body, other)):
                 check_known(name, known, f"{named(e)}: there is no body {name}")
-            first, second = (pointed if e.tag == "connect" else welded)(e, *bodies, skeleton)
+            held = pointed if e.tag == "connect" else welded
+            first, second = held(e, body, other, skeleton)
         name = e.get("name") or f"{first.body or 'world'}_{second.body or 'world'}"
         yield Loop(unused(name, taken), "point" if e.tag == "connect" else "weld", first, second)
 

@@ -158,6 +158,20 @@ def test_what_is_left_out_is_said_once(tmp_path):
     assert [*tree.markers] == ["s"] and tree.placed == {"s": ("b", (0.0, 0.0, 0.0))}
 
 
+def test_meshes_that_stand_still_are_named(tmp_path):
+    """Their mass is of no consequence, but for a total."""
+    mesh = '<geom name="shell" type="mesh" mesh="m" group="2" contype="0"/>'
+    bodies = f"""<body>{mesh}<geom type="mesh" mesh="n" mass="0"/><body name="b"><joint/>
+      <geom size="0.1" mass="2"/></body></body>"""
+    with pytest.warns(UserWarning, match="mass of meshes that stand still .shell."):
+        tree = read(tmp_path, bodies)
+    assert [body.mass for body in tree.bodies] == [0, 2]
+    with pytest.raises(ValueError, match="the mass of geom shell, a mesh, is not read"):
+        read(tmp_path, bodies, '<compiler settotalmass="3"/>')
+    with pytest.warns(UserWarning, match="m: contact of geoms is left out"):
+        read(tmp_path, bodies, '<compiler settotalmass="3" inertiagrouprange="0 1"/>')
+
+
 def test_included_files(tmp_path):
     """Wherever they are included, also from files that are included, with names as of these."""
     inner = tmp_path / "parts"
