@@ -397,29 +397,21 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
     raise ValueError(f"no function of a file: {function}")
 
 
-#: Of the end of an arc of length 1 by the square of the sine of its angle: how far it is along
-#: where it begins, and across that over the sine.
-_RISE = "1 -1/6 -17/360 -367/15120 -27859/1814400 -1295803/119750400"
-_SWING = "1/2 1/24 13/720 1283/120960 26021/3628800 2519137/479001600"
-#: So small a square that these series are exact to rounding.
-_SMALL = sp.Rational(1, 400)
+#: Cosines of the angle of an arc where it is tabulated: it is straight in the middle of what both
+#: functions are analytic in, and splines are poor at their ends only.
+_COSINES = np.linspace(-0.3, 1.3, 161)
 
 
 def on_arc(a: sp.Expr, b: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     """The end of an arc of a circle of length 1 from 0 along y, whose end is along y turned by a
-    about x, then by b about z; smooth where it is straight, too."""
-    x, z = -sp.sin(b), sp.cos(b) * sp.sin(a)
-    square = x**2 + z**2
-    near = sp.Lt(square, _SMALL)
-    sine = sp.sqrt(sp.Piecewise((_SMALL, near), (square, True)))
-    angle = sp.asin(sine)
-
-    def smooth(series: str, closed: sp.Expr) -> sp.Expr:
-        terms = enumerate(map(sp.Rational, series.split()))
-        return sp.Piecewise((sp.Add(*(c * square**k for k, c in terms)), near), (closed, True))
-
-    swing = smooth(_SWING, sp.tan(angle / 2) / angle)
-    return x * swing, smooth(_RISE, sine / angle), z * swing
+    about x, then by b about z: a table over the cosine of its angle, smooth where it is straight,
+    too, and within 1e-10 up to 90 degrees."""
+    angle = np.emath.arccos(_COSINES)
+    angle[_COSINES == 1.0] = 1e-8
+    rise, swing = (np.real(f / angle).tolist() for f in (np.sin(angle), np.tan(0.5 * angle)))
+    cosine, points = sp.cos(a) * sp.cos(b), _COSINES.tolist()
+    up, aside = (table(cosine, points, y, "quintic", "quadratic") for y in (rise, swing))
+    return -sp.sin(b) * aside, up, sp.cos(b) * sp.sin(a) * aside
 
 
 def monomial(variables: Sequence[sp.Expr], powers: Sequence[int]) -> sp.Expr:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator
 from math import isfinite
@@ -27,7 +28,9 @@ def root_of(path: str | Path) -> Element:
     check_path(path)
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    said = without_comments(unpacked(Path(path).read_bytes()).decode("utf-8-sig", "replace"))
+    data = unpacked(Path(path).read_bytes())
+    wide = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    said = without_comments(data.decode("utf-16" if wide else "utf-8-sig", "replace"))
     said = said if _BEGIN in said else said.replace(_END, "")
     try:
         root = fromstring(_DOUBLE.sub(r"\1.", said))

@@ -291,17 +291,36 @@ def test_frames_through_stations(path, first, second, columns):
             described(path, by.replace(old, new))
 
 
-def test_an_arc_of_constant_curvature(path):
-    """Its end is where the tangent leads; also straight, and near it, where a series takes over."""
-    MORE["ConstantCurvatureJoint"] = (
-        "<neutral_angle_x_z_y>0.1 -0.2 0.3</neutral_angle_x_z_y><length>0.4</length>"
-    )
-    kind = {"ConstantCurvatureJoint": ("qx qz qy", "0 0 0", "0 0 0")}
-    path.write_text(
-        small(kind).replace("<translation>0.1 0 0.2<", "<translation>0 0 0<")
+MORE["ConstantCurvatureJoint"] = (
+    "<neutral_angle_x_z_y>0.1 -0.2 0.3</neutral_angle_x_z_y><length>0.4</length>"
+)
+
+
+def arc_file():
+    """A joint between origins, and nothing turned."""
+    return (
+        small({"ConstantCurvatureJoint": ("qx qz qy", "0 0 0", "0 0 0")})
+        .replace("<translation>0.1 0 0.2<", "<translation>0 0 0<")
         .replace("<orientation>0 0.1 0<", "<orientation>0 0 0<")
         .replace("<translation>0 0.3 0<", "<translation>0 0 0<")
-        .replace("0 0.0 0.05", "0 0 0"))  # fmt: skip
+        .replace("0 0.0 0.05", "0 0 0")
+    )
+
+
+def test_energy_of_an_arc(path):
+    """Stays where it begins straight, where the closed form ends."""
+    path.write_text(arc_file())
+    model = ks.osim.read(path).model(outputs=["energy"])
+    start = dict.fromkeys(model.state_names, 0.0)
+    start |= {"qx": -0.1, "qz": 0.2, "qx_speed": 3.0, "qz_speed": -2.0}
+    run = ks.simulate(model, np.linspace(0, 0.15, 31), start, method="dormand-prince", rtol=1e-10)
+    total = run["kinetic_energy"] + run["potential_energy"]
+    np.testing.assert_allclose(total, total[0], rtol=1e-7)
+
+
+def test_an_arc_of_constant_curvature(path):
+    """Its end is where the tangent leads; also straight, and near it, where a series takes over."""
+    path.write_text(arc_file())
     tree = ks.osim.read(path)
     model = tree.model(outputs=["places", "attitudes"])
     neutral = np.array([0.1, -0.2, 0.3])
@@ -323,13 +342,6 @@ def test_an_arc_of_constant_curvature(path):
             return np.cos(u * angle) * np.array([0.0, 1.0, 0.0]) + np.sin(u * angle) * level
 
         np.testing.assert_allclose(at, 0.4 * quad_vec(tangent, 0, 1)[0], atol=1e-9)
-    # rates, too: energy stays where it begins straight
-    energy = tree.model(outputs=["energy"])
-    start = dict.fromkeys(energy.state_names, 0.0) | dict(zip(
-        ("qx", "qz", "qx_speed", "qz_speed"), (-0.1, 0.2, 3.0, -2.0), strict=True))  # fmt: skip
-    run = ks.simulate(energy, np.linspace(0, 0.15, 31), start, method="dormand-prince", rtol=1e-10)
-    total = run["kinetic_energy"] + run["potential_energy"]
-    np.testing.assert_allclose(total, total[0], rtol=1e-7)
 
 
 TOES = {"UniversalJoint": ("a b", "0 0 0", "0 0 0"), "PinJoint": ("c", "0 0 0", "0 0 0")}
@@ -392,6 +404,12 @@ def test_forces_that_act_by_themselves_are_named(path):
     with pytest.warns(UserWarning, match=words) as said:
         ks.osim.read(path)
     assert len(said) == 1
+
+
+def test_files_of_two_bytes(path):
+    usual = described(path, small(PLAIN))
+    path.write_bytes(('<?xml version="1.0" encoding="UTF-16"?>' + small(PLAIN)).encode("utf-16"))
+    assert same(ks.osim.parse(path), usual)
 
 
 def test_ranges_without_ends(path):
