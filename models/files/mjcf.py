@@ -58,8 +58,8 @@ def read(
     that is given or of boxes, spheres, capsules, cylinders, ellipsoids, with all that the compiler
     may do to it; stiffness, damping, armature of joints, which become `tree.passive`, also by
     `springdamper`; `gravcomp` of bodies; equalities of joints, of which the first becomes a
-    polynomial of the second, and `connect` and `weld`, which close loops and give no way, as those
-    of MuJoCo do.
+    polynomial of the second, and `connect` and `weld`, which close loops; none of them gives way,
+    where those of MuJoCo do a little.
 
     locked : names of coordinates that stay at their default value. without : names of equalities
     that are left out: inverse dynamics is of open trees.
