@@ -105,12 +105,13 @@ Function: TypeAlias = (
 @dataclass(frozen=True)
 class BodyRow:
     """A rigid body. com : in its axes [m]. inertia : xx, yy, zz, xy, xz, yz about the centre of
-    mass [kg m^2]."""
+    mass [kg m^2]. carried : the share of its weight that is taken off it."""
 
     name: str
     mass: float
     com: Triple
     inertia: tuple[float, float, float, float, float, float]
+    carried: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -126,15 +127,13 @@ class Frame:
 @dataclass(frozen=True)
 class CoordinateRow:
     """A coordinate of a joint [rad or m]: value to begin with, range, whether a user interface
-    keeps it in that range, whether it stays at its value. damping : a force of -damping times its
-    rate is along it [N m s/rad or N s/m]."""
+    keeps it in that range, whether it stays at its value."""
 
     name: str
     default: float = 0.0
     range: tuple[float, float] | None = None
     clamped: bool = False
     locked: bool = False
-    damping: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -157,6 +156,23 @@ class JointRow:
     coordinates: tuple[CoordinateRow, ...] = ()
     rotations: tuple[Motion, ...] = ()
     translations: tuple[Motion, ...] = ()
+
+
+@dataclass(frozen=True)
+class Passive:
+    """What a joint does by itself along a coordinate, or about the axis of the relative rotation by
+    three coordinates, which turn about x, y, z in turn.
+
+    stiffness : of a spring, coefficients of x, x^2, ... with x from `rest`, of one coordinate only.
+    damping : of v, v |v|, v^3, ... with the rate v; the first one only of three coordinates.
+    armature : inertia of a rotor behind a gear [kg m^2, kg].
+    """
+
+    coordinates: tuple[str, ...]
+    stiffness: tuple[float, ...] = ()
+    rest: float = 0.0
+    damping: tuple[float, ...] = ()
+    armature: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -254,7 +270,8 @@ class Description:
     joints : in the order of the file, which need not be from the ground outwards. left_out : what
     the file has and these tables have not, as sentences. element : the whole model in the file, for
     readers of other parts; None if the format is none of XML. forces : elements of forces and
-    actuators among these. muscles : those of the forces that are muscles.
+    actuators among these. muscles : those of the forces that are muscles. passive : springs,
+    dampers and rotors of joints.
     """
 
     name: str
@@ -271,6 +288,7 @@ class Description:
     muscles: tuple[MuscleRow, ...] = ()
     loops: tuple[Loop, ...] = ()
     version: str = ""
+    passive: tuple[Passive, ...] = ()
 
     @property
     def coordinates(self) -> dict[str, CoordinateRow]:

@@ -37,11 +37,12 @@ from kinesym.models.files.description import (
     Triple,
 )
 from kinesym.models.files.frames import between, turned
-from kinesym.symbolic.multibody.bodies import Body, check_moments, planar_axis
+from kinesym.models.files.passive import number, passive_forces
+from kinesym.symbolic.multibody.bodies import Body, Load, check_moments, planar_axis
 from kinesym.symbolic.multibody.joints import Custom
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import ZERO, Vector, vector
-from kinesym.symbolic.names import check_known, name_of, names_of, t
+from kinesym.symbolic.names import check_known, names_of, t
 from kinesym.symbolic.table import table
 
 if TYPE_CHECKING:
@@ -81,27 +82,6 @@ class FileTree(Tree):
 
         return Named("muscle", paths_of(self))
 
-    @cached_property
-    def passive(self) -> dict[str, sp.Expr]:
-        """Forces of dampers along the coordinates of the file, -c q', by the name of the speed
-        that they act along [N m, N]; also of coordinates that are functions of others."""
-        names = {identifier(name): name for name in self.description.coordinates}
-        values = coordinate_values(self.description, {names[n]: v for n, v in self.fixed.items()})
-        speeds = {
-            q: (name_of(u), moves)
-            for link, moving in zip(self.links, self.moving, strict=True)
-            for q, u, moves in zip(link.q, link.u, moving.u, strict=True)
-        }
-        found: dict[str, sp.Expr] = {}
-        for name, row in self.description.coordinates.items():
-            if row.damping:
-                slopes = {q: values[name].diff(q) for q in values[name].atoms(AppliedUndef)}
-                rate = sp.Add(*(slope * speeds[q][1] for q, slope in slopes.items()))
-                for q, slope in slopes.items():
-                    force = found.get(speeds[q][0], sp.S.Zero)
-                    found[speeds[q][0]] = force - number(row.damping) * rate * slope
-        return found
-
     @property
     def placed(self) -> dict[str, tuple[str, Triple]]:
         """Bodies of the markers and their places in the axes of these, by name [m]."""
@@ -140,6 +120,7 @@ def tree_of(
         names = names_of(listed(locked, "locked"), "locked")
     for name in names:
         check_known(name, rows, f"locked: {name} is no coordinate of {description.name}")
+    check_names(rows)
     fixed = {name: rows[name].default for name in names}
     values = coordinate_values(description, fixed)
     bodies, order = {row.name: row for row in description.bodies}, outwards(description)
@@ -158,6 +139,8 @@ def tree_of(
         description.name,
         made,
         gravity=exact(description.gravity),
+        loads=[carrying(row, description.gravity) for row in description.bodies if row.carried],
+        passive=passive_forces(description.passive, values),
         description=description,
         fixed={identifier(name): value for name, value in fixed.items()},
     )
@@ -354,6 +337,12 @@ def check_sizes(where: str, numbers: Mapping[str, Iterable[float]]) -> None:
             raise ValueError(f"{where}: its {what}, {largest:g}, is beyond that of anything")
 
 
+def carrying(row: BodyRow, gravity: Triple) -> Load:
+    """The force that takes weight off a body."""
+    force = exact(-row.carried * row.mass * g for g in gravity)
+    return Load(identifier(row.name), force, at=exact(row.com))
+
+
 def fault_of(row: BodyRow, about: ArrayLike) -> str:
     """What is wrong with the inertia of a body that turns about these directions (k, 3), in words;
     empty if it is that of one. Raises `ValueError` as `check_sizes`."""
@@ -449,14 +438,21 @@ def monomial(variables: Sequence[sp.Expr], powers: Sequence[int]) -> sp.Expr:
     return sp.Mul(*(x**power for x, power in zip(variables, powers, strict=True)))
 
 
-def number(value: float) -> sp.Expr:
-    """Whole numbers as such, so that products with 0 and 1 vanish."""
-    return sp.Integer(int(value)) if value == int(value) else sp.Float(value)
-
-
 def exact(values: Iterable[float]) -> list[sp.Expr]:
     """The same of several."""
     return [number(value) for value in values]
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise `ValueError` for names that are one as identifiers."""
+    known = dict[str, str]()
+    for name in names:
+        other = known.setdefault(identifier(name), name)
+        if other != name:
+            raise ValueError(
+                f"the coordinates {other} and {name} are both {identifier(name)} with letters, "
+                "digits and underscores only; rename one"
+            )
 
 
 def identifier(name: str) -> str:

@@ -23,6 +23,7 @@ from kinesym.models.files.description import (
     JointRow,
     Linear,
     Motion,
+    Passive,
     Triple,
 )
 from kinesym.models.files.frames import (
@@ -90,10 +91,23 @@ def parse(path: str | Path, base: str = "fixed") -> Description:
         if base == "free":
             first = free_joint("root", Frame(None), Frame(roots[0]))
         couplers = tuple(c for e in robot.findall("joint") for c in couplers_of(e))
-        name, gravity = robot.get("name") or "robot", (0.0, 0.0, -9.81)
-        left_out = tuple(left_out_of(robot))
-        every = (first, *joints)
-        return Description(name, gravity, bodies, every, couplers, left_out=left_out, element=robot)
+        return Description(
+            robot.get("name") or "robot",
+            (0.0, 0.0, -9.81),
+            bodies,
+            (first, *joints),
+            couplers,
+            left_out=tuple(left_out_of(robot)),
+            element=robot,
+            passive=tuple(dampers_of(robot)),
+        )
+
+
+def dampers_of(robot: Element) -> Iterator[Passive]:
+    """Those of joints with one coordinate."""
+    for e in robot.findall("joint"):
+        if e.get("type") in ("revolute", "continuous", "prismatic") and dynamics(e, "damping"):
+            yield Passive((e.get("name", ""),), damping=(dynamics(e, "damping"),))
 
 
 def left_out_of(robot: Element) -> Iterator[str]:
@@ -199,11 +213,11 @@ def planar_joint(name: str, parent: Frame, child: Frame, normal: NDArray[np.floa
 
 def coordinate_row(e: Element, kind: str) -> CoordinateRow:
     """The coordinate of a joint that has one."""
-    limit, name, damping = e.find("limit"), e.get("name", ""), dynamics(e, "damping")
+    limit, name = e.find("limit"), e.get("name", "")
     if limit is None or kind == "continuous":
-        return CoordinateRow(name, damping=damping)
+        return CoordinateRow(name)
     ends = (attribute(limit, "lower", 0.0), attribute(limit, "upper", 0.0))
-    return CoordinateRow(name, range=ends, clamped=True, damping=damping)
+    return CoordinateRow(name, range=ends, clamped=True)
 
 
 def couplers_of(e: Element) -> Iterable[Coupler]:

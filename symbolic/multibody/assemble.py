@@ -56,13 +56,11 @@ def explicit(tree: Mechanism, torques: Mapping[str, sp.Expr]) -> Explicit | None
 def needs(tree: Mechanism) -> Model:
     """The generalised forces that a motion needs, as outputs with the names of the inputs that
     drive the speeds."""
-    steps, needed, passive = tree.recursion.steps, tree.needed(), tree.passive
+    steps, needed = tree.recursion.steps, tree.needed()
     rows = [q.diff(t) - rate for q, rate in coordinate_rates(tree, steps).items()]
     rows += dynamic_rows(tree, {})
     forces = {
-        name: needed[speed] - passive.get(speed, 0)
-        for speed, name in tree.inputs.items()
-        if speed not in tree.locked
+        name: needed[speed] for speed, name in tree.inputs.items() if speed not in tree.locked
     }
     return settled(tree, steps, rows, Outputs(forces), tree.values)
 
