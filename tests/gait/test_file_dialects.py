@@ -375,7 +375,7 @@ def test_files_of_ours_carry_their_axes(tmp_path, axes):
         read_trc(tmp_path / "a.trc", up=other, forward="x")
 
 
-def test_openSim_reads_what_carries_axes(tmp_path):
+def test_the_header_of_files_for_opensim(tmp_path):
     """The header has one more line before its end; columns and numbers are where they were."""
     ks.gait.write_forces(tmp_path / "jump.mot", jump())
     table = read_mot(tmp_path / "jump.mot")
