@@ -101,12 +101,12 @@ class Skeleton:
     @cached_property
     def joints(self) -> dict[str, Joint]:
         """All joints by name."""
-        found = dict[str, Joint]()
-        for joint in (joint for node in self.nodes for joint in node.joints):
-            if joint.name in found:
-                raise ValueError(f"two joints have the name {joint.name}")
-            found[joint.name] = joint
-        return found
+        found = [joint for node in self.nodes for joint in node.joints]
+        names = Counter(name for joint in found for name in joint.coordinates)
+        for name, times in names.items():
+            if times > 1:
+                raise ValueError(f"{times} joints have a coordinate {name}; rename one of them")
+        return {joint.name: joint for joint in found}
 
     @cached_property
     def still(self) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from xml.etree.ElementTree import Element
 
@@ -110,10 +111,12 @@ def touching(root: Element, skeleton: Skeleton) -> bool:
     """Whether geoms can touch."""
     if skeleton.settings.is_off("contact", "constraint"):
         return False
-    geoms = [e for node in skeleton.nodes for e, _ in node.having("geom")]
-    masks = [[int(attribute(e, name, 1.0)) for e in geoms] for name in ("contype", "conaffinity")]
-    pairs = ((i, j) for i in range(len(geoms)) for j in range(i))
-    touch = any(masks[0][i] & masks[1][j] or masks[0][j] & masks[1][i] for i, j in pairs)
+    masks = Counter(
+        (int(attribute(e, "contype", 1.0)), int(attribute(e, "conaffinity", 1.0)))
+        for node in skeleton.nodes
+        for e, _ in node.having("geom")
+    )
+    touch = any(a[0] & b[1] for a in masks for b in masks if a != b or masks[a] > 1)
     return touch or root.find("contact/pair") is not None
 
 

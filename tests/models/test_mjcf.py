@@ -80,7 +80,7 @@ WRONG = {
     'quat="1 0.2 0 0"': ('quat="0 0 0 0"', "inertial: its quaternion is 0"),
     'axis="1 0.5 0"': ('axis="0 0 0"', "joint rail: its axis is 0"),
     'range="-1 2"': ('limited="true"', "joint rail is limited to no range, 0 to 0"),
-    'name="tilt"': ('name="rail"', "two joints have the name rail"),
+    'name="tilt"': ('name="rail"', "2 joints have a coordinate rail; rename one"),
     'name="upper"': ('name="cart"', "2 bodies have the name cart"),
     'name="push"': ('class="a"', "joint: there is no class a of defaults"),
     '<body name="upper"': ('<body childclass="a"', "body: there is no class a of defaults"),
@@ -114,6 +114,7 @@ def test_what_is_wrong_is_named(path, old):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ('<freejoint name="a"/><joint name="a_tx"/>', "2 joints have a coordinate a_tx"),
         ('<joint name="a b"/><joint name="a-b" axis="1 0 0"/>', "a b and a-b are both a_b"),
         ('<joint/><geom type="mesh" mesh="m" name="g"/>', "body b: the mass of geom g, a mesh, is"),
         ('<joint/><geom type="box" mesh="m"/>', "body b: the mass of geom, a box around a mesh,"),

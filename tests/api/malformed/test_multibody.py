@@ -285,6 +285,10 @@ MODELS = [
     (lambda: matrix_model(ball().with_locks("a")), "can be locked at run time"),
     (lambda: matrix_model(ball(), torques=5), "torques of arm must be a mapping", "5"),
     (lambda: matrix_model(ball(), torques={"zz": 1.0}), "zz is no speed"),
+    (
+        lambda: matrix_model(tree(body(joint=Spherical("xyz")), passive={"a_wx": 1.0})),
+        "a_wx has a passive force, which the matrices do not cover",
+    ),
     (lambda: matrix_model(ball(), outputs=[x]), "outputs of arm must be a mapping"),
     (lambda: matrix_model(ball(), outputs={"y": "x"}), "output y is text"),
     (lambda: matrix_model(ball(), values=5), "values of arm must be a mapping", "5"),
