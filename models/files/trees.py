@@ -127,8 +127,9 @@ def tree_of(
     for joint in order:
         for frame in (joint.parent, joint.child):
             check_sizes(f"joint {joint.name}", {"place": frame.at})
-        for one in joint.coordinates:
-            check_sizes(f"coordinate {one.name}", {"damping": [one.damping]})
+    for one in description.passive:
+        numbers = {"stiffness": one.stiffness, "damping": one.damping, "armature": [one.armature]}
+        check_sizes(f"coordinate {one.coordinates[0]}", numbers)
     about = turned_about(order)
     faults = {name: fault_of(row, about.get(name, UPRIGHT)) for name, row in bodies.items()}
     made = [body_of(bodies[j.child.body or ""], j, values, faults) for j in order]
@@ -332,7 +333,7 @@ def body_of(
 def check_sizes(where: str, numbers: Mapping[str, Iterable[float]]) -> None:
     """Raise `ValueError` for numbers, by what they are, that nothing on Earth has."""
     for what, values in numbers.items():
-        largest = max(values, key=abs)
+        largest = max(values, key=abs, default=0.0)
         if abs(largest) > LARGEST:
             raise ValueError(f"{where}: its {what}, {largest:g}, is beyond that of anything")
 
