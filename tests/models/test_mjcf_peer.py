@@ -157,8 +157,9 @@ def test_numbers_of_mujoco(seed, tmp_path):
 @pytest.mark.parametrize(
     "seed", [pytest.param(k, marks=[pytest.mark.study] * (k > 301)) for k in range(300, 345)]
 )
-def test_random_models(seed, tmp_path):
+def test_random_models(seed, tmp_path, monkeypatch):
     pytest.importorskip("mujoco")
+    monkeypatch.chdir(tmp_path)  # where MuJoCo writes its log
     path = tmp_path / "model.xml"
     path.write_text(random_model(seed))
     ours = Ours(path)
