@@ -84,7 +84,7 @@ class Attempts:
         if self.ladder is False or len(doubt.rows) < 2 or self.problem._integrated:
             return self._best(self._first())
         first = replace(self, chosen=replace(self.chosen, ends=doubt))._first()
-        bound = self._bound(first, doubt)
+        bound = Bound() if self.chosen.late else self._bound(first, doubt)
         if bound.left_out:
             found = self._leaving_out(bound, first)
             if found is not None:
