@@ -16,6 +16,7 @@ import numpy as np
 from kinesym import checks
 from kinesym.internal.attempts import Attempts
 from kinesym.internal.ladder import BUDGET
+from kinesym.internal.redundant import ROOMS, apart, bound_together
 from kinesym.internal.refine import (
     many_nodes,
     no_longer_falls,
@@ -32,6 +33,7 @@ from kinesym.internal.starts import (
     searched,
     starting_points,
 )
+from kinesym.internal.unseen import distrusted, moved_by
 from kinesym.internal.why import why
 from kinesym.runtime.ipopt.driver import check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
@@ -40,7 +42,7 @@ from kinesym.runtime.nlp.memory import check_free
 from kinesym.runtime.progress import say
 from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.multistart import multistart as gathered
-from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.solution import Solution, resolved
 from kinesym.runtime.results.verification import Verification
 from kinesym.runtime.results.why import Why
 from kinesym.verification import verified
@@ -149,6 +151,9 @@ class Collocation(Solvable):
         seconds : of all solves together; the result is then the best that there is, and IPOPT ends
             after the iteration in which they are over. None for no limit.
 
+        What has converged by the solver is not called so where the fit follows the measurements
+        less well than the guess, or where the grid shows nothing of the motion, as where steps jump
+        over a pole: `solution.status` says which.
         Ctrl-C returns the current iterate, marked unconverged. Raises `ValueError` if a function is
         not finite at the guess, naming expression, equation, node and time; `TypeError` for other
         arguments; `IpoptMissing` if IPOPT cannot be loaded; `MemoryError`, before any is taken, if
@@ -176,9 +181,18 @@ class Collocation(Solvable):
         guess = self._start if guess is None else guess
         goes_on = None if ladder is None else checks.flag(ladder, "ladder")
         solution = Attempts(self, self.pack(guess), guess, chosen, progress, goes_on, spent).best()
-        if tolerance_grid is None:
-            return solution
-        return self._until(solution, tolerance_grid, most_nodes, chosen, progress)
+        if tolerance_grid is not None:
+            solution = self._until(solution, tolerance_grid, most_nodes, chosen, progress)
+        return resolved(self._trusted(solution))
+
+    def _trusted(self, solution: Solution) -> Solution:
+        """The solution, or what is left of it where a jump that unknowns move is not in its
+        derivatives."""
+        measured = {name for trial in self.trials for name in trial.measurements}
+        fit = bool(self.symbolic.objective.least_squares)
+        free = (*self._unknown, *self.layout.inputs)
+        moved = moved_by(self._written, free, measured if fit else (), starts=True)
+        return distrusted(solution, moved.sentence(solution.trials, fit))
 
     def multistart(
         self,
@@ -198,8 +212,9 @@ class Collocation(Solvable):
         The first start is the guess. Of the others, parameters are a Latin hypercube in `ranges`
         {name: (low, high)}, else between their bounds, else within a factor of 10 of the guess, on
         a logarithmic scale where that is positive and wide; trajectories that are not measured are
-        those of the guess plus noise, correlated over a quarter of the trial, whose standard
-        deviation is `detour` times what they range over (1 where they are zero).
+        simulated by these, where starts are known (see `pack`), else those of the guess plus noise,
+        correlated over a quarter of the trial, whose standard deviation is `detour` times what they
+        range over (1 where they are zero).
 
         keep : solutions that are kept whole, one of each optimum first. max_iterations : of each
         start; those that need more count as lost. executor : of `concurrent.futures`, whose threads
@@ -214,8 +229,10 @@ class Collocation(Solvable):
         rows = rows_of(search, values, ranges_of(names, values, (low, high), ranges))
         about = (rows[1:], names, search.detour, search.seed)
         points = chain([z], starting_points(self, guess, *about))
-        solver = partial(Solvable._fitted_as, chosen=SolverOptions({"max_iter": search.limit}))
-        found = searched(points, search, partial(collocated, self._serial(), solver))
+        solver = partial(_trusted_as, chosen=SolverOptions({"max_iter": search.limit}))
+        problem = self._serial()
+        problem = apart(problem, bound_together(problem, z), z, ROOMS[0])
+        found = searched(points, search, partial(collocated, problem, solver))
         return gathered(names, rows, found, search.keep)
 
     def _serial(self) -> Collocation:
@@ -324,3 +341,9 @@ class Collocation(Solvable):
         runs = list(zip(problem.trials, every.trials, strict=True))
         histories = [self._before.found(e, k, r) for k, (e, r) in enumerate(runs)]
         return verified(self.model, problem.trials, every, found, histories, parts)
+
+
+def _trusted_as(problem: Any, z: Any, guess: Any, chosen: SolverOptions) -> Solution:
+    """What a problem finds from a free vector, without a line per iteration."""
+    found: Solution = problem._trusted(Solvable._fitted_as(problem, z, guess, chosen))
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -145,20 +144,16 @@ def _by_collocation(
 ) -> _Answer | str:
     part, some = part_of(problem, out, learnt), problem._population
     known = taught(part.layout.owned, part._unknown, learnt.parameters)
-    whole = np.full(part.n_variables, np.nan)
-    part.layout.parameter_values(whole)[:] = part.layout.owned.entries(known.values)
-    held = copy(part)
-    held.variable_bounds = _holding(part.variable_bounds, whole)
-    found = held.solve(begin, progress=False)
+    entries = part.layout.owned.entries(known.values)
+    found = part._holding(entries).solve(begin, progress=False)
     if not found.success:
         return found.message
     loss = RobustLoss.of(problem.symbolic.objective.loss)
     score = found.log_likelihood if problem._noisy else _density(found.trials, part.trials, loss)
     if some:  # the distribution in place of its mean
-        drawn = copy(part)
-        drawn._population = drawn_from(some, part._unknown, part.layout.owned)
-        part.layout.parameter_values(whole)[drawn._population.random] = np.nan
-        drawn.variable_bounds = _holding(part.variable_bounds, whole)
+        population = drawn_from(some, part._unknown, part.layout.owned)
+        drawn = part._holding(np.where(population.random, np.nan, entries))
+        drawn._population = population
         nothing = np.zeros(0)
         chosen, limits = SolverOptions({}), (nothing, nothing)
         marginal = drawn._marginal({}, limits, chosen, lambda step: None)

@@ -20,6 +20,7 @@ from kinesym.internal.delay_sources import undelayed_objective
 from kinesym.internal.finer_steps import finer_shooting
 from kinesym.internal.homotopy import with_homotopy
 from kinesym.internal.hybrid_shooting import hybrid_trials
+from kinesym.internal.jump_events import with_events
 from kinesym.internal.ladder import BUDGET, Climb, led
 from kinesym.internal.observer import observer
 from kinesym.internal.parameters import without_bounds
@@ -40,6 +41,7 @@ from kinesym.internal.shooting_starts import (
 )
 from kinesym.internal.starts import checked_search, ranges_of, rows_of
 from kinesym.internal.steps import chooses_steps, methods_of
+from kinesym.internal.unseen import Moved, distrusted, moved_by
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
@@ -63,7 +65,7 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
 
-#: Relative difference of objectives up to which two fits are the same.
+#: Difference of merits, over the objective, up to which two fits are the same.
 _SAME = 1e-6
 _NO_END = "from {}: a simulation does not reach its end"
 
@@ -87,9 +89,10 @@ class Shooting(Displayed):
     known : values of the other parameters; the model's values where not given; what differs between
         trials stands in `Experiment(parameters=...)`.
     initial : value of every state at the start by name, or a list of such mappings, one per trial.
-        A value is a number, or None or bounds (low, high) if it is unknown; a list of values has
-        one per trial. A state is unknown in all trials or in none, and in none if an invariant of
-        the model binds it. A contact that presses at the start is True.
+        A value is a number, an expression of parameters such as a**2, or None or bounds (low, high)
+        if it is unknown; a list of values has one per trial. A state is unknown in all trials or in
+        none, and in none if an invariant of the model binds it. A contact that presses at the start
+        is True.
     objective : `Integral`, `Terminal`, `LeastSquares` and sums of them; None means `LeastSquares`,
         which is all that a hybrid model knows.
     method : of a model "rk4" (None), or an implicit one of `simulate`, for stiff and
@@ -131,6 +134,8 @@ class Shooting(Displayed):
         atol: float = 1e-11,
         sensors: Mapping[str, Any] | None = None,
     ) -> None:
+        told = {name: value for name, value in locals().items() if name not in ("self", "threads")}
+        self._told: Mapping[str, Any] = told  # all of it, whatever arguments there are
         system = with_homotopy(with_sensors(system, sensors), objective)
         self._posed: tuple[Any, ...] = (
             *(system, trials, unknown, known, initial, objective, method, unknown_inputs),
@@ -140,6 +145,13 @@ class Shooting(Displayed):
             usual = methods_of(system, derivatives=True)[0]
             model = lowered_for_method(system, method or usual)
             system, objective = undelayed_objective(model, objective)
+        smooth = system
+        if isinstance(system, Model) and self._by_events:
+            plain = segments == 1 and not unknown_inputs
+            system = with_events(system, unknown, objective, method, plain)
+        self._eventful = system is not smooth
+        if self._eventful:  # these have other defaults
+            method, threads = "rk4" if method is None and substeps != 1 else method, None
         given = self._given = shooting_arguments(
             system,
             trials,
@@ -155,7 +167,10 @@ class Shooting(Displayed):
         )
         self.system, self.model, self.trials = system, given.model, given.trials
         self.segments, self.bounds = given.segments, given.bounds
-        warn_of_kinks(system)
+        if words := self._moved(given).sentence(()):
+            warnings.warn(words, stacklevel=2)
+        elif not self._eventful:
+            warn_of_kinks(system, given)
         warn_of_degrees(self.model, self.trials)
         self._make: Callable[[ShootingArguments], Simulated]
         self.timings: dict[str, float] = {}
@@ -165,6 +180,9 @@ class Shooting(Displayed):
             made = smooth_program(given)
             self._make, self.symbolic, self.timings = made.trials, made.problem, dict(made.timings)
         self._trials: Simulated = self._make(given)
+
+    #: Whether jumps of the equations of a model become events, where that can be.
+    _by_events = True
 
     def __repr__(self) -> str:
         count, names = len(self.trials), self._given.unknowns.parameters
@@ -253,6 +271,8 @@ class Shooting(Displayed):
             return self._trials.forward_gradient(q)
         late = "sensors with an unknown delay" if self._given.delays else ""
         late = f"a model with delays, {self.model.name}" if self.model.delays else late
+        late = f"a model that jumps, {self.model.name}" if self._given.switches else late
+        late = "starts that follow from parameters" if any(self._given.following) else late
         if self.segments > 1 or self.symbolic is None or late:
             what = "multiple shooting" if self.segments > 1 else "a hybrid model"
             what = late or what
@@ -333,6 +353,8 @@ class Shooting(Displayed):
 
     def _fit(self, q: Array, how: Chosen) -> Fit:
         J = self._trials.cost(q)
+        if not np.isfinite(J) and self._eventful and np.isfinite(self._as_written._trials.cost(q)):
+            return self._as_written._fit(q, how)
         if not np.isfinite(J):
             self._trials.trajectories(q)  # says why
             raise ValueError(f"the objective is {J} at the guess")
@@ -353,6 +375,12 @@ class Shooting(Displayed):
             else f"{steps.substeps} step{'s' * (steps.substeps > 1)} per interval"
         )
         return {**setting_of(self.model, self.trials, names, (low, high)), "method": words}
+
+    @cached_property
+    def _as_written(self) -> Shooting:
+        """The same problem without events of its jumps: where these chatter, as of dry friction
+        that comes to rest."""
+        return _AsWritten(*self._posed)
 
     def multistart(
         self,
@@ -439,7 +467,7 @@ class Shooting(Displayed):
             other = self._fit(begin, how)
             climb.told(_ended("there", other))
             climb.interrupted = other.interrupted
-            same = best is not None and bool(np.isclose(other.objective, best.objective, _SAME, 0))
+            same = best is not None and _same(best, other)
             best = other if better(other, best) else best
         if best is None:
             return self._fit(q, how)  # says why there is none
@@ -503,10 +531,15 @@ class Shooting(Displayed):
         """What was given, checked."""
         return self._given
 
+    def _content(self) -> tuple[Any, ...]:
+        """What a study knows it by: all that was given, and the trials as they are."""
+        return self._told, replace(self._given, threads=None)
+
     def of(self, given: ShootingArguments) -> Shooting:
         """The same problem, and library, of other trials."""
         made = copy(self)
-        vars(made).pop("_finest", None)
+        for name in ("_finest", "_as_written"):
+            vars(made).pop(name, None)
         made._given, made.trials, made.bounds = given, given.trials, given.bounds
         made._trials = self._make(given)
         return made
@@ -533,7 +566,20 @@ class Shooting(Displayed):
             return self._make(replace(given, trials=known, fine=fine))
 
         about = (finer, weighed, remeasured, combination, self.trials, given.gaps)
-        return Identification(trials, self.bounds, *about, dict(self.timings))
+        judged = partial(self._judged, given)
+        return Identification(trials, self.bounds, *about, judged, dict(self.timings))
+
+    def _judged(self, given: ShootingArguments, fit: Fit) -> Fit:
+        """A fit, or what is left of it where its derivatives lack a jump that unknowns move."""
+        return distrusted(fit, self._moved(given).sentence(fit.trials))
+
+    def _moved(self, given: ShootingArguments) -> Moved:
+        """The jumps that unknowns move and derivatives lack."""
+        unknown = (*given.unknowns.owned.parameters, *given.unknowns.inputs)
+        measured = {name for trial in given.trials for name in trial.measurements}
+        about = (unknown, measured, bool(given.unknowns.initial))
+        smooth = isinstance(self.system, Model)
+        return moved_by(self.system, *about, equations=smooth)
 
     @cached_property
     def _finest(self) -> FinerTrials:
@@ -547,8 +593,19 @@ class Shooting(Displayed):
         return FinerTrials(self._make(made), finer.factor, *about)
 
 
+class _AsWritten(Shooting):
+    """Without events of jumps."""
+
+    _by_events = False
+
+
 def _ended(where: str, fit: Fit) -> str:
     return f"from {where}: objective {fit.objective:.6g}, {fit.message}"
+
+
+def _same(one: Fit, other: Fit) -> bool:
+    """Whether two fits are the same."""
+    return abs(one.merit - other.merit) <= _SAME * abs(one.objective)
 
 
 def _told(first: Fit | None, best: Fit) -> list[str]:

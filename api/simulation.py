@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -13,11 +13,15 @@ from numpy.typing import ArrayLike
 from kinesym.internal.consistent import consistent_initial
 from kinesym.internal.delayed_run import delayed_sensitivities
 from kinesym.internal.finer_steps import finer_arguments, finer_steps
-from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_sensitivities, hybrid_trajectory
+from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_trajectory
+from kinesym.internal.jump_events import jump_sensitivities
 from kinesym.internal.model_run import lost_roots, model_results
+from kinesym.internal.passed_jumps import passed_jumps
 from kinesym.internal.problem import check_index, check_method, check_system, lowered_for_method
 from kinesym.internal.simulation_arguments import SimulationArguments, simulation_arguments
 from kinesym.internal.steps import checked_steps, methods_of
+from kinesym.internal.switch_times import timed, without_inputs
+from kinesym.internal.unseen import moved_by
 from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.results.step_error import Finer, Lost
@@ -52,7 +56,8 @@ def simulate(
     time : all nodes, not just the first and the last; time spans are converted to seconds, dates
         count from the first of them.
     initial : value of every state at time[0], a guess of algebraic ones, which follow from the
-        equations; (M,) for an ensemble. Integrals that `Model.reduced_index` makes start at zero
+        equations; (M,) for an ensemble; or an expression of parameters, such as a**2, by which
+        sensitivities are then, too. Integrals that `Model.reduced_index` makes start at zero
         unless given. Of a contact, by its name, whether it presses at the start
         (default: no). Or the `final` state of an earlier run, from which this one goes on as if
         that had not ended.
@@ -96,12 +101,16 @@ def simulate(
     found: Trajectory | Ensemble
     if isinstance(system, Model):
         given = _started(system, given)
-        found = model_results(system, given)
+    whole, every = timed(system, given)
+    if isinstance(whole, Model):
+        found = model_results(whole, every)
     elif given.members is None:
-        found = hybrid_trajectory(system, given)
+        found = hybrid_trajectory(whole, every)
     else:
-        found = hybrid_ensemble(system, given)
-    return replace(found, again=partial(_finer, system, given))
+        found = hybrid_ensemble(whole, every)
+    found = without_inputs(found, every.inputs.keys() - given.inputs.keys())
+    unseen = partial(passed_jumps, system, given, found)
+    return replace(found, again=partial(_finer, whole, every, unseen))
 
 
 def _with_guesses(initial: Any, asked: Any, system: Any) -> Any:
@@ -112,8 +121,12 @@ def _with_guesses(initial: Any, asked: Any, system: Any) -> Any:
     return {**dict.fromkeys(more, 0.0), **initial}
 
 
-def _finer(system: Model | Hybrid, given: SimulationArguments) -> Finer:
-    """The same with finer steps, silently."""
+def _finer(
+    system: Model | Hybrid,
+    given: SimulationArguments,
+    unseen: Callable[[], tuple[tuple[Lost, ...], str]],
+) -> Finer:
+    """The same with finer steps, silently; unseen : what these cannot show."""
     finer = finer_steps(given.steps)
     lost: tuple[Lost, ...] = ()
     with warnings.catch_warnings():
@@ -125,7 +138,9 @@ def _finer(system: Model | Hybrid, given: SimulationArguments) -> Finer:
         else:
             made = hybrid_trajectory if given.members is None else hybrid_ensemble
             run = made(system, replace(given, steps=finer.steps))
-    return Finer(run, given.steps.method, finer.words, finer.factor, lost)
+    about = (run, given.steps.method, finer.words, finer.factor)
+    more, words = unseen()
+    return Finer(*about, (*lost, *more), words)
 
 
 def _started(model: Model, given: SimulationArguments) -> SimulationArguments:
@@ -203,7 +218,15 @@ def sensitivities(
         given = simulation_arguments(
             system, time, initial, parameters, inputs, steps, 1, progress, history
         )
-        return delayed_sensitivities(system, given)
+        whole, every = timed(system, given, alone=True)
+        assert isinstance(whole, Model)
+        found = delayed_sensitivities(whole, every)
+        run = without_inputs(found.run, every.inputs.keys() - given.inputs)
+        found = replace(found, run=run, following=given.following)
+        moved = moved_by(system, system.parameter_names, (), starts=True)
+        if words := moved.sentence([found.run]):
+            warnings.warn(words, stacklevel=2)
+        return found
     if model.delays:
         raise ValueError(
             f"model {model.name} has delays ({model.delays[0].name}), by which there are no "
@@ -218,7 +241,7 @@ def sensitivities(
         raise ValueError(f"there are sensitivities for {' and '.join(methods)}, not for {method}")
     steps = checked_steps(methods, method, substeps, rtol, atol)
     given = simulation_arguments(system, time, initial, parameters, inputs, steps, 1, progress)
-    return hybrid_sensitivities(system, given)
+    return replace(jump_sensitivities(system, given), following=given.following)
 
 
 @lru_cache(maxsize=32)

@@ -380,14 +380,8 @@ class Study(Displayed):
         return f"<study in {self.folder}: {found or 'no tasks yet'}>"
 
 
-counts_as(
-    Collocation,
-    lambda value: (
-        *(value.symbolic, value.trials, value._known, value._priors),
-        *(value.variable_bounds, value.constraint_bounds),
-    ),
-)
-counts_as(Shooting, lambda value: (value.system, value.arguments))
+for problem in (Collocation, Shooting):
+    counts_as(problem, lambda value: value._content())
 
 
 def _labelled(value: Any, name: Any) -> Any:

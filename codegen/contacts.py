@@ -18,11 +18,14 @@ SOFT = 1e-12
 class ContactDynamics:
     """Nodes of all contacts: heights and places, their gradients, rates, accelerations without
     forces b (rows), and how forces act: W (rows x forces) on accelerations, B (states x forces) on
-    x'. Rows are heights of all contacts, then places, or speeds alone, of those with friction."""
+    x'. Rows are heights of all contacts, then places, or speeds alone, of those with friction.
+    lines : heights and places, zero where there is a speed alone. turn : gradients of rates."""
 
     heights: list[int]
+    lines: list[int]
     slopes: Sparse
     speeds: list[int]
+    turn: Sparse
     b: list[int]
     W: Sparse
     B: Sparse
@@ -62,7 +65,8 @@ def contact_dynamics(
         for k in range(R)
     ]
     W = {(i, k): column[i] for k, column in enumerate(columns) for i in range(R)}
-    return ContactDynamics(lines[: len(contacts)], slopes, speeds, products(g, turn, free, R), W, B)
+    b = products(g, turn, free, R)
+    return ContactDynamics(lines[: len(contacts)], lines, slopes, speeds, turn, b, W, B)
 
 
 def products(g: Graph, matrix: Sparse, vector: Mapping[int, int], rows: int) -> list[int]:

@@ -18,7 +18,7 @@ from kinesym.codegen.family import (
     squares_of,
 )
 from kinesym.codegen.lower import Lowering
-from kinesym.codegen.phases import contact_rows
+from kinesym.codegen.phases import contact_rows, held_contacts, holding_rows, pushed_rates
 from kinesym.codegen.timed import (
     Rates,
     moment_rows,
@@ -119,6 +119,11 @@ class Interval(Points):
         values |= zip(problem.signals, self.nodes(self.between[k]), strict=True)
         return At(values, self.time(scheme.nodes[k]))
 
+    def at_node(self, side: int, stage: At) -> At:
+        """States at a node, with all else as it is at a stage."""
+        states = zip(self.problem.node_states, self.nodes(self.x[side]), strict=True)
+        return At({**stage.values, **dict(states)}, stage.time)
+
     def _node_inputs(self, place: float) -> dict[sp.Basic, int]:
         """Inputs that are held, or linear between the nodes."""
         rows = zip(self.problem.node_inputs, *map(self.nodes, self.u), strict=True)
@@ -200,12 +205,18 @@ def _at_stages(s: Interval) -> Family:
     problem, model = s.problem, s.problem.model
     points = [s.at_stage(k) for k in range(s.scheme.stages)]
     lowers = [s.lowering(at, s.rates(k)) for k, at in enumerate(points)]
+    pushed = lowers
+    if held_contacts(problem):
+        rates = [pushed_rates(s, at, s.rates(k), -1.0) for k, at in enumerate(points)]
+        pushed = [s.lowering(at, row) for at, row in zip(points, rates, strict=True)]
     rows: dict[str, int] = {}
     for number, equation in enumerate(model.equations):
         label = equation_label(model, number)
-        rows |= {label + _stage(s, k): lower(equation) for k, lower in enumerate(lowers)}
+        rows |= {label + _stage(s, k): lower(equation) for k, lower in enumerate(pushed)}
     for k, at in enumerate(points if problem.contacts else ()):
         rows |= {label + _stage(s, k): row for label, row in contact_rows(s, at).items()}
+    if held_contacts(problem):
+        rows |= holding_rows(s, *(s.at_node(side, points[-1]) for side in (0, 1)))
     between = {n: e for n, e in model.outputs.items() if problem.on_interval(e)}
     return s.family(
         cost=_integral(s, lowers, s.scheme.weights),
@@ -225,15 +236,18 @@ def _at_knots(s: Interval) -> Family:
     points = [s.at_knot(k) for k in range(scheme.stages)]
     rates = [s.explicit(at) for at in points]
     lowers = [s.lowering(at, f) for at, f in zip(points, rates, strict=True)]
+    pushed = [pushed_rates(s, at, f, 1.0) for at, f in zip(points, rates, strict=True)]
     rows: dict[str, int] = {}
     for n, x in enumerate(problem.model.states):
-        begin, slopes = points[0].values[x], [f[n] for f in rates]
+        begin, slopes = points[0].values[x], [f[n] for f in pushed]
         for k in range(1, scheme.stages):
             step = g.mul(g.sub(points[k].values[x], begin), g.inv(s.h))
             inner = ", within" + f" {k}" * (scheme.stages > 3) if k < scheme.stages - 1 else ""
             rows[f"defect of {name_of(x)}{inner}"] = g.sub(step, mixed(s, slopes, scheme.matrix[k]))
     for k, at in enumerate(points[1:-1] if problem.contacts else ()):
         rows |= {label + _stage(s, k + 1): row for label, row in contact_rows(s, at).items()}
+    if held_contacts(problem):
+        rows |= holding_rows(s, points[0], points[-1])
     knots = [dict(zip(problem.model.states, f, strict=True)) for f in rates]
     rows |= _step_rows(s, lowers[0]) | moment_rows(s, knots)
     weights = list(scheme.weights)

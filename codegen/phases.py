@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import sympy as sp
+
 from kinesym.codegen.contacts import ContactDynamics, contact_dynamics, switched_impulses
 from kinesym.codegen.evaluate import condition_label
 from kinesym.codegen.family import At, Ends, Family, Points
-from kinesym.symbolic.hybrid.contacts import Contact, forces_of, with_friction
+from kinesym.symbolic.hybrid.contacts import Contact, forces_of, holds_of, with_friction
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
+
+#: What rows begin with that hold closed contacts.
+HOLD = "hold by "
 
 
 def contacts_at(s: Points, at: At) -> tuple[ContactDynamics, list[int]]:
@@ -46,6 +53,57 @@ def contact_rows(s: Points, at: At) -> dict[str, int]:
     ):
         kept = g.mul(flag, g.add(b, w))
         rows[name] = g.add(kept, g.mul(g.sub(g.one, flag), force))
+    return rows
+
+
+def held_contacts(problem: Problem) -> list[tuple[int, sp.Basic, bool]]:
+    """Of each contact that inputs keep where it is, the row, the input, and whether it acts on the
+    rate of what the row is about; see `kinesym.symbolic.hybrid.contacts.holds_of`."""
+    count, along = len(problem.contacts), with_friction(problem.contacts)
+    found = list[tuple[int, sp.Basic, bool]]()
+    for number, contact in enumerate(problem.contacts):
+        rows = [number, number]
+        rows += [count + along.index(contact)] * 2 if contact in along else []
+        for row, u, rate in zip(rows, holds_of(contact), (False, True) * 2, strict=False):
+            if u in problem.unknown_inputs:
+                found.append((row, u, rate))
+    return found
+
+
+def pushed_rates(s: Points, at: At, rates: Sequence[int], sign: float) -> list[int]:
+    """x' and sign times what keeps closed contacts where they are: along the gradients of heights,
+    places and their rates (Gear, Gupta, Leimkuhler 1985, J. Comput. Appl. Math. 12, 77-90)."""
+    g, held = s.graph, held_contacts(s.problem)
+    if not held:
+        return list(rates)
+    found, flags = contacts_at(s, at)[0], _flags(s, "closed", at)
+    made = []
+    for j, rate in enumerate(rates):
+        terms = [rate]
+        for row, u, of_rate in held:
+            slope = (found.turn if of_rate else found.slopes).get((row, j))
+            if slope is not None:
+                push = g.mul(g.const(sign), g.mul(flags[row], at.values[u]))
+                terms.append(g.mul(push, slope))
+        made.append(g.sum(terms))
+    return made
+
+
+def holding_rows(s: Points, begin: At, end: At) -> dict[str, int]:
+    """Closed contacts are at the end of an interval where they were at its begin, at rest; what
+    keeps those that are open is zero."""
+    g, held = s.graph, held_contacts(s.problem)
+    if not held:
+        return {}
+    (before, _), (after, _) = (contacts_at(s, at) for at in (begin, end))
+    flags, count = _flags(s, "closed", end), len(s.problem.contacts)
+    rows = dict[str, int]()
+    for row, u, of_rate in held:
+        value = after.speeds[row] if of_rate else after.lines[row]
+        if row >= count and not of_rate:
+            value = g.sub(value, before.lines[row])
+        rest = g.mul(g.sub(g.one, flags[row]), end.values[u])
+        rows[HOLD + name_of(u)] = g.add(g.mul(flags[row], value), rest)
     return rows
 
 

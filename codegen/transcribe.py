@@ -32,6 +32,7 @@ from kinesym.codegen.phases import contact_rows, contacts_at, link_family
 from kinesym.codegen.steps import costs_of_steps
 from kinesym.codegen.timed import signal_places, signals_of_slots
 from kinesym.symbolic.names import name_of
+from kinesym.symbolic.objective import at_end, at_start, of_both_ends
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 
@@ -375,13 +376,15 @@ def _ends(problem: Problem) -> Family:
     first, last = (s.lowering(s.end(k)) for k in (0, 1))
     speeds = contacts_at(s, s.end(0))[0].speeds if problem.contacts else []
     rows = {f"contact speed {row} at the start": node for row, node in enumerate(speeds)}
-    cost = last(problem.objective.terminal)
+    cost = problem.objective.terminal
+    both = cost.has(at_start, at_end)
+    paid = s.boundary(of_both_ends(cost), first, last) if both else last(cost)
     for number, condition in enumerate(problem.boundary):
         label = condition_label("boundary condition", number, condition, problem.model)
         rows[label] = s.boundary(condition, first, last)
     mean, precision = (s.group(what, problem.priors, False) for what in ("mean", "precision"))
     squares = _priors(s, *map(s.nodes, (mean, precision)))
-    return s.family("ends", cost, rows, squares, (mean, precision) if problem.priors else ())
+    return s.family("ends", paid, rows, squares, (mean, precision) if problem.priors else ())
 
 
 def _priors(s: Ends, means: Sequence[int], precisions: Sequence[int]) -> list[Square]:

@@ -350,8 +350,10 @@ def _check_flight(total: Wrench, left: NDArray[np.bool_], limit: float) -> None:
         k = np.flatnonzero(over)
         stop = k[np.argmax(np.diff(k, append=k[-1] + 2) > 1)]
         largest = k[0] + int(np.argmax(np.abs(total.force[2, k[0] : stop + 1])))
+        begin, end = total.time[k[0]], total.time[stop]
+        when = f"from {begin:.6g} to {end:.6g} s" if stop > k[0] else f"at t = {begin:.6g} s"
         raise ValueError(
-            f"no foot is in contact from {total.time[k[0]]:.6g} to {total.time[stop]:.6g} s but "
+            f"no foot is in contact {when} but "
             f"the motion needs F_z = {total.force[2, largest]:.0f} N; add the contact or cut the "
             "record there; in flights of a run, flight=0.5 of `share` allows what is left"
         )

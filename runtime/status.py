@@ -62,6 +62,11 @@ class Solve(Status):
         "converged to the acceptable tolerance only; inspect the result or loosen the problem",
         1,
     )
+    ROUNDED = (
+        "rounded",
+        "converged as far as rounding allows, not to the tolerance that was asked for",
+        7,  # none of IPOPT
+    )
     INFEASIBLE = (
         "infeasible",
         "IPOPT stopped at a point of local infeasibility; another guess, scaling or barrier "
@@ -101,12 +106,24 @@ class Solve(Status):
     FOREIGN_EXCEPTION = "foreign exception", "IPOPT threw an exception that is not its own", -101
     NO_MEMORY = "no memory", "memory ran out; use fewer nodes, or free memory", -102
     INTERNAL_ERROR = "internal error", "IPOPT had an internal error", -199
+    WORSE = (
+        "worse than the guess",
+        "ended at a local minimum that explains the measurements less well than the guess does; "
+        "bounds, or another guess of the trajectories, may help",
+        -1001,
+    )
+    UNRESOLVED = (
+        "not resolved",
+        "converged on a grid that does not show the motion",
+        -1002,
+    )
     UNKNOWN = "unknown", "IPOPT ended in a way that it does not document", -1000
 
     @property
     def success(self) -> bool:
-        """Whether the result meets IPOPT's tolerances (the acceptable ones count)."""
-        return self in (Solve.CONVERGED, Solve.ACCEPTABLE, Solve.FEASIBLE)
+        """Whether the result meets IPOPT's tolerances (the acceptable ones count, and where
+        rounding allows no more the default ones)."""
+        return self in (Solve.CONVERGED, Solve.ACCEPTABLE, Solve.ROUNDED, Solve.FEASIBLE)
 
 
 class Factors(Status):

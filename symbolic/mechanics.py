@@ -131,7 +131,8 @@ def _check_accelerations(
 
 
 def _lagrange(lagrange: LagrangesMethod) -> Equations:
-    """Coordinates q, their rates `q_rate`, and the multipliers of SymPy, `lam1`, ..."""
+    """Coordinates q, their rates `q_rate`, and multipliers `lam1`, ... of M u' = F + J' lam, as of
+    Kane's method: SymPy's have the other sign."""
     if lagrange.eom is None:
         raise ValueError("call form_lagranges_equations() of the LagrangesMethod first")
     q, forces = list(lagrange.q), list(lagrange.lam_vec)
@@ -141,9 +142,25 @@ def _lagrange(lagrange: LagrangesMethod) -> Equations:
     kinematic = [rate - v for rate, v in speeds.items()]
     dynamic = [e.doit().xreplace(table) for e in lagrange.eom]
     between_speeds = [e.doit().xreplace(table) for e in lagrange.coneqs]
+    dynamic = _pushing(dynamic, between_speeds, forces, u)
     holonomic = _holonomic_of_lagrange(lagrange, len(between_speeds))
     constraints = _closing(holonomic, between_speeds, u, speeds)
     return [*q, *u, *forces], [*kinematic, *dynamic, *constraints]
+
+
+def _pushing(
+    dynamic: Sequence[sp.Expr],
+    between_speeds: Sequence[sp.Expr],
+    forces: Sequence[sp.Expr],
+    u: Sequence[sp.Expr],
+) -> list[sp.Expr]:
+    """M u' - F - J' lam from equations that may have the multipliers with the other sign."""
+    if not forces:
+        return list(dynamic)
+    slopes = random_jacobian([*dynamic, *between_speeds], (), [*forces, *u])
+    k, n = len(forces), len(dynamic)
+    pulls = slopes is None or np.sum(slopes[:n, :k] * slopes[n:, k:].T) > 0.0
+    return [e.xreplace({f: -f for f in forces}) for e in dynamic] if pulls else list(dynamic)
 
 
 def _holonomic_of_lagrange(lagrange: LagrangesMethod, constraints: int) -> list[sp.Expr]:

@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 
 from kinesym.checks import shown
-from kinesym.symbolic.expression import real_expression
+from kinesym.symbolic.expression import atoms_of, real_expression
 from kinesym.symbolic.losses import TUNINGS, Loss
 
 Number = int | float
@@ -122,7 +122,10 @@ def total_variation(u: sp.Expr) -> Objective:
 
 
 def Terminal(cost: sp.Expr | Number) -> Objective:
-    """The cost `cost(x, u, p, t)` at the end of the trial; `Terminal(t)` is the final time."""
+    """The cost `cost(x, u, p, t)` at the end of the trial; `Terminal(t)` is the final time.
+
+    Values at the start are `at_start(...)` in it: `Terminal(at_start(v)**2)`,
+    `Terminal(m - at_start(m))` (a Mayer term of both ends)."""
     return Objective(terminal=real_expression(cost, "the terminal cost"))
 
 
@@ -162,6 +165,16 @@ class at_end(_End):
 class integral(_End):
     """Integral of an expression in x', x, u, p and t over a trial, in boundary conditions:
     `boundary=[ks.integral(u**2) <= 5]`."""
+
+
+def of_both_ends(cost: sp.Expr) -> sp.Expr:
+    """A terminal cost with values at the start as a condition has it: `at_end` around all that is
+    not within `at_start`."""
+    marks = {end: sp.Dummy() for end in cost.atoms(at_start, at_end)}
+    free = cost.xreplace(marks)
+    outside = atoms_of(free) - {*marks.values()}
+    wrapped = free.xreplace({atom: at_end(atom) for atom in outside})
+    return wrapped.xreplace({mark: end for end, mark in marks.items()})
 
 
 def periodic(x: Any, y: Any = None, sign: float = 1) -> sp.Expr:

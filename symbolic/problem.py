@@ -15,7 +15,7 @@ from kinesym.symbolic.expression import atoms_of, parts_of
 from kinesym.symbolic.hybrid.contacts import Contact, flags_of, forces_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of, t
-from kinesym.symbolic.objective import Objective, at_end, at_start, integral
+from kinesym.symbolic.objective import Objective, at_end, at_start, integral, of_both_ends
 from kinesym.symbolic.schemes import CollocationScheme, ExplicitScheme
 from kinesym.symbolic.table import Tables
 
@@ -86,6 +86,10 @@ class Problem:
         known, moving = self.known_symbols, moving_symbols(self.model)
         rates = set(self.model.derivatives)
         terms = {"integrand": self.objective.integrand, "terminal cost": self.objective.terminal}
+        paid = self.objective.terminal
+        if paid.has(at_start, at_end) and not paid.has(integral):
+            del terms["terminal cost"]
+            _check_boundary(of_both_ends(paid), known, rates, moving, "terminal cost")
         for number, condition in enumerate(self.path):
             terms[f"path condition {number}"] = condition
         for _, condition, time in self.moments:
@@ -94,7 +98,7 @@ class Problem:
             if expression.atoms(at_start, at_end, integral):
                 raise ValueError(
                     f"{what} contains at_start, at_end or integral, which "
-                    "belong in boundary conditions; Terminal(...) is taken at the end anyway"
+                    "belong in boundary conditions, or into Terminal (but no integral)"
                 )
             check_atoms(atoms_of(expression), known, rates, what)
         for what, conditions in (

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from kinesym.internal.ladder import SolverClimb, climbable, climbed
+from kinesym.internal.redundant import ROOMS, Bound, Doubt, apart, bound_together, is_strained
 from kinesym.internal.solvable import Solvable
 from kinesym.internal.why import meeting_points
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.progress import say
-from kinesym.runtime.results.solution import Solution, after
+from kinesym.runtime.results.likelihood import ALIKE
+from kinesym.runtime.results.solution import Solution, after, resolved
 from kinesym.runtime.results.trials import only_noise_is_left
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
@@ -32,11 +34,23 @@ _WAYS: Mapping[str, Mapping[str, Any]] = {
     "with an adaptive barrier": {"mu_strategy": "adaptive", "max_iter": _SOON},
     "as IPOPT scales by itself": {_SCALING: "gradient-based"},
 }
+#: Merits that are the same: their difference over the objective, and over the squares of samples.
+_SAME, _ROUNDING = 1e-5, 1e-9
+#: Share of an objective by which two are the same.
+_ALIKE = 1e-6
 #: Of larger problems that are lost, other starts are not looked for: that would take minutes.
 _MOST_VARIABLES = 20_000
 
-_FROM_ZERO = "from straight lines between the conditions no solution was found, from zero one was"
 _OTHERS = ": there may be better solutions"
+_FROM_MOTION = (
+    "the first solution followed the measurements less well than the guess; this one began with "
+    f"the motion of the guess{_OTHERS}"
+)
+_FROM_LINES = (
+    "from a simulation by the guess, or what outputs show, no solution was found, from straight "
+    f"lines between the conditions one was{_OTHERS}"
+)
+_FROM_ZERO = "from straight lines between the conditions no solution was found, from zero one was"
 _FROM_DATA = (
     "from the trajectories of the guess no solution was found, from what is measured and straight "
     f"lines between the conditions one was{_OTHERS}"
@@ -63,24 +77,85 @@ class Attempts:
     budget: int
 
     def best(self) -> Solution:
-        """The first solution that is found, or else how the plain solve ended."""
-        small = self.problem.n_variables <= _MOST_VARIABLES and not self.problem._integrated
-        unlimited = small and "max_iter" not in self.chosen.options
+        """The first solution that is found, or else how the plain solve ended. Conditions that
+        follow from others along every motion are left out where no solution meets them, or only one
+        that is bent by the error of the grid."""
+        doubt = Doubt(self.problem, self.z)
+        if self.ladder is False or len(doubt.rows) < 2 or self.problem._integrated:
+            return self._best(self._first())
+        first = replace(self, chosen=replace(self.chosen, ends=doubt))._first()
+        bound = self._bound(first, doubt)
+        if bound.left_out:
+            found = self._leaving_out(bound, first)
+            if found is not None:
+                return found
+        first = self._first() if doubt.stopped else first
+        found = self._best(first)
+        return found if bound.left_out else _noted(found, *bound.words)
+
+    def _leaving_out(self, bound: Bound, first: Solution) -> Solution | None:
+        """A solution without conditions that follow from others, if these are met with it; the
+        first one, if it has the same objective."""
+        for room in ROOMS:
+            other = replace(self, problem=apart(self.problem, bound, self.z, room), guess=None)
+            found = other._best(other._first())
+            if found.success and bound_together(self.problem, found.free_vector, True).left_out:
+                change = abs(found.objective - first.objective)
+                if first.success and change <= _ALIKE * abs(first.objective):
+                    return first
+                return after(first, found)
+        return None
+
+    def _bound(self, first: Solution, doubt: Doubt) -> Bound:
+        """Conditions that are bound together, where that may keep the problem from a solution."""
+        if first.success:
+            strained = is_strained(self.problem, doubt.rows, first)
+            return bound_together(self.problem, first.free_vector, True) if strained else Bound()
+        if doubt.bound is not None and doubt.bound.words:
+            return doubt.bound
+        if first.status not in (*_LOST, Solve.FEW_FREEDOMS, Solve.STEP_FAILED):
+            return Bound()
+        bound = doubt.bound or bound_together(self.problem, self.z)
+        return bound if bound.words else bound_together(self.problem, first.free_vector, True)
+
+    def _best(self, first: Solution) -> Solution:
+        """What `best` says, after the plain solve."""
+        small, unlimited = self._small, self._unlimited
         goes_on = unlimited if self.ladder is None else self.ladder
-        alone = self.ladder is False or _ALONE & self.chosen.options.keys()
-        found = self._in_ways() if unlimited and not alone else self._solved(self.z)
+        found = self._in_ways(first) if self._soon and not first.success else first
         if found.status in _ASTRAY:
-            found = self._from_zero(found)
+            found = self._from_simpler(found)
         if goes_on and small and found.status in _LOST:
             found = self._from_data(found)
         if goes_on and small and found.status in _LOST:
             found = self._from_nearest(found)
+        if goes_on and small and resolved(found) is not found:
+            other = self._from_data(found)
+            found = other if resolved(other) is other else found
         easier = found.status in _CLIMBED if self.ladder is None else self._is_poor(found)
         if goes_on and easier and found.status is not Solve.INTERRUPTED and climbable(self.problem):
             limits = (self.budget, self.progress)
             climb = SolverClimb(*limits, solver=Solvable._fitted_as, chosen=self.chosen)
             found = climbed(self.problem, self.z, found, climb)
-        return self._advised(found) if found.status in _LOST else found
+        return self._advised(found) if found.status in _LOST else self._no_worse(found)
+
+    @property
+    def _small(self) -> bool:
+        return self.problem.n_variables <= _MOST_VARIABLES and not self.problem._integrated
+
+    @property
+    def _unlimited(self) -> bool:
+        return self._small and "max_iter" not in self.chosen.options
+
+    @property
+    def _soon(self) -> bool:
+        """Whether other ways are tried after some iterations of the first."""
+        alone = self.ladder is False or _ALONE & self.chosen.options.keys()
+        return self._unlimited and not alone
+
+    def _first(self) -> Solution:
+        """The plain solve, or its begin."""
+        return self._solved(self.z, {"max_iter": _SOON} if self._soon else None)
 
     def _is_poor(self, found: Solution) -> bool:
         """Whether easier problems may lead to a better solution: where the homotopy of the data is
@@ -96,15 +171,19 @@ class Attempts:
 
     def _again(self, lost: Solution, z: Array) -> Solution:
         """One solve after a lost one; where no function is finite at z, the lost one."""
+        return self._known_again(lost, z, None)
+
+    def _known_again(self, lost: Solution, z: Array, known: Solution | None) -> Solution:
+        """The same, with what a solution there tells of multipliers and standard deviations."""
         try:
-            return after(lost, self._solved(z))
+            return after(lost, self.problem._fitted(z, known, self.chosen, self.progress))
         except ValueError:  # not finite where it begins
             return lost
 
-    def _in_ways(self) -> Solution:
+    def _in_ways(self, first: Solution) -> Solution:
         """The solution from z; one that is not there soon is looked for in other ways, too, before
         there is more time for the first."""
-        first = found = self._solved(self.z, {"max_iter": _SOON})
+        found = first
         for words, options in _WAYS.items():
             if found.status not in _LOST or self.chosen.late:
                 return found
@@ -117,13 +196,17 @@ class Attempts:
         vain = found.iterations - first.iterations
         return _noted(first, f"{vain} iterations {' and '.join(_WAYS)} were in vain")
 
-    def _from_zero(self, lost: Solution) -> Solution:
-        """Another solution, from zero, where the lines of which z was made lead to none."""
-        zero = self.problem._packed(self.guess, ())
-        if np.array_equal(zero, self.z):
-            return lost
-        found = self._again(lost, zero)
-        return _noted(found, _FROM_ZERO) if found.success else lost
+    def _from_simpler(self, lost: Solution) -> Solution:
+        """Another solution, from lines in place of what was simulated, or from zero in place of
+        these, where what z was made of leads to none."""
+        last = self.z
+        for drawn, note in ((self.problem._lines, _FROM_LINES), ((), _FROM_ZERO)):
+            begin = self.problem._packed(self.guess, drawn)
+            if np.array_equal(begin, last) or lost.success or self.chosen.late:
+                continue
+            last, found = begin, self._again(lost, begin)
+            lost = _noted(found, note) if found.success else lost
+        return lost
 
     def _from_data(self, lost: Solution) -> Solution:
         """Another solution, from the parameters and durations of the guess alone."""
@@ -149,6 +232,40 @@ class Attempts:
                 break
         return lost
 
+    def _no_worse(self, found: Solution) -> Solution:
+        """A fit, or a better one from the motion that the guess means, if that follows the
+        measurements better; where nothing does so, the fit has not converged."""
+        problem, begin = self.problem, self._meant() if self._may_be_worse(found) else None
+        margin = _SAME * abs(found.objective) + _ROUNDING * problem._size_of_samples
+        margin = ALIKE if problem._reweighs else margin
+        if begin is None or problem._merit_at(begin) >= found.merit - margin:
+            return found
+        say(self.progress, "the guess follows the measurements better: trying from its own motion")
+        entries = problem.layout.parameter_values(begin)
+        try:
+            held = problem._holding(entries.copy())._fitted(begin, None, self.chosen, self.progress)
+        except ValueError:  # a function is not finite there
+            return found
+        if not held.success or held.merit >= found.merit - margin:
+            return found  # the grid does not show the motion as well
+        for known in (held, None):  # with its multipliers and standard deviations, and without
+            again = self._known_again(found, held.free_vector, known)
+            if again.success and again.merit <= held.merit + margin:
+                return _noted(again, _FROM_MOTION)
+        words = f"{Solve.WORSE.sentence} ({found.merit:.6g}, the guess {held.merit:.6g})"
+        return replace(found, success=False, status=Solve.WORSE, message=words)
+
+    def _may_be_worse(self, found: Solution) -> bool:
+        """Whether a fit leaves more than noise, so that a guess may be better."""
+        fit = self.problem.symbolic.objective.least_squares and not self.problem._integrated
+        return bool(fit and found.success and not only_noise_is_left(found))
+
+    def _meant(self) -> Array | None:
+        """The free vector of the motion that the guess means, if it means one."""
+        if isinstance(self.guess, Mapping | None):
+            return self.problem._moved_by(self.guess)
+        return None if isinstance(self.guess, np.ndarray) else self.z
+
     def _advised(self, lost: Solution) -> Solution:
         """A lost solution whose message says of what there was no guess."""
         names = self.problem._without_guess(self.guess)
@@ -161,5 +278,5 @@ class Attempts:
         return replace(lost, message=f"{lost.message}; {words}")
 
 
-def _noted(found: Solution, note: str) -> Solution:
-    return replace(found, notes=[*found.notes, note])
+def _noted(found: Solution, *notes: str) -> Solution:
+    return replace(found, notes=[*found.notes, *notes])

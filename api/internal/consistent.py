@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,7 @@ from kinesym.internal.delayed_run import start_signals
 from kinesym.internal.simulation_arguments import Input, SimulationArguments
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.summary import listed
 from kinesym.symbolic.combination import combined
 from kinesym.symbolic.differentiated import (
     Constraint,
@@ -40,6 +42,9 @@ _NEWTON_STEPS, _HALVINGS = 60, 12
 
 #: How much easier x' and algebraic states move than differential states that may move, too.
 _EASE = 1e4
+
+#: By how much of its size a guess is moved from where nothing changes with it.
+_MOVED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,12 +139,60 @@ def consistent_initial(
     may = set(equations.inner) if keep is None else set(equations.columns) - set(keep)
     free = [name for name in equations.columns if name in may]
     rows = equations.kept if keep is None else len(equations.rows)
+    begin = dict(point)
     _solve(equations, point, free, rows, members)
-    _check(model, equations, point, members, keep)
+    try:
+        _check(model, equations, point, members, keep)
+    except ValueError as error:
+        algebraic = [name for name in free if name in model.state_names]
+        stuck = _stuck(equations, begin, algebraic, members)
+        if not stuck:
+            raise
+        point = _unstuck(equations, begin, stuck, free, rows, members)
+        try:
+            _check(model, equations, point, members, keep)
+        except ValueError:
+            raise ValueError(f"{error}; {_singular(stuck)}: guess another value") from None
+        warnings.warn(
+            f"model {model.name}: {_singular(stuck)}; it was moved and ended at "
+            f"{', '.join(f'{point[name].flat[0]:.6g}' for name in stuck)}: guess a value on the "
+            "side that is meant",
+            stacklevel=4,
+        )
     return {
         name: point[name] if given.members else point[name].reshape(())
         for name in model.state_names
     }
+
+
+def _stuck(
+    equations: _Equations, point: Mapping[str, Array], names: Sequence[str], members: int
+) -> dict[str, Array]:
+    """Algebraic states with which no equation changes where they are guessed, and of which members,
+    (M,), that is."""
+    _, slopes = equations(point, members)
+    most = {n: np.abs(slopes[:, :, equations.columns.index(n)]).max(axis=1) for n in names}
+    return {name: (row == 0.0).astype(float) for name, row in most.items() if not row.all()}
+
+
+def _unstuck(
+    equations: _Equations,
+    begin: Mapping[str, Array],
+    stuck: Mapping[str, Array],
+    free: Sequence[str],
+    rows: int,
+    members: int,
+) -> dict[str, Array]:
+    """What is found from guesses that are moved a little."""
+    moved = {n: begin[n] + _MOVED * (np.abs(begin[n]) + 1.0) * there for n, there in stuck.items()}
+    point = {**begin, **moved}
+    _solve(equations, point, free, rows, members)
+    return point
+
+
+def _singular(stuck: Mapping[str, Array]) -> str:
+    names = listed(list(stuck))
+    return f"the guess of {names} is singular, as no equation changes with {names} there"
 
 
 def _input(value: Input, time: Array, order: int, members: int) -> Array:

@@ -24,6 +24,7 @@ from kinesym.internal.homotopy import with_homotopy
 from kinesym.internal.moments import check_within
 from kinesym.internal.observer import asked_observer
 from kinesym.internal.parameters import (
+    Unknown,
     checked_unknowns,
     is_random,
     known_values,
@@ -38,16 +39,17 @@ from kinesym.internal.problem import (
     bounds_by_name,
     check_index,
     highest_index,
-    kinematic_pairs,
     named_bounds,
     symbolic_problem,
     warn_of_degrees,
+    warn_of_rates_at_ends,
 )
 from kinesym.internal.process_noise import driven
 from kinesym.internal.sensor_delays import delayed
 from kinesym.internal.sensors import with_sensors
 from kinesym.internal.smooth_phases import smooth_phases
-from kinesym.internal.straight import fixed_values, straight_lines
+from kinesym.internal.straight import fixed_values
+from kinesym.internal.switch_times import held_switches
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.library import warn_if_missing
@@ -58,7 +60,6 @@ from kinesym.runtime.nlp.bounds import (
     held_ends,
     variable_bounds,
 )
-from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.nlp.memory import check_free, check_sizes, forecast
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
@@ -70,12 +71,16 @@ from kinesym.runtime.summary import listed
 from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
-from kinesym.symbolic.names import by_name, names_of
+from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import LeastSquares, Objective
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import scheme_named
 
 _Same = TypeVar("_Same", bound="Discretised")
+
+#: Trial, family and number of a condition at an end that follows from others, and how far off it
+#: may be.
+Apart = tuple[int, str, int, float]
 
 
 class Discretised(Displayed):
@@ -99,6 +104,9 @@ class Discretised(Displayed):
         noise: Mapping[Any, Any] | None = None,
         homotopy: str | None = None,
     ) -> None:
+        told = {name: value for name, value in locals().items() if name not in ("self", "threads")}
+        self._told: Mapping[str, Any] = told  # all of it, whatever arguments there are
+        self._holds: Array | None = None
         self._scheme = scheme_named(scheme)
         most = highest_index(self._scheme.name)
         sequence = smooth_phases(system, trials, objective, (known, unknown), unknown_inputs, most)
@@ -126,6 +134,10 @@ class Discretised(Displayed):
             check_index(model, most, f"the scheme {self._scheme.title}")
         values = {} if known is None else known
         self._known = known_values(model, self._unknown, values, given.trials)
+        about = (model, given.trials, self._unknown, self._known)
+        plain = not (bounds or any((given.unknown_inputs, given.path, given.links, given.moments)))
+        self._written, self._switches = model, (held := held_switches(*about, insert=plain))
+        model, given = held.model, replace(given, model=held.model, trials=held.trials)
         self._before = free_history(model, given.trials, self._unknown, self._known)
         self.model = model = self._before.extended(model)
         given = replace(given, model=model)
@@ -136,7 +148,7 @@ class Discretised(Displayed):
         beside = "process noise" if noise else random
         shown = delays_of_sensors(model.outputs)
         late = delayed(given.trials, shown, self._unknown, self._known, beside)
-        self._gaps = late.gaps
+        self._gaps = [*late.gaps, *held.notes]
         self.symbolic = symbolic_problem(
             model,
             late.trials,
@@ -150,6 +162,7 @@ class Discretised(Displayed):
         )
         placed_trials = self._checked(late.trials, free)
         warn_of_degrees(model, late.trials)
+        warn_of_rates_at_ends(model, [*self.symbolic.boundary, *self.symbolic.cycle])
         given.check_spans(self.symbolic)
         self._fixed = fixed_values(given, self._known)
         check_starts(model, self._fixed, self._known)
@@ -157,6 +170,7 @@ class Discretised(Displayed):
         self.timings = {"derive": 0.0, "compile": 0.0}
         self.program, self._built = self._transcribed("exact")
         self._limits, self._instants = given.bounds(self.symbolic), given.instants
+        self._apart: Sequence[Apart] = ()
         self._place(placed_trials)
 
     def _checked(self, trials: Sequence[Experiment], free: Mapping[str, Any]) -> list[Experiment]:
@@ -182,6 +196,10 @@ class Discretised(Displayed):
         check_sizes(self._sizes)
         check_free(self._sizes.evaluation, self._sizes, "use fewer nodes")
         self.constraint_bounds = constraint_bounds(self.layout, self._limits)
+        for trial, family, label, room in self._apart:
+            i = self.layout.constraint_offsets[trial, family] + label
+            self.constraint_bounds[0][i] -= room
+            self.constraint_bounds[1][i] += room
         self._ends = held_ends(self.nlp, self.constraint_bounds)
         if self._noisy:
             self._check_last_samples()
@@ -190,6 +208,10 @@ class Discretised(Displayed):
         self.variable_bounds = variable_bounds(
             self.layout, trials, self._bounds, ends, self._asked.every, self._absent
         )
+        if self._holds is not None:
+            for side in self.variable_bounds:
+                mine = self.layout.parameter_values(side)
+                mine[:] = np.where(np.isnan(self._holds), mine, self._holds)
 
     def _check_last_samples(self) -> None:
         """What is measured at the last node must not depend on noise that would begin there."""
@@ -216,6 +238,50 @@ class Discretised(Displayed):
             vars(made).pop(name, None)
         made._place(trials)
         return made
+
+    def _holding(self: _Same, entries: Array) -> _Same:
+        """The same problem, and library, with parameters held at entries of z (r,), NaN for those
+        that stay free; on other grids, too."""
+        made = copy(self)
+        made._holds = entries
+        return made._on(self.trials)
+
+    def _of_trials(
+        self: _Same,
+        numbers: Sequence[int],
+        trials: Sequence[Experiment],
+        unknown: Mapping[str, Unknown],
+    ) -> _Same:
+        """The same problem, and library, of the trials of these numbers, with all that is known of
+        each, and with what is known of parameters."""
+        made = copy(self)
+        made._unknown, made._priors = dict(unknown), priors_of(unknown)
+        made._known = [self._known[k] for k in numbers]
+        made._fixed = [self._fixed[k] for k in numbers]
+        courses = [self._before.courses[k] for k in numbers]
+        made._before = replace(self._before, courses=courses)
+        made._lags = [lag.of_trials(numbers) for lag in self._lags]
+        made._limits = {f: [rows[k] for k in numbers] for f, rows in self._limits.items()}
+        places = {k: place for place, k in enumerate(numbers)}
+        made._apart = [(places[k], *about) for k, *about in self._apart if k in places]
+        return made._on(trials)
+
+    def _like(self: _Same, other: Discretised, trials: Sequence[Experiment]) -> _Same:
+        """The same problem, and library, of these trials, with what is known in another problem
+        that has the same free vector."""
+        made = copy(self)
+        kept = ("_fixed", "_before", "_lags", "_limits", "_unknown", "_priors", "_holds", "_apart")
+        for name in kept:
+            setattr(made, name, getattr(other, name))
+        mine = self._known[0]
+        made._known = [{n: row.get(n, mine[n]) for n in mine} for row in other._known]
+        return made._on(trials)
+
+    def _without_those(self: _Same, apart: Sequence[Apart]) -> _Same:
+        """The same problem, and library, in which these conditions may be off."""
+        made = copy(self)
+        made._apart = apart
+        return made._on(self.trials)
 
     def _with_priors(self: _Same, numbers: Numbers) -> _Same:
         """The same problem, and library, with means and standard deviations that were unknown."""
@@ -296,65 +362,6 @@ class Discretised(Displayed):
     def n_constraints(self) -> int:
         """Number of constraints."""
         return self.nlp.n_constraints
-
-    def pack(self, guess: Any = None) -> Array:
-        """The free vector of a guess: None (from the data), values by symbol, a `Solution`, a
-        `Fit`, a `Trajectory` or a list with one per trial, or z.
-
-        Values are numbers, trajectories (N,), or a list with one of these per trial; of a parameter
-        per owner a number for all of them, or a mapping from owners to numbers. What is not given
-        comes from the measurements, the model's values, straight lines between values that
-        conditions fix at the ends or at some times, or is zero. All is moved into the bounds:
-        results and what is made up silently, what is given with a warning. Raises `ValueError`
-        naming what is given and has a wrong size or is not finite.
-        """
-        pairs = zip(self._fixed, self.trials, strict=True)
-        return self._packed(guess, [straight_lines(fixed, trial.grid) for fixed, trial in pairs])
-
-    def _packed(self, guess: Any, lines: Sequence[Mapping[str, Array]]) -> Array:
-        """The free vector of a guess, with these trajectories of what it does not give, by trial;
-        see `first_guess`."""
-        layout, bounds = self.layout, self.variable_bounds
-        if isinstance(guess, Solution) and self._fits(guess):
-            return np.clip(guess.free_vector, *bounds)
-        if isinstance(guess, np.ndarray):
-            if guess.shape != (self.n_variables,):
-                raise ValueError(
-                    f"the free vector has {self.n_variables} entries, got {guess.shape}"
-                )
-            z = real_array(guess, "the free vector")
-            every = np.ones(len(z), dtype=bool)
-            return within(z, bounds, every, self.variable_name, layout.natural, stacklevel=5)
-        values, rates = values_of_results(guess, layout, self.trials), dict[str, str]()
-        by_hand = values is None
-        if values is None:
-            if not isinstance(guess, Mapping | None):
-                raise ValueError(
-                    "a guess is a mapping of names to values, a Solution, a Fit, a "
-                    f"Trajectory, or an array, not {guess!r}"
-                )
-            inputs = [name for name in layout.inputs if name not in layout.delayed]
-            known = [*layout.states, *inputs, *layout.owned.parameters]
-            known += [name for name in layout.parameters if name not in known]
-            known += ["duration"] if layout.free_duration else []
-            values, rates = by_name(guess or {}, known, "guess"), kinematic_pairs(self.model)
-        z, given = first_guess(layout, self.trials, values, dict(self.model.values), rates, lines)
-        z = within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
-        if self.nlp.lags is not None:
-            z[layout.delayed_entries] = self.nlp.lags.values(z)
-        return z
-
-    def _without_guess(self, guess: Any) -> list[str]:
-        """States of which a guess by names says nothing, that are not measured and not zero."""
-        if not isinstance(guess, Mapping | None):
-            return []
-        told = {
-            *names_of(list(guess or ()), "guess"),
-            *(m for t in self.trials for m in t.measured),
-            *self.model.vanishing,
-        }
-        pairs = kinematic_pairs(self.model)
-        return [x for x in self.layout.states if not told & {x, pairs.get(x)}]
 
     def unpack(self, z: Array) -> dict[str, Any]:
         """Values by name: (N,) for trajectories (a list of these for several trials), numbers."""
@@ -463,6 +470,13 @@ class Discretised(Displayed):
             **self._known[trial],
             **dict(zip(self.layout.owned.parameters, values, strict=True)),
         }
+
+    def _content(self) -> tuple[Any, ...]:
+        """What a study knows it by: all that was given, and what solves begin from and are held by,
+        on the grids as they are."""
+        start = None if self._start is None else self._start.free_vector
+        bounds = (*self.variable_bounds, *self.constraint_bounds)
+        return self._told, self.trials, self._known, self._priors, start, bounds
 
     def _fits(self, solution: Solution) -> bool:
         """Whether `solution` has the free vector and the constraints of this problem."""

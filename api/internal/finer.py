@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+from scipy.linalg import null_space
 from scipy.special import roots_jacobi
 
 from kinesym.runtime.arrays import Array
@@ -33,7 +34,15 @@ def finer(scheme: CollocationScheme) -> Finer:
         extend_inputs=scheme.inputs(c),
         back=lagrange(knots, scheme.knots),
         back_stages=lagrange(c, stages),
+        beside=_beside(scheme.inputs(c)[:, scheme.explicit_start :], _integrals(c, np.ones(1))[0]),
     )
+
+
+def _beside(courses: Array, weights: Array) -> Array:
+    """Courses at nodes (f, q) that have nothing in common with others (f, s), by the integrals of
+    their products with these weights of the nodes."""
+    root = np.sqrt(weights)[:, None]
+    return np.asarray(null_space((root * courses).T) / root)
 
 
 def radau_nodes(stages: int) -> Array:

@@ -57,13 +57,14 @@ def halved_steps(steps: Steps) -> FinerSteps:
 
 def finer_arguments(given: SimulationArguments, finer: FinerSteps) -> SimulationArguments:
     """Of a model: the nodes and jumps of inputs with one more node halfway, so that inputs that
-    bend are followed more closely, too."""
+    bend are followed more closely, too; each ends a step, so that no pulse is stepped over that
+    lasts longer than half an interval."""
     each = [s for u in given.inputs.values() for s in ([u] if isinstance(u, Signal) else u)]
     grid, _ = with_jumps(given.time, [s for s in each if isinstance(s, Signal)])
     time = np.insert(grid, np.arange(1, len(grid)), 0.5 * (grid[1:] + grid[:-1]))
     inputs = {name: _on_grid(value, given.time, time) for name, value in given.inputs.items()}
     steps = replace(finer.steps, substeps=given.steps.substeps)
-    return replace(given, time=time, inputs=inputs, steps=steps)
+    return replace(given, time=time, inputs=inputs, steps=steps, stops=True)
 
 
 def finer_shooting(

@@ -16,6 +16,7 @@ from kinesym.internal.bands import Held, Smoothed, slopes_library
 from kinesym.internal.exchanged import known_of_solution
 from kinesym.internal.inference import CollocationInference, MarginalInference
 from kinesym.internal.sizes import scaling
+from kinesym.internal.switch_times import without_inputs
 from kinesym.internal.trajectories import found_trajectory
 from kinesym.internal.viewed import Viewed
 from kinesym.runtime.arrays import Array
@@ -28,7 +29,7 @@ from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.nlp.sensor_delays import placed
 from kinesym.runtime.results.estimates import NO_ERRORS, Noise, Uncertainty, nothing_known
 from kinesym.runtime.results.inference import Inference
-from kinesym.runtime.results.likelihood import Likelihood, likelihood_of
+from kinesym.runtime.results.likelihood import Likelihood, likelihood_of, merit_before, merit_of
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -42,10 +43,12 @@ from kinesym.runtime.results.noise import (
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.active import active
 from kinesym.runtime.statistics.covariance import (
     Confidence,
     clear_confidence,
     kkt_at,
+    limits_at,
     parameter_confidence,
 )
 from kinesym.runtime.statistics.kkt import Kkt
@@ -67,12 +70,17 @@ class Fitted(Viewed):
             found_trajectory(*given, trial, k, shown, self._parameters_of(z, k))
             for k, trial in enumerate(self.trials)
         ]
-        return [replace(run, before=self._before.table(k, run)) for k, run in enumerate(found)]
+        found = [replace(run, before=self._before.table(k, run)) for k, run in enumerate(found)]
+        return [without_inputs(run, self._switches.names) for run in found]
 
     def on_grid_of(self: _Same, solution: Solution) -> _Same:
-        """This problem on the grid of a solution, such as one of `tolerance_grid`; itself if it is
-        the same. Raises `ValueError` for a solution of another problem, and what is none."""
+        """This problem on the grid of a solution, such as one of `tolerance_grid`, without what was
+        left out for it; itself if it is the same. Raises `ValueError` for a solution of another
+        problem, and what is none."""
         checks.check_kind(solution, Solution, "kinesym")
+        apart = [(i, family, k, room) for i, family, k, room in solution.problem.get("apart", ())]
+        if apart != [*self._apart]:
+            return self._without_those(apart).on_grid_of(solution)
         if self._fits(solution):
             delays = solution.problem.get("delays", [])
             same = not delays or delays == self._delays
@@ -86,6 +94,13 @@ class Fitted(Viewed):
             if made._fits(solution):
                 return made.on_grid_of(solution)
         raise ValueError("this is a solution of another problem, or by another scheme")
+
+    @property
+    def _histories(self) -> list[str]:
+        """Names of parameters that are what signals were before the start."""
+        owned, known = self.layout.owned, self._before.unknown
+        pairs = zip(owned.names, owned.members, strict=True)
+        return [name for name, parameter in pairs if parameter in known]
 
     @property
     def _delays(self) -> list[dict[str, float]]:
@@ -276,6 +291,8 @@ class Fitted(Viewed):
             taken = leverages(kkt, residuals.residual_jacobian(z), factor, self._directions)
         except ValueError:
             taken = np.full(len(e), np.nan)
+        if taken.sum() > self._directions + 0.5:  # by rounding: that is no count
+            taken = np.full(len(e), np.nan)
         return estimated(e, residuals.samples, taken, trials, used, self._loss)
 
     def _with_noise(self, solution: Solution, kkt: Kkt) -> Solution:
@@ -322,7 +339,44 @@ class Fitted(Viewed):
             trials=runs,
             notes=[*solution.notes, *notes],
             likelihood=self._likelihood(solution, runs),
+            merit=self._merit(solution, runs),
         )
+
+    def _merit(self, solution: Solution, runs: Sequence[Trajectory]) -> float:
+        """By what a solution is ranked among others of this problem, see `Trials`."""
+        if self._integrated:
+            return -2.0 * solution.likelihood[0].log_likelihood
+        if not self._reweighs:
+            return solution.objective
+        objective = solution.objective / self.symbolic.objective.least_squares
+        squares = self._prior_squares(solution.free_vector)
+        return merit_of(runs, self.trials, objective, self._loss, squares)
+
+    def _merit_at(self, z: Array) -> float:
+        """The same of a free vector; infinite where that is not known."""
+        with np.errstate(all="ignore"):
+            if not self._reweighs:
+                found = self.cost(z)
+            else:
+                runs = self._trajectories(z, np.zeros(len(z), dtype=bool))
+                squares = self._prior_squares(z)
+                found = merit_before(runs, self.trials, self._loss, squares)
+        return found if np.isfinite(found) else np.inf
+
+    @property
+    def _size_of_samples(self) -> float:
+        """The squares of all samples over their standard deviations, 1 where these are unknown."""
+        pairs = ((y, t.divisors[name]) for t in self.trials for name, y in t.measured.items())
+        return float(sum(np.nansum((y / std) ** 2) for y, std in pairs))
+
+    def _prior_squares(self, z: Array) -> float:
+        """The squares of priors, -2 log of their density but for a constant."""
+        entries, members = self.layout.parameter_values(z), self.layout.owned.members
+        squares = 0.0
+        for p, y in zip(members, entries, strict=True):
+            mean, sd = self._priors.get(p, (0.0, np.inf))
+            squares += float((y - mean) / sd) ** 2
+        return squares
 
     def _likelihood(self, solution: Solution, runs: Sequence[Trajectory]) -> Sequence[Likelihood]:
         """That of a fit, as far as it is known. In marginal ones what the matrix leaves free is
@@ -369,13 +423,17 @@ class Fitted(Viewed):
         return replace(found, covariance=covariance)
 
     def _uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | str:
-        """What a solution of a fit tells of the errors of its parameters; "" where standard
-        deviations are not known, or a sentence on why it is no minimum."""
+        """What a solution of a fit tells of the errors of its parameters; where standard deviations
+        are not known a sentence on what it does not determine, "" if that is nothing, or on why it
+        is no minimum."""
         names = self.layout.parameters
         variance = self._variance(solution)
-        if not (self.symbolic.objective.least_squares and names) or np.isnan(variance):
+        if not (self.symbolic.objective.least_squares and names):
             return ""
         try:
+            if np.isnan(variance):
+                given = (solution.free_vector, multipliers_of(solution))
+                return "; ".join(parameter_confidence(self.nlp, kkt, *given).notes)
             found = self._covariance(solution, kkt)
         except ValueError as error:
             return f"{NO_ERRORS}: {error}"
@@ -420,9 +478,17 @@ class Fitted(Viewed):
         return np.asarray(more * factor**2 * (pulls.T @ pulls))
 
     def _kkt(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
-        """The KKT matrix at a solution; with process noise or random effects that of what is
-        integrated out, with the parameters held: what they minimise is no likelihood of
-        parameters."""
+        """The KKT matrix at a solution, of a fit with the bounds that hold it and no others."""
+        kkt = self._interior(solution, workspace)
+        if not kkt.fitted:
+            return kkt
+        z, bounds = solution.free_vector, (self.variable_bounds, self.constraint_bounds)
+        return active(kkt, limits_at(self.nlp, z, multipliers_of(solution), *bounds))
+
+    def _interior(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
+        """The same with all bounds as stiff as their multipliers say; with process noise or random
+        effects that of what is integrated out, with the parameters held: what they minimise is no
+        likelihood of parameters."""
         bounds = self.variable_bounds
         if self._integrated:
             mine = self.layout.parameter_offset + np.flatnonzero(~self._population.random)

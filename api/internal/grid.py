@@ -10,7 +10,7 @@ import numpy as np
 from kinesym.internal.finer import finer
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built
-from kinesym.runtime.nlp.grid import GridDefects, grid_defects
+from kinesym.runtime.nlp.grid import Freed, GridDefects, freed_inputs, grid_defects
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.results.grid_error import GridError
@@ -21,12 +21,14 @@ from kinesym.runtime.statistics.covariance import blur_of_gradient
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 from kinesym.runtime.statistics.undetermined import solver
 from kinesym.symbolic.expression import atoms_of
-from kinesym.symbolic.names import name_of
+from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
 
 #: Up to this share of the range of a state a step of Newton's method is taken as it is.
 _FLAT = 1e-2
+#: From so many times the standard error on it matters that inputs are not free in intervals.
+_WIDER = 1.15
 #: The key of the objective among values.
 _J = "objective"
 
@@ -60,7 +62,7 @@ def grid_error(
     slopes = layout.parameter_slopes(z)
     shift, deviations = np.full(nlp.n_variables, np.nan), dict[str, float]()
     unknown = [np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes]
-    found = GridDefects(unknown, gains=[ends[0] for ends in unknown])
+    found, freer = GridDefects(unknown, gains=[ends[0] for ends in unknown]), dict[str, float]()
     behind = atoms_of(*problem.model.through(problem.path))
     limited = [name_of(u) for u in problem.unknown_inputs if u in behind]
     try:
@@ -69,6 +71,12 @@ def grid_error(
         matrix = replace(kkt, hessian=_metric(nlp, z)) if problem.aimless else kkt
         matrix, deviations = _identified(problem, nlp, solution, matrix, variance)
         shift = _shifts(nlp, z, found, matrix)
+        if deviations and layout.inputs:
+            more = freed_inputs(nlp, functions, numbers, trials, *given, limited)
+            if more is not None:
+                wider, moved = _freer(problem, nlp, z, found, matrix, more, variance)
+                freer = {n: sd for n, sd in wider.items() if not sd <= _WIDER * deviations[n]}
+                shift = moved if freer else shift
     except np.linalg.LinAlgError:
         note = "the equations cannot be solved for the states along the solution"
     except MemoryError:
@@ -94,7 +102,8 @@ def grid_error(
         inputs={u: np.concatenate([c[u] for c in courses]) for u in layout.inputs},
         parameters=_named(layout.parameters, slopes * layout.parameter_values(shift)),
         deviations=deviations,
-        durations=layout.durations(shift).tolist(),
+        freer=freer,
+        durations=_durations(problem, layout.durations(shift), found.gains),
         objective=float(found.objective),
         values=values,
         ranges={x: _range(np.concatenate([r[x] for r in runs])) for x in moving},
@@ -102,6 +111,15 @@ def grid_error(
         note=note,
         units=problem.model.units,
     )
+
+
+def _durations(problem: Problem, shifts: Array, gains: Sequence[Array]) -> list[float]:
+    """Shifts of durations; of a least one that is all of the objective with what it would gain if
+    inputs jumped within intervals, which is no shift of what they are at the nodes."""
+    aim = problem.objective
+    least = aim.terminal == t and aim.integrand == 0 and not aim.least_squares
+    more = [float(own.sum()) if least else 0.0 for own in gains]
+    return [float(shift) + own for shift, own in zip(shifts, more, strict=False)]
 
 
 def _range(values: Array) -> float:
@@ -145,6 +163,47 @@ def _identified(
         kkt = replace(kkt, stiffness=stiffness, workspace=None)
         signs = spreads_of_trials(kkt, mine, blur, of).signs
     return kkt, known
+
+
+def _freer(
+    problem: Problem,
+    nlp: NLP,
+    z: Array,
+    found: GridDefects,
+    kkt: Kkt,
+    more: Freed,
+    variance: float,
+) -> tuple[dict[str, float], Array]:
+    """Standard errors of parameters, and shifts of all variables, if inputs could do besides what
+    the scheme does not allow within intervals."""
+    n, w, names = len(kkt.stiffness), len(more.gradient), nlp.layout.parameters
+    mine = nlp.layout.parameter_offset + np.arange(len(names))
+    assert kkt.stages is not None and kkt.sizes is not None
+    wider = replace(
+        kkt,
+        hessian=_joined(kkt.hessian, more.hessian),
+        jacobian=_joined(kkt.jacobian, more.jacobian),
+        stiffness=np.append(kkt.stiffness, np.zeros(w)),
+        stages=np.append(kkt.stages, more.stages),
+        sizes=np.append(kkt.sizes, np.zeros(w)),
+        workspace=None,
+    )
+    spread = np.diag(solver(wider).inverse(mine)) * nlp.layout.parameter_slopes(z) ** 2
+    known = _deviations(problem, names, spread, variance)
+    free = [
+        name for name, fixed in zip(names, np.isinf(kkt.stiffness[mine]), strict=True) if not fixed
+    ]
+    side = -np.append(found.gradient, more.gradient)[:, None]
+    try:
+        shift = solver(wider).solve(side, found.rows[:, None])[:n, 0]
+    except ValueError:  # nothing determines them
+        shift = np.full(n, np.nan)
+    return {name: known[name] for name in free}, shift
+
+
+def _joined(one: Entries, other: Entries) -> Entries:
+    i, j, values = (np.concatenate(each) for each in zip(one, other, strict=True))
+    return i, j, values
 
 
 def _shifts(nlp: NLP, z: Array, found: GridDefects, kkt: Kkt) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
@@ -53,14 +53,19 @@ def _run(
     return integrated(ivp, stop)
 
 
-def hybrid_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitivities:
-    """Simulate with sensitivities; warns if the run ended early."""
+def hybrid_sensitivities(
+    hybrid: Hybrid,
+    given: SimulationArguments,
+    explained: Callable[[RawTrajectory], str] = explain,
+) -> Sensitivities:
+    """Simulate with sensitivities; warns if the run ended early, `explained` says why."""
     if given.members is not None:
         raise ValueError("sensitivities are those of one run; give numbers, not one per member")
     ivp = replace(hybrid_ivp(hybrid, given), tape=True)
     slopes = _slopes(hybrid)
     found = integrated(ivp)
-    return sensitivities_of(found, _warned(_trajectory(hybrid, found), found), slopes)
+    run = replace(_trajectory(hybrid, found), message=explained(found))
+    return sensitivities_of(found, _warned(run, found), slopes)
 
 
 def hybrid_ensemble(hybrid: Hybrid, given: SimulationArguments) -> Ensemble:
@@ -100,6 +105,11 @@ def hybrid_ensemble(hybrid: Hybrid, given: SimulationArguments) -> Ensemble:
 
 def hybrid_ivp(hybrid: Hybrid, given: SimulationArguments) -> HybridIVP:
     """The initial value problem; raises `ValueError` for a start that cannot be."""
+    if not hybrid.model.states:
+        raise ValueError(
+            f"model {hybrid.model.name} has no states, without which there are no events and no "
+            "sensitivities; ks.simulate of the model alone has its outputs"
+        )
     parameters = {name: float(value) for name, value in given.parameters.items()}
     inputs = {name: s for name, s in given.inputs.items() if isinstance(s, Signal)}
     if hybrid.model.delays:
@@ -113,7 +123,7 @@ def hybrid_ivp(hybrid: Hybrid, given: SimulationArguments) -> HybridIVP:
     built = _compiled(hybrid)
     ivp = HybridIVP(
         built.library,
-        built.manifest.of(HybridManifest),
+        _scaled(built.manifest.of(HybridManifest), given.scales),
         given.time,
         _start(hybrid, given) if given.start is None else given.start,
         np.append(list(parameters.values()), built.tables),
@@ -130,13 +140,21 @@ def hybrid_ivp(hybrid: Hybrid, given: SimulationArguments) -> HybridIVP:
     return ivp
 
 
+def _scaled(about: HybridManifest, scales: Mapping[str, float]) -> HybridManifest:
+    """A hybrid model whose events have these scales of their guards."""
+    if not scales:
+        return about
+    events = (replace(e, scale=scales.get(e.name, e.scale)) for e in about.events)
+    return replace(about, events=tuple(events))
+
+
 def _start(hybrid: Hybrid, given: SimulationArguments) -> HybridState:
     pressing = given.pressing or {}
     names = [contact.name for contact in hybrid.contacts]
     return HybridState(
         float(given.time[0]),
         np.array([float(value) for value in given.initial.values()]),
-        np.array(list(hybrid.modes.values()), dtype=np.float64),
+        np.array(list({**hybrid.modes, **given.modes}.values()), dtype=np.float64),
         np.array([bool(pressing.get(name, False)) for name in names], dtype=np.intc),
         np.ones(len(names), dtype=np.intc),
         np.zeros(len(hybrid.events), dtype=np.intc),

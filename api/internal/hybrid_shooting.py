@@ -9,7 +9,7 @@ from dataclasses import replace
 import sympy as sp
 
 from kinesym.codegen.switching import observed_program
-from kinesym.internal.hybrid_run import hybrid_sensitivities
+from kinesym.internal.jump_events import jump_sensitivities
 from kinesym.internal.pipeline import realise
 from kinesym.internal.problem import chosen_objective
 from kinesym.internal.shooting_arguments import ShootingArguments
@@ -42,6 +42,7 @@ def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
         given.signals,
         given.unknowns,
         given.priors(factor),
+        given.following,
         factor,
         loss,
     )
@@ -84,7 +85,7 @@ def _runner(hybrid: Hybrid, given: ShootingArguments, observed: Mapping[str, sp.
                 threads=1,
                 progress=False,
             )
-            made = hybrid_sensitivities(hybrid, arguments)
+            made = jump_sensitivities(hybrid, arguments)
         return replace(made, observed=(list(observed), slopes)) if slopes else made
 
     return run

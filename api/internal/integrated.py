@@ -45,7 +45,7 @@ class Integrated(Fitted):
         not tell the start.
         """
         problem, known = self._converged(solution, "likelihood")
-        made = (problem.nlp, problem.trials, problem._kkt(known))
+        made = (problem.nlp, problem.trials, problem._interior(known))
         values = [run.parameters for run in known.trials]
         seen = self.on_grid_of(solution)._seen(known.free_vector)
         return log_likelihood(self.symbolic, *made, known.objective, values, seen, problem._drawn)

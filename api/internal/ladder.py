@@ -229,7 +229,7 @@ def eased(problem: _Problem) -> _Problem:
         return problem
     trials, *more = problem._posed
     made = type(problem)(about.model, about.driven(trials), *more)
-    return made._on(about.driven(problem.trials))
+    return made._like(problem, about.driven(problem.trials))
 
 
 def at_homotopy(problem: _Problem, place: float) -> _Problem:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from kinesym.internal.discretised import Discretised
-from kinesym.internal.parameters import Prior, Unknown, priors_of
+from kinesym.internal.parameters import Prior, Unknown
 from kinesym.internal.population import Numbers, Population
 from kinesym.internal.shooting_arguments import ShootingArguments
 from kinesym.runtime.arrays import Array
@@ -35,17 +34,12 @@ def part_of(problem: _Same, numbers: Sequence[int], learnt: Trials | None = None
     distributions and standard deviations are known. Raises `ValueError` for linked trials."""
     if problem.symbolic.links or problem.symbolic.cycle:
         raise ValueError("trials that are linked cannot be left out one by one")
-    made, trials = copy(problem), [problem.trials[k] for k in numbers]
-    made._known = [problem._known[k] for k in numbers]
-    made._fixed = [problem._fixed[k] for k in numbers]
-    made._lags = [replace(o, spans=[o.spans[k] for k in numbers]) for o in problem._lags]
+    trials, unknown = [problem.trials[k] for k in numbers], problem._unknown
     if learnt is not None:
         some = problem._population
         found = some.numbers(some.from_natural(learnt.parameters))
-        made._unknown = with_distributions(problem._unknown, found)
-        made._priors = priors_of(made._unknown)
-        trials = with_std(trials, learnt)
-    return made._on(trials)
+        unknown, trials = with_distributions(unknown, found), with_std(trials, learnt)
+    return problem._of_trials(numbers, trials, unknown)
 
 
 def arguments_of(
@@ -77,6 +71,7 @@ def arguments_of(
         known=[given.known[k] for k in numbers],
         starts=[given.starts[k] for k in numbers],
         signals=[given.signals[k] for k in numbers],
+        following=[given.following[k] for k in numbers],
     )
 
 

@@ -42,17 +42,18 @@ def dependent(
     if names := _cancelling(problem, near, conditions):
         verb, others, which = ("are", " and each other", "one") if names[1:] else ("is", "", "it")
         yield (
-            f"{_some(names)} {verb} not independent of the equations{others}: leave {which} out, "
+            f"{some(names)} {verb} not independent of the equations{others}: leave {which} out, "
             "or leave an input, a parameter or a state at an end free"
         )
     elif jacobian is not None and (names := _cancelling(problem, jacobian, conditions)):
         yield (
-            f"at this point what is free cannot change {_some(names)} independently, as a car that "
+            f"at this point what is free cannot change {some(names)} independently, as a car that "
             "stands cannot be steered: begin where it can"
         )
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
+    """The first names of a list, and how many more there are."""
     more = len(names) - _NAMED
     return f"{listed(names[:_NAMED])}{f' and {more} more' if more > 0 else ''}"
 

@@ -16,10 +16,13 @@ from typing import TypeVar
 import numpy as np
 
 from kinesym.internal.fitted import Fitted
+from kinesym.internal.problem import is_angle, kinematic_pairs
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.summary import listed
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import name_of
 
 _Problem = TypeVar("_Problem", bound=Fitted)
 
@@ -44,6 +47,9 @@ _FACTORS = {
 #: Of these numbers no model makes angles of known values.
 _ANGLES = (float(np.pi / 180.0), float(180.0 / np.pi))
 
+#: What angles and their rates may be multiplied by.
+_OF_ANGLES = (-1.0, *_ANGLES)
+
 #: The trials and known values that a supposition makes of those of a problem.
 Known = list[dict[str, float]]
 Change = Callable[[Sequence[Experiment], Known], tuple[list[Experiment], Known]]
@@ -61,8 +67,8 @@ def mistaken(
     problem: _Problem, z: Array, unexplained: Callable[[_Problem, Array], float]
 ) -> tuple[list[str], str]:
     """Sentences on channels, known inputs and known values with which, had they another sign, unit,
-    name or direction of time, the data would follow the model, the best first; and one for when
-    nothing of the kind was found.
+    name or direction of time, the data would follow the model, of those that are nearly as good as
+    the best the likeliest first; and one for when nothing of the kind was found.
 
     z : where a solve ended or begins. unexplained : the share of the variance of what is measured
     that a fit from a place leaves.
@@ -86,8 +92,8 @@ def mistaken(
             f"unit or name of a channel or known value {tried}not much less: the model lacks "
             "something, or the fit ends in a local minimum, see problem.multistart"
         )
-    found.sort()
-    near = [row for row in found if row[0] <= _NEAR * found[0][0] + 1e-3]
+    least = min(rest for rest, _ in found)
+    near = [row for row in found if row[0] <= _NEAR * least + 1e-3]  # the likeliest first
     alike = f"; so would {len(near) - 1} other such changes" if len(near) > _TOLD else ""
     return [
         f"the data would follow the model with {words}: a fit would leave {_percent(rest)} of "
@@ -118,13 +124,18 @@ def _suppositions(problem: Fitted) -> Iterator[Supposition]:
     for a, b in combinations(inputs, 2):
         yield Supposition(f"the inputs {a} and {b} exchanged", _driven({a: (b, 1.0), b: (a, 1.0)}))
     some = [name for name in channels if _moves(trials, name)]
+    turning = _turning(problem.model)
     for factor, words in _FACTORS.items():
         for name in some:
+            if name in turning and factor not in _OF_ANGLES:
+                continue
             yield Supposition(f"{name} {words}", _measured({name: (name, factor)}))
         for name in inputs:
             yield Supposition(f"the input {name} {words}", _driven({name: (name, factor)}))
         if len(some) > 1:
             every = {name: (name, factor) for name in some}
+            if turning.issuperset(some) and factor not in _OF_ANGLES:
+                continue
             yield Supposition(f"{listed(some)} {words}", _measured(every))
     for factor, words in _FACTORS.items():
         for name in values:
@@ -135,6 +146,12 @@ def _suppositions(problem: Fitted) -> Iterator[Supposition]:
             yield Supposition(f"the known {a} and {b} exchanged", _known({a: (b, 1), b: (a, 1)}))
     if all(np.allclose(trial.grid + trial.grid[::-1], 2 * trial.grid.mean()) for trial in trials):
         yield Supposition("time reversed in what is measured", _reversed)
+
+
+def _turning(model: Model) -> set[str]:
+    """Names of states that are angles, and of their rates, which are in no millimetres."""
+    angles = {name_of(x) for x in model.states if is_angle(model, x)}
+    return angles | {rate for rate, x in kinematic_pairs(model).items() if x in angles}
 
 
 def _moves(trials: Sequence[Experiment], name: str) -> bool:

@@ -93,11 +93,31 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
     for name, value in given.inputs.items():
         if isinstance(value, Signal):
             value.warn_of_coarse(grid, f"input {name}", stacklevel=3)
+    stepper, ivp = _posed(model, given, grid, narrow=given.members is None)
+    if model.delays:
+        raw = delayed_march(model, given, stepper, ivp)
+        nodes = np.searchsorted(raw.ivp.time, given.time)
+    else:
+        raw = march(stepper, ivp, given.progress)
+    single = len(raw.ivp.time) == 2 and ivp.substeps == 1 and not stepper.adaptive
+    single = single and bool(stepper.about.states)
+    if single and raw.reached.min() == 2:
+        words = too_long(raw)
+        if words:
+            warnings.warn(f"{model.name}: {words}", stacklevel=3)
+    done = _Done(model, given.steps.method, raw, nodes)
+    return _trajectory(done) if given.members is None else _ensemble(done)
+
+
+def _posed(
+    model: Model, given: SimulationArguments, grid: Array, narrow: bool
+) -> tuple[Stepper, IVP]:
+    """What steps on a grid that has the jumps of inputs, and from where. narrow : compiled at once
+    for one trajectory."""
     count = given.members or 1
     parameters = _parameter_rows(given, count)
-    varying, narrow = len(parameters) > 1, given.members is None
-    stepper = compiled_stepper(model, given.steps.method, varying, narrow)
-    ivp = IVP(
+    stepper = compiled_stepper(model, given.steps.method, len(parameters) > 1, narrow)
+    return stepper, IVP(
         time=grid,
         initial=_columns(given.initial, count),
         parameters=stepper.with_tables(parameters),
@@ -105,19 +125,23 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
         substeps=given.steps.substeps,
         tolerances=given.steps.tolerances,
         threads=given.threads,
+        stops=given.stops,
     )
-    if model.delays:
-        raw = delayed_march(model, given, stepper, ivp)
-        nodes = np.searchsorted(raw.ivp.time, given.time)
-    else:
-        raw = march(stepper, ivp, given.progress)
-    single = len(raw.ivp.time) == 2 and ivp.substeps == 1 and not stepper.adaptive
-    if single and raw.reached.min() == 2:
-        words = too_long(raw)
-        if words:
-            warnings.warn(f"{model.name}: {words}", stacklevel=3)
+
+
+def unwatched_states(model: Model, given: SimulationArguments) -> dict[str, Array] | None:
+    """States (N,) of one trajectory of a model without delays, by kernels that are interpreted
+    where nothing was compiled yet; None if it does not reach its end, or grows beyond any plausible
+    size. Nobody is warned."""
+    grid, nodes = with_jumps(
+        given.time, [s for s in given.inputs.values() if isinstance(s, Signal)]
+    )
+    raw = march(*_posed(model, given, grid, narrow=False), False)
     done = _Done(model, given.steps.method, raw, nodes)
-    return _trajectory(done) if given.members is None else _ensemble(done)
+    states = raw.states[:, 0, nodes]
+    if done.ended(0, False)[1] or not np.isfinite(states).all():
+        return None
+    return _named(raw.stepper.about.states, states)
 
 
 def _without_constraints(done: _Done, member: int) -> tuple[int, str]:

@@ -18,7 +18,10 @@ from sympy.core.function import AppliedUndef
 from kinesym.internal.conditions import At, conditions
 from kinesym.internal.controls import Step, held
 from kinesym.internal.parameters import Unknown
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.bounds import Steps
+from kinesym.runtime.nlp.layout import Layout
+from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import fresh_name
@@ -93,6 +96,46 @@ def with_moments(
         moments,
         frozenset(map(name_of, made)),
     )
+
+
+def bends(
+    moments: Sequence[Moment],
+    layout: Layout,
+    multipliers: Array,
+    objective: float,
+    runs: Sequence[Trajectory],
+) -> list[str]:
+    """Sentences on conditions at times that were found, within intervals, which act on the motion,
+    so that it bends there, as their multipliers say; multipliers : of the constraints, (m,)."""
+    names = {name_of(m.u): name_of(m.time) for m in moments}
+    unknown, found = {p.split(" ")[0] for p in layout.parameters}, dict[str, None]()
+    for (trial, family), begin in layout.constraint_offsets.items():
+        n = layout.points(trial, family)
+        for k, label in enumerate(layout.labels[family]):
+            time = (
+                names.get(label.rpartition(", ")[2]) if label.startswith("condition at") else None
+            )
+            if time not in unknown:
+                continue
+            run = runs[trial]
+            near = np.abs(run.time - run.parameters[time]).min() / np.diff(run.time).min()
+            acts = np.abs(multipliers[begin + k * n : begin + (k + 1) * n]).max(initial=0.0)
+            if acts > _ACTS * abs(objective) and near > _AT_NODE:
+                found[time] = None
+    return [_BENDS.format(time) for time in found]
+
+
+#: Of the objective, what a condition changes it by that acts on a motion.
+_ACTS = 1e-5
+#: Of the shortest interval, how far a time is from a node at most that is there.
+_AT_NODE = 1e-3
+_BENDS = (
+    "the condition at {0} acts on the motion, which bends there, within an interval that shows no "
+    "bend: each interval has a minimum of its own, and another guess of {0} may lead to a lower "
+    "one. Phases that meet at {0} are exact: ks.Phases([ks.Experiment(nodes=..., duration=(low, "
+    "high)), ...], joints=[[the condition, by ks.at_end(...), and what continues]]); a state whose "
+    "rate is 1 counts the time of both"
+)
 
 
 def check_within(

@@ -12,7 +12,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_kind, count, finite, listed, mapping, shown
 from kinesym.internal.conditions import Condition, conditions
-from kinesym.internal.controls import Step, check_pieces, instants_of
+from kinesym.internal.controls import Held, Step, check_pieces, instants_of
 from kinesym.internal.moments import Moment
 from kinesym.internal.problem import checked_trials
 from kinesym.notebook import Displayed
@@ -20,7 +20,7 @@ from kinesym.runtime.nlp.bounds import ALWAYS, Limits, Steps
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.expression import parts_of, real_number
-from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
+from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of, holds_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, names_of, t
 from kinesym.symbolic.objective import Objective, at_end, at_start
@@ -304,8 +304,9 @@ def check_starts(
     constraint of the model. fixed : see `fixed_values`; known : parameters of each trial."""
     for number, (values, parameters) in enumerate(zip(fixed, known, strict=True)):
         starts = {name: at[-np.inf] for name, at in values.items() if -np.inf in at}
-        table = {x: starts[name_of(x)] for x in model.states if name_of(x) in starts}
-        table |= {p: parameters[name_of(p)] for p in model.parameters if name_of(p) in parameters}
+        told = {**parameters, **starts}
+        names = [s for s in (*model.states, *model.parameters) if name_of(s) in told]
+        table = {s: sp.Float(told[name_of(s)]) for s in names}  # a term may be one of them alone
         for expression in _constraints(model):
             terms = [term.xreplace(table) for term in sp.Add.make_args(expression)]
             if not all(term.is_number for term in terms):
@@ -399,10 +400,15 @@ def _of_hybrid(hybrid: Any, steps: Sequence[Phase], ends: Sequence[Row], drift: 
         free = (c.name in (*step.closed, *step.ignored) for step in steps)
         return [(-np.inf if anywhere else -drift, np.inf) for anywhere in free]
 
+    kept = [u for c in contacts if any(c.name in now for now in closed) for u in holds_of(c) if u]
     return Posed(
-        hybrid.model,
+        hybrid.model.extended(inputs=kept),
         [_trial(hybrid, step, hit) for step, hit in zip(steps, hits, strict=True)],
-        {**{c.force: (0.0, None) for c in contacts}, **{c.friction: None for c in tangential}},
+        {
+            **{c.force: (0.0, None) for c in contacts},
+            **{c.friction: None for c in tangential},
+            **{u: Held() for u in kept},
+        },
         path=[*(Row(c.height, above(c)) for c in contacts), *_in_all(cones, len(steps))],
         boundary=[
             *(Row(None, first(closed, c)) for c in contacts),

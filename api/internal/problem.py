@@ -26,7 +26,14 @@ from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid import Contact, Hybrid, flags_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name, name_of, suggest, t
-from kinesym.symbolic.objective import LeastSquares, Objective, magnitude, variation
+from kinesym.symbolic.objective import (
+    LeastSquares,
+    Objective,
+    at_end,
+    at_start,
+    magnitude,
+    variation,
+)
 from kinesym.symbolic.problem import Problem, measured_expressions
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES, CollocationScheme, ExplicitScheme
 
@@ -406,6 +413,24 @@ def kinematic_pairs(model: Model) -> dict[str, str]:
     return pairs
 
 
+def warn_of_rates_at_ends(model: Model, conditions: Sequence[sp.Expr]) -> None:
+    """Warn of a condition that ties a state at one end to its own rate at the other, as
+    `ks.periodic(theta, omega)` does where two conditions are meant."""
+    pairs = kinematic_pairs(model)
+    for condition in conditions:
+        ends = condition.atoms(at_start, at_end)
+        names = {type(end): name_of(end.args[0]) for end in ends if end.args[0] in model.states}
+        if len(ends) == len(names) == len(sp.Add.make_args(condition)) == 2:
+            first, last = names[at_start], names[at_end]
+            if first == pairs.get(last) or last == pairs.get(first):
+                warnings.warn(
+                    f"the condition {condition} ties {first} at the start to {last} at the end, a "
+                    f"state to its rate; if both are to be periodic: ks.periodic({first}), "
+                    f"ks.periodic({last})",
+                    stacklevel=3,
+                )
+
+
 #: Parts of names that only angles have.
 _ANGLES = re.compile(r"(^|_)(theta|phi|psi|angle|angles|roll|pitch|yaw|heading|flexion)(_|\d|$)")
 
@@ -419,7 +444,7 @@ def warn_of_degrees(model: Model, trials: Sequence[Experiment]) -> None:
     for number, trial in enumerate(trials):
         for x in model.states:
             y = trial.measured.get(name_of(x))
-            if y is not None and _swings_widely(y[~np.isnan(y)]) and _is_angle(model, x):
+            if y is not None and _swings_widely(y[~np.isnan(y)]) and is_angle(model, x):
                 warnings.warn(
                     f"trial {number} measures {name_of(x)} from {np.nanmin(y):.4g} to "
                     f"{np.nanmax(y):.4g}, to and fro, which looks like degrees; angles are in "
@@ -430,16 +455,25 @@ def warn_of_degrees(model: Model, trials: Sequence[Experiment]) -> None:
 
 
 def _swings_widely(y: NDArray[np.float64]) -> bool:
-    """Whether samples go to and fro over more than two turns, and not farther than degrees do."""
+    """Whether samples go over more than two turns, and not farther than degrees do, and go back at
+    least twice by half a turn: as degrees do, whatever part of a record they are of."""
     low, high = float(y.min()), float(y.max())
     if high - low < 4.0 * np.pi or max(-low, high) > 1000.0:
         return False
-    sides = np.sign(np.trunc((y - 0.5 * (low + high)) / (0.25 * (high - low))))
-    sides = sides[sides != 0.0]
-    return int((np.diff(sides) != 0.0).sum()) >= 3
+    backs, way, last = 0, 0, float(y[0])  # the farthest sample of the way that it goes
+    for value in y.tolist():
+        if way == 0 and abs(value - last) >= np.pi:
+            way, last = (1 if value > last else -1), value
+        elif way * (value - last) > 0.0:
+            last = value
+        elif way * (last - value) >= np.pi:
+            backs, way, last = backs + 1, -way, value
+    return backs >= 2
 
 
-def _is_angle(model: Model, x: AppliedUndef) -> bool:
+def is_angle(model: Model, x: AppliedUndef) -> bool:
+    """Whether a state is in a sine, cosine or tangent, or has a rate as a state and a name of
+    angles."""
     if name_of(x) in kinematic_pairs(model).values() and _ANGLES.search(name_of(x)):
         return True
     expressions = (*model.equations, *(e for _, e in model.intermediates))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any
@@ -45,18 +45,19 @@ from kinesym.internal.problem import (
     symbolic_problem,
 )
 from kinesym.internal.sensor_delays import delayed
-from kinesym.internal.simulation_arguments import check_complete
 from kinesym.internal.squares import residual_problem
 from kinesym.internal.steps import Steps, checked_steps, methods_of
-from kinesym.runtime.arrays import Array, one_number
+from kinesym.internal.switch_times import Held, held_switches
+from kinesym.internal.trial_starts import initial_values
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.owned import owned_parameters
-from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.history import known_history
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
+from kinesym.runtime.stepping.following import Following
 from kinesym.runtime.stepping.priors import Priors, priors_by_name
 from kinesym.runtime.stepping.simulated import System
 from kinesym.runtime.stepping.simulation import Stepper
@@ -67,10 +68,9 @@ from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, kinks_of
-from kinesym.symbolic.names import by_name, name_of
+from kinesym.symbolic.names import by_name, name_of, t
 from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem, algebraic_states
-from kinesym.symbolic.reduction import integrals_of
 from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
 
 
@@ -97,7 +97,9 @@ class ShootingArguments:
     """Arguments of `ks.Shooting`, checked. fine : the trials on the grids of the steps. known,
     starts, signals : of each trial known parameters, initial values, NaN where unknown, with
     whether contacts press, inputs of a hybrid model. free : bounds of the unknown inputs. delays :
-    of sensors, that are unknown; gaps : sentences on samples that are left out for delays."""
+    of sensors, that are unknown; gaps : sentences on samples that are left out for delays.
+    following : of each trial, starts that follow from parameters, NaN in `starts`. switches :
+    inputs that stand for jumps at known times."""
 
     model: Model
     trials: Sequence[Experiment]
@@ -115,6 +117,8 @@ class ShootingArguments:
     threads: int | None
     delays: Mapping[str, sp.Symbol]
     gaps: Sequence[str]
+    switches: Sequence[str]
+    following: Sequence[Following | None]
 
     @cached_property
     def layout(self) -> Layout:
@@ -139,7 +143,8 @@ class ShootingArguments:
     def system(self) -> System:
         """Names and known values for results."""
         model = self.model
-        return System(model.name, model.parameter_names, self.known, model.drawing, model.units)
+        names, about = model.parameter_names, (model.drawing, model.units)
+        return System(model.name, names, self.known, *about, hidden=self.switches)
 
 
 def shooting_arguments(
@@ -176,6 +181,10 @@ def shooting_arguments(
     values = known_values(model, asked, {} if known is None else known, listed, more)
     late = delayed(listed, delays_of_sensors(model.outputs), asked, values)
     listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
+    held = Held(model, listed)
+    if not (hybrid or model.delays):
+        held = held_switches(model, listed, asked, values, insert=not free)
+        model, listed = held.model, [*held.trials]
     longest = max(trial.n_nodes for trial in listed)
     methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
     steps = checked_steps(methods, method, *options, most, () if hybrid else methods)
@@ -187,7 +196,7 @@ def shooting_arguments(
     checks.threads(threads)  # whether it is a number of them; None stays: each process decides
     if hybrid and threads is not None:
         raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
-    starts, start_bounds = initial_values(system, initial, count)
+    starts, start_bounds, follows = initial_values(system, initial, count, every)
     warn_of_leaps(model, listed, starts, asked)
     if not (asked or free or start_bounds):
         raise ValueError(
@@ -203,7 +212,8 @@ def shooting_arguments(
         segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
         nodes=tuple(trial.n_nodes for trial in fine),
     )
-    _check_invariants(model, [*unknowns.initial, *unknowns.parameters])
+    moved = [x for rule in follows if rule and {*rule.parameters} & {*asked} for x in rule.states]
+    _check_invariants(model, [*unknowns.initial, *unknowns.parameters, *moved])
     sides = bounds_by_name(model, free, {})
     return ShootingArguments(
         model=model,
@@ -221,7 +231,9 @@ def shooting_arguments(
         segments=segments,
         threads=threads,
         delays=late.unknown,
-        gaps=late.gaps,
+        gaps=[*late.gaps, *held.notes],
+        switches=held.names,
+        following=follows,
     )
 
 
@@ -321,6 +333,7 @@ class SmoothProgram:
             loss=loss,
             outputs=partial(slopes_library, problem),
             sources=sources_of(given.model, given.fine),
+            following=given.following,
         )
 
 
@@ -363,15 +376,15 @@ def _late(problem: Problem) -> Built:
     return realise(residual_program(replace(problem, measurements=problem.timed)))
 
 
-def warn_of_kinks(system: Model | Hybrid) -> None:
+def warn_of_kinks(system: Model | Hybrid, given: ShootingArguments) -> None:
     """Warn if an equation has a kink, naming it; in a hybrid model, where inputs break and muscles
-    know it, if a state may pass it."""
-    model = system.model if isinstance(system, Hybrid) else system
+    know it, if a state may pass it. Those at known times are ends of steps."""
+    model, switches = given.model, set(given.switches)
     expressions = {f"equation {i}": e for i, e in enumerate(model.equations)}
     expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
     moving = {*model.states, *(s for s, _ in model.intermediates)}
     for where, expression in expressions.items():
-        kinks = kinks_of(expression)
+        kinks = [kink for kink in kinks_of(expression) if not _is_held(kink, switches)]
         if isinstance(system, Hybrid):
             kinks = [kink for kink in kinks if kink.atoms(AppliedUndef, sp.Symbol) & moving]
         if kinks:
@@ -382,6 +395,15 @@ def warn_of_kinks(system: Model | Hybrid) -> None:
                 stacklevel=3,
             )
             return
+
+
+def _is_held(kink: sp.Expr, switches: Collection[str]) -> bool:
+    """Whether all cases of a kink are told apart by inputs that are held."""
+    conditions = [case.cond for case in kink.args] if isinstance(kink, sp.Piecewise) else [kink]
+    return all(
+        {name_of(u) for u in c.atoms(AppliedUndef)} <= {*switches} and c.atoms(sp.Symbol) <= {t}
+        for c in conditions
+    )
 
 
 def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
@@ -447,63 +469,3 @@ def _check_unknowns(
                 f"trial {number} has bounds of {name}, but what is simulated goes where it goes; "
                 "use ks.Collocation, or bounds of parameters and of the start"
             )
-
-
-def initial_values(
-    system: Model | Hybrid, initial: Any, trials: int
-) -> tuple[list[dict[str, float]], dict[str, list[tuple[float, float]]]]:
-    """Fixed initial values of each trial, NaN where unknown, with whether contacts press; and by
-    state the bounds of unknown ones in each trial."""
-    model = system.model if isinstance(system, Hybrid) else system
-    contacts = [c.name for c in system.contacts] if isinstance(system, Hybrid) else []
-    rows = _rows_of_trials(model, contacts, initial, trials)
-    values: list[dict[str, float]] = [{} for _ in range(trials)]
-    bounds: dict[str, list[tuple[float, float]]] = {}
-    for name in model.state_names:
-        given = [row[name] for row in rows]
-        unknown = [value is None or isinstance(value, tuple) for value in given]
-        if any(unknown) and not all(unknown):
-            k = unknown.index(False)
-            raise ValueError(
-                f"initial {name} is known in trial {k} and unknown in trial "
-                f"{unknown.index(True)}; give None or (low, high) in all"
-            )
-        if all(unknown):
-            bounds[name] = [bound_pair(f"initial {name}", value) for value in given]
-        for k, value in enumerate(given):
-            values[k][name] = (
-                np.nan if unknown[k] else one_number(value, f"the initial value of {name}")
-            )
-    for mine, row in zip(values, rows, strict=True):
-        mine |= {name: checks.flag(row.get(name, False), f"initial {name}") for name in contacts}
-    return values, bounds
-
-
-def _rows_of_trials(
-    model: Model, contacts: Sequence[str], initial: Any, trials: int
-) -> list[dict[str, Any]]:
-    """Initial states and contacts by trial; raises `ValueError` for one that is missing."""
-    each = isinstance(initial, (list, tuple)) and all(isinstance(r, Mapping) for r in initial)
-    if each and len(initial) != trials:
-        raise ValueError(
-            f"initial has {len(initial)} mappings, expected one or one per trial ({trials})"
-        )
-    given = initial if each else [{} if initial is None else initial] * trials
-    rows, integrals = [], integrals_of(model)
-    for k, mapping in enumerate(given):
-        known = [*model.state_names, *integrals.values(), *contacts]
-        row = by_name(mapping, known, f"initial of trial {k}" if each else "initial")
-        row = dict.fromkeys(integrals, 0.0) | row
-        where = "initial={...}, None or (low, high) if unknown"
-        check_complete(model.state_names, row, "initial value of state", where)
-        for name, value in row.items():
-            if isinstance(value, (list, np.ndarray)) and np.ndim(np.asarray(value, object)):
-                if len(value) != trials or each:
-                    raise ValueError(
-                        f"initial {name} has {len(value)} values, expected one"
-                        + ("" if each else f", or one per trial ({trials})")
-                        + "; bounds are a tuple (low, high)"
-                    )
-                row[name] = value[k]
-        rows.append(row)
-    return rows

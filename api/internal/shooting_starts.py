@@ -95,14 +95,17 @@ def together(
     given: ShootingArguments, problem: symbolic.Problem | None, task: Identification
 ) -> Together | None:
     """How starts go side by side; None where they are solved one by one: hybrid models, delays,
-    segments, unknown inputs, other objectives than measurements, standard deviations on which
-    estimates depend, implicit methods, and what is too large."""
+    initial values that follow from parameters, segments, unknown inputs, other objectives than
+    measurements, standard deviations on which estimates depend, implicit methods, and what is too
+    large."""
     trials, unknowns, method = task.trials, given.unknowns, EXPLICIT.get(given.steps.method)
     if problem is None or method is None or not isinstance(trials, SmoothTrials):
         return None
     measured = trials.measured and trials.weighted and trials.factor > 0.0 and not task.reweighs
     at_nodes = [*problem.sampled(between=False)]
-    late = bool(given.delays or given.model.delays) or len(at_nodes) < len(problem.measurements)
+    late = bool(given.delays or given.model.delays or any(given.following)) or len(at_nodes) < len(
+        problem.measurements
+    )
     if not measured or late or unknowns.inputs or unknowns.several:
         return None
     width = len(unknowns.owned.parameters) + len(unknowns.initial)
@@ -221,4 +224,4 @@ def _solved(make: Callable[[], Identification], how: Chosen, q: Array) -> Found:
     if not fit.success:
         return Found(fit.parameters, fit.message, fit.iterations)
     about = (fit.parameters, str(Solve.CONVERGED), fit.iterations)
-    return Found(*about, fit.objective, partial(copy, fit))
+    return Found(*about, fit.objective, partial(copy, fit), fit.merit)

@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike
 
 from kinesym import checks
 from kinesym.checks import shown
+from kinesym.internal.following import following
 from kinesym.internal.steps import Steps
 from kinesym.internal.tables import check_known_variables
 from kinesym.runtime.arrays import Array, check_finite, real_array, time_grid
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.signals.history import history_of, known_history
 from kinesym.runtime.signals.signal import Signal, signal_of
+from kinesym.runtime.stepping.following import Following
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, check_values
@@ -35,7 +37,10 @@ class SimulationArguments:
     of an ensemble; None for a single trajectory.
 
     start : the state from which an earlier run goes on, if that is given. pressing : whether each
-    contact presses at the start. history : what states and inputs with a delay were before.
+    contact presses at the start. history : what states and inputs with a delay were before. modes,
+    scales : at the start, and of guards by event, where they are not those of the system. stops :
+    whether adaptive steps of a model end at each node. following : initial values that are
+    expressions of parameters.
     """
 
     time: Array
@@ -49,6 +54,10 @@ class SimulationArguments:
     start: HybridState | None = None
     pressing: Mapping[str, Array] | None = None
     history: Mapping[str, Signal] = field(default_factory=dict)
+    modes: Mapping[str, float] = field(default_factory=dict)
+    scales: Mapping[str, float] = field(default_factory=dict)
+    stops: bool = False
+    following: Following | None = None
 
     def of_member(self, k: int) -> SimulationArguments:
         """Those of one member of an ensemble."""
@@ -89,12 +98,13 @@ def simulation_arguments(
     model = system if isinstance(system, Model) else system.model
     start: HybridState | None = None
     pressing: dict[str, Array] = {}
+    follows: Following | None = None
+    known = _numbers(parameters, model.parameter_names, model.values, "parameters", "parameter")
+    check_values(model, known)
     if isinstance(initial, HybridState):
         start, values = initial, _numbers_of_state(system, initial, grid)
     else:
-        values, pressing = _initial(system, model, initial)
-    known = _numbers(parameters, model.parameter_names, model.values, "parameters", "parameter")
-    check_values(model, known)
+        values, pressing, follows = _initial(system, model, initial, known)
     names = model.given_names if isinstance(system, Model) else tuple(system.given)
     signals = _inputs(grid, names, inputs)
     of_all = {name: s for name, s in signals.items() if isinstance(s, Signal)}
@@ -111,17 +121,19 @@ def simulation_arguments(
         start=start,
         pressing=pressing,
         history=_history(model, history, float(grid[0])),
+        following=follows,
     )
 
 
 def _initial(
-    system: Model | Hybrid, model: Model, given: Any
-) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Values of states, and whether contacts press; what integrals are of needs no guess."""
+    system: Model | Hybrid, model: Model, given: Any, known: Mapping[str, Array]
+) -> tuple[dict[str, Array], dict[str, Array], Following | None]:
+    """Values of states, whether contacts press, and which values follow from parameters, of which
+    these are known; what integrals are of needs no guess."""
     contacts = () if isinstance(system, Model) else tuple(c.name for c in system.contacts)
     integrals = integrals_of(model)
     found = by_name(given, (*model.state_names, *integrals.values(), *contacts), "initial")
-    states = dict.fromkeys(integrals, 0.0)
+    states: dict[str, Any] = dict.fromkeys(integrals, 0.0)
     states |= {name: value for name, value in found.items() if name in model.state_names}
     if len(states) < len(model.state_names):
         guessed = [name_of(x) for x in algebraic_states(model) if name_of(x) not in states]
@@ -129,6 +141,8 @@ def _initial(
         check_complete(
             model.state_names, states, "initial value of state", f"initial={{...}}{hint}"
         )
+    follows = following(states, model.parameter_names)
+    states |= follows.values(known) if follows else {}
     values = _numbers(states, model.state_names, {}, "initial", "initial value of state")
     pressing = {name: np.asarray(found[name]) for name in contacts if name in found}
     for name, row in pressing.items():
@@ -137,7 +151,7 @@ def _initial(
                 f"initial {name} says whether the contact presses at the start, True or False, got "
                 f"{shown(found[name])}"
             )
-    return values, pressing
+    return values, pressing, follows
 
 
 def _numbers_of_state(system: Model | Hybrid, state: HybridState, grid: Array) -> dict[str, Array]:

@@ -11,10 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.codegen.phases import HOLD
+from kinesym.internal.delay_breaks import breaks_between_nodes
 from kinesym.internal.diagnose import explain
 from kinesym.internal.fitted import multipliers_of
 from kinesym.internal.grid import grid_error
 from kinesym.internal.integrated import Integrated
+from kinesym.internal.moments import bends
+from kinesym.internal.redundant import notes_on_apart
 from kinesym.internal.setting import setting_of
 from kinesym.internal.sizes import scaling
 from kinesym.internal.trajectories import Open, idle, undetermined
@@ -22,8 +26,8 @@ from kinesym.internal.why import why
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration, Solved, Start
 from kinesym.runtime.ipopt.memory import heap
-from kinesym.runtime.ipopt.scaling import Bounds, pushed
-from kinesym.runtime.ipopt.solve import SolverOptions, linear_solver_seconds, solve
+from kinesym.runtime.ipopt.scaling import TOLERANCE, Bounds, Scaling, pushed
+from kinesym.runtime.ipopt.solve import SolverOptions, continued, linear_solver_seconds, solve
 from kinesym.runtime.library.tiers import interpreted, look
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.owned import shared_values
@@ -32,11 +36,14 @@ from kinesym.runtime.nlp.sensor_delays import settled as settled_delays
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import as_noisy, poor_fits
+from kinesym.runtime.results.kept import kept
 from kinesym.runtime.results.noise import first_std, samples_of, settled
 from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.leverage import free_directions
 from kinesym.runtime.status import Solve
+from kinesym.symbolic.hybrid import holds_of
+from kinesym.symbolic.names import name_of
 
 #: What is said if a maximum of the likelihood is found, and if not.
 _MAXIMUM = "the likelihood is largest, after {} steps"
@@ -47,6 +54,9 @@ _STUCK = (Solve.STEP_FAILED, Solve.RESTORATION_FAILED, Solve.NOT_FINITE)
 
 #: What is said of fits that do not follow their data.
 _ASK_WHY = "solution.why() tries other signs, units and names of channels"
+
+#: From so many times the factor of the objective a solution is not one by the factor there.
+_SMALLER = 1e4
 
 #: Iterations of a fit that tells whether the data follow the model.
 _QUICK = 40
@@ -86,6 +96,11 @@ class Solvable(Integrated):
                 report(iteration)
 
             found = solve(asked, start, chosen, between)
+            scale = asked.scaling and problem._scale_there(asked.scaling, found)
+            if scale:
+                again = Start(found.z, found.multipliers)
+                nearer = solve(replace(asked, scaling=scale), again, chosen, between)
+                found = continued(found, nearer) if nearer.status.success else found
             return (problem, time.perf_counter() - begin), found
 
         given = (self.trials, Start(z, multipliers), self.variable_bounds)
@@ -97,6 +112,14 @@ class Solvable(Integrated):
         if len(made) == SOLVES and not last.status.success:
             solution = replace(solution, message=NEVER)
         return problem, solution, last.workspace
+
+    def _scale_there(self, used: Scaling, found: Solved) -> Scaling | None:
+        """That of a solution, where the objective was so much larger at the guess that its rest
+        counted as nothing; else None."""
+        if not found.status.success or used.objective * abs(found.objective) > TOLERANCE:
+            return None
+        there = scaling(self, found.z)
+        return there if there.objective > _SMALLER * used.objective else None
 
     def _fitted(
         self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
@@ -115,9 +138,14 @@ class Solvable(Integrated):
             return self._of_largest_likelihood(z, guess, chosen, progress)
         if not self._reweighs:
             problem, solution, workspace = self._solved(z, multipliers, chosen, progress)
-            return problem._judged(problem._certified(solution, workspace))
+            return problem._told(solution, problem, workspace)
         if isinstance(guess, Solution):
             known = {group: s for group, s in guess.estimated_std.items() if s > 0.0}
+        failed = list[str]()
+
+        def lost(words: list[str]) -> Sequence[Noise]:
+            failed.extend(words)
+            return []
 
         def fit(
             std: Mapping[str, float], last: tuple[Solution, Mapping[str, float]] | None
@@ -135,16 +163,19 @@ class Solvable(Integrated):
                 found = after(before, later)
             if not found.success:
                 return (found, std), None if found.status is Solve.INTERRUPTED else []
-            kkt = problem._kkt(found, workspace)
-            return (found, std), problem._noise(found, kkt, std, self.trials)
+
+            def noise() -> Sequence[Noise]:
+                return problem._noise(found, problem._kkt(found, workspace), std, self.trials)
+
+            return (found, std), kept("standard deviations", noise, lost)
 
         (solution, _), noise, notes = settled(fit, {**first_std(self.trials), **known})
-        solution = replace(solution, noise=noise, notes=[*solution.notes, *notes])
+        solution = replace(solution, noise=noise, notes=[*solution.notes, *notes, *failed])
         if not noise:
             return solution
         std = {**first_std(self.trials), **{n.group: n.std for n in noise if n.std > 0.0}}
         problem = self._on([trial.with_std(std) for trial in self.trials]).on_grid_of(solution)
-        return self._judged(problem._certified(solution))
+        return self._told(solution, problem)
 
     def _of_largest_likelihood(
         self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
@@ -180,7 +211,7 @@ class Solvable(Integrated):
             uncertainty=[found.uncertainty],
             likelihood=[found.likelihood],
         )
-        return self._judged(problem._certified(solution))
+        return self._told(solution, problem)
 
     def _of_each_owner(
         self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
@@ -190,6 +221,20 @@ class Solvable(Integrated):
             return None
         found = self._without_population()._fitted(z, guess, chosen, progress)
         return found if found.success else None
+
+    def _told(
+        self, solution: Solution, problem: Solvable, workspace: Workspace | None = None
+    ) -> Solution:
+        """The solution with all that is computed about it. problem : this one with the standard
+        deviations that were found."""
+
+        def without(found: Solution, notes: list[str]) -> Solution:
+            return replace(found, notes=[*found.notes, *notes])
+
+        certified = partial(problem._certified, solution, workspace)
+        found = kept("errors of estimates and of the grid", certified, partial(without, solution))
+        judged = partial(self._judged, found)
+        return kept("remarks on standard deviations", judged, partial(without, found))
 
     def _certified(self, solution: Solution, workspace: Workspace | None = None) -> Solution:
         """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""
@@ -210,6 +255,10 @@ class Solvable(Integrated):
                 own = zip(about.names, map(float, about.deviations()), strict=True)
                 known = {name: sd for name, sd in own if not np.isnan(sd)}
                 error = replace(error, deviations={**error.deviations, **known})
+            about_lags = (self._lags, self.layout.states, self.trials, solution.trials)
+            unseen = [breaks_between_nodes(*about_lags, self._scheme.order)]
+            unseen += ["the jump between two nodes is not counted"] * bool(self._switches.notes)
+            error = replace(error, unseen="; ".join(filter(None, unseen)))
             if self._integrated:  # the shifts are those with the parameters held
                 error = replace(error, parameters={}, deviations={})
             solution = self._asked_again(solution, about)
@@ -250,7 +299,9 @@ class Solvable(Integrated):
             timings["interpreted"] = min(found.evaluation, slow)
         timings["total"] = self.timings["derive"] + self.timings["compile"] + seconds
         multipliers, lower, upper = found.multipliers
-        shown = idle(self.layout, self._ends)
+        durations = self.layout.durations(found.z)
+        keeps = [u for c in self.symbolic.contacts for u in holds_of(c) if u is not None]
+        shown = idle(self.layout, self._ends, [name_of(u) for u in keeps])
         trials = self._trajectories(found.z, shown.hidden | self._absent)
         poor = poor_fits(trials, self.trials) if self.symbolic.objective.least_squares else []
         return Solution(
@@ -265,6 +316,8 @@ class Solvable(Integrated):
                 *poor,
                 *([_ASK_WHY] if poor else ()),
                 *self._gaps,
+                *notes_on_apart(self, found.z),
+                *bends(self._asked.moments, self.layout, multipliers, found.objective, trials),
                 *shown.notes,
             ],
             free_vector=found.z,
@@ -283,7 +336,11 @@ class Solvable(Integrated):
                 "arrays": self.layout.arrays,
                 "held": sorted(self.layout.held),
                 "log_scale": sorted(self.symbolic.log_scale),
+                **({"histories": self._histories} if self._histories else {}),
+                **({"durations": list(map(float, durations))} if len(durations) else {}),
                 **({"delays": self._delays} if self._delays else {}),
+                **({"apart": [list(row) for row in self._apart]} if self._apart else {}),
+                **({"contact drift": self._contact_drift(found.z)} if keeps else {}),
             },
             log=found.log,
             setting=setting_of(self.model, self.trials, self.layout.parameters, self._sides),
@@ -305,6 +362,17 @@ class Solvable(Integrated):
         layout, (low, high) = self.layout, self.variable_bounds
         natural = layout.owned.natural
         return natural(layout.parameter_values(low)), natural(layout.parameter_values(high))
+
+    def _contact_drift(self, z: Array) -> float:
+        """How far closed contacts are from where they are to be at a node, at most [m]."""
+        values, layout, most = self.constraints(z), self.layout, 0.0
+        for (trial, family), begin in layout.constraint_offsets.items():
+            n = layout.points(trial, family)
+            for k, label in enumerate(layout.labels[family]):
+                if label.startswith(HOLD) and not label.endswith("_rate"):
+                    rows = values[begin + k * n : begin + (k + 1) * n]
+                    most = max(most, float(np.abs(rows).max(initial=0.0)))
+        return most
 
     def _unexplained(self, z: Array) -> float:
         """The share of the variance of what is measured that a fit from a free vector leaves, 0 if

@@ -12,7 +12,7 @@ from sympy.core.function import AppliedUndef
 from kinesym.runtime.nlp.collocation import filled
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.names import dynamicsymbols, name_of
-from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.objective import Objective, at_end, at_start
 from kinesym.symbolic.problem import Problem, moving_symbols
 
 Terms = list[tuple[float, sp.Expr]]
@@ -40,6 +40,8 @@ def residual_problem(
             r = e if objective.loss is None else objective.loss.root(e)
             residuals.append(sp.sqrt(objective.least_squares) * r)
             signals += [y, w]
+    if objective.terminal.has(at_start, at_end):
+        raise ValueError("the terminal cost is about the start, too")
     for expression, weight in ((objective.integrand, _QUADRATURE), (objective.terminal, _END)):
         terms = square_terms(expression)
         residuals += [sp.sqrt(c) * weight * base for c, base in terms]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,7 +18,7 @@ from kinesym.internal.fitted import Fitted
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import task_bar
 from kinesym.runtime.results.multistart import Found
-from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.results.solution import Solution, resolved
 from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.names import by_name
@@ -140,25 +139,27 @@ def drawn(ranges: Mapping[str, tuple[float, float]], count: int, seed: int) -> A
 def starting_points(
     problem: Fitted, guess: Any, rows: Array, names: list[str], detour: float, seed: int
 ) -> Iterator[Array]:
-    """The free vector of each start; rows (S, r) : parameters. What nothing measures begins at the
-    guess plus noise of a correlation time, of `detour` times the size of it."""
+    """The free vector of each start; rows (S, r) : parameters. What nothing measures begins with a
+    simulation by these, see `pack`, else at the guess plus noise of a correlation time, of `detour`
+    times the size of it."""
     base, generator = problem.pack(guess), np.random.default_rng([seed, 1])
-    low, high = problem.variable_bounds
-    about = problem._trajectories(base, np.zeros(len(base), dtype=bool))
+    about, layout = problem._trajectories(base, np.zeros(len(base), dtype=bool)), problem.layout
+    free = [name for name in (*layout.states, *layout.inputs) if name not in layout.delayed]
+    free = [name for name in free if not any(name in trial.measured for trial in problem.trials)]
+    given: dict[str, Any] = dict.fromkeys(free, 0.0)  # a result gives all of them
+    if isinstance(guess, Mapping | None):
+        given = {n: value for n, value in problem._named(guess).items() if n in free}
     for row in rows:
         values: dict[str, Any] = dict(zip(names, map(float, row), strict=True))
-        for name in (*problem.layout.states, *problem.layout.inputs):
-            if name in problem.layout.delayed or any(name in t.measured for t in problem.trials):
-                continue
+        drawn, told = problem._made_up({**values, **given})
+        for name in (name for name in free if name not in told):
             values[name] = [
                 run[name] + detour * size_of(run[name]) * correlated(run.time, generator)
                 for run in about
             ]
-        if problem.layout.free_duration:
-            values["duration"] = problem.layout.durations(base)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is drawn may leave the bounds
-            yield np.clip(problem.pack(values), low, high)
+        if layout.free_duration:
+            values["duration"] = layout.durations(base)
+        yield problem._started(values, drawn)
 
 
 def size_of(row: Array) -> float:
@@ -227,8 +228,11 @@ def _landed(pickled: bytes, point: Array) -> Found:
 def collocated(problem: Fitted, solver: Callable[[Any, Array, Any], Solution], z: Array) -> Found:
     """What a solve from a free vector finds."""
     try:
-        one = solver(problem, z, None)
+        one = resolved(solver(problem, z, None))
     except ValueError:  # a function is not finite where it begins
         return Found(problem._parameters(z), str(Solve.NOT_FINITE))
-    about = (problem._parameters(one.free_vector), str(one.status), one.iterations)
-    return Found(*about, one.objective, partial(copy, one)) if one.success else Found(*about)
+    ended = one.message if one.status.success and not one.success else str(one.status)
+    about = (problem._parameters(one.free_vector), ended, one.iterations)
+    if not one.success:
+        return Found(*about)
+    return Found(*about, one.objective, partial(copy, one), one.merit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,11 +70,15 @@ class Open:
     notes: Sequence[str] = ()
 
 
-def idle(layout: Layout, ends: Mapping[tuple[int, str], HeldEnd]) -> Open:
-    """Of any iterate: inputs at last nodes, where what is held acts on nothing."""
+def idle(
+    layout: Layout, ends: Mapping[tuple[int, str], HeldEnd], own: Collection[str] = ()
+) -> Open:
+    """Of any iterate: inputs at last nodes, where what is held acts on nothing; own : names of
+    those that nobody asked for, of which nothing is said."""
     hidden = np.zeros(layout.n_variables, dtype=bool)
     hidden[[end.place for end in ends.values() if not end.determined]] = True
     names = list(dict.fromkeys(name for (_, name), end in ends.items() if not end.determined))
+    names = [name for name in names if name not in own]
     if not names:
         return Open(hidden)
     acts = "is NaN at the last node: an input that is held acts"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.internal.discretised import Discretised
+from kinesym.internal.guessed import Guessed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.results.plot import chosen, chosen_trial, panels
@@ -16,7 +16,7 @@ from kinesym.runtime.results.violations import Course, Violations
 Pair = tuple[Array, Array]
 
 
-class Viewed(Discretised):
+class Viewed(Guessed):
     """A problem that can be looked at."""
 
     def violations(self, guess: Any = None) -> Violations:

@@ -19,6 +19,7 @@ from kinesym.internal.fitted import Fitted
 from kinesym.internal.holding import bounds_that_hold, wider
 from kinesym.internal.local import condition_name, dependent, kinks
 from kinesym.internal.mistakes import mistaken
+from kinesym.internal.redundant import bound_together
 from kinesym.internal.sizes import sizes
 from kinesym.internal.viewed import violated
 from kinesym.runtime.arrays import Array
@@ -103,6 +104,9 @@ def why(
         return Why(head)
     size = point.of_variables
     causes = [*contradictions(point), *_without_influence(point), *_beside_data(problem)]
+    if not causes and not solved:
+        bound = bound_together(problem, z, ended)
+        causes += [words + _LEFT_OUT * bool(bound.left_out) for words in bound.words]
     if not causes:
         begin = None if ended else point.jacobian
         causes += dependent(problem, z, begin, size, point.conditions)
@@ -134,6 +138,9 @@ def _unmet(point: Point, lost: bool) -> tuple[list[str], Array]:
     return [*told, *_holding(point, slack, rows[~giving])], slack.z
 
 
+_LEFT_OUT = (
+    ", and a grid keeps that to its error only: leave it out, as problem.solve does where it has to"
+)
 _CAN = "all conditions can be met together, as they are by problem.solve(guess=why.nearest)"
 _LOST = "; the solve began too far away, or lost its way"
 

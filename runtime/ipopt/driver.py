@@ -122,9 +122,11 @@ class Solved:
 
 @dataclass
 class Watch:
-    """What happens between two iterations: note, report, and stop on Ctrl-C."""
+    """What happens between two iterations: note, report, and stop on Ctrl-C, or where `ends` says
+    so."""
 
     report: Callable[[Iteration], None]
+    ends: Callable[[Iteration], bool] | None = None
     iterations: list[Iteration] = field(default_factory=list)
     number: int = 0  # of the first iteration
     mu: float | None = None  # the barrier parameter
@@ -144,7 +146,8 @@ class Watch:
         step = Iteration(self.number + number, objective, infeasibility, optimality)
         self.iterations.append(step)
         self.report(step)
-        return not self.interrupted.is_set()
+        ended = self.ends is not None and self.ends(step)
+        return not (ended or self.interrupted.is_set())
 
 
 def evaluate(callback: Any, z: Array, multipliers: Array, factor: float, out: Array) -> None:

@@ -21,6 +21,7 @@ from kinesym.runtime.ipopt.linear_solver import (
     options_of,
     session,
 )
+from kinesym.runtime.ipopt.scaling import TOLERANCE
 from kinesym.runtime.status import Factors, Solve
 
 
@@ -28,7 +29,7 @@ from kinesym.runtime.status import Factors, Solve
 class SolverOptions:
     """How IPOPT is to solve. options : further ones, by name. hessian : "limited-memory", or
     anything else for the one of the nonlinear program. deadline : of `time.monotonic()` [s]; solves
-    end there, with what they have."""
+    end there, with what they have. ends : whether to end after an iteration, as if by Ctrl-C."""
 
     options: Mapping[str, Any]
     hessian: str = "exact"
@@ -36,6 +37,7 @@ class SolverOptions:
     driver: str = "auto"
     log: bool = False
     deadline: float = math.inf
+    ends: Callable[[Iteration], bool] | None = None
 
     @property
     def late(self) -> bool:
@@ -52,8 +54,34 @@ def solve(
     ends the iteration: the result is the last iterate, with that status. Raises `IpoptMissing`, or
     `ValueError` if an option is not accepted.
     """
+    found = _solved(problem, start, chosen, report)
+    return replace(found, status=Solve.ROUNDED) if _is_rounded(found, chosen) else found
+
+
+def continued(first: Solved, second: Solved) -> Solved:
+    """A solve that goes on where the first one ended, with iterations and seconds of both."""
+    begin = first.iterations[-1].number if first.iterations else 0
+    later = tuple(replace(s, number=s.number + begin) for s in second.iterations if s.number)
+    seconds = first.evaluation + second.evaluation
+    every = (*first.iterations, *later)
+    return replace(second, iterations=every, evaluation=seconds, log=first.log + second.log)
+
+
+def _is_rounded(found: Solved, chosen: SolverOptions) -> bool:
+    """Whether a solve has met the default tolerance, but not a smaller one that was asked for."""
+    asked, stuck = chosen.options.get("tol", TOLERANCE), (Solve.SMALL_STEP, Solve.ACCEPTABLE)
+    if asked >= TOLERANCE or found.status not in stuck or not found.iterations:
+        return False
+    last = found.iterations[-1]
+    return max(last.infeasibility, last.optimality) <= TOLERANCE
+
+
+def _solved(
+    problem: IpoptProblem, start: Start, chosen: SolverOptions, report: Callable[[Iteration], None]
+) -> Solved:
+    """`solve`, as it ends."""
     solver, reason = choose(chosen.linear_solver, chosen.options)
-    watch = Watch(report)
+    watch = Watch(report, chosen.ends)
     if solver != TIME_STRUCTURED:
         found = _run(problem, start, chosen, watch, solver)
         return replace(found, linear_solver=f"{solver} ({reason})" if reason else solver)
@@ -98,7 +126,7 @@ def _continued(
     if steps:
         start = Start(stopped.z, stopped.multipliers)
         more |= {"mu_init": watch.mu} if watch.mu else {}
-    later = Watch(watch.report, number=steps, interrupted=watch.interrupted)
+    later = Watch(watch.report, watch.ends, number=steps, interrupted=watch.interrupted)
     found = _run(problem, start, chosen, later, "mumps", more)
     before = tuple(i for i in stopped.iterations if i.number < steps)
     when = f" after {steps} iteration{'' if steps == 1 else 's'}" if steps else ""

@@ -11,11 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.point import Derivatives, Linearised, PointFunctions
+
+#: Share of its size, or of what bounds leave, by which an input has to be off them to be free.
+_OFF = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +33,8 @@ class Finer:
     nodes in h x' there. extend : (f, m), of the knots in the states at the fine nodes, or (f, s) of
     h x' at the stages if these are the knots. extend_inputs : (f, s), of the stages at the fine
     nodes. back, back_stages : of 0 and the fine nodes at the knots, (m, f + 1), and of the fine
-    nodes at the stages, (s, f).
+    nodes at the stages, (s, f). beside : (f, q), of what inputs of the scheme cannot do on their
+    own in the fine nodes; those at a node belong to two intervals.
     """
 
     nodes: Array
@@ -44,6 +50,7 @@ class Finer:
     extend_inputs: Array
     back: Array
     back_stages: Array
+    beside: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +126,78 @@ def joined(parts: Sequence[Defects]) -> Defects:
     )
 
 
-def interval_defects(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Defects:
-    """Defects of M intervals; p : the unknown parameters, (r,)."""
+@dataclass(frozen=True, eq=False)
+class Freedom:
+    """What else each of m inputs could do on M intervals: q courses at the fine nodes.
+
+    rows : what the constraints of the scheme become, as `Courses.multipliers`, (m, q, ..). slopes :
+    of the Lagrangian, (m, q, M). bends : its second derivatives, (m, q, q, M); across : by each
+    course and the input at a stage, (m, q, s, M); missed : what those by inputs at the stages are
+    more than by the weights of the scheme, (m, s, s, M). free : which inputs are off their bounds,
+    and free to take them, (m, M).
+    """
+
+    rows: Array
+    slopes: Array
+    bends: Array
+    across: Array
+    missed: Array
+    free: NDArray[np.bool_]
+
+
+def interval_freedom(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Freedom:
+    """Of M intervals; p : the unknown parameters, (r,)."""
+    found = _compared(f, at, p, c)
+    fine, h, W, m = found.fine, c.step * c.T, at.beside, c.inputs.shape[-1]
+    of_inputs = fine.values.jacobian.part(f.u)
+    moved = np.zeros((m, W.shape[1], *found.delta.shape))
+    for j, q in np.ndindex(*moved.shape[:2]):
+        change = np.zeros(fine.inputs.shape)
+        change[..., j] = W[:, q, None]
+        moved[j, q] = found.matrix.solve(-of_inputs.product(change))
+    rows = [
+        [_rows(f, at, found.coarse, delta, h, found.rated, found.other) for delta in mine]
+        for mine in moved
+    ]
+    total = _pulled(fine, f, found.mu, at.fine_weights, c)
+    bend = np.maximum(_bend(f, fine, found.mu, at, h), 0.0)
+    E, there = (
+        at.extend_inputs,
+        np.tensordot(at.back_stages, bend / at.fine_weights[:, None, None], 1),
+    )
+    missed = np.einsum("fs,fr,fMm->msrM", E, E, bend)
+    stages = np.arange(len(at.nodes))
+    missed[:, stages, stages] -= np.moveaxis(at.weights[:, None, None] * there, 2, 0)
+    low, high = fine.inputs - c.box[0], c.box[1] - fine.inputs
+    size = _OFF * np.where(np.isfinite(low + high), low + high, np.abs(fine.inputs))
+    free = (c.box[0] < c.box[1]) & ((low > size) & (high > size)).all(axis=0)
+    free[:, f.tied] = False
+    return Freedom(
+        np.array(rows),
+        np.einsum("fq,fMm->mqM", W, total.u),
+        np.einsum("fq,fr,fMm->mqrM", W, W, bend),
+        np.einsum("fq,fs,fMm->mqsM", W, E, bend),
+        missed,
+        free.T,
+    )
+
+
+class _Compared(NamedTuple):
+    """The scheme and the finer one on M intervals: a step of Newton's method to the latter, by its
+    matrix, and its multipliers; the gradient at the knots, and what else depends on a stage."""
+
+    rated: list[int]
+    other: list[int]
+    coarse: _Points
+    fine: _Points
+    knots: Array
+    sums: _Gradient
+    matrix: _Matrix
+    delta: Array
+    mu: Array
+
+
+def _compared(f: PointFunctions, at: Finer, p: Array, c: Courses) -> _Compared:
     rated = [f.about.states.index(x) for x in f.about.rated]
     other = [k for k in range(len(f.about.states)) if k not in rated]
     h = c.step * c.T
@@ -130,7 +207,15 @@ def interval_defects(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Defe
     side = -_cost_slopes(fine, f, at.fine_rates, at.fine_weights, h)[1:]
     side[..., rated] += np.tensordot(at.back[:, 1:].T, knots, 1)
     side[..., other] += np.tensordot(at.back_stages.T, sums.x[..., other], 1)
-    delta, mu = _solved(fine, f, at.fine_rates[:, 1:], h, side)
+    matrix = _matrix(fine, f, at.fine_rates[:, 1:], h, side.shape)
+    delta, mu = matrix.both(-fine.values.residual, side)
+    return _Compared(rated, other, coarse, fine, knots, sums, matrix, delta, mu)
+
+
+def interval_defects(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Defects:
+    """Defects of M intervals; p : the unknown parameters, (r,)."""
+    rated, other, coarse, fine, knots, sums, _, delta, mu = _compared(f, at, p, c)
+    h = c.step * c.T
     total = _pulled(fine, f, mu, at.fine_weights, c)
     begins = np.tensordot(at.fine_rates[:, 0], total.xdot[..., rated], 1) / h[:, None]
     return Defects(
@@ -142,7 +227,7 @@ def interval_defects(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Defe
         parameters=total.p - sums.p,
         duration=total.T - sums.T,
         objective=total.integral - sums.integral + float((mu * fine.values.residual).sum()),
-        gains=_gains(f, fine, total.u, mu, (at.fine_weights[:, None] * h).reshape(-1), c.box),
+        gains=_gains(f, fine, total.u, mu, at, h, c.box),
     )
 
 
@@ -223,12 +308,36 @@ def _along_extension(
 # -- the linear systems of the finer scheme -----------------------------------------------------
 
 
-def _solved(
-    fine: _Points, f: PointFunctions, rates: Array, h: Array, side: Array
-) -> tuple[Array, Array]:
-    """A step of Newton's method for the equations at all fine nodes, with respect to the states
-    there, and the multipliers that its transposed matrix gives for a side; all (f, M, n)."""
-    jacobian, (count, M, n) = fine.values.jacobian, side.shape
+@dataclass(frozen=True, eq=False)
+class _Matrix:
+    """Derivatives of the equations at all fine nodes of M intervals by the states there, (f, M, n)
+    each."""
+
+    values: Derivatives
+    shape: tuple[int, int, int]
+
+    def both(self, b: Array, c: Array) -> tuple[Array, Array]:
+        """x and y of A x = b and A' y = c."""
+        x, y = self.values.solve(self._flat(b), self._flat(c))
+        return self._full(x), self._full(y)
+
+    def solve(self, b: Array) -> Array:
+        """x of A x = b."""
+        return self._full(self.values.solve(self._flat(b))[0])
+
+    def _flat(self, a: Array) -> Array:
+        count, M, n = self.shape
+        return np.moveaxis(a, 0, 1).reshape(M, count * n)
+
+    def _full(self, a: Array) -> Array:
+        count, M, n = self.shape
+        return np.moveaxis(a.reshape(M, count, n), 1, 0)
+
+
+def _matrix(
+    fine: _Points, f: PointFunctions, rates: Array, h: Array, shape: tuple[int, ...]
+) -> _Matrix:
+    jacobian, (count, M, n) = fine.values.jacobian, shape
     of_rates, of_states = jacobian.part(f.xdot), jacobian.part(f.x)
     stage = n * np.arange(count)
     moved = np.moveaxis(of_rates.values / h, 1, 0)[:, None] * rates[:, :, None, None]
@@ -242,9 +351,7 @@ def _solved(
         np.concatenate([columns.ravel(), np.add.outer(stage, of_states.columns).ravel()]),
         np.concatenate([moved.reshape(-1, M), own.reshape(-1, M)]),
     )
-    sides = (np.moveaxis(a, 0, 1).reshape(M, count * n) for a in (-fine.values.residual, side))
-    delta, mu = (np.moveaxis(a.reshape(M, count, n), 1, 0) for a in matrix.solve(*sides))
-    return delta, mu
+    return _Matrix(matrix, (count, M, n))
 
 
 def _cost_slopes(fine: _Points, f: PointFunctions, rates: Array, weights: Array, h: Array) -> Array:
@@ -317,15 +424,21 @@ def _coarse_gradient(
     return knots, _Gradient(found.xdot, found.x, found.u, found.p, float(T), found.integral)
 
 
+def _bend(f: PointFunctions, fine: _Points, mu: Array, at: Finer, h: Array) -> Array:
+    """Second derivatives of the Lagrangian by each input at the fine nodes, (f, M, m)."""
+    weight = (at.fine_weights[:, None] * h).reshape(-1)
+    bend = f.curvature(fine.given, weight, mu.reshape(-1, mu.shape[-1]).T)
+    return np.asarray(bend.T.reshape(fine.inputs.shape))
+
+
 def _gains(
-    f: PointFunctions, fine: _Points, slope: Array, mu: Array, weight: Array, box: Array
+    f: PointFunctions, fine: _Points, slope: Array, mu: Array, at: Finer, h: Array, box: Array
 ) -> Array:
     """The least of slope d + curvature d^2 / 2 over the steps d of each input at each fine node
     that its bounds allow (the minimum principle), summed over the interval, (M,)."""
-    shape = slope.shape
-    if not shape[-1]:
-        return np.zeros(shape[1])
-    bend = f.curvature(fine.given, weight, mu.reshape(-1, mu.shape[-1]).T).T.reshape(shape)
+    if not slope.shape[-1]:
+        return np.zeros(slope.shape[1])
+    bend = _bend(f, fine, mu, at, h)
     low, high = box[0] - fine.inputs, box[1] - fine.inputs
     span = np.ptp(fine.inputs, axis=(0, 1))  # without bounds, no farther than inputs go anyway
     low = np.where(np.isfinite(low), np.minimum(low, 0.0), -span)

@@ -10,7 +10,7 @@ derivatives follow from those of the polynomials.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,11 @@ class Lag:
     course: str
     spans: Sequence[tuple[float, float]]
     before: Sequence[UnknownCourse | None]
+
+    def of_trials(self, numbers: Sequence[int]) -> Lag:
+        """The same of some of the trials."""
+        spans = [self.spans[k] for k in numbers]
+        return replace(self, spans=spans, before=[self.before[k] for k in numbers])
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import signals_within
-from kinesym.runtime.nlp.defects import Courses, Defects, Finer, interval_defects, joined
+from kinesym.runtime.nlp.defects import (
+    Courses,
+    Defects,
+    Finer,
+    Freedom,
+    interval_defects,
+    interval_freedom,
+    joined,
+)
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.signals.experiment import Experiment
+
+#: Rows, columns and values of a sparse matrix.
+Entries: TypeAlias = tuple[NDArray[Any], NDArray[Any], Array]
 
 #: Numbers in the matrices of the intervals that are compared at once.
 _AT_ONCE = 1_000_000
@@ -35,6 +46,18 @@ class GridDefects:
     rows: Array = field(default_factory=lambda: np.zeros(0))
     objective: float = np.nan
     gains: Sequence[Array] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Freed:
+    """What inputs could do besides, as (w,) more variables: entries of the Hessian (row, column,
+    value), of the Jacobian of the constraints, in the places of z and then of these; the gradient
+    and the stages of these."""
+
+    hessian: Entries
+    jacobian: Entries
+    gradient: Array
+    stages: NDArray[np.int32]
 
 
 class TrialViews:
@@ -119,6 +142,91 @@ def grid_defects(
     return GridDefects(ends, gradient, rows, objective, gains)
 
 
+def freed_inputs(
+    nlp: NLP,
+    f: PointFunctions,
+    at: Finer,
+    trials: Sequence[Experiment],
+    z: Array,
+    multipliers: Array,
+    bounds: tuple[Array, Array],
+    limited: Collection[str] = (),
+) -> Freed | None:
+    """What inputs that are free within intervals could do there that the scheme does not allow, in
+    the finer one; None if there is nothing, and where measurements compare them at the stages.
+    Arguments as of `grid_defects`."""
+    parts, begin = list[Freed](), nlp.n_variables
+    free = [u for u in f.about.inputs if u not in limited and TrialViews(nlp, z, 0).is_free(u)]
+    within = [*nlp.about.interval_measurements, *(channel.name for channel in nlp.about.timed)]
+    compared = not set(within) <= set(f.about.rated)
+    if compared or not (free and f.about.rated and at.beside.shape[1]):
+        return None
+    for k, trial in enumerate(trials):
+        whole = _courses(nlp, f, at, trial, k, (z, multipliers, bounds), limited)
+        p, functions = nlp.layout.parameters_of(z, k), f.of_trial(k)
+        for part in _parts(f, at, len(whole.step)):
+            found = interval_freedom(functions, at, p, whole.part(part))
+            parts.append(_entries(nlp, f, at, k, part, found, begin))
+            begin += len(parts[-1].gradient)
+    return Freed(
+        _stuck([one.hessian for one in parts]),
+        _stuck([one.jacobian for one in parts]),
+        np.concatenate([one.gradient for one in parts]),
+        np.concatenate([one.stages for one in parts]),
+    )
+
+
+def _stuck(parts: Sequence[Entries]) -> Entries:
+    """Entries one after the other."""
+    none = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp), np.zeros(0)
+    columns = zip(none, *parts, strict=True)
+    rows, places, values = (np.concatenate([np.ravel(a) for a in each]) for each in columns)
+    return rows, places, values
+
+
+def _entries(
+    nlp: NLP, f: PointFunctions, at: Finer, k: int, part: slice, found: Freedom, begin: int
+) -> Freed:
+    """Of some intervals of trial k; begin : of these variables."""
+    free, q = found.free, at.beside.shape[1]
+    number = np.full((q, *free.shape), -1, dtype=np.intp)
+    number[:, free] = begin + np.arange(q * int(free.sum())).reshape(q, -1)
+    views = TrialViews(nlp, np.arange(nlp.n_variables, dtype=np.intp), k)
+    rows = _defect_rows(nlp, k, np.arange(nlp.n_constraints), at)[:, part]
+    hessian, jacobian = list[Entries](), list[Entries]()
+    for j, u in enumerate(f.about.inputs):
+        here, own = free[j], number[:, j, free[j]]
+        coarse = [terms[0][1][part][here] for terms in views.at_stages(u)] if here.any() else []
+        hessian += _products(own, coarse, [a[j, ..., here] for a in _bends(found)], at.at_knots)
+        for one, moved in zip(own, found.rows[j], strict=True):
+            values = -moved[:, here]
+            jacobian.append((rows[:, here], np.broadcast_to(one[:, None], values.shape), values))
+    gradient = np.zeros(number[:, free].size)
+    gradient[number[:, free] - begin] = np.moveaxis(found.slopes, 1, 0)[:, free]
+    stages = np.zeros(gradient.size, dtype=np.int32)
+    after = nlp.layout.stages()[views.knots(f.about.rated[0])[-1][part]]
+    stages[number[:, free] - begin] = np.broadcast_to(after, free.shape)[free]
+    return Freed(_stuck(hessian), _stuck(jacobian), gradient, stages)
+
+
+def _bends(found: Freedom) -> tuple[Array, Array, Array]:
+    return found.bends, found.across, found.missed
+
+
+def _products(
+    own: NDArray[np.intp], coarse: Sequence[NDArray[np.intp]], bends: Sequence[Array], knots: bool
+) -> list[Entries]:
+    """Second derivatives by courses (q, M) of one input and by it at the stages, in the lower
+    triangle; bends : those of `Freedom`, (M, ..). knots : whether stages are of two intervals."""
+    both, across, missed = (np.moveaxis(a, 0, -1) for a in bends)
+    made = [(own[q], own[r], both[q, r]) for q in range(len(own)) for r in range(q + 1)]
+    made += [(own[q], v, across[q, s]) for q in range(len(own)) for s, v in enumerate(coarse)]
+    for s, one in enumerate(coarse if knots else ()):
+        for r, other in enumerate(coarse[: s + 1]):
+            made.append((np.maximum(one, other), np.minimum(one, other), missed[s, r]))
+    return made
+
+
 def _courses(
     nlp: NLP,
     f: PointFunctions,
@@ -163,10 +271,14 @@ def _late(nlp: NLP, views: TrialViews, at: Finer, z: Array, k: int) -> Array:
 
 def _in_parts(f: PointFunctions, at: Finer, p: Array, whole: Courses) -> Defects:
     """The defects of all intervals, of so many at once as fit into the caches."""
-    count, size = len(whole.step), (len(at.fine_nodes) * len(f.about.states)) ** 2
-    most = max(1, _AT_ONCE // size)
-    parts = [slice(k, min(k + most, count)) for k in range(0, count, most)]
+    parts = _parts(f, at, len(whole.step))
     return joined([interval_defects(f, at, p, whole.part(part)) for part in parts])
+
+
+def _parts(f: PointFunctions, at: Finer, count: int) -> list[slice]:
+    """All intervals, so many at once."""
+    most = max(1, _AT_ONCE // (len(at.fine_nodes) * len(f.about.states)) ** 2)
+    return [slice(k, min(k + most, count)) for k in range(0, count, most)]
 
 
 def _add_gradient(nlp: NLP, f: PointFunctions, gradient: Array, k: int, d: Defects) -> None:
@@ -202,7 +314,7 @@ def _stacked(rows: Iterable[Sequence[Array]], places: int, M: int) -> Array:
     return np.stack(made, axis=-1) if made else np.zeros((places, M, 0))
 
 
-def _defect_rows(nlp: NLP, trial: int, vector: Array, at: Finer) -> Array:
+def _defect_rows(nlp: NLP, trial: int, vector: NDArray[Any], at: Finer) -> NDArray[Any]:
     """A view of what a vector of constraints has for the equations at the stages, or the defects of
     the states, as (places, N - 1, n)."""
     layout = nlp.layout

@@ -13,6 +13,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import chosen, chosen_trial, panels
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.shift import Shift, in_standard_errors, relative, worst_of
+from kinesym.runtime.summary import listed
 
 PerInterval: TypeAlias = Annotated[Array, "interval"]
 PerNode: TypeAlias = Annotated[Array, "node"]
@@ -36,7 +37,10 @@ class GridError(Saved):
     an interval, as where they jump, (intervals,); that of inputs in path conditions is not known,
     and not counted. begin, trial : of the intervals, time [s] and number. time : of the nodes
     [s]. values : of parameters, objective and durations. ranges : of states. scheme : its name.
-    note : why shifts are not known (NaN), if they are not. units : by name, if known.
+    freer : standard errors of parameters that would be larger if unknown inputs could do within
+    intervals what the scheme does not allow, NaN for what nothing would determine then.
+    note : why shifts are not known (NaN), if they are not. unseen : what they do not count.
+    units : by name, if known.
     """
 
     scheme: str
@@ -54,9 +58,11 @@ class GridError(Saved):
     values: Mapping[str, float]
     ranges: Mapping[str, float]
     note: str = ""
+    freer: Mapping[str, float] = field(default_factory=dict)
     order: int = 2
     fitted: bool = field(default=False)
     units: Mapping[str, str] = field(default_factory=dict)
+    unseen: str = ""
 
     def _shifts(self) -> Iterator[Shift]:
         """What the verdict looks at, and refinement makes small: parameters that something
@@ -66,7 +72,7 @@ class GridError(Saved):
             deviation = self.deviations.get(name, 0.0)
             if deviation > 0.0:
                 yield in_standard_errors(name, shift, deviation, self.values[name])
-            elif deviation == 0.0:
+            elif deviation == 0.0 and self.values[name]:  # zero has no share
                 yield relative(name, shift, self.values[name], "of its value")
         if self.fitted and self.deviations and not np.isnan([*self.deviations.values()]).any():
             return
@@ -104,8 +110,9 @@ class GridError(Saved):
     @property
     def matters(self) -> bool:
         """Whether a shift exceeds half a standard error, or where there is no measurement 1e-3 of
-        a value or of the range of a state; also if shifts are not known."""
-        return not self.worst.size <= 1.0
+        a value or of the range of a state; also if shifts are not known, or standard errors are too
+        small (`freer`)."""
+        return bool(self.freer) or not self.worst.size <= 1.0
 
     @property
     def relative_defects(self) -> Array:
@@ -115,6 +122,18 @@ class GridError(Saved):
         if self.values.get("objective"):
             rows.append(np.abs(self.gains / self.values["objective"]))
         return np.max(np.nan_to_num(rows, nan=np.inf), axis=0)
+
+    def drowns(self, most: float) -> str:
+        """A sentence if the grid shows nothing of a motion, as it shifts all durations together by
+        this share of them; nothing otherwise, nor of fits. Steps that jump over a pole, or damp
+        what is stiff, have such solutions."""
+        if self.note or self.fitted:
+            return ""
+        whole = sum(self.values[f"duration {k}"] for k in range(len(self.durations)))
+        shift = float(np.abs(self.durations).sum()) if len(self.durations) else 0.0
+        if not shift >= most * whole > 0.0:
+            return ""
+        return f"the grid shifts the duration, {whole:.4g} s, by {shift:.3g} s"
 
     def resists(self, tolerance: float) -> str:
         """A sentence on where the error is, if it is larger than a tolerance."""
@@ -135,9 +154,15 @@ class GridError(Saved):
 
     def __str__(self) -> str:
         """The verdict in one line."""
+        return self._verdict + (f"; {self.unseen}" if self.unseen else "")
+
+    @property
+    def _verdict(self) -> str:
         if self.note:
             return f"its error is not known: {self.note}"
         worst, k = self.worst, int(np.argmax(self.relative_defects))
+        if self.freer:
+            return self._too_small()
         if not self.matters:
             return f"shifts {worst.words} at most"
         names = list(self.defects)
@@ -145,6 +170,21 @@ class GridError(Saved):
         where = f"{names[int(np.argmax(sizes))]} at t = {self.begin[k]:.4g} s"
         where += f" of trial {self.trial[k]}" if self.trial.max(initial=0) else ""
         return f"shifts {worst.words} (largest defect: {where}); use {self._remedy()}"
+
+    def _too_small(self) -> str:
+        """That inputs are less free by this scheme than they may be, in one line."""
+        told, lost = dict[str, str](), listed(n for n, sd in self.freer.items() if np.isnan(sd))
+        for name, sd in self.freer.items():
+            if not np.isnan(sd):
+                told[name] = f"that of {name} is about {sd:.2g}, not {self.deviations[name]:.2g}"
+        says = [listed(told.values())] if told else []
+        says += [f"nothing but this scheme tells {lost}"] if lost else []
+        free = self.order >= 5 and "lobatto" not in self.scheme
+        how = "unknown_inputs={...: ks.held()} if they are so" if free else "scheme='radau-5'"
+        return (
+            "standard errors are too small, as this scheme does not let unknown inputs do within "
+            f"intervals what they may: {'; '.join(says)}; use {how}"
+        )
 
     def _remedy(self) -> str:
         """A higher order, or a finer grid: not of a fit with unknown inputs, to which nodes between

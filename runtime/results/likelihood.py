@@ -12,13 +12,20 @@ from scipy.special import gammaln
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
-from kinesym.runtime.results.noise import groups_of
+from kinesym.runtime.results.estimates import Noise
+from kinesym.runtime.results.noise import groups_of, with_noise
 from kinesym.runtime.results.series import Series, series_of
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 
 #: What the likelihood of a fit is of.
 LARGEST, MARGINAL, POSTERIOR = "likelihood", "marginal likelihood", "posterior density"
+#: The lowest merit: of samples that are met exactly.
+_LOWEST = -1e300
+#: By how much -2 log L of estimates may be above the least, where standard deviations are estimated
+#: too: these count degrees of freedom, which the likelihood does not. (An error of one standard
+#: error is 1.)
+ALIKE = 0.5
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,40 @@ def likelihood_of(
     count = sum(len(s.time) for s in (*known, *(s for rows in alone.values() for s in rows)))
     kind = POSTERIOR if posterior else LARGEST
     return [Likelihood(float(total), float(directions + len(alone)), float(count), kind)]
+
+
+def merit_of(
+    runs: Sequence[Trajectory],
+    trials: Sequence[Experiment],
+    objective: float,
+    loss: RobustLoss | None = None,
+    priors: float = 0.0,
+) -> float:
+    """By what fits of the same samples are ranked where standard deviations are estimated, of which
+    objectives are about the degrees of freedom, however good a fit is: -2 log L, the lower the
+    better.
+
+    runs, trials : see `likelihood_of`. priors : the squares of what was known before, -2 log of its
+    density. objective : in place of -2 log of the density of residuals that have none.
+    """
+    found = likelihood_of(runs, trials, 0.0, loss)
+    if found:
+        return max(priors - 2.0 * found[0].log_likelihood, _LOWEST)
+    groups = groups_of(trials)
+    own = [s.std for s in series_of(runs) if (s.trial, s.channel) in groups]
+    return objective + 2.0 * float(sum(np.log(std).sum() for std in own))
+
+
+def merit_before(
+    runs: Sequence[Trajectory],
+    trials: Sequence[Experiment],
+    loss: RobustLoss | None = None,
+    priors: float = 0.0,
+) -> float:
+    """The same of trajectories before a fit, which have no standard deviations for what is not
+    known; infinite with a loss that is no likelihood."""
+    ones = [Noise(group, 1.0, 0.0, 0.0) for group in set(groups_of(trials).values())]
+    return merit_of(with_noise(runs, trials, ones), trials, np.inf, loss, priors)
 
 
 def _normal(e: Array, std: Array) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -19,13 +19,15 @@ from kinesym.runtime.results.solution import Solution
 
 class Found(NamedTuple):
     """What one start found: the parameters at its end, how it ended, after how many iterations; the
-    objective, NaN without a solution, and what makes the whole of that."""
+    objective, NaN without a solution, what makes the whole of that, and its merit, NaN if that is
+    the objective."""
 
     parameters: Mapping[str, float]
     status: str
     iterations: int = 0
     objective: float = np.nan
     solution: Callable[[], Solution | Fit] | None = None
+    merit: float = np.nan
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -33,9 +35,11 @@ class MultiStart(Saved):
     """Solves from many starts, S of them, the best first; those that found no solution are last.
 
     names : of the parameters, r. starts, ends : their values at the start and at the end, (S, r).
-    objective : NaN where none was found. status : how each ended. order : the number of each as it
-    was drawn; 0 is the guess itself. iterations : of each. solutions : the best ones, of different
-    optima first. planned : how many starts were asked for; there are fewer after Ctrl-C.
+    objective : NaN where none was found. merit : by what they are in order, -2 log L where standard
+    deviations are estimated, otherwise the objective, see `Trials`. status : how each ended. order
+    : the number of each as it was drawn; 0 is the guess itself. iterations : of each. solutions :
+    the best ones, of different optima first. planned : how many starts were asked for; there are
+    fewer after Ctrl-C.
     """
 
     names: Sequence[str]
@@ -47,13 +51,18 @@ class MultiStart(Saved):
     status: Sequence[str]
     solutions: Sequence[Solution | Fit]
     planned: int
+    merit: Annotated[Array, "start"] = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if len(self.merit) != len(self.objective):
+            object.__setattr__(self, "merit", self.objective)
 
     def __len__(self) -> int:
         return len(self.status)
 
     @property
     def best(self) -> Solution | Fit:
-        """The solution with the lowest objective; raises `ValueError` if no start found any."""
+        """The solution with the lowest merit; raises `ValueError` if no start found any."""
         if not self.solutions:
             raise ValueError(f"none of {len(self)} starts found a solution; see `status`")
         return self.solutions[0]
@@ -61,13 +70,13 @@ class MultiStart(Saved):
     def clusters(self, tolerance: float = 1e-5) -> list[NDArray[np.intp]]:
         """Rows of the starts that found the same optimum, the lowest first.
 
-        Objectives of one optimum differ by less than tolerance * (|J| + max |J| / 1000), its
+        Merits of one optimum differ by less than tolerance * (|J| + max |J| / 1000), its
         parameters by less than sqrt(tolerance) of theirs: an error of that size in them changes an
         optimum by its square.
         """
         near = positive(tolerance, "tolerance")
         found = np.flatnonzero(np.isfinite(self.objective))
-        J, p = self.objective, self.ends
+        J, p, merit = self.objective, self.ends, self.merit
         spread = np.ptp(p[found], axis=0) if len(found) else 0.0
         size = np.abs(p[found]).max(axis=0, initial=0.0) + spread
         close = 1e-3 * near * np.abs(J[found]).max(initial=0.0)
@@ -75,7 +84,7 @@ class MultiStart(Saved):
         for k in found:
             for group in groups:
                 first = group[0]
-                same = abs(J[k] - J[first]) <= near * abs(J[first]) + close
+                same = abs(merit[k] - merit[first]) <= near * abs(J[first]) + close
                 if same and (np.abs(p[k] - p[first]) <= np.sqrt(near) * size).all():
                     group.append(int(k))
                     break
@@ -90,12 +99,17 @@ class MultiStart(Saved):
             return f"<{some} starts, none of which found a solution>"
         word = "optimum" if len(found) == 1 else "optima"
         return (
-            f"<{some} starts, {len(found)} {word}: the best, {self.objective[0]:.6g}, was found by "
-            f"{len(found[0])} of {len(self)}>"
+            f"<{some} starts, {len(found)} {word}: the best, {self._ranked}{self.merit[0]:.6g}, "
+            f"was found by {len(found[0])} of {len(self)}>"
         )
 
+    @property
+    def _ranked(self) -> str:
+        """What merits are, where they are not the objectives."""
+        return "" if np.array_equal(self.merit, self.objective, equal_nan=True) else "-2 log L "
+
     def __str__(self) -> str:
-        """A line per optimum: objective, how many starts found it, its parameters."""
+        """A line per optimum: merit, how many starts found it, its parameters."""
         lines = [repr(self)[1:-1]]
         for rows in self.clusters()[:10]:
             k = rows[0]
@@ -103,7 +117,7 @@ class MultiStart(Saved):
                 f"{name} = {value:.6g}"
                 for name, value in zip(self.names, self.ends[k], strict=True)
             )
-            lines.append(f"{self.objective[k]:14.6g}  {len(rows):4d} starts  {values}".rstrip())
+            lines.append(f"{self.merit[k]:14.6g}  {len(rows):4d} starts  {values}".rstrip())
         lost = int(np.isnan(self.objective).sum())
         if lost:
             lines.append(f"{'none':>14}  {lost:4d} starts")
@@ -117,17 +131,17 @@ class MultiStart(Saved):
         return np.asarray(np.linalg.norm((self.ends - self.starts) / size, axis=1))
 
     def plot_waterfall(self) -> Any:
-        """A figure of all objectives in order; flat steps are optima that many starts found."""
+        """A figure of all merits in order; flat steps are optima that many starts found."""
         figure, axis = subplots(figsize=(6.0, 3.6), layout="constrained")
         found = np.isfinite(self.objective)
-        rise = self.objective[found] - (self.objective[found].min() if found.any() else 0.0)
+        rise = self.merit[found] - (self.merit[found].min() if found.any() else 0.0)
         for k, rows in enumerate(self.clusters()):
             axis.plot(rows + 1, rise[rows], "o", ms=5, color=f"C{k % 10}")
         scale = np.abs(self.objective[found]).max(initial=1e-300)
         above = rise[rise > 1e-5 * scale]
         if len(above) and above.max() > 100.0 * above.min():
             axis.set_yscale("symlog", linthresh=float(above.min()))
-        axis.set(xlabel="start, by its end", ylabel="objective above the best")
+        axis.set(xlabel="start, by its end", ylabel=f"{self._ranked or 'objective '}above the best")
         axis.set_title(plain(repr(self)[1:-1]), fontsize="medium")
         axis.grid(alpha=0.3)
         return figure
@@ -143,7 +157,7 @@ class MultiStart(Saved):
         places = np.arange(len(self.names))
         for k, row in enumerate(rows):
             line = (self.ends[row] - low) / width
-            label = f"{self.objective[row]:.4g} ({len(groups[k])})" if k < 6 else None
+            label = f"{self.merit[row]:.4g} ({len(groups[k])})" if k < 6 else None
             style = {"color": f"C{k % 10}", "lw": 1.0 if k else 3.0, "zorder": 5.0 - 0.01 * k}
             axis.plot(places, line, "o-", label=label, **style)
         ends = np.broadcast_arrays(low, high, np.zeros(len(self.names)))[:2]
@@ -151,7 +165,7 @@ class MultiStart(Saved):
         names = [f"{n}\n{a:.3g} ... {b:.3g}" for n, a, b in rows_of]
         axis.set_xticks(places, names)
         axis.set(yticks=[], ylim=(-0.05, 1.05), xlim=(-0.5, len(self.names) - 0.5))
-        axis.legend(title="objective (starts)", fontsize="small")
+        axis.legend(title=f"{self._ranked or 'objective '}(starts)", fontsize="small")
         return figure
 
 
@@ -163,8 +177,9 @@ def multistart(
     starts : parameters of all that were planned, (S, r).
     """
     numbers, ended = np.array([*found], dtype=np.intp), list(found.values())
-    J = np.array([each.objective for each in ended])
-    order = np.lexsort((numbers, np.where(np.isnan(J), np.inf, J)))
+    pairs = np.array([(each.objective, each.merit) for each in ended]).reshape(-1, 2)
+    J, merit = pairs[:, 0], np.where(np.isnan(pairs[:, 1]), pairs[:, 0], pairs[:, 1])
+    order = np.lexsort((numbers, np.where(np.isnan(J), np.inf, merit)))
     ends = np.array([[each.parameters[n] for n in names] for each in ended])
     made = MultiStart(
         names=list(names),
@@ -176,6 +191,7 @@ def multistart(
         status=[ended[k].status for k in order],
         solutions=[],
         planned=len(starts),
+        merit=merit[order],
     )
     groups = made.clusters()
     rows = [g[0] for g in groups] + [k for g in groups for k in g[1:]]

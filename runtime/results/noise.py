@@ -28,8 +28,9 @@ _MEDIAN = 0.6744897501960817
 _LEAST, _WEIGHED = 1e-9, 1e-6
 #: Share of its size by which what is measured varies if it is constant.
 _CONSTANT = 1e-12
-#: Share of the samples that must be left when the unknowns have taken theirs.
-_LEFT = 1e-6
+#: Degrees of freedom that must be left when the unknowns have taken theirs: of less than one half
+#: there is no scatter. Share of a residual that is left at least.
+_SOME, _LEFT = 0.5, 1e-6
 #: Probability below which given standard deviations contradict the residuals.
 _ODD = 1e-3
 #: What is said of an objective that is no likelihood.
@@ -98,7 +99,7 @@ def estimated(
         n = float(samples.counts[mine].sum())
         freedom = n - float(leverage[mine].sum())
         std = np.nan
-        if freedom > _LEFT * n:
+        if freedom > _SOME:
             share = samples.share[mine]
             ratio = _ratio(e[mine] / np.sqrt(share), share, leverage[mine], freedom, loss)
             std = max(ratio * used.get(group, 1.0), least[group])
@@ -113,7 +114,7 @@ def estimated_together(
     unknowns take so many."""
     [(group, y)] = samples_of(trials).items()
     least = _LEAST * (float(np.sqrt(np.mean(y**2))) or 1.0)
-    std = max(np.sqrt(squares / (n - taken)), least) if n - taken > _LEFT * n else np.nan
+    std = max(np.sqrt(squares / (n - taken)), least) if n - taken > _SOME else np.nan
     return Noise(group, float(std), float(n), float(n - taken))
 
 
@@ -150,15 +151,16 @@ def contradictions(
     taken: Callable[[], Mapping[str, float]],
 ) -> list[str]:
     """Sentences on given standard deviations that the residuals contradict, chi-square over all
-    trials. residuals : (modelled - measured)/std by trial and channel, NaN where missing.
-    directions : how many unknowns take a part of the residuals. taken : degrees of freedom that
-    they take of each channel, the sum of its leverages, asked for where it matters how many of
-    `directions` these are."""
+    trials. residuals : (modelled - measured)/std by trial and channel, NaN where missing, without
+    channels that nothing determines. directions : how many unknowns take a part of the residuals.
+    taken : degrees of freedom that they take of each channel, the sum of its leverages, asked for
+    where it matters how many of `directions` these are."""
     found, taken = list[str](), cache(taken)
     for name in dict.fromkeys(n for trial in trials for n in trial.std):
-        rows = [
-            own[name] for trial, own in zip(trials, residuals, strict=True) if name in trial.std
-        ]
+        pairs = zip(trials, residuals, strict=True)
+        rows = [own[name] for trial, own in pairs if name in trial.std and name in own]
+        if not rows:
+            continue
         e = np.concatenate([row[np.isfinite(row)] for row in rows])
         total, n = float(e @ e), len(e)
         most, least = (_odd(total, n), _odd(total, n - directions))
@@ -214,8 +216,8 @@ def _why_not(noise: Noise) -> str:
     """Why nothing tells a standard deviation, and what helps."""
     one = noise.samples == 1.0
     some = "its only sample leaves" if one else f"its {noise.samples:g} samples leave"
-    if noise.freedom <= 0.5:
-        more = "; they are fewer than the unknowns" * (noise.freedom < -0.5)
+    if noise.freedom <= _SOME:
+        more = "; they are fewer than the unknowns" * (noise.freedom < -_SOME)
         return f"{some} no degrees of freedom{more}; give {'more of them' if more else 'std'}"
     return "the curvature at the solution is singular; give std"
 

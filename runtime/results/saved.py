@@ -214,6 +214,8 @@ def _together(
                 continue  # it is from before there was this field
             raise ValueError(f"{kind.__name__}: {field} is missing, or of another version")
         if form == "array":
+            if not mine and field in _optional(kind):
+                continue
             made[field] = mine[""]
         elif form == "arrays":
             made[field] = dict(mine)

@@ -36,7 +36,8 @@ def in_standard_errors(name: str, shift: float, deviation: float, value: float) 
 def relative(name: str, shift: float, value: float, of: str) -> Shift:
     """Of what has a value, or a range."""
     share = _share(shift, value)
-    return Shift(f"{name} by {share:.2g} {of}", share / RELATIVE, share)
+    words = f"{name} by {share:.2g} {of}" if np.isfinite(share) else f"{name} from 0 by {shift:.2g}"
+    return Shift(words, share / RELATIVE, share)
 
 
 def worst_of(shifts: Iterable[Shift]) -> Shift:

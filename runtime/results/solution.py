@@ -19,9 +19,13 @@ from kinesym.runtime.results.trajectory import KINDS, Trajectory
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.results.why import Why
 from kinesym.runtime.status import Solve
+from kinesym.runtime.summary import listed
 
 if TYPE_CHECKING:
     import xarray as xr
+
+#: Errors of a grid, as shares, with which a solution is none, and one that is acceptable only.
+_WRONG, _DOUBTED = 0.25, 0.05
 
 Variables: TypeAlias = Annotated[Array, "variable"]
 
@@ -113,6 +117,10 @@ class Solution(Trials):
         checks = [replace(check, white=np.nan) for check in found.checks]
         return replace(found, checks=checks)
 
+    @property
+    def _last(self) -> Sequence[str]:
+        return list(self.problem.get("histories", ()))
+
     def _shifts(self) -> Mapping[str, float]:
         return self.grid[0].parameters if self.grid else {}
 
@@ -123,13 +131,32 @@ class Solution(Trials):
     def _rows(self) -> list[tuple[str, str]]:
         grid = [("grid", str(error)) for error in self.grid]
         why = [("why", "see solution.why()")] if self.reasons and not self.success else []
-        return [*why, *super()._rows(), *grid, ("solver", self.linear_solver)]
+        durations = [float(T) for T in self.problem.get("durations", ())]
+        whole = f", {sum(durations):.6g} s in all" if len(durations) > 1 else ""
+        if durations:
+            why.append(("duration", f"{listed(f'{T:.6g}' for T in durations)} s{whole}"))
+        drift = self.problem.get("contact drift")
+        held = f"closed ones leave their places by {drift or 0.0:.2g} m at most, at all nodes"
+        contacts = [] if drift is None else [("contacts", held)]
+        return [*why, *super()._rows(), *contacts, *grid, ("solver", self.linear_solver)]
 
     def to_xarray(self, trial: int = 0) -> xr.Dataset:
         """A trial, see `Trajectory.to_xarray`; how the solve ended as its attributes `success` (0
         or 1), `message` and `objective`."""
         told = {"success": int(self.success), "objective": float(self.objective)}
         return self.trials[trial].to_xarray().assign_attrs(told, message=self.message)
+
+
+def resolved(found: Solution) -> Solution:
+    """A solution, as one that has not converged if its grid shows nothing of the motion, see
+    `GridError.drowns`; one that meets loose tolerances only is doubted sooner."""
+    if not (found.success and found.grid):
+        return found
+    words = found.grid[0].drowns(_DOUBTED if found.status is Solve.ACCEPTABLE else _WRONG)
+    if not words:
+        return found
+    message = f"{Solve.UNRESOLVED.sentence}: {words}; give another guess, or more nodes"
+    return replace(found, success=False, status=Solve.UNRESOLVED, message=message)
 
 
 def after(before: Solution, later: Solution) -> Solution:

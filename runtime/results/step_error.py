@@ -37,13 +37,15 @@ class Lost(NamedTuple):
 
 class Finer(NamedTuple):
     """A run that is made again with finer steps: how, in words, how many times the difference to it
-    is the error of the first one (Richardson's extrapolation), and where that says nothing."""
+    is the error of the first one (Richardson's extrapolation), and where that says nothing; said :
+    what it may not see."""
 
     run: Any
     method: str
     steps: str
     factor: float
     lost: tuple[Lost, ...] = ()
+    said: str = ""
 
 
 class Worst(NamedTuple):
@@ -150,7 +152,7 @@ def error_of_run(run: Any, finer: Finer) -> StepError:
     shifts, events, apart = _shifts(
         run, finer, rows, others, [run.event_log], [finer.run.event_log]
     )
-    message = apart or _lost(finer) or _ended(shifts, finer.run.message)
+    message = apart or _lost(finer) or _ended(shifts, finer.run.message) or finer.said
     return StepError(
         method=finer.method,
         steps=finer.steps,
@@ -177,7 +179,7 @@ def error_of_ensemble(runs: Any, finer: Finer) -> EnsembleError:
         states=shifts,
         events=events,
         ranges=_ranges(rows),
-        message=apart or _lost(finer, "member {}: ") or _ended(shifts, words),
+        message=apart or _lost(finer, "member {}: ") or _ended(shifts, words) or finer.said,
     )
 
 

@@ -36,13 +36,15 @@ def plot_by(table: pd.DataFrame, name: str, by: str) -> Any:
 
 
 def waterfall(table: pd.DataFrame, by: str) -> Any:
-    """Objectives above the best of each label, in order. Raises `ValueError` without objectives."""
+    """Objectives above the best of each label, in order; where standard deviations are estimated
+    -2 log L, see `Trials.merit`. Raises `ValueError` without objectives."""
     if "objective" not in table:
         raise ValueError("no task has an objective: name a number of the table, plot('NAME')")
     figure, axis = subplots(figsize=(7.0, 4.0), layout="constrained")
+    column = "merit" if "merit" in table else "objective"
     rises = []
     for number, (label, rows) in enumerate(table.groupby(by, sort=False)):
-        values = np.sort(rows["objective"].dropna().to_numpy(dtype=float))
+        values = np.sort(rows[column].dropna().to_numpy(dtype=float))
         rise = values - values.min(initial=np.inf) if len(values) else values
         rises.append(rise)
         title = plain(str(label)) if number < _NAMED else None
@@ -52,7 +54,8 @@ def waterfall(table: pd.DataFrame, by: str) -> Any:
     if len(above) and above.max() > 100.0 * above.min():
         axis.set_yscale("symlog", linthresh=float(above.min()))
     axis.xaxis.get_major_locator().set_params(integer=True)
-    axis.set(xlabel="task, by its objective", ylabel="objective above the best")
+    what = "-2 log L" if column == "merit" else column
+    axis.set(xlabel=f"task, by its {what}", ylabel=f"{what} above the best")
     axis.legend(title=plain(by), fontsize="small")
     axis.grid(alpha=0.3)
     return figure

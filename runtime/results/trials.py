@@ -34,7 +34,7 @@ from kinesym.runtime.results.inference import (
     by_profile,
     by_sandwich,
 )
-from kinesym.runtime.results.likelihood import LARGEST, Likelihood
+from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings, target_of
@@ -63,8 +63,10 @@ class Trials(ByName, Saved):
     by what they were spent on. model : its name. uncertainty : what is known of the errors of
     estimates, if it is; `parameters` shows it as a table. noise : standard deviations of
     measurements that were not given but estimated. likelihood : of the samples, if the objective is
-    one. setting : what was solved, in words, for `report`. inference : the problem, for what needs
-    it.
+    one. merit : the number by which fits of the same data are ranked, the lower the better: -2 log
+    L where standard deviations or distributions are estimated (with priors, of the posterior
+    density), otherwise the objective. setting : what was solved, in words, for
+    `report`. inference : the problem, for what needs it.
     """
 
     success: bool
@@ -80,6 +82,7 @@ class Trials(ByName, Saved):
     noise: Sequence[Noise] = ()
     likelihood: Sequence[Likelihood] = ()
     setting: Mapping[str, Any] = field(default_factory=dict)
+    merit: float = np.nan
     inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
 
     def __post_init__(self) -> None:
@@ -87,6 +90,8 @@ class Trials(ByName, Saved):
         table = table.with_units(self._units)
         object.__setattr__(self, "parameters", table)
         object.__setattr__(self, "known", Values(self.known))
+        if np.isnan(self.merit):
+            object.__setattr__(self, "merit", self.objective)
 
     def __getitem__(self, key: object) -> Array:
         return self.trials[0][key]
@@ -369,8 +374,13 @@ class Trials(ByName, Saved):
 
     def _estimates(self) -> list[tuple[str, str]]:
         """Names, and values with standard errors and intervals, of what was identified."""
-        table = self.parameters.table.items()
+        table = sorted(self.parameters.table.items(), key=lambda row: row[0] in self._last)
         return [(with_unit(name, self.parameters.units), str(row)) for name, row in table]
+
+    @property
+    def _last(self) -> Sequence[str]:
+        """Parameters that are shown after the others."""
+        return ()
 
     def _rows(self) -> list[tuple[str, str]]:
         """What more there is to say."""
@@ -431,14 +441,12 @@ def _range(shares: Sequence[float], form: str = ".2f") -> str:
 
 
 def better(one: Trials, other: Trials | None) -> bool:
-    """Whether a fit is better than another one, or there is none: by the likelihood, as objectives
-    have standard deviations of their own where these are estimated, else by the objective."""
+    """Whether a fit is better than another one of the same problem, or there is none; of two that
+    cannot be ranked, as one has no likelihood, whether it has converged."""
     if other is None:
         return True
-    pairs = [*one.likelihood, *other.likelihood]
-    if len(pairs) == 2 and all(each.kind == LARGEST for each in pairs):
-        return pairs[0].log_likelihood > pairs[1].log_likelihood
-    return one.objective < other.objective
+    alike = (one.merit == one.objective) == (other.merit == other.objective)
+    return one.merit < other.merit if alike else one.success
 
 
 def only_noise_is_left(found: Trials | None) -> bool:

@@ -311,9 +311,11 @@ class Experiment:
         return made
 
     def driven(self, signals: Mapping[str, Signal]) -> Experiment:
-        """The same trial with other signals in place of inputs of these names."""
+        """The same trial with other signals in place of inputs of these names, or beside them."""
         made = copy(self)
         rows = {u: signal.at_nodes(self.grid) for u, signal in signals.items()}
+        held = {u for u, signal in signals.items() if signal.sampled(self.grid)[1] == HELD}
+        object.__setattr__(made, "held", frozenset((self.held - signals.keys()) | held))
         object.__setattr__(made, "signals", {**self.signals, **signals})
         object.__setattr__(made, "inputs", {**self.inputs, **rows})
         return made

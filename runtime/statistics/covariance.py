@@ -14,10 +14,11 @@ from scipy.sparse.linalg import splu
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.statistics.active import Limits
 from kinesym.runtime.statistics.apart import apart, spreads_of_trials
 from kinesym.runtime.statistics.identifiability import exchanges, identifiability
 from kinesym.runtime.statistics.kkt import Entries, Kkt
-from kinesym.runtime.statistics.undetermined import Spreads, spreads
+from kinesym.runtime.statistics.undetermined import Spreads, clear_signs, spreads
 from kinesym.runtime.summary import listed
 
 #: Share of the distance between two bounds up to which a value counts as near one of them.
@@ -28,6 +29,8 @@ _WIDENED = 1e-8
 _BEYOND = 10.0
 #: Share of the size that a variable has in the scaled matrix, at which its value counts as zero.
 _SEEN = 1e-3
+#: By which share a curvature may be off that a matrix confirms.
+_CONFIRMED = 1e-3
 
 
 def stiffness_of_bounds(
@@ -73,7 +76,7 @@ def kkt_at(
     workspace: Workspace | None = None,
 ) -> Kkt:
     """The matrix at a solution, in which bounds and inequalities are as stiff as their multipliers
-    say.
+    say, as in an interior-point method; see `kinesym.runtime.statistics.active`.
 
     multipliers : of constraints, lower and upper bounds. idle : variables that nothing determines,
     which are taken as fixed. fitted, workspace : see `Kkt`.
@@ -89,6 +92,21 @@ def kkt_at(
         softness = 1.0 / of_rows
     stages, sizes = nlp.layout.stages(), _known_sizes(nlp, z)
     return Kkt(hessian, jacobian, stiff, softness, stages, sizes, fitted, workspace)
+
+
+def limits_at(
+    nlp: NLP,
+    z: Array,
+    multipliers: tuple[Array, Array, Array],
+    bounds: tuple[Array, Array],
+    constraint_bounds: tuple[Array, Array],
+) -> Limits:
+    """How far a solution is off its bounds and inequalities, and how strongly it is pressed
+    there."""
+    every, pushed = np.append(z, nlp.constraints(z)), downhill(-multipliers[0])
+    low, high = (np.append(*each) for each in zip(bounds, constraint_bounds, strict=True))
+    down, up = (np.append(*each) for each in zip(multipliers[1:], pushed, strict=True))
+    return Limits(np.maximum(every - low, 0.0), np.maximum(high - every, 0.0), down, up)
 
 
 def _known_sizes(nlp: NLP, z: Array) -> Array:
@@ -137,9 +155,9 @@ def parameter_confidence(
 
 
 def clear_confidence(nlp: NLP, kkt: Kkt, z: Array, variance: float) -> Confidence | None:
-    """The same where standard errors are smaller than the values: such parameters are determined,
-    whatever rounding does, and need no test. None where one is not. variance : of residuals in
-    units of the objective."""
+    """The same where standard errors are smaller than the values, and the matrix agrees: such
+    parameters are determined and need no test each. None where one is not. variance : of residuals
+    in units of the objective."""
     if kkt.singular:
         return None
     layout = nlp.layout
@@ -149,7 +167,20 @@ def clear_confidence(nlp: NLP, kkt: Kkt, z: Array, variance: float) -> Confidenc
     covariance = 2.0 * inverse * np.outer(slopes, slopes)
     spread, values = variance * np.diag(covariance), layout.natural(z)[mine]
     clear = held | ((spread > 0.0) & (spread < values**2))
-    return Confidence(held, covariance) if clear.all() else None
+    return Confidence(held, covariance) if clear.all() and _is_told(kkt, mine, inverse) else None
+
+
+def _is_told(kkt: Kkt, mine: NDArray[np.intp], inverse: Array) -> bool:
+    """Whether the matrix confirms its inverse (r, r) for some variables: of one that is singular up
+    to rounding factors give numbers, too, but no solution for a random side of these."""
+    spread, side = np.diag(inverse), np.zeros(kkt.order)
+    free = mine[spread > 0.0]
+    side[free] = np.random.default_rng(0).standard_normal(len(free)) / np.sqrt(spread[spread > 0.0])
+    x = kkt.factorised().factors.solve(side[:, None])[:, 0]
+    made, whole = kkt.scaled.plain @ x, float(side @ x)
+    doubt = float(kkt.scaled.absolute(x[:, None])[0])
+    curved = clear_signs(np.array([x @ made]), np.array([doubt]), np.zeros(1))[0] > 0.0
+    return not len(free) or bool(curved and abs(x @ made - whole) <= _CONFIRMED * whole)
 
 
 def blur_of_gradient(
@@ -267,7 +298,8 @@ class Estimate:
         """Condition, notes and directions (n, m) from the curvature J^T J of the `free` unknowns.
 
         They are scaled by their natural sizes or else by their values, which are at least their
-        standard errors if all others were known; variance : of residuals, for these.
+        standard errors if all others were known; variance : of residuals, for these, zero if it is
+        not known.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             error = np.sqrt(variance / np.diag(curvature))
@@ -279,7 +311,8 @@ class Estimate:
         small = (values < error) & ~(natural > 0.0)
         near_zero = [name for name, is_small in zip(names, small, strict=True) if is_small]
         scaled = curvature * np.outer(size, size)
-        condition, notes, ways = identifiability(scaled, names, near_zero)
+        known = variance if variance > 0.0 else np.nan
+        condition, notes, ways = identifiability(scaled, names, near_zero, known)
         directions = np.zeros((len(self.values), ways.shape[1]))
         directions[free] = size[:, None] * ways
         return condition, notes, directions

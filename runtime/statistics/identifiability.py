@@ -13,10 +13,16 @@ from kinesym.runtime.summary import listed
 ILL_CONDITIONED = 1e3
 #: Share of the largest spread up to which one is none along which nothing changes.
 _OTHERS = 1e-6
+#: The standard error along a direction that is known, as a share of values; share of the largest
+#: curvature up to which one is rounding.
+_KNOWN, _ROUNDING = 0.1, 1e-13
 
 
 def identifiability(
-    curvature: Array, names: Sequence[str], near_zero: Sequence[str] = ()
+    curvature: Array,
+    names: Sequence[str],
+    near_zero: Sequence[str] = (),
+    variance: float = np.nan,
 ) -> tuple[float, list[str], Array]:
     """The condition number of the scaled problem; if it is large sentences, and the directions
     (n, m) that they are about.
@@ -24,7 +30,8 @@ def identifiability(
     curvature : J^T J of scaled residuals, or a scaled Hessian, (n, n). The condition number is that
     of the scaled Jacobian, the square root of that of the curvature. The sentence names the pair of
     unknowns that can be exchanged most easily, or the one that the record says nothing about.
-    near_zero : unknowns that may be zero.
+    near_zero : unknowns that may be zero. variance : of the residuals, NaN if it is not known: a
+    direction that is known to a small share, though less well than others, is identified.
     """
     none = np.zeros((len(names), 0))
     if not len(names):
@@ -37,7 +44,8 @@ def identifiability(
     condition = float(np.sqrt(modes[-1] / modes[0])) if modes[0] > 0.0 else np.inf
     notes = []
     for mode, vector in zip(modes, vectors.T, strict=True):
-        if mode * ILL_CONDITIONED**2 > modes[-1]:
+        known = variance < _KNOWN**2 * mode and mode > _ROUNDING * modes[-1]
+        if known or mode * ILL_CONDITIONED**2 > modes[-1]:
             break
         of = float(np.sqrt(modes[-1] / mode)) if mode > 0.0 else np.inf
         notes.append(_exchangeable(vector, names, of, near_zero))

@@ -8,7 +8,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.statistics.covariance import at_bounds
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.quadratic import terms_of_squares
 from kinesym.runtime.statistics.undetermined import solver
@@ -19,8 +18,6 @@ _FEW = 150
 _MORE, _BLOCK, _NUMBERS = 8, 256, 20_000_000
 #: Numbers in a basis that is asked for; of longer records the fit takes little.
 _SMALL = 2_000_000
-#: Of so many variables near a bound it is asked whether it holds them.
-_NEAR = 20
 #: Eigenvalues of the hat matrix below it belong to what a bound holds; see `at_bounds`.
 _HELD = 1.0 / 11.0
 
@@ -102,21 +99,12 @@ def _solved(kkt: Kkt, sides: Array) -> Array:
 
 def free_directions(kkt: Kkt) -> int | None:
     """In how many directions a solution can move: the sum of all leverages where measurements are
-    all that is in the objective. None for a singular matrix, of which it is not known."""
+    all that is in the objective. None where it is not known, as of a singular matrix."""
     if kkt.singular:
         return None
     n = len(kkt.stiffness)
-    near = np.flatnonzero((kkt.stiffness > 0.0) & np.isfinite(kkt.stiffness))
-    stiffness, curvature = kkt.stiffness[near], np.zeros(n)
-    if len(near) <= _NEAR:
-        spread = np.diag(kkt.factorised().inverse(near))
-        held = at_bounds(stiffness, 1.0 / spread - stiffness)
-    else:
-        rows, columns, values = kkt.hessian
-        own = rows == columns
-        np.add.at(curvature, rows[own], np.abs(values[own]))
-        held = at_bounds(stiffness, curvature[near])
-    return int(n - kkt.gone[:n].sum() - held.sum() - (~kkt.gone[n:]).sum())
+    found = int(n - kkt.gone[:n].sum() - (~kkt.gone[n:]).sum())
+    return found if found >= 0 else None
 
 
 def leverages_of_columns(slopes: Array) -> Array:

@@ -302,6 +302,30 @@ class Stretch:
                 )
         return None
 
+    def at_break(self, node: int, breaks: Array, near: float) -> str:
+        """That a delay that moves looks back, from a node, to one of these times or no further from
+        it than `near` [s], and not into the step itself, in words; "" if none does."""
+        time = self.nodes[node : node + 1]
+        back = time - self.delays_at(time, np.zeros(1))[:, 0, 0]
+        for k, delay in enumerate(self._problem.delays):
+            apart = np.abs(breaks - back[k])
+            if not delay.moving or not len(apart) or not apart.min() <= near:
+                continue
+            at, late = breaks[np.argmin(apart)], time[0] - back[k]
+            if late <= 2.0 * near:
+                continue
+            about = self._stepper.about
+            name = (about.inputs if delay.of_input else about.states)[delay.source]
+            what = "the history" if at < self._problem.ivp.time[0] else "the motion"
+            return (
+                f"{delay.name}, {late:.4g} s late, looks back to t = {at:g} s, where {what} of "
+                f"{name} jumps, and there the delayed value "
+                "would go back and forth across this jump: no motion by steps leads on from here "
+                "(it slides along the jump); give a history without it, such as straight lines "
+                "between its points"
+            )
+        return ""
+
     def _looks_back(self, number: int, time: float, ends: tuple[float, float]) -> float:
         """When a delay looks back to a time, between two others."""
 

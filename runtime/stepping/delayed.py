@@ -261,6 +261,9 @@ class _March:
                 "a delay looks back into the step itself, or nearly so, and the motion does not "
                 f"settle with this; {remedy}"
             )
+            jumps = np.array([b.time for b in self._breaks if b.order == 0])
+            near = 2.0 * float(np.diff(self._problem.ivp.time).max())
+            words = (stretch.at_break(begin, jumps, near) if self._moving else "") or words
             self._broken |= dict.fromkeys(np.flatnonzero(self._alive).tolist(), words)
         self._alive = self._alive if self._stop.is_set() else alive
         self._states = raw.states[:, :, end]

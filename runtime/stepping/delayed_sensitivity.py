@@ -14,6 +14,7 @@ from kinesym.runtime.results.trajectory import Trajectory, Values
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.signal import SignalGradient
 from kinesym.runtime.stepping.delayed_trial import Changes
+from kinesym.runtime.stepping.following import Following
 from kinesym.runtime.stepping.hybrid_sensitivity import (
     ForwardSensitivities,
     HybridGradient,
@@ -32,16 +33,27 @@ class _NoInputs(InputGradients):
 class DelayedSensitivities:
     """Derivatives of the steps of a run with delays, exact to rounding; see `Sensitivities`.
 
-    run : the simulation. nodes : its nodes among those of the steps.
+    run : the simulation. nodes : its nodes among those of the steps. following : see there.
     """
 
     run: Trajectory
     nodes: Sequence[int] = field(repr=False)
     changes: Changes = field(repr=False)
+    following: Following | None = field(default=None, repr=False)
 
     @property
     def _names(self) -> tuple[list[str], list[str]]:
         return list(self.run.states), list(self.run.parameters)
+
+    @property
+    def _starts(self) -> Array:
+        """Derivatives (n, r) of initial values by parameters."""
+        states, parameters = self._names
+        found = np.zeros((len(states), len(parameters)))
+        if self.following:
+            mine = [states.index(x) for x in self.following.states]
+            found[mine] = self.following.slopes(self.run.parameters, parameters)
+        return found
 
     def forward(
         self, wrt: Sequence[Any] = (), variations: Mapping[str, Any] | None = None
@@ -61,7 +73,9 @@ class DelayedSensitivities:
                 )
         columns = [every.index(name) for name in names]
         parts = self.changes.tangent(np.eye(len(states)))
-        along = np.concatenate(parts, axis=1)[np.asarray(self.nodes)][:, :, columns]
+        along = np.concatenate(parts, axis=1)[np.asarray(self.nodes)]
+        along[:, :, : len(parameters)] += along[:, :, len(parameters) :] @ self._starts
+        along = along[:, :, columns]
         rows = [*states, *(source.name for source in self.changes.sources)]
         return ForwardSensitivities(
             names, dict(zip(rows, along.transpose(1, 2, 0), strict=True)), [], self.run
@@ -91,6 +105,7 @@ class DelayedSensitivities:
                 )
             rows[[*states, *late].index(name), np.asarray(self.nodes)] = row
         initial, p = self.changes.adjoint(rows[: len(states)], rows[len(states) :])
+        p = p + initial @ self._starts
         return HybridGradient(_named(parameters, p), _named(states, initial), _NoInputs())
 
 

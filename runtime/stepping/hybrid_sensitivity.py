@@ -18,6 +18,7 @@ from kinesym.runtime.results.event_log import EventRecord
 from kinesym.runtime.results.trajectory import ByName, Trajectory, Values
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.signal import NO_BEGINS, Segments, SignalGradient, segments
+from kinesym.runtime.stepping.following import Following
 from kinesym.runtime.stepping.hybrid_simulation import RawTrajectory
 
 
@@ -85,7 +86,8 @@ class Sensitivities:
 
     run : the simulation. observed : outputs, inputs and contact forces that have derivatives too,
     as functions of the state at a node, parameters, and pieces of inputs, with their first
-    derivatives; see `codegen.switching.observed_program`.
+    derivatives; see `codegen.switching.observed_program`. following : initial values that follow
+    from parameters, which derivatives by these have in them.
     """
 
     run: Trajectory
@@ -93,6 +95,7 @@ class Sensitivities:
     common: Segments = field(repr=False)
     sweep: HybridSweep = field(repr=False)
     observed: tuple[Sequence[str], Built] | None = field(default=None, repr=False)
+    following: Following | None = field(default=None, repr=False)
 
     @property
     def _names(self) -> list[str]:
@@ -138,6 +141,9 @@ class Sensitivities:
                 there = ", ".join([*parameters, *states])
                 raise ValueError(f"wrt: {name} is no parameter and no state; there are {there}")
             rows[list(known).index(name), column] = 1.0
+            if rows is p and self.following:
+                mine = [list(states).index(s) for s in self.following.states]
+                x[mine, column] = self.following.slopes(self.run.parameters, [name])[:, 0]
         pieces = self._pieces(extra, len(names), P)
         status, nodes, times, before, after = self.sweep.forward(x, p, pieces)
         self._check(status)
@@ -236,6 +242,10 @@ class Sensitivities:
         self._check(status)
         if direct is not None:
             p = p + direct[n : n + len(p)].sum(axis=1)
+        if self.following:
+            mine = [names.index(s) for s in self.following.states]
+            known = self.run.parameters
+            p = p + initial[mine] @ self.following.slopes(known, self.raw.ivp.about.parameters)
         return HybridGradient(
             Values(zip(self.raw.ivp.about.parameters, p.tolist(), strict=True)),
             Values(zip(names, initial.tolist(), strict=True)),

@@ -15,6 +15,7 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal, SignalGradient
 from kinesym.runtime.status import Switching
+from kinesym.runtime.stepping.following import Following
 from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.runtime.stepping.priors import Priors
 from kinesym.runtime.stepping.simulated import Diverged, Simulated, System, unstable
@@ -46,10 +47,11 @@ class HybridTrials(Simulated):
         inputs: Sequence[Mapping[str, Signal | ParametricSignal]],
         unknowns: Unknowns,
         priors: Priors,
+        following: Sequence[Following | None],
         factor: float = 1.0,
         loss: RobustLoss | None = None,
     ) -> None:
-        super().__init__(unknowns, system, trials, priors)
+        super().__init__(unknowns, system, trials, priors, following)
         self._run_trial, self._initial, self._inputs = run, initial, inputs
         self.factor, self.loss = factor, loss
 
@@ -61,7 +63,7 @@ class HybridTrials(Simulated):
     def _run(self, q: Array, number: int) -> Sensitivities:
         unknowns, values = self.unknowns, self.values(q, number)
         unknown = zip(unknowns.initial, q[unknowns.starts(number)].tolist(), strict=True)
-        start = {**self._initial[number], **dict(unknown)}
+        start = {**self._initial[number], **dict(unknown), **self.followed(q, number)}
         numbers = {name: values[name] for name in self.system.parameters}
         of = f"trial {number}: " if len(self.trials) > 1 else ""
         try:
@@ -76,7 +78,7 @@ class HybridTrials(Simulated):
             raise KeyboardInterrupt
         if made.run.message:
             raise Diverged(f"{of}{made.run.message}")
-        return made
+        return replace(made, following=self.following[number])
 
     def _cost(self, q: Array) -> float:
         r = self._residuals(q)

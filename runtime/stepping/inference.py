@@ -159,10 +159,15 @@ class ShootingInference:
             zip(unknowns.initial, range(self.q.size)[unknowns.starts(trial)], strict=True)
         )
         entries = {"parameter": own, "start": starts, "end": dict[str, int]()}
-        moving = [where == "end" or name in entries[where] for where, name in found.arguments]
+        follows = self.trials.following[trial]
+        led = follows.states if follows else ()  # by parameters
+        moving = [
+            where == "end" or name in entries[where] or (where == "start" and name in led)
+            for where, name in found.arguments
+        ]
         at = found.partly(moving)
         arguments = [a for a, moves in zip(found.arguments, moving, strict=True) if moves]
-        ends = [name for where, name in arguments if where == "end"]
+        ends = [name for where, name in arguments if where == "end" or name in led]
 
         def quantity(q: Array) -> tuple[float, Array]:
             rows, values = np.zeros((len(arguments), q.size)), np.zeros(len(arguments))
@@ -170,8 +175,10 @@ class ShootingInference:
                 run = self.trials.trajectories(q)[trial]
                 slopes = self.trials.course_slopes(q, trial, ends)
             for k, (where, name) in enumerate(arguments):
-                if where == "end":
-                    values[k], rows[k] = run[name][-1], slopes[name][[-1]].toarray()[0]
+                if where == "end" or (where == "start" and name in led):
+                    at_node = -1 if where == "end" else 0
+                    values[k] = run[name][at_node]
+                    rows[k] = slopes[name][[at_node]].toarray()[0]
                 else:
                     values[k], rows[k, entries[where][name]] = q[entries[where][name]], 1.0
             value, by, _ = at(values)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,14 @@ from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import Fit, Step, poor_fits, typical_sizes
-from kinesym.runtime.results.likelihood import Likelihood, likelihood_of
+from kinesym.runtime.results.kept import kept
+from kinesym.runtime.results.likelihood import (
+    ALIKE,
+    Likelihood,
+    likelihood_of,
+    merit_before,
+    merit_of,
+)
 from kinesym.runtime.results.noise import (
     GIVE_STD,
     contradictions,
@@ -43,6 +51,7 @@ from kinesym.runtime.statistics.covariance import (
     confidence_of_squares,
 )
 from kinesym.runtime.statistics.exchange import Exchange, KnownAs, known_as, unchanged
+from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials, Minimiser, estimate_error
 from kinesym.runtime.stepping.inference import ShootingInference
 from kinesym.runtime.stepping.measured import (
@@ -59,6 +68,10 @@ from kinesym.runtime.summary import listed
 #: Tolerance of an easier problem that leads to another one, and simulations with derivatives: of
 #: the first one, which begins far off, and of others.
 _LOOSE, _MOST_FIRST, _MOST = 1e-8, 500, 50
+
+
+#: By how much a fit may be worse than its guess, over the objective: rounding.
+_WORSE = 1e-6
 
 
 class Chosen(NamedTuple):
@@ -95,13 +108,27 @@ class _Minimised(NamedTuple):
     history: Sequence[Step]
 
 
+class _Told(NamedTuple):
+    """What is computed about a minimum: how sure it is, sentences, the error of the steps, standard
+    deviations of measurements, the likelihood, errors of estimates, and seconds."""
+
+    sure: Confidence
+    notes: Sequence[str]
+    grid: Sequence[EstimateError] = ()
+    noise: Sequence[Noise] = ()
+    likelihood: Sequence[Likelihood] = ()
+    about: Sequence[Uncertainty] = ()
+    spent: Mapping[str, float] = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Identification:
     """Identification of the unknowns: the minimum of J within bounds, its confidence, and the error
     of the steps. finer : makes the trials with finer steps; raises `ValueError` where it cannot.
     weighed : the same with standard deviations for those that are not known. remeasured : the
     trials with other samples. combine : see `ShootingInference`. given : the trials as they were
-    given. gaps : sentences on samples that are left out.
+    given. gaps : sentences on samples that are left out. judged : a fit with what else is known
+    of it.
     """
 
     trials: Simulated
@@ -112,6 +139,7 @@ class Identification:
     combine: Callable[[Any, Trajectory], Any]
     given: Sequence[Experiment]
     gaps: Sequence[str]
+    judged: Callable[[Fit], Fit]
     timings: Mapping[str, float] = field(default_factory=dict)
 
     def fit(self, q: Array, chosen: Chosen) -> Fit:
@@ -122,7 +150,7 @@ class Identification:
         residuals of the last one show are repeated until these stay.
         """
         if not self.reweighs:
-            return self._fit(self._minimised(q, chosen))
+            return self._no_worse(q, self._fit(self._minimised(q, chosen)))
         if self.trials.unknowns.inputs:
             raise ValueError(
                 "several standard deviations are estimated from derivatives of all residuals, "
@@ -145,7 +173,23 @@ class Identification:
             return made, weighed._noise(made, std, self.trials.trials)
 
         found, noise, notes = settled(again, first_std(self.trials.trials))
-        return found.of._fit(found, noise, notes)
+        return self._no_worse(q, found.of._fit(found, noise, notes))
+
+    def _no_worse(self, q: Array, fit: Fit) -> Fit:
+        """A fit from q, which has not converged if q is better."""
+        if not fit.success or self.trials.unknowns.several:
+            return fit
+        J = self.trials.cost(q)
+        begin = J
+        if self.reweighs:
+            squares = self._prior_squares(q)
+            runs = self.trials.trajectories(q)
+            begin = merit_before(runs, self.given, self.trials.loss, squares)
+        margin = ALIKE if self.reweighs else _WORSE * abs(fit.objective)
+        if not begin < fit.merit - margin:
+            return fit
+        words = f"{Solve.WORSE.sentence} ({fit.merit:.6g}, the guess {begin:.6g})"
+        return replace(fit, success=False, message=words)
 
     def minimum(self, q: Array, chosen: Chosen, first: bool) -> Rung | None:
         """Only the minimum, with first standard deviations for those that are not known; None if a
@@ -297,66 +341,91 @@ class Identification:
     # -- results ----------------------------------------------------------------------------
 
     def _fit(self, made: _Minimised, noise: Sequence[Noise] = (), more: Sequence[str] = ()) -> Fit:
-        found, size = made.found, made.size
-        q, unknowns, system = found.q, self.trials.unknowns, self.trials.system
+        found, q = made.found, made.found.q
+        unknowns, system = self.trials.unknowns, self.trials.system
         J = self.trials.cost(q)
-        ended = np.isfinite(J)
         gradient = self._gradient(q, J)
-        sure, curvature = self._confidence(q, made.problem, J, made)
-        factor = self.trials.factor if noise and self.trials.loss is None else 1.0
-        sure = replace(sure, covariance=factor * sure.covariance)  # whatever that of the objective
-        noise = noise or (self._noise_together(J, sure) if found.success else ())
-        if not found.success or any(np.isnan(each.std) for each in noise):
-            sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))
-        begin = time.perf_counter()
-        grid: list[EstimateError] = []
-        if found.success and curvature is not None:
-            here = self._minimiser(q, gradient, curvature, sure, size)
-            grid = estimate_error(here, self.finer)
-        spent = {"grid": time.perf_counter() - begin} if grid else {}
-        timings = {**self.timings, **spent}
-        trials = self.trials.trajectories(q) if ended else []
-        trials = with_noise(trials, self.trials.trials, noise) if ended else []
-        notes = [
-            *sure.notes,
-            *more,
-            *self.gaps,
-            *(poor_fits(trials, self.trials.trials) if trials and self.trials.measured else ()),
-        ]
-        if found.success and self.trials.measured:
-            notes += self._on_std(trials, noise, q, sure)
-        about = self._uncertainty(J, sure, noise)
-        if known := self._known_as(made, sure, about, trials):
-            about = _instead(about, known)
-            notes = [*about.notes, *(note for note in notes if note not in sure.notes)]
+        runs = self.trials.trajectories(q) if np.isfinite(J) else []
+        told = kept(
+            "errors of estimates",
+            lambda: self._told(made, J, gradient, runs, noise),
+            lambda words: _Told(self._nothing(q), notes=words, noise=noise),
+        )
+        about = told.about or [self._uncertainty(J, told.sure, told.noise)]
+        factor = self._factor(noise)
 
         def inference() -> ShootingInference:
-            asked = (self.remeasured, self.combine, about.variance * factor)
-            return ShootingInference(self.trials, self.bounds, q, about, *asked)
+            asked = (self.remeasured, self.combine, about[0].variance * factor)
+            return ShootingInference(self.trials, self.bounds, q, about[0], *asked)
 
-        return Fit(
+        timings = {**self.timings, **told.spent}
+        shown = with_noise(runs, self.trials.trials, told.noise) if runs else []
+        fit = Fit(
             success=found.success,
             message=found.message,
             objective=J,
             parameters=Estimates(dict(zip(unknowns.parameters, map(float, q), strict=False))),
             known=shared_values(system.known),
             initial=unknowns.initial_values(q),
-            trials=trials,
+            trials=shown,
             names=list(unknowns.names),
             values=q,
             gradient=gradient,
             history=list(made.history),
-            condition=sure.condition,
-            notes=notes,
+            condition=told.sure.condition,
+            notes=[*told.notes, *more, *self.gaps],
             timings={**timings, "total": sum(timings.values()) + made.seconds},
             optimizer=made.optimizer,
             model=system.name,
-            grid=grid,
-            noise=list(noise),
-            likelihood=self._likelihood(trials, sure) if found.success else [],
-            uncertainty=[about],
+            grid=told.grid,
+            noise=list(told.noise),
+            likelihood=told.likelihood,
+            merit=self._merit(shown, q, J) if noise and found.success else J,
+            uncertainty=about,
             inference=inference,
         )
+        return self.judged(fit)
+
+    def _told(
+        self,
+        made: _Minimised,
+        J: float,
+        gradient: Array,
+        runs: Sequence[Trajectory],
+        noise: Sequence[Noise],
+    ) -> _Told:
+        """All that is computed about a minimum. runs : its trajectories. noise : what is known of
+        it already."""
+        found, q = made.found, made.found.q
+        sure, curvature = self._confidence(q, made.problem, J, made)
+        # whatever that of the objective
+        sure = replace(sure, covariance=self._factor(noise) * sure.covariance)
+        noise = noise or (self._noise_together(J, sure) if found.success else ())
+        if not found.success or any(np.isnan(each.std) for each in noise):
+            sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))
+        begin = time.perf_counter()
+        grid: list[EstimateError] = []
+        if found.success and curvature is not None:
+            here = self._minimiser(q, gradient, curvature, sure, made.size)
+            grid = estimate_error(here, self.finer)
+        spent = {"grid": time.perf_counter() - begin} if grid else {}
+        runs = with_noise(runs, self.trials.trials, noise) if runs else []
+        notes = poor_fits(runs, self.trials.trials) if runs and self.trials.measured else []
+        if found.success and self.trials.measured:
+            notes += self._on_std(runs, noise, q, sure)
+        about, said = self._uncertainty(J, sure, noise), list(sure.notes)
+        if known := self._known_as(made, sure, about, runs):
+            about = _instead(about, known)
+            said = list(about.notes)
+        likelihood = self._likelihood(runs, sure) if found.success else []
+        return _Told(sure, [*said, *notes], grid, noise, likelihood, [about], spent)
+
+    def _factor(self, noise: Sequence[Noise]) -> float:
+        """By which the covariance is too small with standard deviations that are known already."""
+        return self.trials.factor if noise and self.trials.loss is None else 1.0
+
+    def _nothing(self, q: Array) -> Confidence:
+        return Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))
 
     def _likelihood(self, runs: Sequence[Trajectory], sure: Confidence) -> Sequence[Likelihood]:
         """That of the samples, if the objective has nothing else."""
@@ -364,6 +433,16 @@ class Identification:
         if not (trials.measured and trials.weighted) or np.isnan(sure.covariance).all():
             return []
         return likelihood_of(runs, self.given, sure.taken, trials.loss, bool(trials.priors))
+
+    def _merit(self, runs: Sequence[Trajectory], q: Array, J: float) -> float:
+        """By what fits are ranked whose standard deviations are estimated."""
+        loss, factor = self.trials.loss, self.trials.factor
+        return merit_of(runs, self.given, J / factor, loss, self._prior_squares(q))
+
+    def _prior_squares(self, q: Array) -> float:
+        """The squares of priors, -2 log of their density but for a constant."""
+        priors = self.trials.priors
+        return float((priors.residuals(q) ** 2).sum()) / self.trials.factor if priors else 0.0
 
     def _uncertainty(self, J: float, sure: Confidence, noise: Sequence[Noise]) -> Uncertainty:
         """What is known of the errors of all unknowns."""
@@ -456,7 +535,7 @@ class Identification:
     ) -> tuple[Confidence, Any]:
         """From residuals, else from differences of gradients; and d2 J/d q2 (n, n) by which it is
         told, None if there is none."""
-        nothing = Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))
+        nothing = self._nothing(q)
         if not np.isfinite(J):
             return nothing, None
         unknowns, size, gradient = self.trials.unknowns, made.size, self._gradient(q, J)

@@ -19,6 +19,7 @@ from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.trajectory import Drawing, Trajectory
 from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.stepping.following import Following
 from kinesym.runtime.stepping.priors import Priors
 from kinesym.runtime.stepping.unknowns import Unknowns
 
@@ -33,13 +34,14 @@ class Diverged(ValueError):
 @dataclass(frozen=True)
 class System:
     """A model as results name it: its name, its parameters in order, known values of each trial
-    (also of other parameters), its drawing, and units."""
+    (also of other parameters), its drawing, and units. hidden : inputs that are not shown."""
 
     name: str
     parameters: Sequence[str]
     known: Sequence[Mapping[str, float]]
     drawing: Drawing = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    hidden: Sequence[str] = ()
 
 
 class Simulated(ABC):
@@ -48,8 +50,9 @@ class Simulated(ABC):
 
     measured : whether least squares of measurements are in J, times `factor`, or their loss.
     weighted : whether J has nothing else, so that residuals are in units of their standard
-    deviations. substeps : per interval of the grids, where the objective is taken too. priors : of
-    parameters, further squares in J.
+    deviations. following : of each trial, starts that follow from parameters. substeps : per
+    interval of the grids, where the objective is taken too. priors : of parameters, further squares
+    in J.
     """
 
     measured = weighted = True
@@ -58,10 +61,15 @@ class Simulated(ABC):
     substeps = 1
 
     def __init__(
-        self, unknowns: Unknowns, system: System, trials: Sequence[Experiment], priors: Priors
+        self,
+        unknowns: Unknowns,
+        system: System,
+        trials: Sequence[Experiment],
+        priors: Priors,
+        following: Sequence[Following | None],
     ) -> None:
         self.unknowns, self.system, self.trials = unknowns, system, trials
-        self.priors = priors
+        self.priors, self.following = priors, following
         self._q: Array | None = None
         self._found: Any = None
 
@@ -85,6 +93,26 @@ class Simulated(ABC):
         owned = self.unknowns.owned
         found = zip(owned.parameters, map(float, q[owned.places(trial)]), strict=True)
         return {**self.system.known[trial], **dict(found)}
+
+    def followed(self, q: Array, trial: int) -> dict[str, float]:
+        """Starts of a trial that follow from parameters; raises `Diverged` where there are none."""
+        rule = self.following[trial]
+        if rule is None:
+            return {}
+        found = {x: float(value) for x, value in rule.values(self.values(q, trial)).items()}
+        for x, value in found.items():
+            if not np.isfinite(value):
+                raise Diverged(f"the initial value of state {x} is {value} at these parameters")
+        return found
+
+    def start_slopes(self, q: Array, trial: int) -> Array:
+        """Derivatives (n, r) of the start of a trial by its unknown parameters."""
+        unknowns, rule = self.unknowns, self.following[trial]
+        found = np.zeros((len(unknowns.states), len(unknowns.owned.parameters)))
+        if rule is not None:
+            mine = [unknowns.states.index(x) for x in rule.states]
+            found[mine] = rule.slopes(self.values(q, trial), unknowns.owned.parameters)
+        return found
 
     def cost(self, q: Array) -> float:
         """J(q), infinite if a simulation does not reach its end."""

@@ -129,7 +129,7 @@ class IVP:
 
     time : (N,). initial : (n, M). parameters : (1 or M, r), see `with_tables`. inputs :
     per input its samples (1 or M, N), or 3 N - 2 of them with `PARABOLA`, and their kind (see
-    kinesym.h).
+    kinesym.h). stops : whether steps of an adaptive method end at each node.
     """
 
     time: Array
@@ -139,6 +139,7 @@ class IVP:
     substeps: int = 1
     tolerances: tuple[float, float] = (1e-8, 1e-10)
     threads: int = 1
+    stops: bool = False
 
     @property
     def members(self) -> int:
@@ -255,7 +256,7 @@ def _march(raw: RawTrajectories, run: Run, progress: bool | None, stop: threadin
     N, done, reached = len(ivp.time), 0, raw.reached
     chunk = max(1, stepper.steps_at_once // (len(reached) * ivp.substeps))
     if stepper.adaptive:
-        chunk = _ADAPTIVE_NODES_AT_ONCE
+        chunk = 1 if ivp.stops else _ADAPTIVE_NODES_AT_ONCE
     with node_bar(N - 1, progress) as advance:
         while done < N - 1 and (reached == done + 1).any():
             end = min(done + chunk, N - 1)

@@ -27,6 +27,7 @@ from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.stepping.delayed_trial import Changes, DelayedTrial, Source
+from kinesym.runtime.stepping.following import Following
 from kinesym.runtime.stepping.interval import within
 from kinesym.runtime.stepping.priors import Priors
 from kinesym.runtime.stepping.simulated import Diverged, Simulated, System, unstable
@@ -99,8 +100,9 @@ class SmoothTrials(Simulated):
         loss: RobustLoss | None,
         outputs: Callable[[], Built | None],
         sources: Sequence[Sequence[Source]],
+        following: Sequence[Following | None],
     ) -> None:
-        super().__init__(unknowns, system, trials, priors)
+        super().__init__(unknowns, system, trials, priors, following)
         self.measured, self.weighted, self.substeps = measured, weighted, substeps
         self.factor, self.loss = factor, loss
         self._on, self._stepper, self._fine = on, stepper, fine
@@ -161,6 +163,8 @@ class SmoothTrials(Simulated):
             free[:] = q[unknowns.samples(k)].reshape(free.shape)
             start = trial.initial.copy()
             start[self._starts] = q[unknowns.starts(k)]
+            for x, value in self.followed(q, k).items():
+                start[unknowns.states.index(x)] = value
             bounds = q[unknowns.boundaries(k)].reshape(-1, len(start))
             self._march(k, np.vstack([start, bounds]))
         delays = delays_at(self.nlp.about, self.nlp.layout, self._z)
@@ -239,7 +243,7 @@ class SmoothTrials(Simulated):
             time=trial.grid,
             states=dict(zip(layout.states, rows[:n], strict=True)),
             inputs={
-                **{name: fine.inputs[name][::part] for name in fine.inputs},
+                **{u: row[::part] for u, row in fine.inputs.items() if u not in system.hidden},
                 **free,
             },
             outputs={name: row[::part] for name, row in outputs.items()} | late,
@@ -316,7 +320,7 @@ class SmoothTrials(Simulated):
             result[self.unknowns.starts(k)] = starts[0][self._starts]
             result[self.unknowns.boundaries(k)] = np.concatenate([np.zeros(0), *starts[1:]])
             result[self.unknowns.samples(k)] = inputs[: len(self.unknowns.inputs)].ravel()
-            parameters[places] += mine
+            parameters[places] += mine + starts[0] @ self.start_slopes(q, k)
         result[: len(parameters)] = parameters
         return result
 
@@ -361,7 +365,7 @@ class SmoothTrials(Simulated):
         for k, sweeper in enumerate(self._sweepers()):
             N, pieces = unknowns.nodes[k], self.pieces(k)
             for j, (begin, end) in enumerate(pieces):
-                columns, along = self._along(sweeper, k, j, begin, end)
+                columns, along = self._along(q, sweeper, k, j, begin, end)
                 if isinstance(sweeper, Changes):
                     along, late = along[:, :n], along[:, n:]
                     rows = layout.offsets[k] + np.arange(n, n + late.shape[1]) * N
@@ -377,7 +381,7 @@ class SmoothTrials(Simulated):
         return _sparse(states, (m, q.size)), _sparse(gaps, (n * len(gaps), q.size))
 
     def _along(
-        self, sweeper: Run | Chain | Changes, trial: int, piece: int, begin: int, end: int
+        self, q: Array, sweeper: Run | Chain | Changes, trial: int, piece: int, begin: int, end: int
     ) -> tuple[NDArray[np.intp], Array]:
         """Columns of q that a segment depends on, and d x/d q at its nodes, (nodes, n, columns);
         with delays those of delayed inputs, too, (nodes, n + D, columns)."""
@@ -386,9 +390,18 @@ class SmoothTrials(Simulated):
         starts, rows = self._start_columns(trial, piece)
         carry = np.zeros((n, r + len(starts)))
         carry[rows, r + np.arange(len(starts))] = 1.0
+        if piece == 0:
+            carry[:, :r] = self.start_slopes(q, trial)
         columns = np.array([*places, *starts], dtype=np.intp)
         if isinstance(sweeper, Changes):
-            return columns, np.concatenate(sweeper.tangent(carry[:, r:]), axis=1)
+            moved = carry if self.following[trial] else carry[:, r:]
+            found = np.concatenate(
+                sweeper.tangent(moved), axis=1
+            )  # by parameters, then along these
+            if self.following[trial]:
+                found[:, :, r : 2 * r] += found[:, :, :r]
+                found = found[:, :, r:]
+            return columns, found
         along = np.empty((end - begin + 1, *carry.shape))
         along[0] = carry
         sweeper.tangent(begin, end, carry, along, 0)

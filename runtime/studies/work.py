@@ -331,12 +331,15 @@ def _scalar(name: Any, value: Any) -> Scalar:
 
 
 def scalars_of(result: Saved) -> dict[str, Scalar]:
-    """The numbers of a solution or fit that a table shows: how it ended, its objective, estimates
-    and their standard errors; nothing of other results."""
+    """The numbers of a solution or fit that a table shows: how it ended, its objective, by what it
+    is ranked if that is another number, estimates and their standard errors; nothing of other
+    results."""
     found: dict[str, Scalar] = {}
     for name in ("success", "iterations", "objective"):
         if hasattr(result, name):
             found[name] = float(getattr(result, name))
+    if getattr(result, "merit", None) not in (None, found.get("objective")):
+        found["merit"] = float(result.merit)  # type: ignore[attr-defined]
     if hasattr(result, "status"):
         found["ended"] = str(result.status)
     estimates = getattr(result, "parameters", None)

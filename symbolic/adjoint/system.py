@@ -103,8 +103,8 @@ def _check_objective(model: Model, objective: Objective) -> None:
     costs = {"the integrand": objective.integrand, "the terminal cost": objective.terminal}
     if any(e.atoms(at_start, at_end) for e in costs.values()):
         raise ValueError(
-            "at_start and at_end belong in boundary conditions, not into the "
-            "objective; Terminal(...) is taken at the end anyway"
+            "there is no continuous adjoint of at_start and at_end in the objective, only of "
+            "Terminal(...) at the end; dJ/dx(0) says what the start does"
         )
     for where, expression in {**expressions, **costs}.items():
         kinks = kinks_of(expression)

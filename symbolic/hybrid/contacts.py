@@ -8,7 +8,7 @@ from typing import Any
 
 from kinesym.checks import check_choice, check_text
 from kinesym.symbolic.expression import real_expression, real_number
-from kinesym.symbolic.names import named
+from kinesym.symbolic.names import dynamicsymbols, named
 
 #: What a contact does along the ground.
 LAWS = ("slip", "stick", "coulomb")
@@ -88,3 +88,12 @@ def flags_of(contact: Contact) -> list[str]:
     """Signals of a contact in a program of phases: whether it presses, is hit, does not slide."""
     kinds = ["closed", "hit"] if contact.law == "slip" else ["closed", "hit", "stuck"]
     return [f"{kind}_{contact.name}" for kind in kinds]
+
+
+def holds_of(contact: Contact) -> list[Any]:
+    """Inputs that keep a contact where it is in a program of phases: what its height and its rate
+    are changed by, and likewise along the ground; None for a place that it does not have."""
+    names = ["hold", "hold_rate"]
+    if contact.law != "slip":
+        names += ["hold_along" if contact.place is not None else "", "hold_along_rate"]
+    return [dynamicsymbols(f"{contact.name}_{name}") if name else None for name in names]

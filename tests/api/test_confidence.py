@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import sympy as sp
+from scipy.integrate import solve_ivp
+from scipy.linalg import expm
 
 import kinesym as ks
 
@@ -145,6 +147,84 @@ def test_inequalities_on_the_way(scheme):
     assert found == pytest.approx(task.covariance(solution)[0, 0], rel=1e-4)
 
 
+# -- what is left of barriers ----------------------------------------------------------------------
+
+S, I = ks.dynamicsymbols("S I")  # noqa: E741
+BETA, GAMMA = sp.symbols("beta gamma")
+EPIDEMIC = [S.diff(t) + BETA * S * I, I.diff(t) - BETA * S * I + GAMMA * I]
+OUTPUTS = {"log": sp.log(I), "exp": sp.exp(5 * I), "degrees": 180 / sp.pi * I, "product": S * I}
+
+
+def logistic(time, beta, gamma, start):
+    """S and I of an epidemic, and their derivatives by beta, gamma and the first I."""
+
+    def rates(_, y):
+        s, i = y[:2]
+        slopes = np.array([[-beta * i, -beta * s], [beta * i, beta * s - gamma]])
+        moved = slopes @ y[2:].reshape(2, 3) + [[-s * i, 0, 0], [s * i, -i, 0]]
+        return np.append([-beta * s * i, beta * s * i - gamma * i], moved)
+
+    begin = [1 - start, start, 0, 0, -1, 0, 0, 1]
+    found = solve_ivp(rates, time[[0, -1]], begin, "LSODA", time, rtol=1e-10, atol=1e-13).y
+    return found[:2], found[2:].reshape(2, 3, -1)
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("scheme", ["radau-5", "gauss-4", "hermite-simpson"])
+def test_bounds_that_do_not_bind_tell_nothing(output, scheme):
+    """Functions of states are measured; standard errors and degrees of freedom are those of
+    SciPy's states and their sensitivities, whatever bounds states have."""
+    days, truth = np.arange(0.0, 40.0), (0.6, 0.2, 2e-3)
+    (s, i), _ = logistic(days, *truth)
+    shown = sp.lambdify((S, I), OUTPUTS[output])(s, i)
+    noise = 0.02 * np.std(shown) * np.random.default_rng(5).standard_normal(len(days))
+    model = ks.Model("sir", [S, I], [], [BETA, GAMMA], EPIDEMIC, outputs={"y": OUTPUTS[output]})
+    trial = ks.Experiment(days, measurements={"y": shown + noise})
+    for bounds in ({I: (1e-9, 1), S: (0, 1)}, {I: (1e-9, None), S: (None, 1)}):
+        task = ks.Collocation(
+            model,
+            trial,
+            {BETA: (0.01, 5), GAMMA: (0.01, 2)},
+            bounds=bounds,
+            boundary=[ks.at_start(S + I) - 1],
+            scheme=scheme,
+        )
+        fit = task.solve({BETA: 0.6, GAMMA: 0.2, I: i, S: s})
+        first = float(fit["I"][0])
+        found, moved = logistic(days, *fit.parameters.values(), first)
+        slopes = [sp.lambdify((S, I), OUTPUTS[output].diff(x) + 0 * S)(*found) for x in (S, I)]
+        rows = slopes[0] * moved[0] + slopes[1] * moved[1]
+        rest = sp.lambdify((S, I), OUTPUTS[output])(*found) - shown - noise
+        std = np.sqrt(rest @ rest / 37)
+        right = std * np.sqrt(np.diag(np.linalg.inv(rows @ rows.T)))
+        assert fit.noise[0].freedom == 37 and fit.likelihood[0].unknowns == 4
+        assert fit.estimated_std["y"] == pytest.approx(std, rel=0.01)
+        np.testing.assert_allclose(list(fit.parameters.standard_errors().values()), right[:2], 0.1)
+
+
+@pytest.mark.parametrize("high", [1.0, 0.05, None])
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_a_bound_beside_which_little_is_known(high, unit):
+    """Only beta - gamma shows, in units of the counts; gamma is at zero: beta is known as with
+    gamma known, whatever other bound it has."""
+    cases = unit * np.array([45, 62, 121, 198, 291, 440, 571, 830, 1287, 1975, 2744, 4515.0])
+    N, days = unit * 1.4e9, np.arange(12.0)
+    equations = [
+        S.diff(t) + BETA * S * I / N,
+        I.diff(t) - BETA * S * I / N + GAMMA * I,
+    ]
+    model = ks.Model("sir", [S, I], [], [BETA, GAMMA], equations)
+    start = [ks.at_start(S) - (N - 45 * unit), ks.at_start(I) - 45 * unit]
+    trial, more = ks.Experiment(days, measurements={I: cases}), {"boundary": start}
+    known = ks.Collocation(model, trial, {BETA: (0, 2)}, known={GAMMA: 0.0}, **more)
+    right = known.solve({BETA: 0.5}).parameters.table["beta"]
+    task = ks.Collocation(model, trial, {BETA: (0, 2), GAMMA: (0, high)}, **more)
+    found = task.solve({BETA: 0.5, GAMMA: (high or 1.0) / 2}).parameters.table
+    assert found["gamma"].remark == "at a bound"
+    assert found["beta"].standard_error == pytest.approx(right.standard_error, rel=1e-3)
+    assert found["beta"].value == pytest.approx(right.value, rel=1e-4)
+
+
 # -- notes and conditions --------------------------------------------------------------------------
 
 
@@ -174,6 +254,22 @@ def test_what_may_be_zero_is_told_so():
         assert any(
             note.startswith("c cannot be told from zero by this record") for note in fit.notes
         ), fit
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_what_is_known_well_is_identified(unit):
+    """Though something else is known much better: y'' = a y + b y' grows so fast that of a + b the
+    last samples tell much, and b is known to 0.02 %."""
+    model = ks.Model("unstable", [x, v], [], [k, c], [x.diff(t) - v, v.diff(t) - k * x - c * v])
+    time = np.linspace(0, 10, 100)
+    clean = [(expm(np.array([[0, 1], [2, 0.1]]) * s) @ [0.0005, 0.2])[0] for s in time]
+    y = unit * (np.array(clean) + 0.1 * np.random.default_rng(0).standard_normal(100))
+    trial = ks.Experiment(time, measurements={x: y}, std={x: 0.1 * unit})
+    start = {x: 0.0005 * unit, v: 0.2 * unit}
+    shooting = ks.Shooting(model, trial, {k: None, c: None}, initial=start)
+    fit = shooting.solve({k: 1.0, c: 1.0}, optimizer="least-squares")
+    assert fit.condition > 1e3 and not fit.notes
+    assert fit.standard_errors()["c"] < 1e-3 * fit.parameters["c"]
 
 
 # -- segments --------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@ import sympy as sp
 from scipy.stats import multivariate_normal, norm
 
 import kinesym as ks
+from kinesym.internal.ladder import eased
+from kinesym.internal.leaving_out import part_of
 
 x = ks.dynamicsymbols("x")
 a, b = sp.symbols("a b")
@@ -140,3 +142,47 @@ def test_a_fit_of_another_problem(kind):
     problem, other = posed({b: ks.per("subject")}, kind), posed({b: None}, kind)
     with pytest.raises(ValueError, match="of another problem"):
         ks.cross_validate(problem, other.solve())
+
+
+def test_histories_of_trials_that_begin_at_other_times():
+    """The model knows no time: trials that are moved in it foretell each other as before."""
+    late = ks.Model("late", [x], [], [b], [x.diff(ks.t) + b * ks.delayed(x, 0.3)])
+    time, found = np.linspace(0.0, 1.5, 31), []
+    for apart in (0.0, 10.0):
+        trials, rng = [], np.random.default_rng(0)
+        for j, level in enumerate((0.2, 1.0, 2.0)):
+            run = ks.simulate(late, time, {x: 1.0}, {b: 1.2}, history={x: level})
+            y = {x: run["x"] + 0.01 * rng.standard_normal(31)}
+            about = {"measurements": y, "std": {x: 0.01}, "history": {x: (-5.0, 5.0)}}
+            trials.append(ks.Experiment(apart * j + time, **about))
+        problem = ks.Collocation(late, trials, {b: (0.1, 5.0)})
+        found.append(ks.cross_validate(problem, problem.solve()))
+    here, there = ([error.rms for error in each.errors] for each in found)
+    np.testing.assert_allclose(there, here, rtol=1e-6)
+    assert found[1].log_density == pytest.approx(found[0].log_density, abs=1e-4)
+
+
+def test_the_easy_end_of_a_part():
+    """Tied to the record, a part is as a problem of its trial alone, whose level is known."""
+    level, rate = sp.symbols("level rate")
+    model = ks.Model("rises", [x], [], [level, rate], [x.diff(ks.t) - level + rate * x])
+    trials = [
+        ks.Experiment(TIME, measurements={x: y}, std={x: 0.1}, parameters={level: 1.0 + k})
+        for k, y in enumerate(ROWS[:3])
+    ]
+    about = {"unknown": {rate: (0.1, 5.0)}, "boundary": [ks.at_start(x)], "homotopy": "data"}
+    part = eased(part_of(ks.Collocation(model, trials, **about), [2]))
+    alone = eased(ks.Collocation(model, trials[2], **about))
+    z = alone.pack({rate: 0.7})
+    np.testing.assert_array_equal(part.pack({rate: 0.7}), z)
+    np.testing.assert_allclose(part.constraints(z), alone.constraints(z), atol=1e-14)
+    assert part.cost(z) == pytest.approx(alone.cost(z), rel=1e-14)
+
+
+def test_what_is_held_is_held_on_other_grids():
+    """As on the coarse ones of the ladder."""
+    problem = posed({a: None, b: None}, std=0.1)
+    held = problem._holding(np.array([0.3, np.nan]))
+    for found in (held, held._on(held.trials)):
+        low, high = (found.layout.parameter_values(side) for side in found.variable_bounds)
+        assert low[0] == high[0] == 0.3 and low[1] == -np.inf

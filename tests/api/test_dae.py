@@ -528,3 +528,39 @@ def test_starts_off_the_constraint_are_refused():
     words = r"fix at the start violates the constraint .* = 0 by 0.75; correct one of them"
     with pytest.raises(ValueError, match=words):
         turned(lambda a, b: [ks.at_start(a) - 0.5, ks.at_start(b), ks.at_end(a)], "radau-3")
+
+
+@pytest.mark.parametrize("end", [2.0, -1.0])
+def test_a_constraint_with_a_state_alone_as_a_term(end):
+    """A bead on a parabola y = x^2 with all starts given: along x a straight line in time."""
+    x, y, pull, speed = ks.dynamicsymbols("x y pull speed")
+    equations = [x.diff(ks.t) - speed, y.diff(ks.t) - pull, y - x**2]
+
+    def bead(*start):
+        return ks.Collocation(
+            ks.Model("bead", [x, y, pull], [speed], [], equations),
+            ks.Experiment(np.linspace(0.0, 1.0, 11)),
+            objective=ks.Integral(speed**2),
+            unknown_inputs={speed: None},
+            boundary=[*start, ks.at_end(x) - end],
+        )
+
+    found = bead(ks.at_start(x) - 1, ks.at_start(y) - 1).solve()
+    assert found.success and found.objective == pytest.approx((end - 1.0) ** 2, rel=1e-8)
+    with pytest.raises(ValueError, match=r"violates the constraint .* = 0 by 3; correct one"):
+        bead(ks.at_start(x) - 1, ks.at_start(y) - 4)
+
+
+def test_a_guess_at_which_nothing_changes_is_moved():
+    """0 = 2 A^2 - X - 16: from A = 0 Newton's method has no direction; 3 or -3 as X goes to 2."""
+    X, A = ks.dynamicsymbols("X A")
+    model = ks.Model("steady", [X, A], [], [], [X.diff(ks.t) - 1 + X / 2, 2 * A**2 - X - 16])
+    time = np.linspace(0.0, 100.0, 3)
+    with pytest.warns(UserWarning, match=r"the guess of A is singular.*ended at 2\.83725"):
+        run = ks.simulate(model, time, {X: 0.1, A: 0.0}, method="radau-5")
+    assert run["A"][-1] == pytest.approx(3.0, abs=1e-9)
+    run = ks.simulate(model, time, {X: 0.1, A: -1.0}, method="radau-5")
+    assert run["A"][-1] == pytest.approx(-3.0, abs=1e-9)
+    none = ks.Model("none", [X, A], [], [], [X.diff(ks.t) - 1 + X / 2, A**2 + X + 1])
+    with pytest.raises(ValueError, match=r"the guess of A is singular.*guess another value"):
+        ks.simulate(none, time, {X: 0.1, A: 0.0}, method="radau-5")

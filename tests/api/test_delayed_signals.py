@@ -89,6 +89,39 @@ def test_the_method_of_steps(scheme):
     assert "x(t - 1)" not in found.trials[0].inputs
 
 
+@pytest.mark.parametrize("scheme", ["midpoint", "radau-3", "radau-5"])
+def test_breaks_between_nodes_are_said_not_to_be_seen(scheme):
+    """Of the start of x' = -x(t - 1), and of a kink of the history; on nodes nothing is said."""
+    model = ks.Model("steps", [x], [], [], [x.diff(t) + ks.delayed(x, 1)])
+    kinked = ks.Signal([-1.0, -0.35, 0.0], [0.0, 1.0, 1.0])
+    level = {x: 1.0}
+    about = {"scheme": scheme, "boundary": [ks.at_start(x) - 1], "objective": NOTHING}
+
+    def said(nodes, history):
+        found = solved(model, ks.Experiment(np.linspace(0, 3, nodes), history=history), **about)
+        return str(found.grid_error())
+
+    assert "between two nodes" not in said(31, level)
+    assert "a break of the start or history to t = 1 s, between two nodes" in said(32, level)
+    assert "to t = 0.65 s, between two nodes" in said(31, {x: kinked})
+    assert "between two nodes" not in said(61, {x: kinked})
+    smooth = {x: before(lambda s: np.exp(RATE * s), LATE)}
+    assert "between" not in str(
+        solved(GROWTH, ks.Experiment(np.linspace(0, 3, 32), history=smooth), **about).grid_error()
+    )
+
+
+def test_an_unknown_delay_has_its_break_where_it_is_found():
+    delay = sp.Symbol("delay")
+    model = ks.Model("steps", [x], [], [delay], [x.diff(t) + ks.delayed(x, delay)])
+    time = np.linspace(0, 3, 32)
+    trial = ks.Experiment(time, measurements={x: by_steps(time)}, std={x: 1e-3}, history={x: 1.0})
+    fit = solved(model, trial, "radau-5", unknown={delay: (0.5, 1.5)})
+    at = fit.parameters["delay"]
+    assert at == pytest.approx(1.0, abs=1e-3)
+    assert f"to t = {at:.5g} s, between two nodes" in str(fit)
+
+
 # -- derivatives ----------------------------------------------------------------------------------
 
 

@@ -351,3 +351,19 @@ def test_what_models_cannot_do_is_refused():
     model = ks.Model("out_of_range", [x], [], [], [x.diff(t) + late])
     with pytest.raises(ValueError, match=r"is 1 s at the start, outside its range \(0.1, 0.5\)"):
         ks.simulate(model, GRID, {x: 1.0})
+
+
+@pytest.mark.parametrize("method", ["dormand-prince", "rk4"])
+def test_a_motion_that_slides_along_a_jump_of_its_history_says_so(method):
+    """x' = 5 - x(t - 2 - x^2), 4.5 before t = -1, then -0.5: x = (t - 1)/2 up to t = 1, where the
+    delayed time is that of the jump, which it cannot leave."""
+    model = ks.Model("m", [x], [], [], [x.diff(t) + ks.delayed(x, 2 + x**2, range=(2, 500)) - 5])
+    past = ks.Signal([-600, -1, 0], [4.5, -0.5, -0.5], between="held")
+    with pytest.warns(UserWarning, match=r"looks back to t = -1 s, where the history of x jumps"):
+        run = ks.simulate(
+            model, np.linspace(0, 3, 501), {x: -0.5}, history={x: past}, method=method
+        )
+    assert "step itself" not in run.message
+    assert run.time[-1] == pytest.approx(1.0, abs=0.04)
+    before = run.time < 0.99
+    assert np.allclose(run["x"][before], (run.time[before] - 1) / 2, atol=1e-9)

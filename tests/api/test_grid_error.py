@@ -4,6 +4,8 @@ import matplotlib
 import numpy as np
 import pytest
 import sympy as sp
+from scipy.integrate import solve_ivp
+from scipy.linalg import expm
 
 import kinesym as ks
 
@@ -142,6 +144,41 @@ def test_free_duration():
         assert error.durations[0] == pytest.approx(best.duration - solution.duration, rel=0.5)
 
 
+@pytest.mark.parametrize("scheme", ["radau-3", "midpoint"])
+@pytest.mark.parametrize("most", [1.7, 0.6])
+def test_a_least_time_whose_input_jumps_within_an_interval(scheme, most):
+    """The shift of the duration is that of the objective, which is the duration."""
+    lift = ks.Model("lift", [x, v], [u], [], [x.diff(t) - v, v.diff(t) - u])
+    ends = [ks.at_start(x), ks.at_start(v), ks.at_end(x) - 1.123, ks.at_end(v)]
+    task = ks.Collocation(
+        lift,
+        ks.Experiment(nodes=13, duration=(0.5, 10)),
+        objective=ks.Terminal(t),
+        unknown_inputs={u: (-1, most)},
+        boundary=ends,
+        scheme=scheme,
+    )
+    solution = task.solve({"duration": 3.0})
+    right = np.sqrt(2 * 1.123 * (1.0 + 1.0 / most)) - solution.duration
+    [found], error = solution.grid_error().durations, solution.grid_error()
+    assert found == pytest.approx(error.objective, rel=1e-2)
+    assert abs(right) / 3 < abs(found) < 20 * abs(right)
+    assert f"duration     {solution.duration:.6g} s" in str(solution)
+
+
+def test_what_is_zero_has_no_share():
+    """A parameter at a bound of zero, and a state that does not move."""
+    a, b = sp.symbols("a b")
+    model = ks.Model("two", [x], [], [a, b], [x.diff(t) + a * x - b])
+    time = np.linspace(0, 3, 31)
+    data = np.exp(-0.5 * time) - 0.05 * (1 - np.exp(-0.5 * time))
+    data += 0.01 * np.random.default_rng(3).standard_normal(31)
+    trial = ks.Experiment(time, measurements={x: data})
+    for scheme in ("radau-5", "midpoint"):
+        fit = ks.Collocation(model, trial, {a: (0, 5), b: (0, 5)}, scheme=scheme).solve()
+        assert fit.parameters.table["b"].remark == "at a bound" and "inf of" not in str(fit)
+
+
 def test_defects_are_those_of_one_step():
     """x' = -x by the midpoint rule: exp(-h) - (1 - h/2)/(1 + h/2) in each interval."""
     model = ks.Model("decay", [x], [], [], [x.diff(t) + x])
@@ -241,3 +278,83 @@ def test_unknown_inputs_of_a_fit_are_not_refined():
     ):
         with pytest.raises(ValueError, match="unknown input u would have values between its nodes"):
             refine()
+
+
+def error_of_the_stiffness(time, stds, rate, k, begin, force):
+    """By NumPy: the standard error of k where x'' = force - k x, force' is white, and x and force
+    are measured; ten steps per interval, which are exact for a rate that is held."""
+    steps, h = 10, (time[1] - time[0]) / 10
+    A = np.zeros((4, 4))
+    A[0, 1], A[1, 0], A[1, 2], A[2, 3] = 1.0, -k, 1.0, 1.0
+    F = expm(A * h)
+    many = steps * (len(time) - 1)
+    states = np.zeros((3, 3 + many))
+    states[:, :3] = np.eye(3)
+    rows, known, at = [states[[0, 2]]], [np.zeros(2)], np.array([*begin, force[0]])
+    # d/dk: x'' = force - k x, with the x of the solution, as one more state
+    moved, free = np.zeros(2), np.array([[0.0, 1.0], [-k, 0.0]])
+    turn, half = expm(free * h), expm(free * 0.5 * h)
+    for n in range(many):
+        states = F[:3, :3] @ states
+        states[:, 3 + n] += F[:3, 3]
+        slope = (force[n + 1] - force[n]) / h
+        middle = at[0] + 0.5 * h * at[1]
+        at = F[:3, :3] @ at + F[:3, 3] * slope
+        moved = turn @ moved - h * half @ [0.0, middle]
+        if (n + 1) % steps == 0:
+            rows.append(states[[0, 2]])
+            known.append([moved[0], 0.0])
+    pairs = zip(rows, known, strict=True)
+    full = np.vstack([np.column_stack(pair) / stds[:, None] for pair in pairs])
+    prior = np.zeros((many, full.shape[1]))
+    prior[:, 3:-1] = np.eye(many) * np.sqrt(h) / rate
+    slopes = np.vstack([full, prior])
+    return np.sqrt(np.linalg.inv(slopes.T @ slopes)[-1, -1])
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_inputs_that_a_scheme_does_not_let_do_what_they_may(unit):
+    """A force is measured at nodes, its rate is white: standard errors by schemes whose rates are
+    continuous, or constant in intervals, are far too small, and the certificate says by how much;
+    by others they are those of NumPy."""
+    f = ks.dynamicsymbols("f")
+    model = ks.Model("pushed", [x, v], [f], [k], [x.diff(t) - v, v.diff(t) + k * x - f])
+    model = model.with_rates(f)
+    [rate] = model.inputs
+    time, fine = np.linspace(0.0, 3.0, 31), np.linspace(0.0, 3.0, 301)
+    stds, intensity = unit * np.array([1e-3, 0.1]), unit * 20.0 * np.sqrt(0.1)
+    force = unit * np.sin(1.3 * fine)
+    motion = solve_ivp(
+        lambda s, y: [y[1], unit * np.sin(1.3 * s) - 4.0 * y[0]],
+        (0.0, 3.0),
+        [unit, 0.0],
+        t_eval=time,
+        rtol=1e-10,
+        atol=1e-12 * unit,
+    ).y[0]
+    rng = np.random.default_rng(2)
+    rows = motion, force[::10]
+    rows = [row + s * rng.standard_normal(31) for row, s in zip(rows, stds, strict=True)]
+    names = [x, model.states[-1]]
+    trial = ks.Experiment(
+        time,
+        measurements=dict(zip(names, rows, strict=True)),
+        std=dict(zip(names, stds, strict=True)),
+    )
+    right = error_of_the_stiffness(time, stds, intensity, 4.0, [unit, 0.0], force)
+    for scheme in ("radau-3", "midpoint", "trapezoid", "hermite-simpson"):
+        task = ks.Collocation(
+            model,
+            trial,
+            {k: (0, 50)},
+            scheme=scheme,
+            unknown_inputs={rate: None},
+            objective=ks.LeastSquares() + ks.Integral(rate**2 / intensity**2),
+        )
+        fit = task.solve({k: 3.5})
+        error, freer = fit.parameters.standard_errors()["k"], fit.grid_error().freer
+        if scheme == "radau-3":
+            assert error == pytest.approx(right, rel=0.05) and not freer
+        else:
+            assert error < 0.5 * right and freer["k"] == pytest.approx(right, rel=0.15)
+            assert fit.grid_error().matters and "standard errors are too small" in str(fit)

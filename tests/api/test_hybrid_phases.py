@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy as sp
+from scipy.integrate import quad
 
 import kinesym as ks
 from kinesym import hybrid as kh
@@ -517,3 +518,48 @@ def test_phases_of_a_model():
     whole = solution.joined()
     np.testing.assert_allclose(whole.time[[0, 8, 9, -1]], [0.0, 0.2, 0.2, 0.5], rtol=1e-15)
     np.testing.assert_allclose(whole["v"], 9.81 * (0.25 - whole.time), atol=1e-7)
+
+
+# -- where contacts are held ----------------------------------------------------------------------
+
+
+@cache
+def pole():
+    """A rod of 1 m whose foot sticks, by its middle and its angle to the vertical."""
+    x, z, a, vx, vz, w, N, F = ks.dynamicsymbols("x z a vx vz w N F")
+    lever = [sp.sin(a) / 2, sp.cos(a) / 2]  # from the foot to the middle
+    equations = [
+        *(q.diff(ks.t) - s for q, s in ((x, vx), (z, vz), (a, w))),
+        vx.diff(ks.t) - F,
+        vz.diff(ks.t) + 9.81 - N,
+        w.diff(ks.t) / 12 - N * lever[0] + F * lever[1],
+    ]
+    foot = {"height": z - lever[1], "place": x - lever[0]}
+    model = ks.Model("pole", [x, z, a, vx, vz, w], [N, F], [], equations, outputs=foot)
+    contact = kh.Contact("foot", foot["height"], N, "stick", foot["place"], F)
+    return kh.Hybrid(model, contacts=[contact])
+
+
+@every_kind
+def test_a_foot_that_stands_stays_where_it_is(scheme):
+    """A pole that falls over about its foot, by few nodes: the time of the pendulum, by an
+    integral, and a foot that neither rises nor slides."""
+    hybrid = pole()
+    s = dict(zip(hybrid.model.state_names, hybrid.model.states, strict=True))
+    phase = ks.Phase(("foot",), (0.1, 3.0), 13)
+    first, last = 0.3, 1.2
+    start = [ks.at_start(s["a"]) - first, ks.at_start(s["w"]), ks.at_start(s["x"])]
+    task = ks.Collocation(
+        hybrid, ks.Phases([phase], start=start, end=[ks.at_end(s["a"]) - last]), scheme=scheme
+    )
+    guess = {"a": np.linspace(first, last, 13), "N": 5.0, "duration": [0.8]}
+    found = task.solve(guess, progress=False)
+    rate = lambda a: 1 / np.sqrt(3 * 9.81 * (np.cos(first) - np.cos(a)))  # noqa: E731
+    exact = quad(lambda r: 2 * r * rate(first + r * r), 0.0, np.sqrt(last - first))[0]
+    order = {"trapezoid": 2e-2, "radau-3": 2e-3}.get(scheme, 5e-5)
+    assert durations(found)[0] == pytest.approx(exact, rel=order)
+    run = found.trials[0]
+    np.testing.assert_allclose(run["height"], 0.0, atol=1e-9)
+    np.testing.assert_allclose(run["place"], run["place"][0], atol=1e-9)
+    assert "closed ones leave their places by" in str(found)
+    assert not any("hold" in note for note in found.notes)

@@ -159,7 +159,7 @@ def test_ctrl_c_returns_the_best_iterate(balls, monkeypatch):
             raise KeyboardInterrupt
         return original(*args, **kwargs)
 
-    monkeypatch.setattr("kinesym.internal.hybrid_shooting.hybrid_sensitivities", interrupted)
+    monkeypatch.setattr("kinesym.internal.hybrid_shooting.jump_sensitivities", interrupted)
     fit = balls.solve({g: 9.8, y: [1.03, 0.72]}, "least-squares")
     assert not fit.success and fit.message.startswith("interrupted")
     assert np.isfinite(fit.objective)

@@ -455,3 +455,64 @@ def test_saved_and_loaded(tmp_path):
     loaded = ks.Solution.load(tmp_path / "a.nc")
     assert loaded.noise == list(solution.noise)
     np.testing.assert_array_equal(problem.covariance(loaded), problem.covariance(solution))
+
+
+# -- nothing is left, or nothing known -------------------------------------------------------------
+
+
+def loaded(bounds, std, guess, noise=0.01, count=21, **more):
+    """A swing with a load that is unknown, and measured at every second node: any k explains it,
+    the load between is free."""
+    time = np.linspace(0.0, 4.0, count)
+    load = ks.dynamicsymbols("load")
+    equations = [x.diff(ks.t) - v, v.diff(ks.t) + k * x + 0.4 * v - load]
+    model = ks.Model("loaded", [x, v], [load], [k], equations, outputs={"felt": 1 * load})
+    seen = noisy(np.sin(2.0 * time), noise)
+    felt = ks.Signal(time[::2], noisy(np.cos(time[::2]), 10.0 * noise))
+    trial = ks.Experiment(time, measurements={x: seen, "felt": felt}, std=std)
+    unknown = {"unknown_inputs": {load: bounds}, **more}
+    return ks.Collocation(model, trial, {k: (0, 50)}, **unknown).solve({k: guess})
+
+
+@pytest.mark.parametrize("bounds", [None, (-20, None), (-5, 5)])
+@pytest.mark.parametrize("std", [{}, {x: "one", "felt": "one"}, {x: 0.01, "felt": 0.1}])
+def test_what_any_value_explains_has_no_interval(bounds, std):
+    """Whatever bounds there are, and whether standard deviations are given."""
+    for guess in (3.0, 2.0):
+        fit = loaded(bounds, std, guess)
+        found = fit.parameters.table["k"]
+        assert fit.success and fit.objective < 1e-6
+        assert np.isnan(found.standard_error) and np.isnan(found.low)
+        said = " ".join([*fit.notes, *(n for each in fit.uncertainty for n in each.notes)])
+        assert "k is not identifiable" in said or "k: not determined" in said, fit
+        assert all(np.isnan(each.std) and abs(each.freedom) < 0.5 for each in fit.noise)
+
+
+def test_a_solution_is_kept_whatever_is_computed_about_it(monkeypatch):
+    """A fault in what judges a solution is a note."""
+    y = noisy(decay(TIME, 1.0, 2.0), 0.1)
+
+    def fail(*_):
+        raise KeyError("f")
+
+    def solved(**std):
+        trial = ks.Experiment(TIME, measurements={x: y, "triple": 3 * y}, **std)
+        return ks.Collocation(DECAY, trial, {k: None}).solve({k: 0.9})
+
+    for place, given in (
+        ("kinesym.internal.fitted.contradictions", {"std": {x: 0.1, "triple": 0.3}}),
+        ("kinesym.internal.solvable.grid_error", {}),
+        ("kinesym.internal.fitted.kkt_at", {}),
+        ("kinesym.internal.fitted.parameter_confidence", {"std": {x: 50.0, "triple": 50.0}}),
+        ("kinesym.internal.fitted.estimated", {}),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, fail)
+            solution = solved(**given)
+        assert solution.success and solution.parameters["k"] == pytest.approx(1.0, rel=0.2)
+        assert any("could not be computed (KeyError: 'f')" in note for note in solution.notes)
+    monkeypatch.setattr("kinesym.runtime.stepping.shooting.confidence_of_squares", fail)
+    fit = by_shooting(DECAY, ks.Experiment(TIME, measurements={x: y}), {k: None}, {k: 0.9})
+    assert fit.success and fit.parameters["k"] == pytest.approx(1.0, rel=0.2)
+    assert any("could not be computed (KeyError: 'f')" in note for note in fit.notes)
+    assert np.isnan(fit.standard_errors()["k"])

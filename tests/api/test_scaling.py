@@ -111,3 +111,26 @@ def test_a_scaling_of_ones_own():
     for method in ("none", "gradient-based"):
         own = problem.solve(options={"nlp_scaling_method": method})
         assert own.success and own.objective == pytest.approx(problem.solve().objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_a_guess_at_which_the_objective_is_huge(unit):
+    """The log of what is nearly zero at the guess: by the factor of the objective there all that is
+    left at the end would be nothing. The fit is that of a good guess."""
+    time, rate = np.arange(0.0, 30.0), sp.Symbol("rate")
+    model = ks.Model(
+        "decay", [x], [], [rate], [x.diff(ks.t) + rate * x], outputs={"log": sp.log(x)}
+    )
+    seen = np.log(unit * 0.5) - 0.2 * time + 0.1 * np.random.default_rng(1).standard_normal(30)
+    slope, _ = np.polyfit(time, seen, 1)
+    problem = ks.Collocation(
+        model,
+        ks.Experiment(time, measurements={"log": seen}),
+        {rate: (0.01, 5)},
+        bounds={x: (1e-9 * unit, unit)},
+        scheme="radau-5",
+    )
+    for first in ({x: 1e-9 * unit}, {x: 0.1 * unit}):
+        found = problem.solve({rate: 0.5, **first})
+        assert found.success and found.parameters["rate"] == pytest.approx(-slope, rel=1e-3)
+        assert found.noise[0].freedom == 28 and not found.notes

@@ -318,6 +318,61 @@ def test_ctrl_c_keeps_the_starts_that_have_ended(make, count, monkeypatch, sigin
     np.testing.assert_array_equal(few.ends, ends[few.order.astype(int)])
 
 
+def two_channels(kind, **more):
+    """A swing whose two channels have unknown standard deviations of their own."""
+    time = np.linspace(0.0, 8.0, 81)
+    rng = np.random.default_rng(0)
+    samples = {
+        x: np.cos(3.0 * time) + 0.05 * rng.standard_normal(81),
+        v: -3.0 * np.sin(3.0 * time) + 0.2 * rng.standard_normal(81),
+    }
+    model = ks.Model("swing", [x, v], [], [k], [x.diff(ks.t) - v, v.diff(ks.t) + k**2 * x])
+    trial = ks.Experiment(time, measurements=samples, std=more.pop("std", {}))
+    start = {"initial": {x: 1.0, v: 0.0}}
+    if kind is ks.Collocation:
+        start = {"boundary": [ks.at_start(x) - 1, ks.at_start(v)]}
+    return kind(model, trial, **{"unknown": {k: (0.5, 8.0)}, **start, **more})
+
+
+RANKED = {
+    "shooting": lambda: two_channels(ks.Shooting),
+    "collocation": lambda: two_channels(ks.Collocation),
+    "prior": lambda: two_channels(ks.Shooting, unknown={k: ks.normal(3.5, 2.0, 0.5, 8.0)}),
+    "huber": lambda: two_channels(ks.Shooting, objective=ks.LeastSquares("huber")),
+}
+
+
+@pytest.mark.parametrize("name", RANKED)
+def test_starts_are_ranked_by_likelihood_where_std_is_estimated(name, tmp_path):
+    """Objectives at all minima are about the degrees of freedom, 161, and rank nothing."""
+    about = {"guess": {k: 3.2}, "ranges": {k: (0.5, 0.6)}}
+    found = RANKED[name]().multistart(6, seed=1, keep=4, **about)
+    assert found.best.parameters["k"] == pytest.approx(3.0, abs=0.02)
+    ends = found.ends[np.isfinite(found.merit), 0]
+    assert (np.abs(ends - 3.0) > 0.3).any()  # others are there
+    assert (np.abs(ends[: len(found.clusters()[0])] - 3.0) < 0.02).all()
+    assert (np.diff(found.merit[np.isfinite(found.merit)]) >= 0.0).all()
+    assert f"the best, -2 log L {found.merit[0]:.6g}" in repr(found)
+    if name == "shooting":
+        best = found.best
+        assert found.merit[0] == pytest.approx(-2.0 * best.log_likelihood, rel=1e-12)
+        found.save(tmp_path / "starts.nc")
+        again = ks.MultiStart.load(tmp_path / "starts.nc")
+        np.testing.assert_array_equal(again.merit, found.merit)
+        assert str(again) == str(found) and again.best.merit == found.best.merit
+
+
+@pytest.mark.parametrize("std", [{}, {"std": {x: 0.05, v: 0.2}}])
+def test_a_fit_is_no_worse_than_its_guess(std):
+    """That of another frequency is, beside the right one."""
+    problem = two_channels(ks.Shooting, **std)
+    fit, task = problem.solve({k: 0.6}), task_of(problem)
+    assert fit.success and abs(fit.parameters["k"] - 3.0) > 0.5
+    assert task._no_worse(problem.pack({k: 0.6}), fit) is fit
+    worse = task._no_worse(problem.pack({k: 3.0}), fit)
+    assert not worse.success and "less well than the guess does" in worse.message
+
+
 def test_fits_are_saved(tmp_path):
     found = bounded().multistart(6, seed=1, keep=2)
     found.save(tmp_path / "starts.nc")

@@ -141,3 +141,15 @@ def test_brachistochrone():
     )
     assert solution.success
     assert solution.duration == pytest.approx(0.82475914, rel=1e-5)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dormand-prince", "radau-5", "gauss-4"])
+@pytest.mark.parametrize("nodes", [2, 31])
+def test_a_model_without_states_shows_its_outputs(method, nodes):
+    u, k = ks.dynamicsymbols("u"), sp.Symbol("k")
+    model = ks.Model("still", [], [u], [k], [], {"y": k * u * ks.t})
+    time = np.linspace(0.0, 1.0, nodes)
+    run = ks.simulate(model, time, {}, {k: 2.0}, {u: 3.0}, method=method)
+    assert np.array_equal(run["y"], 6.0 * time) and run.error().largest == 0.0
+    with pytest.raises(ValueError, match="model still has no states"):
+        ks.sensitivities(model, time, {}, {k: 2.0}, {u: 3.0})

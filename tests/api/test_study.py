@@ -1,5 +1,6 @@
 """Studies: what is missing runs, what is there stays, whatever is killed, changed or full."""
 
+import inspect
 import os
 import random
 import shutil
@@ -21,10 +22,10 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym.cli import main
-from kinesym.internal.content import digest
 from kinesym.runtime.status import Task
 from kinesym.runtime.studies.index import Entry, Index
 from kinesym.runtime.studies.work import Call, Order, Outcome, me, work
+from kinesym.study import digest
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* tasks have no result")
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not find it by name
@@ -166,6 +167,28 @@ def test_pictures(tmp_path, pool):
     assert len(study.plot(by="trial").axes[0].lines) == 3
     with pytest.raises(ValueError, match="a number of the table"):
         study.plot("mass")
+
+
+def test_a_waterfall_of_fits_with_unknown_std(tmp_path, pool):
+    """Two channels whose std is estimated: objectives of all are alike, the likelihood is not."""
+    mpl.use("Agg")
+    rng = np.random.default_rng(3)
+    y = {x: np.cos(3.0 * TIME), v: -3.0 * np.sin(3.0 * TIME)}
+    trial = ks.Experiment(
+        TIME, measurements={n: row + 0.05 * rng.standard_normal(41) for n, row in y.items()}
+    )
+    study = ks.Study(tmp_path / "s")
+    study.cross(trial={"one": trial}, most=[30.0, 5.0])(fitted_up_to)
+    table = study.run(pool)
+    assert np.ptp(table["objective"]) < 1.5 and np.ptp(table["merit"]) > 50.0
+    axis = study.plot().axes[0]
+    assert np.ptp(axis.lines[0].get_ydata()) == pytest.approx(np.ptp(table["merit"]))
+    assert axis.get_ylabel() == "-2 log L above the best"
+
+
+def fitted_up_to(trial, most):
+    start = {x: 1.0, v: 0.0}
+    return ks.Shooting(SPRING, trial, {k: (0, most)}, initial=start).solve({k: 4.0})
 
 
 # -- processes and what happens to them -----------------------------------------------------------
@@ -397,6 +420,98 @@ def test_other_content_has_other_digests(tmp_path):
         *[square, counted, tmp_path, tmp_path / "data", SPRING.equations[1]],
     ]
     assert len({digest(value) for value in values}) == len(values)
+
+
+LEVEL, PUSH = sp.Symbol("level"), ks.dynamicsymbols("push")
+PUSHED = SPRING.extended(inputs=[PUSH], parameters=[LEVEL], values={LEVEL: 1.0})
+TWO = [record(4.0, j) for j in (1, 2)]
+LABELLED = [
+    ks.Experiment(TIME, measurements={x: trial.measurements["x"]}, labels=own)
+    for trial in TWO
+    for own in ({"subject": "a"}, {"subject": "b"})
+]
+
+
+def changed_by(kind, base, changes):
+    """Digests of a problem, and of the same with one argument changed at a time."""
+    made = [kind(**base), *(kind(**{**base, name: value}) for name, value in changes)]
+    assert digest(made[0]) == digest(kind(**base))
+    return [digest(problem) for problem in made]
+
+
+def test_every_argument_of_a_problem_counts():
+    """An argument that is new has to be in these tables."""
+    drawn = {k: ks.per("subject", ks.normal((1, 8), 0.2))}
+    base = {"system": SPRING, "trials": LABELLED, "unknown": {k: (0, 9)}, "bounds": {v: (-50, 50)}}
+    changes = [
+        ("system", SPRING.substitute({k: 2 * k})),
+        ("trials", LABELLED[:3]),
+        ("unknown", drawn),
+        ("unknown", {k: ks.per("subject", ks.normal((1, 8), 3.0))}),
+        ("unknown", {k: ks.per("subject", ks.normal((1, 9), 0.2))}),
+        ("unknown", {k: ks.log_scale(1e-3, 9)}),
+        ("scheme", "midpoint"),
+        ("objective", ks.LeastSquares("huber")),
+        ("bounds", {v: (None, lambda time: 50.0 - time)}),
+        ("boundary", [ks.at_start(x) - 1]),
+        ("path", [(x, -2, 2)]),
+        ("sensors", {"two": 2 * x}),
+        ("homotopy", "data"),
+    ]
+    found = changed_by(ks.Collocation, base, changes)
+    assert len(set(found)) == len(found)
+    pushed = {
+        "system": PUSHED,
+        "trials": TWO,
+        "unknown": {k: (0, 9)},
+        "unknown_inputs": {PUSH: None},
+    }
+    more = [
+        ("unknown_inputs", {PUSH: ks.held(-1, 1)}),
+        ("noise", {PUSH: 0.3}),
+        ("known", {LEVEL: 2.0}),
+    ]
+    pushed["objective"] = ks.LeastSquares() + ks.Integral(PUSH**2)
+    noisy = {name: value for name, value in pushed.items() if name != "unknown_inputs"}
+    noisy |= {"noise": {PUSH: 0.3}, "objective": None, "scheme": "midpoint"}
+    found += changed_by(ks.Collocation, pushed, [more[0], more[2]])
+    found += changed_by(ks.Collocation, noisy, [("noise", {PUSH: 0.4})])
+    assert len(set(found)) == len(found)
+    _all_are_there(ks.Collocation, [name for name, _ in (*changes, *more)])
+
+
+def test_every_argument_of_shooting_counts():
+    base = {"system": SPRING, "trials": TWO, "unknown": {k: (0, 9)}, "initial": {x: 1, v: 0}}
+    changes = [
+        ("system", SPRING.substitute({k: 2 * k})),
+        ("trials", TWO[:1]),
+        ("unknown", {k: ks.normal(3, 1)}),
+        ("initial", {x: 1.5, v: 0}),
+        ("objective", ks.LeastSquares("huber")),
+        ("method", "trapezoid"),
+        ("segments", 3),
+        ("substeps", 2),
+        ("sensors", {"two": 2 * x}),
+    ]
+    found = changed_by(ks.Shooting, base, changes)
+    pushed = {**base, "system": PUSHED, "unknown_inputs": {PUSH: None}}
+    more = [("unknown_inputs", {PUSH: (-1, 1)}), ("known", {LEVEL: 2.0})]
+    found += changed_by(ks.Shooting, pushed, more)
+    ball = ks.hybrid.Hybrid(SPRING, events=[ks.hybrid.Event("up", v, direction=1)])
+    tolerances = [("rtol", 1e-7), ("atol", 1e-8)]
+    found += changed_by(ks.Shooting, {**base, "system": ball}, tolerances)
+    assert len(set(found)) == len(found)
+    _all_are_there(ks.Shooting, [name for name, _ in (*changes, *more, *tolerances)])
+
+
+def _all_are_there(kind, names):
+    assert {*names, "threads"} == {*inspect.signature(kind).parameters}
+
+
+def test_a_refined_problem_begins_elsewhere():
+    problem = ks.Collocation(SPRING, record(4.0, 1), unknown={k: (0, 9)}, scheme="radau-5")
+    solution = problem.solve({k: 3.0})
+    assert digest(problem.refined(solution, 1e-9)) != digest(problem)
 
 
 def test_what_a_function_uses_counts(tmp_path):

@@ -285,6 +285,8 @@ SWING = 30.0 * np.sin(2.0 * LONG)
         (pendulum(), SWING),  # by its name, and in a sine
         (pendulum(place), SWING + 10.0),  # in a sine
         (pendulum(force=lambda q: q), np.where(LONG > 5, SWING, np.nan)),  # by its name
+        (pendulum(), np.where(LONG < 4, SWING, np.nan)),  # of a record as long as one and a half
+        (pendulum(), 6.0 * np.sin(3.0 * LONG) + 10.0 * np.exp(-LONG)),  # after a transient
     ],
 )
 def test_what_looks_like_degrees(model, y):

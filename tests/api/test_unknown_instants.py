@@ -71,6 +71,33 @@ def test_several_conditions_at_one_time_and_at_others():
     np.testing.assert_allclose(solution.parameters["sigma"], half, atol=1e-3)
 
 
+def test_a_motion_that_bends_within_an_interval():
+    """By way of 1/2 and back within 1 s: 48 if tau is a node, more and another value for each guess
+    if not, of which a note speaks; two phases meet at the time that is best."""
+    back = [ks.at_start(x), ks.at_start(v), ks.at_end(x), ks.at_end(v)]
+    for nodes, exact in ((20, False), (21, True)):
+        time = np.linspace(0.0, 1.0, nodes)
+        trial = ks.Experiment(time)
+        problem = posed([ks.at(tau, x - 0.5)], {tau: (0.2, 0.9)}, trial, boundary=back)
+        solution = problem.solve({x: 2 * time * (1 - time), tau: 0.4})
+        assert solution.success and (solution.objective < 48.0 + 1e-6) == exact
+        assert any("another guess of tau" in note for note in solution.notes) != exact
+    clock = ks.dynamicsymbols("clock")
+    timed = cart.extended({clock: 1})
+    half = ks.Experiment(nodes=9, duration=(0.05, 0.95))
+    ends = {"start": [*back[:2], ks.at_start(clock)], "end": [*back[2:], ks.at_end(clock) - 1]}
+    goes_on = [ks.at_start(s) - ks.at_end(s) for s in (x, v, clock)]
+    phases = ks.Phases([half, half], joints=[[ks.at_end(x) - 0.5, *goes_on]], **ends)
+    two = ks.Collocation(
+        timed,
+        phases,
+        objective=ks.Integral(u**2),
+        unknown_inputs={u: None},
+        scheme="radau-5",
+    ).solve({"duration": [0.3, 0.7]})
+    assert two.success and two.objective == pytest.approx(48.0, rel=1e-8)
+
+
 def test_known_times_need_no_node():
     """The same way as with a node there, but for the corner of u' within an interval."""
     fine = ks.Experiment(np.linspace(0, 1, 81))

@@ -6,6 +6,7 @@ Costs are those that its scripts print, or of the solutions beside them: `benchm
 
 import importlib
 import os
+from dataclasses import replace
 
 import gallery as bench
 import numpy as np
@@ -18,7 +19,10 @@ from kinesym.examples.gallery import (
     goddard,
     hypersensitive,
     pendulum_swing_up,
+    sliding_block,
 )
+from kinesym.runtime.results.solution import resolved
+from kinesym.runtime.status import Solve
 
 #: Those whose cost is the peer's to 1e-6, and those that cost less.
 SAME = (
@@ -96,6 +100,25 @@ def test_without_a_guess_from_lines_and_then_from_zero():
     assert solution.success and "from zero one was" in " ".join(solution.notes)
     last = pendulum_swing_up.problem().solve(guess={"theta": 0.0, "omega": 0.0})
     np.testing.assert_allclose(solution.objective, last.objective, rtol=1e-7)
+
+
+def test_what_the_grid_does_not_show_has_not_converged():
+    """From ones, as the peer begins, backward Euler jumps over the hill in 41 s, ten times as long
+    as the least time: its error is larger than that, so that this is no solution."""
+    best, ones = sliding_block.solve(), dict.fromkeys(("x", "u_x", "F"), 1.0)
+    for duration in (74.5, 14.9):
+        guess = {"duration": duration, **ones}
+        found = sliding_block.problem().solve(guess, ladder=False, max_iterations=400)
+        assert found.success == (found.objective < 1.1 * best.objective)
+    [error] = best.grid
+    wrong = replace(error, durations=[0.3 * best.objective])
+    doubted = resolved(replace(best, grid=[wrong]))
+    assert not doubted.success and doubted.status == "not resolved"
+    assert "does not show the motion: the grid shifts the duration, 3.951 s" in doubted.message
+    some = replace(error, durations=[0.1 * best.objective])
+    assert resolved(replace(best, grid=[some])).success
+    loose = resolved(replace(best, grid=[some], status=Solve.ACCEPTABLE))
+    assert loose.status == "not resolved" and "give another guess" in loose.message
 
 
 def test_a_picture(tmp_path, capsys):

@@ -133,7 +133,8 @@ def test_lagrange_with_a_constraint_swings_as_a_pendulum(simulated):
     np.testing.assert_allclose(run["x"], 0.5 * np.sin(exact["angle"]), atol=1e-8)
     # tension of the rod: m (g cos + r rate^2); the multiplier times the gradient, 2 r
     tension = 1.3 * (9.81 * np.cos(exact["angle"]) + 0.5 * exact["rate"] ** 2)
-    np.testing.assert_allclose(np.abs(run["lam1"]) * 2 * 0.5, tension, atol=1e-6)
+    # which pulls inwards, against the gradient: M u' = F + J' lam, as of Kane's method
+    np.testing.assert_allclose(-run["lam1"] * 2 * 0.5, tension, atol=1e-6)
 
 
 def test_a_system_brings_its_frame():

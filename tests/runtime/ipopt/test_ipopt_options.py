@@ -277,3 +277,17 @@ def test_errors_of_callbacks_end_the_solve(monkeypatch, shooting):
     with pytest.raises(RuntimeError, match="out of paper"):
         shooting.solve({k: 8.0}, optimizer="ipopt")
     assert len(calls) == 1
+
+
+def test_tolerances_beyond_rounding():
+    """What rounding allows is a solution, whatever smaller tolerance was asked for."""
+    y, v, k = *ks.dynamicsymbols("y v"), sp.Symbol("k")
+    model = ks.Model("swing", [y, v], [], [k], [y.diff(ks.t) - v, v.diff(ks.t) + k * sp.sin(y)])
+    time = np.linspace(0.0, 5.0, 101)
+    seen = np.cos(2.0 * time) + 0.01 * np.random.default_rng(0).standard_normal(101)
+    task = ks.Collocation(model, ks.Experiment(time, measurements={y: seen}), {k: (0, 50)})
+    plain = task.solve({k: 3.0})
+    for tolerance in (1e-12, 1e-14, 1e-16):
+        solution = task.solve({k: 3.0}, tolerance=tolerance)
+        assert solution.success and "converged" in solution.message
+        assert solution.parameters["k"] == pytest.approx(plain.parameters["k"], rel=1e-9)

@@ -50,7 +50,7 @@ static void ks_ad_error(ks_ad *d) {
         e = h * e / (d->r->atol + d->r->rtol * largest);
         sum += e * e;
     }
-    ks_store(d->size, ks_sqrt(sum / (double)d->n));
+    ks_store(d->size, ks_sqrt(sum / (double)(d->n > 0 ? d->n : 1)));
 }
 
 /* Writes the nodes of lane l in (t, t + h] and moves on */

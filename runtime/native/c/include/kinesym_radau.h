@@ -57,7 +57,7 @@ KS_PART void ks_ra_weigh(ks_radau *d) {
         left_out += !counts;
         d->weight[k] = (counts ? 1.0 : 0.0) / (d->atol + d->rtol * ks_abs(s->x[k]));
     }
-    d->weighted = (double)(s->n - left_out);
+    d->weighted = fmax((double)(s->n - left_out), 1.0);
 }
 
 /* Newton's method for the stages. shrink[l] is the factor for the next length of a step that failed,
@@ -112,12 +112,12 @@ KS_PART void ks_ra_newton(ks_radau *d) {
         if (open[l]) d->shrink[l] = 0.5;
 }
 
-/* Solves for an error estimate from the states in y, into g; the size of each lane, at most 1 of what
- * is acceptable */
-KS_PART void ks_ra_estimate(ks_radau *d, double *size) {
+/* Solves for an error estimate from x' in k and the states in y, at a share of the steps with the inputs
+ * in v, into g; the size of each lane, at most 1 of what is acceptable */
+KS_PART void ks_ra_estimate(ks_radau *d, double share, double *size) {
     ks_stages *s = &d->s;
     V sum = ks_splat(0.0);
-    ks_stages_eval(s, &s->residual, s->v, 0.0, s->g);
+    ks_stages_eval(s, &s->residual, s->v, share, s->g);
     ks_stages_solve(s, s->g);
     for (ptrdiff_t k = 0; k < s->n; k++) {
         const V part = s->g[k] * d->weight[k];
@@ -138,7 +138,7 @@ KS_PART void ks_ra_error(ks_radau *d) {
         s->k[k] = inverse * sum, s->y[k] = s->x[k];
     }
     ks_stages_inputs(s, 0.0, s->v);
-    ks_ra_estimate(d, d->size);
+    ks_ra_estimate(d, 0.0, d->size);
     for (int l = 0; l < KS_LANES; l++) {
         const int special = d->before[l] == 0.0 || d->refused[l];
         again |= twice[l] = d->open[l] && d->shrink[l] == 0.0 && special && !(d->size[l] < 1.0);
@@ -146,9 +146,53 @@ KS_PART void ks_ra_error(ks_radau *d) {
     if (!again) return;
     double size[KS_LANES];
     for (ptrdiff_t k = 0; k < s->n; k++) s->y[k] = s->x[k] - s->g[k];
-    ks_ra_estimate(d, size);
+    ks_ra_estimate(d, 0.0, size);
     for (int l = 0; l < KS_LANES; l++)
         if (twice[l]) d->size[l] = size[l];
+}
+
+/* x' and x of the polynomial of the stages at a share of the steps, which is no stage */
+KS_PART void ks_ra_dense(ks_radau *d, double share) {
+    ks_stages *s = &d->s;
+    const ks_tableau *method = &s->r->method;
+    const V inverse = 1.0 / ks_load(s->h);
+    double w[KS_UNKNOWN_MOST], slope[KS_UNKNOWN_MOST];
+    ks_stages_weights(method, share, 0, w);
+    for (int i = 0; i < method->stages; i++) {
+        slope[i] = w[i] / share;
+        for (int j = 0; j < method->stages; j++)
+            if (j != i) slope[i] += w[i] / (share - method->c[j]);
+    }
+    for (ptrdiff_t k = 0; k < s->n; k++) {
+        V sum = ks_splat(0.0);
+        s->y[k] = s->x[k];
+        for (int i = 0; i < method->stages; i++) {
+            s->y[k] += w[i] * s->z[i * s->n + k];
+            sum += slope[i] * s->z[i * s->n + k];
+        }
+        s->k[k] = inverse * sum;
+    }
+}
+
+/* Raises the sizes of errors to those between stages, of lanes with nodes within their steps, to
+ * `after`. Algebraic states, and those that are nearly so, are exact at stages, and the estimate sees
+ * them there alone; what is written at nodes is the polynomial. */
+KS_PART void ks_ra_between(ks_radau *d, const double *after) {
+    static const double shares[] = {0.4, 0.85};
+    ks_stages *s = &d->s;
+    int inside[KS_LANES], some = 0;
+    for (int l = 0; l < KS_LANES; l++) {
+        inside[l] = d->open[l] && d->shrink[l] == 0.0 && s->r->time[s->at[l] + 1] < after[l];
+        some |= inside[l];
+    }
+    for (int i = 0; some && i < 2; i++) {
+        double size[KS_LANES];
+        ks_ra_dense(d, shares[i]);
+        ks_stages_inputs(s, shares[i], s->v);
+        ks_ra_estimate(d, shares[i], size);
+        for (int l = 0; l < KS_LANES; l++)
+            if (inside[l] && !(size[l] <= d->size[l])) d->size[l] = size[l];
+    }
 }
 
 /* Writes the nodes of lane l in (t, t + h] and moves on */
@@ -280,6 +324,7 @@ KS_PART int ks_ra_step(ks_radau *d) {
     int some = 0, jumps = 0, which[KS_LANES] = {0};
     for (int l = 0; l < KS_LANES; l++) s->h[l] = ks_ra_length(d, l, after + l);
     ks_ra_solve(d);
+    if (s->r->index < 2) ks_ra_between(d, after);
     for (int l = 0; l < s->count; l++) {
         if (!d->open[l]) continue;
         if (d->shrink[l] > 0.0) d->wanted[l] = s->h[l] * d->shrink[l];

@@ -5,10 +5,6 @@
 #include <string.h>
 
 #define ROUNDING 1.8e-15 /* 8 units */
-#define FIRST_ROWS ((M){0, 1, 2, 3, 4, 5, 6, 7})
-
-typedef double V __attribute__((vector_size(8 * LANES), may_alias));
-typedef int64_t M __attribute__((vector_size(8 * LANES), may_alias));
 
 /* The best pivot so far; `quality` as in kkt_tolerance: 1 / (most that its elimination adds to an
  * entry of the scaled matrix). */
@@ -27,21 +23,13 @@ static inline int is_faint(const front *f, int j, kkt_tolerance tolerance) {
     return fabs(f->values[(ptrdiff_t)j * f->ld + j]) * scale * scale < tolerance.faint;
 }
 
-/* -- in plain C --------------------------------------------------------------------------------- */
+/* -- in plain C: two doubles, a register of SSE2 and of NEON ------------------------------------- */
 
-static inline double largest(const double *a) {
-    double result = a[0];
-    for (int l = 1; l < LANES; l++) result = a[l] > result ? a[l] : result;
-    return result;
-}
-
-static inline double sum(const double *a) {
-    return ((a[0] + a[4]) + (a[1] + a[5])) + ((a[2] + a[6]) + (a[3] + a[7]));
-}
-
+#define WIDTH 2
+#define FIRST_ROWS ((M){0, 1})
 #define LARGER(a, b) ((V)(((M)(a) & ((a) > (b))) | ((M)(b) & ~((a) > (b)))))
-#define LARGEST(a) largest((const double *)&(a))
-#define SUM(a) sum((const double *)&(a))
+#define LARGEST(a) ((a)[1] > (a)[0] ? (a)[1] : (a)[0])
+#define SUM(a) ((a)[0] + (a)[1])
 #define TARGET(name) name##_plain
 #include "dense.h"
 #undef TARGET
@@ -50,13 +38,39 @@ static const kkt_dense plain = {eliminate_plain, schur_plain, forward_plain,
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #include <immintrin.h>
+#undef WIDTH
+#undef FIRST_ROWS
+#undef LARGER
+#undef LARGEST
+#undef SUM
 
-/* -- AVX2: vectors in two halves ---------------------------------------------------------------- */
+/* -- AVX2 --------------------------------------------------------------------------------------- */
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
+
+static inline double largest_of_four(__m256d a) {
+    const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
+    return _mm_cvtsd_f64(_mm_max_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+static inline double sum_of_four(__m256d a) {
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+#define WIDTH 4
+#define FIRST_ROWS ((M){0, 1, 2, 3})
+#define LARGER(a, b) ((V)_mm256_max_pd((__m256d)(a), (__m256d)(b)))
+#define LARGEST(a) largest_of_four((__m256d)(a))
+#define SUM(a) sum_of_four((__m256d)(a))
 #define TARGET(name) name##_avx2
 #include "dense.h"
+#undef WIDTH
+#undef FIRST_ROWS
+#undef LARGER
+#undef LARGEST
+#undef SUM
 #undef TARGET
 #pragma GCC pop_options
 static const kkt_dense avx2 = {eliminate_avx2, schur_avx2, forward_avx2,
@@ -66,9 +80,8 @@ static const kkt_dense avx2 = {eliminate_avx2, schur_avx2, forward_avx2,
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512vl,fma,prefer-vector-width=512")
-#undef LARGER
-#undef LARGEST
-#undef SUM
+#define WIDTH 8
+#define FIRST_ROWS ((M){0, 1, 2, 3, 4, 5, 6, 7})
 #define LARGER(a, b) ((V)_mm512_max_pd((__m512d)(a), (__m512d)(b)))
 #define LARGEST(a) _mm512_reduce_max_pd((__m512d)(a))
 #define SUM(a) _mm512_reduce_add_pd((__m512d)(a))

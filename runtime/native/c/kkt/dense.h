@@ -1,7 +1,9 @@
 /* Elimination within one dense front, and the two triangular solves with what it leaves behind.
  *
- * Included by dense.c once per instruction set: TARGET(name) adds its suffix; LARGER(a, b) are the
- * larger ones of the lanes (b where a is NaN), LARGEST(a) and SUM(a) go over the lanes.
+ * Included by dense.c once per instruction set: TARGET(name) adds its suffix, WIDTH are the doubles of
+ * its registers (wider vectors would live on the stack) and FIRST_ROWS their numbers; LARGER(a, b) are
+ * the larger ones of the lanes (b where a is NaN), LARGEST(a) and SUM(a) go over the lanes. What is
+ * stored is padded to LANES for all of them.
  *
  * A front is a symmetric matrix of m rows, stored by columns ld apart, ld a multiple of 8 and columns
  * aligned, rows m ... ld - 1 zero. The first `full` columns are fully summed and stored whole (above
@@ -15,6 +17,10 @@
  * the entry below it if t and t + 1 form a pair, else 0.
  */
 
+typedef double TARGET(vector) __attribute__((vector_size(8 * WIDTH), may_alias));
+typedef int64_t TARGET(mask) __attribute__((vector_size(8 * WIDTH), may_alias));
+#define V TARGET(vector)
+#define M TARGET(mask)
 
 /* The largest magnitude, scaled by row, in rows >= k without two rows (which may be the same); rows
  * before k in the vector of k are zero. NaN counts as nothing. Rows are left out by masks: a scalar
@@ -22,8 +28,8 @@
 static inline double TARGET(rest_max)(const front *f, const double *column, int k, int without,
                                       int and_without) {
     V most = {0};
-    M row = FIRST_ROWS + k / LANES * LANES;
-    for (int i = k / LANES * LANES; i < f->ld; i += LANES, row += LANES) {
+    M row = FIRST_ROWS + k / WIDTH * WIDTH;
+    for (int i = k / WIDTH * WIDTH; i < f->ld; i += WIDTH, row += WIDTH) {
         const M counts = (row != without) & (row != and_without) & INT64_MAX;
         const V scaled = *(const V *)(column + i) * *(const V *)(f->scale + i);
         most = LARGER((V)((M)scaled & counts), most);
@@ -34,8 +40,8 @@ static inline double TARGET(rest_max)(const front *f, const double *column, int 
 /* The fully summed row >= k, not j, with the largest scaled magnitude; -1 if all are zero. */
 static inline int TARGET(partner)(const front *f, const double *column, int k, int j) {
     V most = {0};
-    M which = {0}, row = FIRST_ROWS + k / LANES * LANES;
-    for (int i = k / LANES * LANES; i < f->full; i += LANES, row += LANES) {
+    M which = {0}, row = FIRST_ROWS + k / WIDTH * WIDTH;
+    for (int i = k / WIDTH * WIDTH; i < f->full; i += WIDTH, row += WIDTH) {
         const M counts = (row != j) & (row < f->full) & INT64_MAX;
         const V scaled = *(const V *)(column + i) * *(const V *)(f->scale + i);
         const V size = (V)((M)scaled & counts);
@@ -44,7 +50,7 @@ static inline int TARGET(partner)(const front *f, const double *column, int k, i
         which = (row & larger) | (which & ~larger);
     }
     int best = 0;
-    for (int l = 1; l < LANES; l++)
+    for (int l = 1; l < WIDTH; l++)
         if (most[l] > most[best]) best = l;
     return most[best] > 0.0 ? (int)which[best] : -1;
 }
@@ -61,10 +67,10 @@ static inline void TARGET(update)(front *f, int j, int k) {
     f->seen[j] = k;
     double *column = f->values + j * ld;
     const double *w = f->scaled + j;
-    int i = k / LANES * LANES;
+    int i = k / WIDTH * WIDTH;
     const M stay = FIRST_ROWS + i >= k;
     double *first = column + i;
-    for (; i + 4 * LANES <= ld; i += 4 * LANES) {
+    for (; i + 4 * WIDTH <= ld; i += 4 * WIDTH) {
         V *c = (V *)(column + i);
         V c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
         for (int t = begin; t < k; t++) {
@@ -74,7 +80,7 @@ static inline void TARGET(update)(front *f, int j, int k) {
         }
         c[0] = c0, c[1] = c1, c[2] = c2, c[3] = c3;
     }
-    for (; i < ld; i += LANES) {
+    for (; i < ld; i += WIDTH) {
         V c = *(V *)(column + i);
         for (int t = begin; t < k; t++) c -= *(const V *)(f->values + t * ld + i) * w[t * ld];
         *(V *)(column + i) = c;
@@ -90,7 +96,7 @@ static inline void TARGET(update)(front *f, int j, int k) {
 static inline void TARGET(exchange)(front *f, int i, int k) {
     if (i == k) return;
     double *a = f->values + (ptrdiff_t)i * f->ld, *b = f->values + (ptrdiff_t)k * f->ld;
-    for (int r = 0; r < f->ld; r += LANES) {
+    for (int r = 0; r < f->ld; r += WIDTH) {
         V swap = *(V *)(a + r);
         *(V *)(a + r) = *(V *)(b + r);
         *(V *)(b + r) = swap;
@@ -156,7 +162,7 @@ static inline void TARGET(eliminate_one)(front *f, int k) {
     f->d[2 * k + 1] = 0.0;
     f->negative += inverse < 0.0;
     M row = FIRST_ROWS;
-    for (int i = 0; i < f->ld; i += LANES, row += LANES) {
+    for (int i = 0; i < f->ld; i += WIDTH, row += WIDTH) {
         const V x = *(V *)(l + i);
         *(V *)(w + i) = x;
         *(V *)(l + i) = (V)((M)(x * inverse) & (row > k));
@@ -176,7 +182,7 @@ static inline void TARGET(eliminate_pair)(front *f, int k) {
     f->negative += det < 0.0 ? 1 : a < 0.0 ? 2 : 0;
     f->pairs++;
     M row = FIRST_ROWS;
-    for (int i = 0; i < f->ld; i += LANES, row += LANES) {
+    for (int i = 0; i < f->ld; i += WIDTH, row += WIDTH) {
         const V x = *(V *)(l1 + i), y = *(V *)(l2 + i);
         const M below = row > k + 1;
         *(V *)(w1 + i) = x;
@@ -194,13 +200,13 @@ static void TARGET(schur)(front *f) {
     const int n_pivots = f->n_pivots;
     for (int c = f->full; c < f->n_rows; c += 4) {
         double *column = f->values + c * ld;
-        int i = c / LANES * LANES;
-        for (; i + 2 * LANES <= ld; i += 2 * LANES) {
+        int i = c / WIDTH * WIDTH;
+        for (; i + 2 * WIDTH <= ld; i += 2 * WIDTH) {
             V s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, t0 = {0}, t1 = {0}, t2 = {0}, t3 = {0};
             for (int t = 0; t < n_pivots; t++) {
                 const double *w = f->scaled + t * ld + c;
                 const V x = *(const V *)(f->values + t * ld + i);
-                const V y = *(const V *)(f->values + t * ld + i + LANES);
+                const V y = *(const V *)(f->values + t * ld + i + WIDTH);
                 s0 += x * w[0], s1 += x * w[1], s2 += x * w[2], s3 += x * w[3];
                 t0 += y * w[0], t1 += y * w[1], t2 += y * w[2], t3 += y * w[3];
             }
@@ -208,12 +214,12 @@ static void TARGET(schur)(front *f) {
             *(V *)(column + ld + i) -= s1;
             *(V *)(column + 2 * ld + i) -= s2;
             *(V *)(column + 3 * ld + i) -= s3;
-            *(V *)(column + i + LANES) -= t0;
-            *(V *)(column + ld + i + LANES) -= t1;
-            *(V *)(column + 2 * ld + i + LANES) -= t2;
-            *(V *)(column + 3 * ld + i + LANES) -= t3;
+            *(V *)(column + i + WIDTH) -= t0;
+            *(V *)(column + ld + i + WIDTH) -= t1;
+            *(V *)(column + 2 * ld + i + WIDTH) -= t2;
+            *(V *)(column + 3 * ld + i + WIDTH) -= t3;
         }
-        for (; i < ld; i += LANES) {
+        for (; i < ld; i += WIDTH) {
             V s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
             for (int t = 0; t < n_pivots; t++) {
                 const double *w = f->scaled + t * ld + c;
@@ -264,7 +270,7 @@ static void TARGET(forward)(const kkt_block *b, double *y) {
     const double *l = b->l;
     for (int t = 0; t < b->n_pivots; t++) {
         const double x = y[t];
-        for (int i = (t + 1) / LANES * LANES; i < ld; i += LANES, l += LANES)
+        for (int i = (t + 1) / LANES * LANES; i < ld; i += WIDTH, l += WIDTH)
             *(V *)(y + i) -= *(const V *)l * x;
     }
     for (int t = 0; t < b->n_pivots; t++) {
@@ -285,7 +291,7 @@ static void TARGET(backward)(const kkt_block *b, double *y) {
         const int first = (t + 1) / LANES * LANES;
         V s = {0};
         l -= ld - first;
-        for (int i = first; i < ld; i += LANES) s += *(const V *)(y + i) * *(const V *)(l + i - first);
+        for (int i = first; i < ld; i += WIDTH) s += *(const V *)(y + i) * *(const V *)(l + i - first);
         y[t] -= SUM(s);
     }
 }
@@ -302,7 +308,7 @@ static void TARGET(inverse)(const kkt_block *b, double *z) {
         V s = {0};
         l -= ld - first;
         int i = first;
-        for (; i + 4 * LANES <= ld; i += 4 * LANES) {
+        for (; i + 4 * WIDTH <= ld; i += 4 * WIDTH) {
             V c0 = {0}, c1 = {0}, c2 = {0}, c3 = {0};
             for (int r = t + 1; r < rows; r++) {
                 const V *theirs = (const V *)(z + r * ld + i);
@@ -312,14 +318,17 @@ static void TARGET(inverse)(const kkt_block *b, double *z) {
             V *mine = (V *)(column + i);
             mine[0] = c0, mine[1] = c1, mine[2] = c2, mine[3] = c3;
         }
-        for (; i < ld; i += LANES) {
+        for (; i < ld; i += WIDTH) {
             V c = {0};
             for (int r = t + 1; r < rows; r++) c -= *(const V *)(z + r * ld + i) * l[r - first];
             *(V *)(column + i) = c;
         }
-        for (i = first; i < ld; i += LANES) s += *(V *)(column + i) * *(const V *)(l + i - first);
+        for (i = first; i < ld; i += WIDTH) s += *(V *)(column + i) * *(const V *)(l + i - first);
         if (b->d[2 * t + 1] != 0.0) column[t + 1] += b->d[2 * t + 1];
         column[t] = b->d[2 * t] - SUM(s);
         for (int r = t + 1; r < rows; r++) z[r * ld + t] = column[r];
     }
 }
+
+#undef V
+#undef M

@@ -1,0 +1,250 @@
+"""The free vector of a guess: what is given, measured, shown by outputs, simulated, or drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.internal.discretised import Discretised
+from kinesym.internal.first_run import shown_states, simulated, start_values
+from kinesym.internal.problem import kinematic_pairs
+from kinesym.internal.straight import straight_lines
+from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.nlp.bounds import Limits
+from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.signals.signal import Signal
+from kinesym.symbolic.names import by_name, names_of
+
+#: Trajectories (N,) by name, of each trial.
+Drawn = Sequence[Mapping[str, Array]]
+
+#: A first trajectory that is simulated may cost so many times what the one without does.
+_FAR = 10.0
+#: How far the motion of a guess may leave the bounds, over the largest value.
+_OFF = 1e-6
+
+
+class Guessed(Discretised):
+    """A problem with first guesses."""
+
+    def pack(self, guess: Any = None) -> Array:
+        """The free vector of a guess: None (from the data), values by symbol, a `Solution`, a
+        `Fit`, a `Trajectory` or a list with one per trial, or z.
+
+        Values are numbers, trajectories (N,), or a list with one of these per trial; of a parameter
+        per owner a number for all of them, or a mapping from owners to numbers. What is not given
+        comes from the measurements, of states or of outputs that show one state each; of fits whose
+        starts and parameters are known or guessed, from a simulation; from the model's values,
+        straight lines between values that conditions fix at the ends or at some times, or is zero.
+        All is moved into the bounds: results and what is made up silently, what is given with a
+        warning. Raises `ValueError` naming what is given and has a wrong size or is not finite.
+        """
+        if not isinstance(guess, Mapping | None):
+            return self._packed(guess, self._lines)
+        return self._packed(guess, self._made_up(self._named(guess))[0])
+
+    @property
+    def _lines(self) -> Drawn:
+        """Straight lines between what conditions fix."""
+        pairs = zip(self._fixed, self.trials, strict=True)
+        return [straight_lines(fixed, trial.grid) for fixed, trial in pairs]
+
+    def _named(self, guess: Mapping[Any, Any] | None) -> dict[str, Any]:
+        """The values of a guess by name."""
+        layout = self.layout
+        inputs = [name for name in layout.inputs if name not in layout.delayed]
+        known = [*layout.states, *inputs, *layout.owned.parameters]
+        known += [name for name in layout.parameters if name not in known]
+        known += ["duration"] if layout.free_duration else []
+        return self._switches.on_own_grid(by_name(guess or {}, known, "guess"))
+
+    def _packed(self, guess: Any, lines: Drawn) -> Array:
+        """The free vector of a guess, with these trajectories of what it does not give, by trial;
+        see `first_guess`."""
+        layout, bounds = self.layout, self.variable_bounds
+        if isinstance(guess, Solution) and self._fits(guess):
+            return np.clip(guess.free_vector, *bounds)
+        if isinstance(guess, np.ndarray):
+            if guess.shape != (self.n_variables,):
+                raise ValueError(
+                    f"the free vector has {self.n_variables} entries, got {guess.shape}"
+                )
+            z = real_array(guess, "the free vector")
+            every = np.ones(len(z), dtype=bool)
+            return within(z, bounds, every, self.variable_name, layout.natural, stacklevel=5)
+        values = values_of_results(guess, layout, self.trials)
+        by_hand = values is None
+        if values is None:
+            if not isinstance(guess, Mapping | None):
+                raise ValueError(
+                    "a guess is a mapping of names to values, a Solution, a Fit, a "
+                    f"Trajectory, or an array, not {guess!r}"
+                )
+            values = self._named(guess)
+        z, given = self._first(values, lines, by_hand)
+        z = within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
+        return self._with_lags(z)
+
+    def _first(
+        self, values: Mapping[str, Any], lines: Drawn, rates: bool = True
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """The free vector of values by name and which entries they give; see `first_guess`."""
+        pairs = kinematic_pairs(self.model) if rates else {}
+        defaults = dict(self.model.values)
+        return first_guess(self.layout, self.trials, values, defaults, pairs, lines)
+
+    def _with_lags(self, z: Array) -> Array:
+        if self.nlp.lags is not None:
+            z[self.layout.delayed_entries] = self.nlp.lags.values(z)
+        return z
+
+    def _started(self, values: Mapping[str, Any], drawn: Drawn) -> Array:
+        """The free vector of values by name, moved into the bounds without a word."""
+        z, _ = self._first(values, drawn)
+        nobody = np.zeros(len(z), dtype=bool)
+        return self._with_lags(within(z, self.variable_bounds, nobody, self.variable_name))
+
+    def _without_guess(self, guess: Any) -> list[str]:
+        """States of which a guess by names says nothing, that are not measured and not zero."""
+        if not isinstance(guess, Mapping | None):
+            return []
+        told = {
+            *names_of(list(guess or ()), "guess"),
+            *(m for t in self.trials for m in t.measured),
+            *self.model.vanishing,
+        }
+        pairs = kinematic_pairs(self.model)
+        return [x for x in self.layout.states if not told & {x, pairs.get(x)}]
+
+    # -- trajectories of what is not given ------------------------------------------------------
+
+    def _made_up(self, values: Mapping[str, Any]) -> tuple[Drawn, frozenset[str]]:
+        """Trajectories of what is neither given by these values nor measured, and the names of
+        those of which more is known than lines between conditions."""
+        lines = self._lines
+        if not self.symbolic.objective.least_squares:
+            return lines, frozenset()
+        drawn, shown = self._with_shown(values, lines)
+        runs = self._runs(values, drawn, shown)
+        if not runs:
+            return drawn, shown
+        moved = [{**row, **run} for row, run in zip(drawn, runs, strict=True)]
+        before, after = (self._cost_of(values, each) for each in (drawn, moved))
+        if after > _FAR * before:
+            return drawn, shown
+        return moved, shown.union(*runs)
+
+    def _cost_of(self, values: Mapping[str, Any], drawn: Drawn) -> float:
+        """The objective of values by name with these trajectories; infinite if it is no number."""
+        z = np.clip(self._first(values, drawn)[0], *self.variable_bounds)
+        with np.errstate(all="ignore"):
+            J = self.nlp.cost(z)
+        return J if np.isfinite(J) else np.inf
+
+    def _with_shown(self, values: Mapping[str, Any], lines: Drawn) -> tuple[Drawn, frozenset[str]]:
+        """The trajectories with those of states that measured outputs show, and their names."""
+        pairs, made, names = kinematic_pairs(self.model), [], frozenset[str]()
+        for number, (trial, row) in enumerate(zip(self.trials, lines, strict=True)):
+            known = self._guessed_parameters(values, number)
+            shown = shown_states(self.model, trial, known)
+            rates = {v for v, x in pairs.items() if x in shown}  # the slopes of these
+            kept = {name: line for name, line in row.items() if name not in rates}
+            made.append({**kept, **shown})
+            names |= {*shown, *rates}
+        return made, names
+
+    def _guessed_parameters(self, values: Mapping[str, Any], number: int) -> dict[str, float]:
+        """Values of all parameters of a trial that are known, guessed, or of the model."""
+        owned = self.layout.owned
+        guessed = owned.guessed(values)
+        entries = [
+            guessed.get(name, self.model.values.get(p, np.nan))
+            for name, p in zip(owned.names, owned.members, strict=True)
+        ]
+        mine = zip(owned.parameters, owned.places(number), strict=True)
+        found = {**self._known[number], **{p: float(entries[k]) for p, k in mine}}
+        return {name: value for name, value in found.items() if np.isfinite(value)}
+
+    def _runs(
+        self, values: Mapping[str, Any], drawn: Drawn, shown: frozenset[str]
+    ) -> Sequence[dict[str, Array]]:
+        """What simulations tell of states of which nothing else is told, by trial; nothing where
+        starts, parameters or inputs are not known, or they do not reach their ends."""
+        if not self._can_run:
+            return []
+        z, pairs = self._first(values, drawn)[0], kinematic_pairs(self.model)
+        found = []
+        for number, trial in enumerate(self.trials):
+            told = {*values, *trial.measured, *shown}
+            told |= {v for v, x in pairs.items() if x in told}
+            courses = self._courses(z, number)
+            rows = {x: courses[x] for x in self.model.state_names if x in told}
+            if len(rows) < len(self.model.state_names):
+                first = {x: float(row[0]) for x, row in rows.items()}
+                run = self._run(values, number, courses, told, first, rows)
+                if run is None:
+                    return []
+                found.append({x: row for x, row in run.items() if x not in told})
+            else:
+                found.append({})
+        return found if any(found) else []
+
+    @property
+    def _can_run(self) -> bool:
+        """Whether trials are simulated as they are: no phases, no delays, at known times."""
+        asked = self.symbolic
+        apart = not (asked.links or asked.cycle or asked.contacts)
+        return apart and not (self.model.delays or self.layout.free_duration)
+
+    def _run(
+        self,
+        values: Mapping[str, Any],
+        number: int,
+        courses: Mapping[str, Array],
+        told: set[str],
+        first: Mapping[str, float],
+        rows: Mapping[str, Array],
+    ) -> dict[str, Array] | None:
+        """States (N,) of a trial by simulation, None if there is none. courses : of all states and
+        unknown inputs; told : names of those of which something is known. first : starts where
+        conditions tell none; rows : see `simulated`."""
+        trial, model, layout = self.trials[number], self.model, self.layout
+        known = self._guessed_parameters(values, number)
+        unsaid = [u for u in layout.inputs if u not in told and not u.startswith("white_")]
+        if unsaid or not {*model.parameter_names} <= known.keys():
+            return None
+        inputs = {n: s for n, s in trial.signals.items() if n in model.input_names}
+        inputs |= {u: Signal(trial.grid, courses[u]) for u in layout.inputs}
+        fixed = {x: at[-np.inf] for x, at in self._fixed[number].items() if -np.inf in at}
+        bounds = [each for each in self._limits["ends"][number] if isinstance(each, Limits)]
+        conditions = list(zip(self._asked.given.boundary, bounds, strict=True))
+        start = start_values(conditions, model.states, {**first, **fixed}, known)
+        needed = {*model.state_names} - {*model.index.algebraic}
+        if not {*model.input_names} <= inputs.keys() or not needed <= start.keys():
+            return None
+        start = {x: value for x, value in start.items() if x in model.state_names}
+        return simulated(model, trial, start, known, inputs, rows)
+
+    def _moved_by(self, guess: Mapping[Any, Any] | None) -> Array | None:
+        """The free vector of the motion that a guess by names means, from its starts and by its
+        parameters; None where these are not told, or it is not within the bounds."""
+        if not self._can_run:
+            return None
+        values = self._named(guess)
+        z, runs = self._first(values, self._lines)[0], []
+        for number in range(len(self.trials)):
+            courses = self._courses(z, number)
+            first = {x: float(courses[x][0]) for x in self.model.state_names if x in values}
+            run = self._run(values, number, courses, {*values}, first, {})
+            if run is None:
+                return None
+            runs.append(run)
+        every = {x: [run[x] for run in runs] for x in self.model.state_names}
+        moved = self._first({**values, **every}, self._lines)[0]
+        low, high = self.variable_bounds
+        off = np.maximum(low - moved, moved - high).max(initial=0.0)
+        return np.clip(moved, low, high) if off <= _OFF * np.abs(moved).max(initial=1.0) else None

@@ -1,0 +1,164 @@
+"""The active set of a solution: which bounds and inequalities hold it.
+
+An interior-point method ends a little off its bounds, and what is left of its barriers is no
+information: a bound holds, and what it holds is known, or it is not there. Beginning with what
+presses hard, Newton's method without barriers, with all that is held on its bound, goes to the
+minimum; the first bound on its way is held then, and what a multiplier pulls off its bound is let
+go (active-set method; Nocedal, Wright 2006, Numerical Optimization, section 16.5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, tril
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.native import Workspace
+from kinesym.runtime.statistics.kkt import Entries, Kkt
+
+#: Stiffness in the scaled matrix from which a bound is held at first.
+_FIRM = 1e-4
+#: Shares of sizes in the scaled matrix: by which a bound may be passed, and that count as near it.
+_PASSED, _NEAR = 1e-6, 1e-3
+#: Share of what is known of a variable that its bound tells, if it holds it.
+_HELD = 10.0 / 11.0
+#: Sets that are tried.
+_ROUNDS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Of variables and then constraints, (n + m,) each: how far they are above their lower and
+    below their upper limits, infinite without one, and how strongly J presses them there, not
+    negative."""
+
+    above: Array
+    below: Array
+    down: Array
+    up: Array
+
+    @property
+    def force(self) -> Array:
+        """What limits push with, upwards."""
+        return self.down - self.up
+
+
+class _Set(NamedTuple):
+    """What is held, and of all whether it is their lower limit, (n + m,) each."""
+
+    held: NDArray[np.bool_]
+    low: NDArray[np.bool_]
+
+
+def active(kkt: Kkt, limits: Limits) -> Kkt:
+    """The matrix with infinite stiffness where a bound holds and none of all other bounds, and with
+    inequalities that are equations or left out.
+
+    kkt : with the stiffness that bounds and inequalities have by their multipliers. Where nothing
+    but bounds tells a variable the matrix is singular.
+    """
+    presses = np.append(kkt.stiffness > 0.0, kkt.softness > 0.0) & ~kkt.gone
+    if not presses.any():
+        return kkt
+    firm = presses & (_stiffness(kkt) * _sizes(kkt) ** 2 > _FIRM)
+    now, workspace = _Set(firm, limits.force >= 0.0), kkt.workspace
+    for _ in range(_ROUNDS):
+        found = _with(kkt, now.held, workspace)
+        workspace = None
+        if found.singular:
+            break
+        after = _changed(found, limits, now, _PASSED * _sizes(kkt))
+        if after is None:
+            return found
+        now = after
+    return _with(kkt, firm if kkt.singular else _by_share(kkt, limits, presses), None)
+
+
+def _stiffness(kkt: Kkt) -> Array:
+    """Of all limits, (n + m,); zero for what is gone and for equations."""
+    of_rows = np.zeros(len(kkt.softness))
+    np.divide(1.0, kkt.softness, out=of_rows, where=kkt.softness > 0.0)
+    return np.append(np.where(np.isinf(kkt.stiffness), 0.0, kkt.stiffness), of_rows)
+
+
+def _sizes(kkt: Kkt) -> Array:
+    """Of variables, and of constraints, in the scaled matrix, (n + m,)."""
+    scale, n = kkt.scaled.scale, len(kkt.stiffness)
+    return np.append(scale[:n], 1.0 / scale[n:])
+
+
+def _with(kkt: Kkt, held: NDArray[np.bool_], workspace: Workspace | None) -> Kkt:
+    """The matrix with this set."""
+    n = len(kkt.stiffness)
+    return replace(
+        kkt,
+        stiffness=np.where(held[:n] | np.isinf(kkt.stiffness), np.inf, 0.0),
+        softness=np.where(held[n:] | (kkt.softness == 0.0), 0.0, np.inf),
+        workspace=workspace,
+    )
+
+
+def _changed(kkt: Kkt, limits: Limits, now: _Set, passed: Array) -> _Set | None:
+    """The next set, None if this one is right; kkt : with it. passed : by how much limits may
+    be."""
+    step, force = _to_minimum(kkt, limits, now)
+    loose = now.held & np.where(now.low, force < 0.0, force > 0.0)
+    if loose.any():
+        return _Set(now.held & ~loose, now.low)
+    free = ~now.held & np.append(np.isfinite(kkt.stiffness), kkt.softness > 0.0)
+    room = np.where(step < 0.0, limits.above, limits.below)
+    beyond = free & (np.abs(step) > room + passed)
+    if not beyond.any():
+        return None
+    share = np.full(len(step), np.inf)
+    share[beyond] = room[beyond] / np.abs(step[beyond])
+    first = int(np.argmin(share))
+    held, low = now.held.copy(), now.low.copy()
+    held[first], low[first] = True, step[first] < 0.0
+    return _Set(held, low)
+
+
+def _to_minimum(kkt: Kkt, limits: Limits, now: _Set) -> tuple[Array, Array]:
+    """The step of variables and constraints to the minimum with this set, (n + m,), and what limits
+    push with there."""
+    n, held = len(kkt.stiffness), now.held
+    H, A = _hessian(kkt.hessian, n), _sparse(kkt.jacobian, len(kkt.softness), n)
+    goal = np.where(held, np.where(now.low, -limits.above, limits.below), 0.0)
+    step, gone = goal[:n], kkt.gone[n:]
+    force = np.where(np.isinf(kkt.stiffness) & ~held[:n], 0.0, limits.force[:n])
+    force = force + A.T @ np.where(gone, limits.force[n:], 0.0)
+    side = np.append(-force - H @ step, goal[n:] - A @ step)
+    side[kkt.gone] = 0.0
+    found = kkt.factorised().factors.solve(side[:, None])[:, 0]
+    step = step + np.where(kkt.gone[:n], 0.0, found[:n])
+    change = np.where(gone, 0.0, found[n:])
+    pushes = np.append(force + H @ step + A.T @ change, limits.force[n:] - change)
+    return np.append(step, A @ step), pushes
+
+
+def _by_share(kkt: Kkt, limits: Limits, presses: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Of what limits press against, (n + m,), which is near one that tells nearly all that is known
+    of it."""
+    here = np.flatnonzero(presses)
+    spread = np.abs(kkt.factorised().inverse_entries(here, here))
+    n, held = len(kkt.stiffness), np.zeros(len(presses), dtype=bool)
+    rows = here[here >= n]
+    share = spread * np.append(kkt.stiffness[here[here < n]], kkt.softness[rows - n])
+    share[here >= n] = 1.0 - share[here >= n]
+    room = np.where(limits.down >= limits.up, limits.above, limits.below)[here]
+    held[here] = (share > _HELD) & (room < _NEAR * _sizes(kkt)[here])
+    return held
+
+
+def _sparse(entries: Entries, rows: int, columns: int) -> csr_array:
+    row, column, values = entries
+    return csr_array((values, (row, column)), shape=(rows, columns))
+
+
+def _hessian(lower: Entries, n: int) -> csr_array:
+    half = _sparse(lower, n, n)
+    return csr_array(half + tril(half, -1).T)
