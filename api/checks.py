@@ -4,8 +4,11 @@ message shows what was given instead. Arrays and times are in `runtime/arrays.py
 from __future__ import annotations
 
 import difflib
+import gzip
+import io
 import os
 import unicodedata
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from decimal import Decimal
@@ -19,6 +22,8 @@ T = TypeVar("T")
 #: More threads, or processes, than any machine has; OpenMP ends the process where it cannot make
 #: them.
 MOST_THREADS = 1024
+#: No table or model that was packed is larger [bytes]; what is made to fill the memory is.
+_UNPACKED = 200 << 20
 
 
 def shown(value: Any) -> str:
@@ -122,6 +127,31 @@ def check_path(value: Any) -> None:
     """Raise `ValueError` for what names no file or folder: neither text nor a path."""
     if not isinstance(value, str | os.PathLike) and not hasattr(value, "read_bytes"):
         raise ValueError(f"a file is named by its path, text or a Path, got {shown(value)}")
+
+
+def unpacked(data: bytes) -> bytes:
+    """The bytes of a file, unpacked if gzip packed them.
+
+    Raises `ValueError` if they are damaged, or far more than such a file holds.
+    """
+    if data[:2] != b"\x1f\x8b":
+        return data
+    parts, size = list[bytes](), 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            while part := file.read(1 << 20):
+                size += len(part)
+                if size > _UNPACKED:
+                    raise ValueError(
+                        f"it unpacks to more than {_UNPACKED >> 20} MB; if that is meant, unpack "
+                        "it and read what comes out"
+                    )
+                parts.append(part)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(
+            f"it is damaged: it cannot be decompressed ({error}); take another copy"
+        ) from error
+    return b"".join(parts)
 
 
 def check_identifier(value: Any, what: str) -> None:

@@ -74,7 +74,7 @@ def inverse_dynamics(
         loops = listed([closure.name for closure in tree.closures], 4)
         raise ValueError(
             f"{tree.name} has closed loops ({loops}); what keeps them closed is not determined by "
-            "a motion. Take the open tree, ks.osim.read(path, without=[...]) of a file: forces of "
+            "a motion. Take the open tree, of a file by read(path, without=[...]): forces of "
             "loops are then part of the result, as in OpenSim"
         )
     given = mapping({} if wrenches is None else wrenches, "wrenches")

@@ -175,7 +175,8 @@ def read_loads(path: str | Path, data: str | Path | None = None) -> dict[str, Wr
     """
     with naming(path):
         root = root_of(path)
-    time, forces = external_forces(path, root, data)
+    table, forces = external_forces(path, root, data)
+    time = table.time
     found = Named[Wrench]("wrench on a body")
     for one in forces:
         force, point, torque = (

@@ -6,9 +6,11 @@ World axes of kinesym: x forwards, y to the left, z up. Those of a file are name
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,8 +22,8 @@ from kinesym.runtime.arrays import Array
 DIRECTIONS = ("x", "y", "z", "-x", "-y", "-z")
 #: Lengths in metres.
 UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
-#: Other spellings in files.
-SPELLINGS = {"meters": "m", "metres": "m", "meter": "m", "millimeters": "mm", "millimetres": "mm"}
+#: How other spellings in files begin, which may be cut off: C3D files have "mete".
+SPELLINGS = {"mil": "mm", "cen": "cm", "met": "m"}
 #: Where forwards is if nothing tells, by the axis that is up.
 AHEAD = {"x": "y", "y": "x", "z": "x"}
 #: Coordinates of people in a laboratory lie between these [m].
@@ -43,6 +45,7 @@ class Laboratory:
     """The axes and the unit of a file.
 
     up, forward, left : axes of the file. unit : of its lengths. note : what was found, and how.
+    upward : by what `up` is; empty if nothing tells.
     """
 
     up: str
@@ -50,6 +53,12 @@ class Laboratory:
     left: str
     unit: str = "m"
     note: str = ""
+    upward: str = "as told"
+
+    @property
+    def sure(self) -> bool:
+        """Whether something tells what is up; else it is a guess."""
+        return self.upward not in ("", EXTENT)
 
     @property
     def turn(self) -> Array:
@@ -72,6 +81,24 @@ class Evidence:
 
 
 NOTHING = Evidence()
+#: Up and forwards as a file says of itself; "" where it does not.
+Own: TypeAlias = tuple[str, str]
+NO_AXES: Own = ("", "")
+#: What says that an axis is up: forces, a record of one plane, a guess.
+WEIGHT, PLANE, EXTENT = "the weight", "the plane of the record", "the longest extent"
+#: How files that are written here say their axes.
+_OWN = re.compile(r"\bup=(-?[xyz])\s+forward=(-?[xyz])\b")
+
+
+def said_axes(up: str, forward: str) -> str:
+    """How a file says its axes, for `own_axes`."""
+    return f"up={up} forward={forward}"
+
+
+def own_axes(text: str) -> Own:
+    """Axes that the header of a file says."""
+    found = _OWN.search(text)
+    return (found[1], found[2]) if found else NO_AXES
 
 
 def rotation(up: str, forward: str, left: str | None = None) -> Array:
@@ -113,17 +140,30 @@ def chosen(
     unit: str,
     default: str,
     like: Laboratory | None = None,
+    own: Own = NO_AXES,
 ) -> Laboratory:
-    """Axes as they were told (up, forward, left), or else found, or else usual.
+    """Axes as they were told (up, forward, left), or as the file says itself, or else found, or
+    else usual.
 
-    default : what is up if nothing tells. like : the file whose axes these are too.
+    default : what is up if nothing tells. like : the file whose axes these are too. own : up and
+    forwards that the file says.
 
-    Warns if the data contradict what was told or what `like` has (who walks backwards brakes the
-    other way), and if forwards is found to be elsewhere than it usually is, since other files of
-    the trial have to be read alike.
+    Warns if the file or the data contradict what was told or the data what `like` has (who walks
+    backwards brakes the other way), if up is a guess, and if forwards is found to be elsewhere than
+    it usually is, since other files of the trial have to be read alike.
     """
     up, forward, left = told
-    if like is not None:
+    if own != NO_AXES:
+        for what, given, said in zip(("up", "forward"), (up, forward), own, strict=True):
+            if given and given != said:
+                warn(f"{path}: {what}={given!r} was given, but the file says {said}")
+        evidence, reason = NOTHING, "as the file says"
+        if not (up or forward or left):
+            above, ahead = own
+            note = f"{above} is up, {ahead} forwards ({reason}); lengths in {unit}"
+            return Laboratory(above, ahead, name_of(rotation(above, ahead)[1]), unit, note)
+        up, forward = up or own[0], forward or own[1]
+    elif like is not None:
         up, forward, left = up or like.up, forward or like.forward, left or like.left
     above = up or evidence.up or default
     check_choice(above, DIRECTIONS, "up")
@@ -132,7 +172,14 @@ def chosen(
     ahead = forward or seen or _beside(above, usual)
     aside = left or name_of(rotation(above, ahead)[1])
     rotation(above, ahead, aside)  # raises
-    if up and evidence.up and up != evidence.up:
+    upward = "as told" if up else evidence.upward
+    if upward in ("", EXTENT):
+        warn(
+            f"{path}: {above} is taken to be up, {_because(False, evidence.up, evidence.upward)}, "
+            f"as neither names of markers nor forces tell: up={above!r} confirms it; "
+            "find_files(folder).up asks the other files of the session"
+        )
+    if up and evidence.up and evidence.upward != EXTENT and up != evidence.up:
         warn(f"{path}: up={up!r} was given, but {evidence.up} is up by {evidence.upward}")
     elif forward and seen and forward != seen and (like is None or forward[-1] != seen[-1]):
         warn(f"{path}: forward={forward!r} was given, but {seen} is forwards by {evidence.onward}")
@@ -144,7 +191,7 @@ def chosen(
     reasons = [_because(bool(up), evidence.up, evidence.upward)]
     reasons.append(_because(bool(forward), seen, evidence.onward))
     note = f"{above} is up ({reasons[0]}), {ahead} forwards ({reasons[1]}); lengths in {unit}"
-    return Laboratory(above, ahead, aside, unit, note)
+    return Laboratory(above, ahead, aside, unit, note, upward)
 
 
 def _because(told: bool, found: str, why: str) -> str:
@@ -173,7 +220,8 @@ def unit_of(path: object, said: str, unit: str | None, coordinates: Iterable[Arr
     if unit is not None:
         check_choice(unit, UNITS, "unit")
         return unit
-    known = SPELLINGS.get(said, said) or "m"
+    said = said.strip(". \0")
+    known = SPELLINGS.get(said[:3], said) or "m"
     if known not in UNITS:
         raise ValueError(f"{path} says that lengths are in {said!r}; set unit='m' or unit='mm'")
     largest = max((float(np.nanmax(np.abs(rows), initial=0.0)) for rows in coordinates), default=0)
@@ -193,22 +241,33 @@ def unit_of(path: object, said: str, unit: str | None, coordinates: Iterable[Arr
 # -- what markers say ---------------------------------------------------------------------------
 
 
-def seen_in_markers(positions: Mapping[str, Array]) -> Evidence:
+def seen_in_markers(
+    positions: Mapping[str, Array], pressed: Evidence = NOTHING, told: str = ""
+) -> Evidence:
     """What markers (3, N) in metres say of up: names of feet below those of trunk and head, or the
-    longest extent; and of forwards: the way walked, or from heels to toes, or between sides."""
-    up, upward = _up(positions)
+    longest extent; and of forwards: the way walked, or from heels to toes, or between sides.
+
+    pressed : what else there is, such as forces of the same file, which counts more than extent.
+    told : what is up for the search of forwards, if that is known."""
+    up, upward = _up(positions, pressed)
     if not up:
         return NOTHING
-    above = _unit_vector(up)
+    above = _unit_vector(told or up)
     forward, onward = _forward(positions, above)
+    if not forward and upward == pressed.upward:
+        forward, onward = pressed.forward, pressed.onward
     return Evidence(up, upward, forward, onward)
 
 
-def _up(positions: Mapping[str, Array]) -> tuple[str, str]:
+def _up(positions: Mapping[str, Array], pressed: Evidence) -> tuple[str, str]:
     foot, trunk = list(filter(is_foot, positions)), list(filter(is_trunk, positions))
     rise = _middle(positions, trunk) - _middle(positions, foot)
     if foot and trunk and np.linalg.norm(rise) > 0.3 and _along(rise):
         return name_of(rise), "the names of markers"
+    if pressed.up:
+        height = float(_middle(positions, list(positions)) @ _unit_vector(pressed.up))
+        sign = "-" if height < 0.0 and pressed.upward == WEIGHT else ""
+        return sign + pressed.up, pressed.upward
     if len(positions) < 8:
         return "", ""
     rows = np.array(list(positions.values()))
@@ -220,7 +279,7 @@ def _up(positions: Mapping[str, Array]) -> tuple[str, str]:
     second = np.sort(extent)[-2]
     if not 0.5 < extent[longest] < 2.6 or extent[longest] < 1.4 * second:
         return "", ""
-    return name_of(np.eye(3)[longest] * np.sign(seen[:, longest].mean())), "the longest extent"
+    return name_of(np.eye(3)[longest] * np.sign(seen[:, longest].mean())), EXTENT
 
 
 def _forward(positions: Mapping[str, Array], above: Array) -> tuple[str, str]:
@@ -322,8 +381,8 @@ def seen_in_forces(plates: Iterable[tuple[Array, Array]], threshold: float) -> E
     pushes = [p for time, force in data for p in _pushes(time, force, k, threshold)]
     forward = np.mean(pushes, axis=0) if pushes else np.zeros(3)
     if np.linalg.norm(forward) > PUSH and _along(forward):
-        return Evidence("xyz"[k], "the weight", name_of(forward), "braking and pushing")
-    return Evidence("xyz"[k], "the weight")
+        return Evidence("xyz"[k], WEIGHT, name_of(forward), "braking and pushing")
+    return Evidence("xyz"[k], WEIGHT)
 
 
 def _pushes(time: Array, force: Array, vertical: int, threshold: float) -> list[Array]:

@@ -38,8 +38,8 @@ def content(path: str | Path) -> dict[str, Any]:
     `rate` and `first` frame; of the `plates`, that many, `kinds`, `analog_rate`, frames of their
     `zero`, `units` of their sixth channels, and of plate k `channels_k` (C, F), `origin_k`
     (3,), `corners_k` (3, 4) and `matrix_k` (C, C); all but the first are empty where the file does
-    not have them. `said` and `frames` are the numbers of frames of its header and of those that are
-    there.
+    not have them. `descriptions` are of the points; `axes` and `screen` say what is up. `said` and
+    `frames` are the numbers of frames of its header and of those that are there.
 
     Raises `FileNotFoundError`, `ImportError` without ezc3d, and `ValueError` for what cannot be
     read as C3D.
@@ -135,8 +135,12 @@ def _read(path: str) -> tuple[dict[str, Any], dict[str, Any]]:
     markers = [k for k, name in enumerate(names) if name not in results]
     missing = file["data"]["meta_points"]["residuals"][0] < 0.0
     said, there = _frames(path, file)
+    descriptions = [*_listed(file, "DESCRIPTIONS"), *[""] * len(names)]
     facts = {
         "names": [names[k] for k in markers],
+        "descriptions": [descriptions[k] for k in markers],
+        "axes": str([*_parameter(file, "KINESYM", "AXES", []), ""][0]),
+        "screen": str([*_parameter(file, "POINT", "Y_SCREEN", []), ""][0]),
         "rate": header["points"]["frame_rate"],
         "first": header["points"]["first_frame"],
         "analog_rate": header["analogs"]["frame_rate"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +12,18 @@ from typing import Any
 import numpy as np
 
 from kinesym import checks
-from kinesym.checks import check_choice, check_kind, naming
-from kinesym.gait.axes import UNITS, Laboratory, rotation, seen_in_forces
+from kinesym.checks import check_choice, check_kind, naming, shown
+from kinesym.gait.axes import (
+    DIRECTIONS,
+    NOTHING,
+    UNITS,
+    Evidence,
+    Laboratory,
+    own_axes,
+    rotation,
+    said_axes,
+    seen_in_forces,
+)
 from kinesym.gait.c3d import content
 from kinesym.gait.checks import warn
 from kinesym.gait.force_files import renamed
@@ -32,19 +43,22 @@ def read_c3d(
     forward: str | None = None,
     left: str | None = None,
     rename: Mapping[str, str] | None = None,
+    like: Markers | None = None,
 ) -> tuple[Markers, dict[str, Wrench]]:
     """Markers of a C3D file, and wrenches of its force plates by number, "1", "2", ..., at their
     own rate.
 
-    Points with a negative residual are missing samples; those whose name comes twice or is empty
-    are left out with a warning, and results of models, such as angles, silently. Plates of types 1
-    to 4 are evaluated, others left out with a warning; what they show in the frames that the file
-    names for it is taken off. By custom they hold the force of the ground on the foot; signs of
+    Points with a negative residual are missing samples. Those whose name comes twice or is empty
+    have their descriptions as names, or a number behind, with a warning; results of models, such as
+    angles, are left out silently. Plates of types 1 to 4 are evaluated, others and those without
+    samples left out with a warning; what they show in the frames that the file names for it is
+    taken off. By custom they hold the force of the ground on the foot; signs of
     those that do not are changed with a warning.
 
-    unit : of the points, "m", "cm" or "mm"; default what the file says. up, forward, left : as in
-    `read_trc`; z is up if nothing tells. rename : new names of plates by old ones; `assign_plates`
-    finds feet.
+    unit : of the points, "m", "cm" or "mm"; default what the file says. up, forward, left, like :
+    as in `read_trc`; what names of markers do not tell, plates do, or the axis that the file shows
+    upright on a screen, and z is up if nothing tells. rename : new names of plates by old ones;
+    `assign_plates` finds feet.
 
     A file that is shorter than its header says is warned of, and read as far as it goes. Raises
     `FileNotFoundError`, `KeyError` for an unknown plate to rename, and `ValueError` for what is no
@@ -62,12 +76,47 @@ def read_c3d(
     positions = found["points"].swapaxes(0, 1)[:, :, :frames]
     labelled = [k for k, name in enumerate(names) if not name.startswith("*")]  # Vicon's others
     time = (found["first"] + np.arange(frames)) / rate
-    points = distinct(path, [names[k] for k in labelled], positions[labelled], "marker")
+    labels = _told_apart(path, *([found[key][k] for k in labelled] for key in _TEXTS))
+    points = distinct(path, labels, positions[labelled], "marker")
     told, pressed = (up, forward, left), seen_in_forces(_pressed(found), THRESHOLD)
-    markers, laboratory = markers_of(path, time, points, found["unit"], unit, told, "z", pressed)
+    if not pressed.up:
+        pressed = _on_screen(found["screen"])
+    own = own_axes(found["axes"])
+    markers, laboratory = markers_of(
+        path, time, points, found["unit"], unit, told, "z", pressed, own, like
+    )
     plates = {str(k + 1): _plate(path, found, k, laboratory, time) for k in range(found["plates"])}
     evaluated = {name: plate for name, plate in plates.items() if plate is not None}
     return markers, renamed(evaluated, rename or {})
+
+
+#: What tells points of one name apart.
+_TEXTS = ("names", "descriptions")
+
+
+def _told_apart(path: str | Path, names: list[str], descriptions: list[str]) -> list[str]:
+    """Names of points; where they come twice or are empty, descriptions that others do not have, or
+    a number behind."""
+    taken, found, said = Counter(names), list[str](), list[str]()
+    for name, description in zip(names, descriptions, strict=True):
+        one, about = name, description.strip()
+        if (not name or taken[name] > 1) and about:
+            one = about if (names + descriptions).count(description) == 1 else one
+        k = 1
+        while one in found and one:
+            k += 1
+            one = f"{name}_{k}" if f"{name}_{k}" not in taken else one
+        found.append(one)
+        said += [one] * (one != name)
+    if said:
+        warn(f"{path}: points whose names come twice or are empty are called {shown(said)}")
+    return found
+
+
+def _on_screen(said: str) -> Evidence:
+    """What `Y_SCREEN` says, the axis that programs show upright, such as "+Z"."""
+    axis = said.strip().lower().removeprefix("+")
+    return Evidence(axis, "what the file shows upright") if axis in DIRECTIONS else NOTHING
 
 
 def _pressed(found: Mapping[str, Any]) -> Iterator[tuple[Array, Array]]:
@@ -84,10 +133,13 @@ def _plate(
 ) -> Wrench | None:
     """Plate k of a C3D file in the world; nothing, and a warning, if it cannot be evaluated."""
     what, rate = f"{path}, plate {k + 1}", found["analog_rate"]
+    if not found[f"channels_{k}"].shape[1]:
+        warn(f"{what} is left out: it has no samples")
+        return None
     if not 0.0 < rate < np.inf:
         raise ValueError(f"{what} has samples at {rate:g} Hz; the file seems to be damaged")
     kind = found["kinds"][k] if k < len(found["kinds"]) else 0
-    channels, step = found[f"channels_{k}"], (time[-1] - time[0]) / (len(time) - 1)
+    channels, step = found[f"channels_{k}"], 1.0 / found["rate"]
     if kind != 1:
         channels = zeroed(channels, found["zero"], found["first"] + 1, round(rate * step))
     corners, origin, matrix = (found[f"{name}_{k}"] for name in ("corners", "origin", "matrix"))
@@ -105,6 +157,9 @@ def _plate(
     turn = laboratory.turn
     with naming(what):
         rows = turn @ force[:, here], UNITS[laboratory.unit] * turn @ moment[:, here]
+        if here.sum() < 2:
+            warn(f"{what} is left out: it has a single sample")
+            return None
         return _reaction(what, Wrench(instants[here], *rows))
 
 
@@ -156,6 +211,10 @@ def write_c3d(
         raise ImportError("C3D files are written by ezc3d: pip install ezc3d")
     import ezc3d
 
+    if len(markers) < 2:
+        raise ValueError(
+            "C3D files have a rate, which a single sample does not tell; to_trc writes it"
+        )
     file = ezc3d.c3d()
     back = rotation(up, forward).T / UNITS[unit]
     points = np.ones((4, len(markers.names), len(markers)))
@@ -166,6 +225,7 @@ def write_c3d(
     facts["POINT"]["UNITS"]["value"] = [unit]
     facts["POINT"]["RATE"]["value"] = [markers.rate]
     facts["POINT"]["LABELS"]["value"] = markers.names
+    file.add_parameter("KINESYM", "AXES", said_axes(up, forward))
     given = checks.mapping(plates or {}, "plates")
     if given:
         _add_plates(file, markers, given, back, height)

@@ -66,7 +66,7 @@ def _in_flights(total: Wrench, feet: PressureTransfer, weight: float) -> list[Co
         here = (feet.time >= stance.begin) & (feet.time <= stance.end)
         low = {f: np.minimum(*(p[2, here] for p in feet.places[f])).mean() for f in feet.places}
         down = [foot for foot in low if low[foot] < min(low.values()) + ALIKE]
-        found += [replace(stance, foot=foot) for foot in down]
+        found += [replace(stance, foot=foot, measured=False) for foot in down]
     return found
 
 

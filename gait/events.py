@@ -6,7 +6,7 @@ World axes everywhere: x forwards, y to the left, z up.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from numbers import Real
 
@@ -25,7 +25,7 @@ from kinesym.checks import (
     shown,
 )
 from kinesym.gait.check_plates import check_empty
-from kinesym.gait.checks import warn_of
+from kinesym.gait.checks import warn, warn_of
 from kinesym.gait.gaps import runs
 from kinesym.gait.wrench import THRESHOLD, Wrench, between, check_reaction, vectors
 from kinesym.runtime.arrays import Array, real_array, time_grid
@@ -44,7 +44,7 @@ class Contact:
     """A stance phase of a foot, from heel strike to toe-off [s].
 
     struck, lifted : False if the record begins (ends) during the stance, so that `begin` (`end`)
-    is only where the record does.
+    is only where the record does. measured : whether a force plate shows it.
 
     Raises `ValueError` if it does not end after it begins.
     """
@@ -54,6 +54,7 @@ class Contact:
     end: float
     struck: bool = True
     lifted: bool = True
+    measured: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         check_text(self.foot, "the foot of a contact")
@@ -70,12 +71,13 @@ class Phase:
     """An interval [s] in which the same feet are on the ground.
 
     feet : () in flight, (foot,) in single support, (trailing, leading) in double support: in the
-    order in which they came to the ground.
+    order in which they came to the ground. off : those that no force plate shows.
     """
 
     begin: float
     end: float
     feet: tuple[str, ...]
+    off: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def double(self) -> bool:
@@ -241,13 +243,15 @@ def phases(contacts: Iterable[Contact]) -> list[Phase]:
     instants = sorted({c.begin for c in ordered} | {c.end for c in ordered})
     found = []
     for begin, end in pairwise(instants):
-        standing = tuple(c.foot for c in ordered if c.begin <= begin and c.end >= end)
+        here = [c for c in ordered if c.begin <= begin and c.end >= end]
+        standing = tuple(c.foot for c in here)
         if len(standing) > 2:
             raise ValueError(
                 f"{len(standing)} feet are on the ground from {begin:.6g} to "
                 f"{end:.6g} s: {', '.join(standing)}"
             )
-        found.append(Phase(begin, end, standing))
+        off = tuple(c.foot for c in here if not c.measured)
+        found.append(Phase(begin, end, standing, off))
     return found
 
 
@@ -266,9 +270,11 @@ def whole_strides(
 
 
 def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = -np.inf) -> Cycle:
-    """The first whole cycle at or after `begin` [s]: two heel strikes of `foot` and on.
+    """A whole cycle at or after `begin` [s]: two heel strikes of `foot` and on.
 
-    It ends when the other foot leaves after the second of them, near 116 % when walking.
+    It ends when the other foot leaves after the second of them, near 116 % when walking. It is the
+    first one; where plates show some contacts and others are `completed` from markers, the first
+    with fewest that no plate shows, of which it warns: torques are unknown there.
 
     Raises `ValueError` if there is none in the record, and if one of its steps has no double
     support, naming the interval.
@@ -278,27 +284,41 @@ def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = 
         raise ValueError(f"begin must be a number, got {shown(begin)}")
     strikes = [c.begin for c in ordered if c.foot == foot and c.struck and c.begin >= begin]
     leaves = [c for c in ordered if c.foot != foot and c.lifted]
-    for start, stride in pairwise(strikes):
-        ends = [c.end for c in leaves if c.end > stride]
-        if ends:
-            inside = [
-                Phase(max(p.begin, start), min(p.end, ends[0]), p.feet)
-                for p in phases(ordered)
-                if p.end > start and p.begin < ends[0]
-            ]
-            for phase in inside:
-                if not phase.feet:
-                    raise ValueError(
-                        f"no double support: no foot is in contact from {phase.begin:.6g} to "
-                        f"{phase.end:.6g} s; the cycle of walking needs one in every step"
-                    )
-            return Cycle(start, stride, ends[0], tuple(inside))
-    seen = ", ".join(f"{t:.6g}" for t in strikes) or "none"
-    last = max((c.end for c in leaves), default=np.nan)
-    raise ValueError(
-        f"a cycle needs two heel strikes of {foot!r} and a toe-off of the other foot after the "
-        f"second; heel strikes: {seen}, last toe-off of the other foot: {last:.6g} s"
-    )
+    spans = [
+        (start, stride, ends[0])
+        for start, stride in pairwise(strikes)
+        if (ends := [c.end for c in leaves if c.end > stride])
+    ]
+    if not spans:
+        seen = ", ".join(f"{t:.6g}" for t in strikes) or "none"
+        last = max((c.end for c in leaves), default=np.nan)
+        raise ValueError(
+            f"a cycle needs two heel strikes of {foot!r} and a toe-off of the other foot after the "
+            f"second; heel strikes: {seen}, last toe-off of the other foot: {last:.6g} s"
+        )
+    off = [c for c in ordered if not c.measured] if any(c.measured for c in ordered) else []
+
+    beside = {s: [c for c in off if c.begin < s[2] and c.end > s[0]] for s in spans}
+    best = min(spans, key=lambda s: (sum(c.begin < s[1] for c in beside[s]), len(beside[s])))
+    (start, stride, end), rows = best, beside[best]
+    if rows:
+        said = ", ".join(f"{c.foot!r} from {c.begin:.6g} to {c.end:.6g} s" for c in rows)
+        warn(
+            f"no force plate shows {said}, in the cycle of {foot!r} from {start:.6g} to "
+            f"{stride:.6g} s, and no other cycle has fewer: torques of that leg are unknown there"
+        )
+    inside = [
+        replace(p, begin=max(p.begin, start), end=min(p.end, end))
+        for p in phases(ordered)
+        if p.end > start and p.begin < end
+    ]
+    for phase in inside:
+        if not phase.feet:
+            raise ValueError(
+                f"no double support: no foot is in contact from {phase.begin:.6g} to "
+                f"{phase.end:.6g} s; the cycle of walking needs one in every step"
+            )
+    return Cycle(start, stride, end, tuple(inside))
 
 
 # -- plates -----------------------------------------------------------------------------------
@@ -405,6 +425,8 @@ def _owner(contact: Contact, apart: Mapping[str, Array], load: Array, near: floa
 
 def _stretches(plate: Wrench, stances: Sequence[Contact]) -> list[NDArray[np.bool_]]:
     """Samples of each stance with its tails down to nothing, at most half way to the next one."""
+    if not stances:
+        return []
     time, pressing = plate.time, plate.force[2] > 0.0
     limits = [-np.inf, *(0.5 * (one.end + two.begin) for one, two in pairwise(stances)), np.inf]
     found = []
@@ -463,7 +485,7 @@ def _between_crossings(
     struck, lifted = bool(first > 0), bool(last < len(time) - 1)
     begin = crossing(first - 1, first) if struck else float(time[0])
     end = crossing(last + 1, last) if lifted else float(time[-1])
-    return Contact(foot, begin, end, struck, lifted)
+    return Contact(foot, begin, end, struck, lifted, measured=True)
 
 
 def _peaks(time: Array, values: Array, share: float, where: NDArray[np.bool_]) -> list[float]:

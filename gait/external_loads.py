@@ -30,8 +30,8 @@ class ExternalForce:
 
 def external_forces(
     path: File, root: Element, data: File | None = None
-) -> tuple[Array, list[ExternalForce]]:
-    """Time (N,) [s] and the forces that an ExternalLoads file applies.
+) -> tuple[Table, list[ExternalForce]]:
+    """The table of an ExternalLoads file, and the forces that this applies.
 
     root : of the file. data : the table with their columns; by default the one that the file names,
     beside it, compressed or not.
@@ -45,7 +45,7 @@ def external_forces(
     if not forces or not (name or data):
         raise ValueError(f"{path} is no ExternalLoads file: it lacks ExternalForce or datafile")
     table = read_mot(_beside(path, name) if data is None else data)
-    return table.time, [_force(path, e, table) for e in forces]
+    return table, [_force(path, e, table) for e in forces]
 
 
 def _applies(e: Element) -> bool:

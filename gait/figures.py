@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kinesym.checks import check_kind, mapping
 from kinesym.gait.events import Cycle
 from kinesym.gait.forward import Tracking
+from kinesym.gait.gaps import runs
 from kinesym.gait.inverse import JointLoads, flexion_angle
+from kinesym.gait.natural.body import G
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 
@@ -24,7 +27,8 @@ def joint_torques(
 ) -> Any:
     """Sagittal torques of ankle, knee and hip over the body mass, both legs.
 
-    loads : one curve for each, by label. norms : by joint, rows of percent, lower and upper bound
+    loads : one curve for each, by label; NaN where a foot stands in the cycle and no wrench presses
+    under it, as beside force plates. norms : by joint, rows of percent, lower and upper bound
     [N m/kg] of a band, such as from a textbook.
 
     Raises `ValueError` for what is none of these.
@@ -36,11 +40,32 @@ def joint_torques(
         for panel, side in zip(axes[k], SIDES, strict=True):
             for label, one in loads.items():
                 torque = one.flexion(f"{side}_{joint}") / one.inverse.skeleton.mass
+                torque = np.where(_unloaded(one, cycle, side), np.nan, torque)
                 panel.plot(cycle.percent(one.time), torque, lw=1.4, label=label)
             if norms and joint in norms:
                 panel.fill_between(*norms[joint], color="0.5", alpha=0.3, lw=0, label="norm")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=4)
     return figure
+
+
+#: A foot that stands bears more in the mean over a stance [of the weight].
+BEARS = 0.05
+
+
+def _unloaded(loads: JointLoads, cycle: Cycle, side: str) -> NDArray[np.bool_]:
+    """Where a foot stands in a cycle without a wrench under it (N,)."""
+    skeleton, time = loads.inverse.skeleton, loads.time
+    found = np.zeros(len(time), dtype=bool)
+    if side not in skeleton.feet:
+        return found
+    under = [loads.loads[name].force[2] for name in skeleton.feet[side] if name in loads.loads]
+    load = np.sum([np.zeros(len(time)), *under], axis=0)
+    for run in runs(np.array([side in phase.feet for phase in cycle.phases])):
+        first, last = cycle.phases[run.start], cycle.phases[run.stop - 1]
+        here = (time >= first.begin) & (time <= last.end)
+        if here.any() and load[here].mean() < BEARS * skeleton.mass * G:
+            found |= here
+    return found
 
 
 def flexion_angles(

@@ -16,18 +16,23 @@ import numpy as np
 from kinesym import checks
 from kinesym.checks import Named, check_kind, naming, suggest
 from kinesym.gait.axes import (
+    NO_AXES,
+    PLANE,
     PLAUSIBLE,
     SURE,
     UNITS,
+    Evidence,
     Laboratory,
+    Own,
     chosen,
+    own_axes,
     rotation,
     seen_in_forces,
     unit_of,
 )
 from kinesym.gait.checks import warn
 from kinesym.gait.external_loads import external_forces, loads_element
-from kinesym.gait.marker_files import absent, vector
+from kinesym.gait.marker_files import absent, laboratory_of, vector
 from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table, read_mot, read_table
 from kinesym.gait.tables import (
@@ -91,19 +96,30 @@ def read_forces(
     "1", "2", ...
 
     unit : of lengths without one in the name of the column, "m", "cm" or "mm"; default metres.
-    up, forward, left : axes of the file as in `read_trc`; default what the data say: the vertical
-        by weight, forwards by braking and pushing in whole stances. like : markers of the same
-        trial; their axes are taken.
+    up, forward, left : axes of the file as in `read_trc`; default what it says itself, as
+        `write_forces` does, or else what the data say: the vertical by weight, forwards by braking
+        and pushing in whole stances. like : markers of the same trial; their axes are taken, unless
+        the file says its own.
     threshold : see `Wrench.at_cop`. rename : new names by old ones; `assign_plates` finds feet.
 
     Warns as `read_trc`. Raises `FileNotFoundError`, `KeyError` for an unknown name, and
     `ValueError` naming line, column or plate of what is wrong.
     """
-    text = text_of(path)
-    if like is not None:
-        check_kind(like, Markers, "kinesym.gait")
+    wrenches, _ = forces_of(path, unit, (up, forward, left), threshold, laboratory_of(like))
+    return renamed(wrenches, rename or {})
+
+
+def forces_of(
+    path: File,
+    unit: str | None = None,
+    told: tuple[str | None, str | None, str | None] = (None, None, None),
+    threshold: float = THRESHOLD,
+    like: Laboratory | None = None,
+) -> tuple[dict[str, Wrench], Laboratory]:
+    """Wrenches of a file, and its axes; arguments and errors as of `read_forces`."""
+    text, own = text_of(path), NO_AXES
     if text.lstrip().startswith("<"):
-        time, plates = _external_loads(path, text, unit)
+        time, plates, own = _external_loads(path, text, unit)
     elif text.startswith("[Force Data]"):
         time, plates = _cortex(path, text)
     else:
@@ -112,10 +128,9 @@ def read_forces(
         if not is_mot:
             check_seconds(path, table.time)
         time, plates = table.time, _plates(path, table, unit)
+        own = own_axes(table.header.get("axes", ""))
     plates = _in_metres(path, plates, unit)
-    told, own = (up, forward, left), like.laboratory if like else None
-    wrenches = _turned(path, time, plates, told, threshold, own)
-    return renamed(wrenches, rename or {})
+    return _turned(path, time, plates, told, threshold, like, own)
 
 
 def _turned(
@@ -125,9 +140,11 @@ def _turned(
     told: tuple[str | None, str | None, str | None],
     threshold: float,
     like: Laboratory | None,
-) -> dict[str, Wrench]:
-    """Wrenches in the world from columns in the axes of the file."""
+    own: Own,
+) -> tuple[dict[str, Wrench], Laboratory]:
+    """Wrenches in the world from columns in the axes of the file, and these."""
     up, forward, _ = told if like is None else (like.up, like.forward, like.left)
+    up, forward = (up, forward) if own == NO_AXES else own
     vectors = [parts.get(kind, {}) for parts in plates.values() for kind in ("force", "cop")]
     plane = absent(up, forward, vectors)
     forces = {
@@ -138,14 +155,16 @@ def _turned(
     evidence = seen_in_forces([(time, force) for force in forces.values()], threshold)
     if evidence.up == (up or "")[-1:]:  # which way it points is not seen
         evidence = replace(evidence, up=up or "")
-    default = "z" if plane == "y" else "y"
-    laboratory = chosen(path, told, evidence, "m", default, like)
-    return {
+    if plane and not evidence.up:
+        evidence = Evidence("z" if plane == "y" else "y", PLANE)
+    laboratory = chosen(path, told, evidence, "m", "y", like, own)
+    wrenches = {
         plate: _wrench(
             f"{path}, {plate}", time, parts, forces.get(plate), laboratory, plane, threshold
         )
         for plate, parts in plates.items()
     }
+    return wrenches, laboratory
 
 
 def renamed(wrenches: Mapping[str, Wrench], rename: Mapping[str, str]) -> dict[str, Wrench]:
@@ -272,13 +291,13 @@ def _cortex(path: File, text: str) -> tuple[Array, dict[str, Parts]]:
     return (samples - samples[0]) / rate, plates
 
 
-def _external_loads(path: File, text: str, unit: str | None) -> tuple[Array, dict[str, Parts]]:
+def _external_loads(path: File, text: str, unit: str | None) -> tuple[Array, dict[str, Parts], Own]:
     """What an ExternalLoads file of OpenSim says of the columns of the file beside it."""
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         raise ValueError(f"{path} is no XML file: {error}") from error
-    time, forces = external_forces(path, root)
+    table, forces = external_forces(path, root)
     lengths = UNITS[unit_of(path, "m", unit, [])]
     plates: dict[str, Parts] = {}
     for one in forces:
@@ -290,7 +309,7 @@ def _external_loads(path: File, text: str, unit: str | None) -> tuple[Array, dic
             if rows is not None
         }
         plates[f"{name}_{len(plates) + 1}" if name in plates else name] = parts
-    return time, plates
+    return table.time, plates, own_axes(table.header.get("axes", ""))
 
 
 # -- a wrench -------------------------------------------------------------------------------------
@@ -368,7 +387,7 @@ def write_forces(
             for axis, row in zip(AXES, back @ rows, strict=True):
                 columns[f"{name}_ground_{part}{axis}"] = row
     loads = None if bodies is None else loads_element(Path(path).name, wrenches, bodies)
-    write_storage(path, time, columns, False)
+    write_storage(path, time, columns, False, (up, forward))
     if loads is not None:
         ElementTree.indent(loads)
         with replacing(Path(path).with_suffix(".xml")) as beside:

@@ -6,19 +6,25 @@ which unit it is, every reader finds from the data unless it is told, and says i
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from kinesym.checks import Named, naming
+from kinesym.checks import Named, check_choice, check_kind, naming, shown
 from kinesym.gait.axes import (
     AHEAD,
+    DIRECTIONS,
+    NO_AXES,
     NOTHING,
+    PLANE,
     UNITS,
     Evidence,
     Laboratory,
+    Own,
     chosen,
+    own_axes,
     seen_in_markers,
     sides_agree,
     unit_of,
@@ -27,6 +33,7 @@ from kinesym.gait.checks import warn
 from kinesym.gait.markers import Markers, check_size, uniform
 from kinesym.gait.motion_files import read_table
 from kinesym.gait.tables import (
+    Cells,
     File,
     cells_of,
     check_count,
@@ -55,17 +62,21 @@ def read_trc(
     up: str | None = None,
     forward: str | None = None,
     left: str | None = None,
+    like: Markers | None = None,
 ) -> Markers:
     """Markers of a TRC file (Motion Analysis, OpenSim, Pose2Sim, OpenCap), which may be compressed
     (.gz); empty cells are missing samples.
 
     unit : "m", "cm" or "mm"; default what the file says, unless coordinates of people cannot be.
-    up, forward, left : axes of the file, one of x, y, z, -x, -y, -z each; default what the data
-        say: names of markers, the longest extent, the way walked, heels and toes. `Markers.note`
-        says what was found. If nothing tells, y is up and x forwards; left makes axes right-handed
-        unless it is given.
+    up, forward, left : axes of the file, one of x, y, z, -x, -y, -z each; default what it says
+        itself, as `Markers.to_trc` writes it, or else what the data say: names of markers, the way
+        walked, heels and toes. `Markers.note` says what was found. If nothing tells, the longest
+        extent is up, or y, and x forwards, with a warning; left makes axes right-handed unless it
+        is given. `find_files(folder).up` is what all files of a session say together.
+    like : markers of the same laboratory, whose axes these are too.
 
-    Warns of markers whose name comes twice or is empty, which are left out, of data that contradict
+    Warns of markers whose name comes twice or is empty, which are left out, and those that are 0 in
+    all samples, as missing ones; of an axis that is up by a guess, of data that contradict
     what was told, and if another axis than x is found to be forwards: other files of the trial have
     to be read alike. Raises `FileNotFoundError`, and `ValueError` naming line and column of the
     error.
@@ -78,7 +89,7 @@ def read_trc(
             "read_csv, read_mot and read_c3d read others"
         )
     facts = _facts(lines[1], lines[2])
-    labels = [label.strip() for label in lines[3].split("\t")]
+    labels = [label.strip() for label in lines[3].split("\t" if "\t" in lines[3] else None)]
     if not _HEAD.fullmatch(" ".join(labels[:2])):
         raise ValueError(
             f"{path}, line 4 must begin with 'Frame#' and 'Time' between tabulators, "
@@ -86,7 +97,8 @@ def read_trc(
         )
     names = _names(labels[2:], lines[4])
     columns = ["Frame#", "Time", *(f"{name} {axis}" for name in names for axis in "XYZ")]
-    numbers = numbers_of(path, cells_of(path, text, 6, "\t", columns))
+    sep = "\t" if any("\t" in line.strip() for line in lines[5:]) else None  # some write blanks
+    numbers = numbers_of(path, cells_of(path, text, 6, sep, columns))
     check_count(path, "NumFrames", facts.get("NumFrames", ""), numbers.shape[1], text)
     positions = distinct(path, names, numbers[2:].reshape(len(names), 3, -1), "marker")
     with naming(path):  # short records need the rate to tell what was rounded
@@ -94,12 +106,14 @@ def read_trc(
         time = uniform(numbers[1], rate)
     check_seconds(path, time, rate)
     said = facts.get("Units", "").lower()
-    return markers_of(path, time, positions, said, unit, (up, forward, left), "y")[0]
+    told, own = (up, forward, left), own_axes(lines[0])
+    return markers_of(path, time, positions, said, unit, told, "y", own=own, like=like)[0]
 
 
 def _facts(names: str, values: str) -> dict[str, str]:
     """What lines 2 and 3 say; some programs write two tabulators between cells."""
-    cells = [[cell.strip() for cell in line.split("\t")] for line in (names, values)]
+    lines = ((line, "\t" if "\t" in line else None) for line in (names, values))
+    cells = [[cell.strip() for cell in line.split(sep)] for line, sep in lines]
     filled = [[cell for cell in row if cell] for row in cells]
     return dict(zip(*(filled if len(filled[0]) == len(filled[1]) else cells), strict=False))
 
@@ -119,6 +133,7 @@ def read_csv(
     up: str | None = None,
     forward: str | None = None,
     left: str | None = None,
+    like: Markers | None = None,
 ) -> Markers:
     """Markers of a CSV file, which may be compressed (.gz); empty cells are missing samples.
 
@@ -126,11 +141,14 @@ def read_csv(
     as forces and centres of pressure, are passed over. Where no marker has the axis to the side,
     the record is of one plane and it is zero.
 
-    unit : "m", "cm" or "mm"; default what the columns say, or else the data. up, forward, left : as
-    in `read_trc`.
+    unit : "m", "cm" or "mm"; default what the columns say, or else the data. up, forward, left,
+    like : as in `read_trc`. Trajectories that Vicon Nexus exports are read, too.
 
     Raises `FileNotFoundError`, and `ValueError` naming line and column of what is wrong.
     """
+    if (nexus := nexus_trajectories(path)) is not None:
+        time, positions, said = nexus
+        return markers_of(path, time, positions, said, unit, (up, forward, left), "z", like=like)[0]
     table = read_table(path)
     parts: dict[str, dict[str, Array]] = {}
     said = ""
@@ -149,8 +167,46 @@ def read_csv(
     positions = {name: vector(path, f"{name}_", axes, plane) for name, axes in parts.items()}
     check_seconds(path, table.time)
     told = (up, forward, left)
-    default = "z" if plane == "y" else "y"
-    return markers_of(path, table.time, positions, said, unit, told, default)[0]
+    flat = Evidence("z" if plane == "y" else "y", PLANE) if plane else NOTHING
+    return markers_of(path, table.time, positions, said, unit, told, "y", flat, like=like)[0]
+
+
+def nexus_trajectories(path: File) -> tuple[Array, dict[str, Array], str] | None:
+    """Times [s], positions (3, N) and unit of the trajectories that Vicon Nexus exports as CSV;
+    None for another file. Frame 1 is at 0 s, as in C3D files.
+
+    Such a section has a line with its name, the rate, names of markers above the first of their
+    axes, names of columns, units, and rows until an empty line.
+    """
+    text = text_of(path)
+    lines = text.splitlines() if "Trajectories" in text else []
+    begin = next((k for k, row in enumerate(lines) if row.strip(',; "') == "Trajectories"), None)
+    if begin is None or len(lines) < begin + 6:
+        return None
+    end = next((k for k in range(begin + 5, len(lines)) if not lines[k].strip(",; ")), len(lines))
+    sep = ";" if ";" in lines[begin + 3] else ","
+    labels, axes, units = (
+        [cell.strip() for cell in next(csv.reader([lines[begin + k]], delimiter=sep))]
+        for k in (2, 3, 4)
+    )
+    rate = number(lines[begin + 1].strip(f'{sep} "').replace(",", "."))
+    if rate is None or not rate > 0.0 or axes[:2] != ["Frame", "Sub Frame"]:
+        raise ValueError(
+            f"{path}, line {begin + 2}: below 'Trajectories' Nexus writes the rate [Hz], names of "
+            "markers, and 'Frame', 'Sub Frame', 'X', ...; export it again"
+        )
+    places = [k for k, label in enumerate(labels) if label and axes[k : k + 3] == ["X", "Y", "Z"]]
+    names = [*axes[:2], *(f"{labels[k]} {axis}" for k in places for axis in "XYZ")]
+    rows = "\n".join(lines[:end]).replace(",", "." if sep == ";" else ",")
+    cells = cells_of(path, rows, begin + 6, sep, [str(k) for k in range(len(axes))])
+    chosen_rows = cells.part([str(k) for k in (0, 1, *(p + i for p in places for i in range(3)))])
+    numbers = numbers_of(path, Cells(names, chosen_rows.rows))
+    positions = distinct(
+        path, [labels[k] for k in places], numbers[2:].reshape(len(places), 3, -1), "marker"
+    )
+    with naming(path):
+        time = uniform((numbers[0] - 1.0) / rate, rate)
+    return time, positions, next((unit for unit in units if unit), "").lower()
 
 
 def read_places(
@@ -159,6 +215,7 @@ def read_places(
     up: str | None = None,
     forward: str | None = None,
     left: str | None = None,
+    like: Markers | None = None,
 ) -> dict[str, Array]:
     """One position (3,) for each marker [m], such as its mean over a static trial; see
     `Markers.mean` for a trial that was recorded.
@@ -179,8 +236,9 @@ def read_places(
         if np.isnan(position).any():
             raise ValueError(f"{path}: the position of {name!r} is missing; remove its line")
     said = heads["x"].partition("_")[2]
-    rows = {name: position[:, None] for name, position in positions.items()}
-    turned, _ = turned_rows(path, rows, said, unit, (up, forward, left), "y")
+    rows = _seen(path, {name: position[:, None] for name, position in positions.items()})
+    turned, _ = turned_rows(path, rows, said, unit, (up, forward, left), "y", like=like)
+    turned = {name: row for name, row in turned.items() if not np.isnan(row).any()}
     return Named("marker", {name: row[:, 0] for name, row in turned.items()})
 
 
@@ -196,15 +254,18 @@ def markers_of(
     told: tuple[str | None, str | None, str | None],
     default: str,
     pressed: Evidence = NOTHING,
+    own: Own = NO_AXES,
+    like: Markers | None = None,
 ) -> tuple[Markers, Laboratory]:
     """Markers (3, N) of a file, and its axes and units.
 
     said : the unit of the file. unit, told : what the user says, see `read_trc`. default : what is
-    up if nothing tells. pressed : what forces of the same file say, if markers do not.
+    up if nothing tells. pressed : what forces of the same file say, if names of markers do not.
+    own : up and forwards, as the file says. like : markers with the same axes.
     """
     short, prefix = _short(positions)
-    seen = {name: _without_zeros(row) for name, row in short.items()}
-    turned, laboratory = turned_rows(path, seen, said, unit, told, default, pressed)
+    seen = _seen(path, short)
+    turned, laboratory = turned_rows(path, seen, said, unit, told, default, pressed, own, like)
     if prefix:
         laboratory = laboratory.noting(f"names without {prefix!r}")
     with naming(path):
@@ -220,10 +281,23 @@ def _short(positions: Mapping[str, Array]) -> tuple[Mapping[str, Array], str]:
     return {name.removeprefix(prefix): row for name, row in positions.items()}, prefix
 
 
-def _without_zeros(position: Array) -> Array:
-    """Zero in all three coordinates marks a missing sample, if the marker is elsewhere at times."""
-    zero = (position == 0.0).all(axis=0)
-    return position if zero.all() or not zero.any() else np.where(zero, np.nan, position)
+def _seen(path: File, positions: Mapping[str, Array]) -> dict[str, Array]:
+    """Positions with NaN where all three coordinates are zero, which marks a missing sample; also
+    of markers that are zero throughout among others that are not."""
+    zero = {name: (row == 0.0).all(axis=0) for name, row in positions.items()}
+    never = [name for name, here in zero.items() if here.all()]
+    if len(never) == len(zero):
+        return dict(positions)
+    if never:
+        warn(
+            f"{path}: {shown(never)} {'is' if len(never) == 1 else 'are'} at 0, 0, 0 in all "
+            "samples, as markers are that were never seen: taken as missing; where it is a place, "
+            "put the origin of the file elsewhere"
+        )
+    return {
+        name: np.where(zero[name], np.nan, row) if zero[name].any() else row
+        for name, row in positions.items()
+    }
 
 
 def turned_rows(
@@ -234,15 +308,21 @@ def turned_rows(
     told: tuple[str | None, str | None, str | None],
     default: str,
     pressed: Evidence = NOTHING,
+    own: Own = NO_AXES,
+    like: Markers | None = None,
 ) -> tuple[dict[str, Array], Laboratory]:
-    """Positions (3, N) of a file in world axes [m], and what was found of them."""
+    """Positions (3, N) of a file in world axes [m], and what was found of them; arguments as of
+    `markers_of`."""
+    alike = laboratory_of(like)
     rows = list(positions.values())
     name = unit_of(path, said, unit, rows)
     metres = {marker: UNITS[name] * row for marker, row in positions.items()}
     with naming(path):
         check_size(metres.values(), NEAREST)
-    seen = seen_in_markers(metres)
-    laboratory = chosen(path, told, seen if seen.up else pressed, name, default)
+    above = told[0] or (alike.up if alike else "")
+    check_choice(above or "x", DIRECTIONS, "up")
+    seen = seen_in_markers(metres, pressed, above)
+    laboratory = chosen(path, told, seen, name, default, alike, own)
     turned = {marker: laboratory.turn @ row for marker, row in metres.items()}
     _check_height(path, turned, name)
     if told[2] and not sides_agree(turned):
@@ -265,6 +345,14 @@ def _check_height(path: File, positions: Mapping[str, Array], unit: str) -> None
             f"{path}: lengths are taken to be in {unit}, so that markers are {high:.1f} m apart "
             "upwards: is the unit another, or were numbers multiplied, such as to tenths of it?"
         )
+
+
+def laboratory_of(like: Markers | None) -> Laboratory | None:
+    """The axes of markers, if they are from a file; raises `ValueError` for what are none."""
+    if like is None:
+        return None
+    check_kind(like, Markers, "kinesym.gait")
+    return like.laboratory
 
 
 def absent(up: str | None, forward: str | None, found: Iterable[Mapping[str, Array]]) -> str:

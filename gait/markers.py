@@ -23,7 +23,7 @@ from kinesym.gait.filters import Smoother, smoother_of
 from kinesym.gait.gaps import by_clusters, by_splines, runs
 from kinesym.gait.writers import write_trc
 from kinesym.notebook import Displayed
-from kinesym.runtime.arrays import AXES, Array, real_array, time_grid
+from kinesym.runtime.arrays import AXES, Array, one_number, real_array, time_grid
 from kinesym.runtime.results.plot import subplots
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class Gap:
 class Markers(Displayed):
     """Positions of markers over time.
 
-    time : (N,) uniform instants [s]; the rounding of a file is taken out of them.
+    time : (N,) uniform instants [s]; the rounding of a file is taken out of them. One is enough for
+        a posture, of which `mean` is taken.
     positions : by name of the marker (3, N) in world axes x, y, z [m], NaN where missing; a sample
         with one coordinate missing is missing.
     laboratory : axes and unit of the file they come from, if they do; `note` says them.
@@ -98,7 +99,9 @@ class Markers(Displayed):
 
     @property
     def rate(self) -> float:
-        """Samples per second [Hz]."""
+        """Samples per second [Hz]; NaN of a single one."""
+        if len(self.time) == 1:
+            return float("nan")
         return float((len(self.time) - 1) / (self.time[-1] - self.time[0]))
 
     @property
@@ -341,7 +344,8 @@ def closed(markers: Markers, longest: float, clusters: Iterable[Sequence[str]] =
     if not isinstance(longest, Real) or not longest >= 0.0:
         raise ValueError(f"longest must be a duration [s], got {longest!r}")
     carried = by_clusters(markers.positions, clusters)
-    count = int(longest * markers.rate * (1.0 + 1e-9))
+    rate = markers.rate if len(markers) > 1 else 0.0  # a posture has no neighbours to fill from
+    count = int(longest * rate * (1.0 + 1e-9))
     filled = {name: by_splines(markers.time, x, count) for name, x in carried.items()}
     return replace(markers, positions=filled)
 
@@ -403,20 +407,24 @@ def uniform(time: ArrayLike, rate: float | None = None) -> Array:
     """Uniform instants (N,) without the rounding of a file, which splines take for acceleration.
 
     rate : what the file says it is [Hz]. Where rounding allows it, this is taken, or else one that
-        is a whole number.
+        is a whole number. A single instant is taken as it is.
 
-    Raises `ValueError` if instants are off by more than the last decimal that all of them need,
-    and names the step that is.
+    Raises `ValueError` if instants are off by more than the last decimal that all of them need, or
+    the last of so many digits, and names the step that is.
     """
+    if np.shape(time) == (1,):
+        return np.array([one_number(np.ravel(time)[0], "time")])
     grid = time_grid(time)
     steps, count = np.diff(grid), np.arange(len(grid))
     middle = float(np.median(steps))
-    slack = min(1.1 * _last_decimal(grid), 0.25 * middle) + 1e-6 * middle
+    slack = np.minimum(1.1 * _rounding(grid), 0.25 * middle) + 1e-6 * middle
     step = float(np.polyfit(count, grid, 1)[0])
     said = [1.0 / rate] if rate else []
     for candidate in (*said, 1.0 / max(round(1.0 / step), 1), step):
-        if np.ptp(grid - candidate * count) <= slack:
-            return np.asarray(grid[0] + candidate * count)
+        begin = grid - candidate * count
+        least, most = (begin - 0.5 * slack).max(), (begin + 0.5 * slack).min()
+        if least <= most:
+            return np.asarray(np.clip(grid[0], least, most) + candidate * count)
     k = int(np.argmax(np.abs(steps - middle)))
     raise ValueError(
         f"time is not uniform: the step after {grid[k]:.6g} s is {steps[k]:.6g} s, most are "
@@ -424,10 +432,19 @@ def uniform(time: ArrayLike, rate: float | None = None) -> Array:
     )
 
 
-def _last_decimal(values: Array) -> float:
-    """The unit of the last decimal that these numbers need, 0 beyond the eighth."""
-    for decimals in range(9):
-        scaled = values * 10.0**decimals
-        if np.abs(scaled - np.round(scaled)).max() < 1e-5:
-            return float(10.0**-decimals)
-    return 0.0
+def _rounding(values: Array) -> Array:
+    """The unit of the last decimal that these numbers (N,) need, or of the last of the digits that
+    all of them have, if that is coarser; 0 beyond the eighth decimal, and the ninth digit."""
+    unit = next((10.0**-k for k in range(9) if _whole(values * 10.0**k)), 0.0)
+    sizes = np.floor(np.log10(np.maximum(np.abs(values), 1e-300)))
+    sizes = np.where(values == 0.0, 0.0, sizes)
+    for digits in range(3, 10):
+        last = 10.0 ** (sizes - digits + 1)
+        if _whole(values / last):
+            return np.asarray(np.maximum(unit, last))
+    return np.full(len(values), unit)
+
+
+def _whole(values: Array) -> bool:
+    """Whether these are whole numbers, but for the rounding of their products."""
+    return bool(np.abs(values - np.round(values)).max() < 1e-5)

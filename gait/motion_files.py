@@ -12,6 +12,7 @@ import numpy as np
 
 from kinesym.checks import check_kind, listed, suggest
 from kinesym.gait.tables import (
+    Cells,
     File,
     cells_of,
     check_count,
@@ -129,8 +130,10 @@ class Table(Displayed, ByName):
 def read_mot(path: File) -> Table:
     """A MOT or STO table of OpenSim or SIMM; raises as `read_table`.
 
-    Columns keep their units. Angles are in degrees where the header says `inDegrees=yes` or, if it
-    has no version, `Angles are in degrees.`, and in motions of SIMM; see `Table.radians`.
+    Columns keep their units; of vectors and quaternions there is one for each part: `torso_x`,
+    `torso_y`, `torso_z`, and `torso_w` before these. Angles are in degrees where the header says
+    `inDegrees=yes` or, if it has no version, `Angles are in degrees.`, and in motions of SIMM; see
+    `Table.radians`.
     """
     text = text_of(path)
     lines = text.splitlines()
@@ -145,11 +148,38 @@ def read_mot(path: File) -> Table:
         fact = _FACT.fullmatch(line.strip())
         if fact:
             header[fact[1].lower()] = fact[2]
-    time, columns = over_time(path, cells_of(path, text, end + 2, None))
+    cells = cells_of(path, text, end + 2, None)
+    time, columns = over_time(path, _parted(path, cells))
     check_seconds(path, time)
     rows = next((key for key in ("nRows", "datarows", "nr") if key.lower() in header), "nRows")
-    check_count(path, rows, header.get(rows.lower(), ""), len(time), text)
+    check_count(path, rows, header.get(rows.lower(), ""), len(cells.rows), text)
     return Table(time, columns, _in_degrees(path, header), header)
+
+
+#: Names of the parts of what has so many of them.
+_PARTS = {3: "xyz", 4: "wxyz"}
+
+
+def _parted(path: File, cells: Cells) -> Cells:
+    """Cells of several numbers between commas, a column for each of them."""
+    first = next(iter(cells.rows.values()))
+    counts = [cell.count(",") + 1 for cell in first]
+    if max(counts) == 1:
+        return cells
+    names = [
+        name if count == 1 else f"{name}_{part}"
+        for name, count in zip(cells.names, counts, strict=True)
+        for part in (_PARTS.get(count) or [str(k) for k in range(1, count + 1)])
+    ]
+    rows = {}
+    for line, row in cells.rows.items():
+        if [cell.count(",") + 1 for cell in row] != counts:
+            raise ValueError(
+                f"{path}, line {line}: its cells do not have as many numbers between commas as "
+                "those of the first line; repair or remove it"
+            )
+        rows[line] = [part for cell in row for part in cell.split(",")]
+    return Cells(names, rows)
 
 
 def _in_degrees(path: File, header: Mapping[str, str]) -> bool:

@@ -27,6 +27,7 @@ from kinesym.gait.relations import (
     clusters_in,
     landmarks,
     names_in,
+    names_seen,
 )
 from kinesym.gait.residuals import Residuals, residual_analysis
 from kinesym.gait.segment_fit import (
@@ -189,6 +190,8 @@ def reconstruct(
     """
     check_kind(relations, Relations, "kinesym.gait")
     check_kind(markers, Markers, "kinesym.gait")
+    if len(markers) < 2:
+        raise ValueError("a motion needs more than one sample; of a posture, take markers.mean()")
     smooth = None if smooth is None else smoother_of(smooth)
     again = None if again is None else smoother_of(again, "again")
     given = mapping({} if calibration is None else calibration, "calibration")
@@ -234,9 +237,13 @@ def _check_metres(still: Mapping[str, Array]) -> None:
 
 def _without_gaps(markers: Markers, relations: Relations) -> Markers:
     """Markers whose gaps are closed, by the rest of their segment or short ones by splines; those
-    with gaps that no relation names are left out. Warns of long gaps."""
-    used = names_in([*relations.points.values(), *relations.axes.values()])
+    with gaps that no relation names are left out, and labels without a sample of markers of the
+    calibration alone. Warns of long gaps."""
+    rows = [*relations.points.values(), *relations.axes.values()]
+    used, seen_too = names_in(rows), names_seen(rows)
     idle = {gap.marker for gap in markers.gaps() if gap.marker not in used}
+    dead = (name for name, row in markers.positions.items() if np.isnan(row).all())
+    idle |= {name for name in dead if name not in seen_too}
     seen = markers.without(*idle) if idle else markers
     gaps = seen.gaps()
     if not gaps:

@@ -176,6 +176,17 @@ def names_in(relation: Any) -> set[str]:
     return set()
 
 
+def names_seen(relation: Any) -> set[str]:
+    """Those of them that a trial must show: not what is carried from its calibration."""
+    if isinstance(relation, Carried):
+        return set(map(str, relation.cluster))
+    if dataclasses.is_dataclass(relation):
+        return names_seen([getattr(relation, f.name) for f in dataclasses.fields(relation)])
+    if isinstance(relation, (tuple, list)):
+        return {name for part in relation for name in names_seen(part)}
+    return names_in(relation)
+
+
 def clusters_in(relation: Any) -> list[Sequence[str]]:
     """All clusters of markers that something is carried by."""
     if isinstance(relation, (tuple, list)):
@@ -286,7 +297,8 @@ class _Evaluation:
             return f"the relations of {names} need each other"
         known = [*self._trial.markers, *declared] if kind == "marker" else [*declared]
         where = f" (needed by {self._open[-1][1]})" if self._open else ""
-        return f"{kind} {name!r} is not in the {self._name}{where}; {suggest(name, known)}"
+        never = ", or was never seen in it" if self._name == "calibration" else ""
+        return f"{kind} {name!r} is not in the {self._name}{never}{where}; {suggest(name, known)}"
 
     def _carrier(self, cluster: Sequence[str]) -> tuple[_Evaluation, Array, Array, Array]:
         """The calibration, the motion of a cluster since then, and its centre there."""
@@ -296,7 +308,11 @@ class _Evaluation:
                 f"what the cluster {', '.join(cluster)} carries needs a calibration trial: "
                 "calibration={marker: position}, such as read_places gives"
             )
-        positions = {name: np.asarray(position).reshape(3, 1) for name, position in known.items()}
+        positions = {
+            name: np.asarray(position).reshape(3, 1)
+            for name, position in known.items()
+            if np.isfinite(position).all()
+        }
         still = _Evaluation(self._relations, Trial(positions), "calibration")
         before = np.array([still.position(name)[:, 0] for name in cluster])
         after = np.array([self.position(name) for name in cluster])

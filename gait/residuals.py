@@ -93,6 +93,8 @@ def residual_analysis(
     markers with gaps, and for cutoffs that are fewer than eight or not possible.
     """
     check_kind(markers, Markers, "kinesym.gait")
+    if len(markers) < 2:
+        raise ValueError("a single sample has no frequencies; a motion has more")
     gaps = {gap.marker for gap in markers.gaps()}
     chosen = tuple(names or [name for name in markers.names if name not in gaps])
     rows = np.array([markers[name] for name in chosen])

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import re
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from kinesym.checks import Named, check_path
+from kinesym.gait.axes import Laboratory
+from kinesym.gait.c3d_files import read_c3d
+from kinesym.gait.checks import warn
+from kinesym.gait.force_files import forces_of
+from kinesym.gait.marker_files import read_trc
 from kinesym.gait.tables import end_of_header, text_of
 from kinesym.notebook import Displayed
 
@@ -33,6 +42,20 @@ class Session(Displayed):
     models: Mapping[str, Path]
     mass: float | None = None
     stature: float | None = None
+
+    @cached_property
+    def up(self) -> str:
+        """The axis that is up in the files of markers and forces, for their readers: where names
+        of markers, forces or the files tell, or else by the longest extent in most of them; "" if
+        there is none. Warns where they differ."""
+        found = [one for path in self.markers.values() if (one := _laboratory(path, True))]
+        found += [one for path in self.forces.values() if (one := _laboratory(path, False))]
+        told = Counter(one.up for one in found if one.sure)
+        told = told or Counter(one.up for one in found if one.upward)
+        if len(told) > 1:
+            said = ", ".join(f"{up} in {count}" for up, count in told.most_common())
+            warn(f"files of the session differ in the axis that is up: {said} of them")
+        return told.most_common(1)[0][0] if told else ""
 
     def __str__(self) -> str:
         lines = [f"session: mass {self.mass or '?'} kg, stature {self.stature or '?'} m"]
@@ -65,6 +88,17 @@ def find_files(folder: str | Path) -> Session:
     said = "\n".join(text_of(path) for path in _about(root))
     parts = {k: Named(f"file of {k}", _named(root, paths)) for k, paths in found.items()}
     return Session(**parts, mass=_number(_MASS, said), stature=_number(_STATURE, said))
+
+
+def _laboratory(path: Path, markers: bool) -> Laboratory | None:
+    """The axes of a file, quietly; None of one that cannot be read."""
+    is_c3d = Path(path.name.removesuffix(".gz")).suffix.lower() == ".c3d"
+    with warnings.catch_warnings(), suppress(ValueError, ImportError):
+        warnings.simplefilter("ignore")
+        if not markers:
+            return forces_of(path)[1]
+        return (read_c3d(path)[0] if is_c3d else read_trc(path)).laboratory
+    return None
 
 
 def _kind(path: Path) -> str:

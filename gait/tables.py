@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
-import gzip
 import math
-import zlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from kinesym.checks import check_path, shown
+from kinesym.checks import check_path, naming, shown, unpacked
 from kinesym.gait.checks import warn
 from kinesym.gait.markers import uniform
 from kinesym.runtime.arrays import Array
@@ -23,6 +23,12 @@ T = TypeVar("T")
 #: No motion is recorded with fewer samples than one in so many seconds [s]; shorter tables may be
 #: made by hand.
 SLOWEST, MANY = 0.5, 10
+#: What may be between cells with quotation marks.
+QUOTED = (",", ";")
+#: What is no number as programs of Windows write it, `-1.#IND`, `1.#QNAN`, `nan(ind)`.
+_NOT_A_NUMBER = re.compile(r"-?(1\.#(IND|QNAN|SNAN)\w*|nan\(.*\))", re.IGNORECASE)
+#: Rows of one instant that differ by less are the same, written twice [of the range of a column].
+ALIKE = 1e-3
 
 
 class Readable(Protocol):
@@ -58,14 +64,10 @@ def text_of(path: File) -> str:
     file = Path(path) if isinstance(path, str) else path
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    raw = file.read_bytes()
-    if raw[:2] == b"\x1f\x8b":
-        try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(
-                f"{path} is damaged: it cannot be decompressed ({error}); take another copy"
-            ) from error
+    with naming(path):
+        raw = unpacked(file.read_bytes())
+    if raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return raw.decode("utf-16", errors="replace")
     zero = raw.find(b"\0")
     if 0 <= zero < 4096:
         raise ValueError(f"{path} is no text; read_c3d reads C3D files")
@@ -104,7 +106,8 @@ def cells_of(
     for k, line in enumerate(text.splitlines()[begin - 1 :], begin):
         if line.strip():
             try:
-                row = next(csv.reader([line], strict=True)) if sep == "," else line.split(sep)
+                quoted = csv.reader([line], delimiter=sep, strict=True) if sep in QUOTED else None
+                row = line.split(sep) if quoted is None else next(quoted)
                 rows[k] = [cell.strip() for cell in row]
             except csv.Error as error:
                 raise ValueError(
@@ -126,9 +129,15 @@ def cells_of(
 
 
 def csv_cells(path: File) -> Cells:
-    """The cells of a CSV file, with names of columns in its first line."""
+    """The cells of a CSV file, with names of columns in its first line; those between semicolons
+    have commas in their numbers."""
     text = text_of(path)
-    if "," not in text.partition("\n")[0]:
+    head = text.partition("\n")[0]
+    if ";" in head and "," not in head:
+        found = cells_of(path, text, sep=";")
+        rows = {k: [cell.replace(",", ".") for cell in row] for k, row in found.rows.items()}
+        return Cells(found.names, rows)
+    if "," not in head:
         wrong = f"{path} is no CSV file: line 1 must hold names of columns between commas"
         reader = _reader_of(text)
         raise ValueError(f"{wrong}; {reader} reads it" if reader else wrong)
@@ -164,6 +173,7 @@ def over_time(path: File, cells: Cells) -> tuple[Array, dict[str, Array]]:
     if len(clocks) > 1:
         raise ValueError(f"{path} has columns {' and '.join(clocks)}; leave one")
     columns = distinct(path, cells.names, numbers_of(path, cells), "column")
+    columns = _without_repeated_end(path, clocks[0], columns)
     time = columns.pop(clocks[0])
     bad = ~np.isfinite(time)
     bad[1:] |= ~(np.diff(time) > 0.0)
@@ -179,6 +189,19 @@ def over_time(path: File, cells: Cells) -> tuple[Array, dict[str, Array]]:
         return time, columns  # markers refuse it, a table may have it
 
 
+def _without_repeated_end(path: File, clock: str, columns: dict[str, Array]) -> dict[str, Array]:
+    """Columns without the last row if it is the one before again, as tools of OpenSim end."""
+    time = columns[clock]
+    if len(time) < 3 or time[-1] != time[-2]:
+        return columns
+    for row in columns.values():
+        size = float(np.ptp(row[np.isfinite(row)])) if np.isfinite(row).any() else 0.0
+        if not np.isclose(row[-1], row[-2], rtol=0.0, atol=ALIKE * size, equal_nan=True):
+            return columns
+    warn(f"{path}: the last instant, {time[-1]:g} s, is there twice; the second is left out")
+    return {name: row[:-1] for name, row in columns.items()}
+
+
 def numbers_of(path: File, cells: Cells) -> Array:
     """Cells as numbers, one row of the result per column; what is empty is NaN."""
     rows = cells.rows.values()
@@ -187,6 +210,9 @@ def numbers_of(path: File, cells: Cells) -> Array:
         sound = not np.isinf(values).any() and not any("_" in "".join(row) for row in rows)
     except ValueError:
         sound = False
+        said = [[_NOT_A_NUMBER.sub("nan", cell) for cell in row] for row in rows]
+        if said != list(rows):
+            return numbers_of(path, Cells(cells.names, dict(zip(cells.rows, said, strict=True))))
     if not sound:
         line, name, cell = next(
             (line, name, cell)
@@ -194,10 +220,9 @@ def numbers_of(path: File, cells: Cells) -> Array:
             for name, cell in zip(cells.names, row, strict=True)
             if number(cell or "nan") is None
         )
-        raise ValueError(
-            f"{path}, line {line}, column {name}: {cell!r} is no number; leave the cell empty if "
-            "it is missing"
-        )
+        comma = re.fullmatch(r"-?\d+,\d+([eE][-+]?\d+)?", cell)
+        remedy = "write a point for the comma" if comma else "leave the cell empty if it is missing"
+        raise ValueError(f"{path}, line {line}, column {name}: {cell!r} is no number; {remedy}")
     return np.ascontiguousarray(values.T)
 
 
@@ -206,7 +231,7 @@ def check_seconds(what: File, time: Array, rate: float | None = None) -> None:
 
     what : a file or what else has them. rate : that the file says [Hz].
     """
-    step = float(np.median(np.diff(time)))
+    step = float(np.median(np.diff(time))) if len(time) > 1 else 0.0
     if (step >= SLOWEST and len(time) >= MANY) or (rate and abs(1e-3 * step * rate - 1.0) < 0.1):
         warn(
             f"{what}: a sample every {step:g} s"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from kinesym.checks import check_choice
-from kinesym.gait.axes import UNITS, rotation
+from kinesym.gait.axes import UNITS, rotation, said_axes
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.files import replacing
 
@@ -39,7 +39,7 @@ def write_trc(
     }
     axes = [f"{axis}{k}" for k in range(1, len(names) + 1) for axis in "XYZ"]
     head = [
-        f"PathFileType\t4\t(X/Y/Z)\t{Path(path).name}",
+        f"PathFileType\t4\t(X/Y/Z)\t{Path(path).name}\t{said_axes(up, forward)}",
         "\t".join(facts),
         "\t".join(map(str, facts.values())),
         "\t".join(["Frame#", "Time", *(f"{name}\t\t" for name in names)]),
@@ -50,9 +50,13 @@ def write_trc(
 
 
 def write_storage(
-    path: str | Path, time: Array, columns: Mapping[str, Array], degrees: bool
+    path: str | Path,
+    time: Array,
+    columns: Mapping[str, Array],
+    degrees: bool,
+    axes: tuple[str, str] | None = None,
 ) -> None:
-    """Columns (N,) over time as a MOT or STO file."""
+    """Columns (N,) over time as a MOT or STO file. axes : up and forwards, of those of vectors."""
     for name in columns:
         if len(name.split()) != 1:
             raise ValueError(f"the file cannot hold the name {name!r}; rename it without blanks")
@@ -62,6 +66,7 @@ def write_storage(
         f"nRows={len(time)}",
         f"nColumns={len(columns) + 1}",
         f"inDegrees={'yes' if degrees else 'no'}",
+        *([f"axes={said_axes(*axes)}"] if axes else []),
         "endheader",
         "\t".join(["time", *columns]),
     ]

@@ -31,7 +31,7 @@ def marker_places(tree: Tree, bodies: Sequence[str], factors: Factors | None = N
     if tree.closures:
         raise ValueError(
             f"{tree.name} has closed loops, which markers are not fitted to; fit the open tree, "
-            "ks.osim.read(path, without=[...]) of a file"
+            "of a file by read(path, without=[...])"
         )
     outputs: dict[str, sp.Expr] = {}
     for k, body in enumerate(bodies):

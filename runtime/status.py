@@ -205,6 +205,21 @@ class Switching(Status):
         "rows depend on each other, or the mass matrix is singular",
         native.STUCK,
     )
+    SLIDES = (
+        "slides",
+        "events {names} follow each other {at} and no time passes: each takes the motion back across "
+        "the guard of another, or to where it stands, so that it slides along the guards. Give them "
+        "guards apart from each other (hysteresis), or make the motion along the guard a mode of its "
+        "own, with when=; there {there}",
+        native.SLIDES,
+    )
+    ACCUMULATES = (
+        "accumulates",
+        "events {names} come ever faster, the times between them shrink by {ratio:.3g} each, and "
+        "accumulate at t = {limit:.9g} s, beyond which there is no motion. End the run before "
+        "(stop=True where what shrinks is small enough), or make what follows a mode of its own, as "
+        "v_stop does for contacts; there {there}",
+    )
     CHATTER = "chatter", "too many events {at}; {remedy}. The last: {last}", native.CHATTER
     INTERRUPTED = "interrupted", "interrupted {at}", native.INTERRUPTED
     NO_MEMORY = "no memory", "no memory is left", native.NO_MEMORY

@@ -105,7 +105,7 @@ class Discretised(Displayed):
         homotopy: str | None = None,
     ) -> None:
         told = {name: value for name, value in locals().items() if name not in ("self", "threads")}
-        self._told: Mapping[str, Any] = told  # all of it, whatever arguments there are
+        self._arguments: Mapping[str, Any] = told  # all of it, whatever arguments there are
         self._holds: Array | None = None
         self._scheme = scheme_named(scheme)
         most = highest_index(self._scheme.name)
@@ -263,7 +263,7 @@ class Discretised(Displayed):
         made._lags = [lag.of_trials(numbers) for lag in self._lags]
         made._limits = {f: [rows[k] for k in numbers] for f, rows in self._limits.items()}
         places = {k: place for place, k in enumerate(numbers)}
-        made._apart = [(places[k], *about) for k, *about in self._apart if k in places]
+        made._apart = [(places[row[0]], *row[1:]) for row in self._apart if row[0] in places]
         return made._on(trials)
 
     def _like(self: _Same, other: Discretised, trials: Sequence[Experiment]) -> _Same:
@@ -476,7 +476,7 @@ class Discretised(Displayed):
         on the grids as they are."""
         start = None if self._start is None else self._start.free_vector
         bounds = (*self.variable_bounds, *self.constraint_bounds)
-        return self._told, self.trials, self._known, self._priors, start, bounds
+        return self._arguments, self.trials, self._known, self._priors, start, bounds
 
     def _fits(self, solution: Solution) -> bool:
         """Whether `solution` has the free vector and the constraints of this problem."""

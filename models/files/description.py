@@ -77,6 +77,16 @@ class OnEllipsoid:
 
 
 @dataclass(frozen=True)
+class OnArc:
+    """A component of the end of an arc of a circle of this length [m] that begins along y and ends
+    along y turned about x, then z, by two coordinates, beyond angles of `neutral` [rad]."""
+
+    axis: int
+    length: float
+    neutral: tuple[float, ...] = (0.0, 0.0)
+
+
+@dataclass(frozen=True)
 class Scaled:
     """A function times a number."""
 
@@ -85,7 +95,7 @@ class Scaled:
 
 
 Function: TypeAlias = (
-    Constant | Linear | Polynomial | Multivariate | Points | Sine | OnEllipsoid | Scaled
+    Constant | Linear | Polynomial | Multivariate | Points | Sine | OnEllipsoid | OnArc | Scaled
 )
 
 
@@ -95,12 +105,13 @@ Function: TypeAlias = (
 @dataclass(frozen=True)
 class BodyRow:
     """A rigid body. com : in its axes [m]. inertia : xx, yy, zz, xy, xz, yz about the centre of
-    mass [kg m^2]."""
+    mass [kg m^2]. carried : the share of its weight that is taken off it."""
 
     name: str
     mass: float
     com: Triple
     inertia: tuple[float, float, float, float, float, float]
+    carried: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -145,6 +156,23 @@ class JointRow:
     coordinates: tuple[CoordinateRow, ...] = ()
     rotations: tuple[Motion, ...] = ()
     translations: tuple[Motion, ...] = ()
+
+
+@dataclass(frozen=True)
+class Passive:
+    """What a joint does by itself along a coordinate, or about the axis of the relative rotation by
+    three coordinates, which turn about x, y, z in turn.
+
+    stiffness : of a spring, coefficients of x, x^2, ... with x from `rest`, of one coordinate only.
+    damping : of v, v |v|, v^3, ... with the rate v; the first one only of three coordinates.
+    armature : inertia of a rotor behind a gear [kg m^2, kg].
+    """
+
+    coordinates: tuple[str, ...]
+    stiffness: tuple[float, ...] = ()
+    rest: float = 0.0
+    damping: tuple[float, ...] = ()
+    armature: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -242,7 +270,8 @@ class Description:
     joints : in the order of the file, which need not be from the ground outwards. left_out : what
     the file has and these tables have not, as sentences. element : the whole model in the file, for
     readers of other parts; None if the format is none of XML. forces : elements of forces and
-    actuators among these. muscles : those of the forces that are muscles.
+    actuators among these. muscles : those of the forces that are muscles. passive : springs,
+    dampers and rotors of joints.
     """
 
     name: str
@@ -259,6 +288,7 @@ class Description:
     muscles: tuple[MuscleRow, ...] = ()
     loops: tuple[Loop, ...] = ()
     version: str = ""
+    passive: tuple[Passive, ...] = ()
 
     @property
     def coordinates(self) -> dict[str, CoordinateRow]:

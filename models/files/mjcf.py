@@ -5,183 +5,160 @@ The format: https://mujoco.readthedocs.io/en/stable/XMLreference.html.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from xml.etree.ElementTree import Element
-
-import numpy as np
-from numpy.typing import NDArray
 
 from kinesym.checks import naming
 from kinesym.models.files.description import (
     UPRIGHT,
     BodyRow,
     CoordinateRow,
-    Coupler,
     Description,
     Frame,
     JointRow,
     Linear,
+    MarkerRow,
     Motion,
-    Polynomial,
     Triple,
 )
-from kinesym.models.files.frames import (
-    DIRECTIONS,
-    along,
-    components,
-    rotation,
-    rotations,
-    rows,
-    six,
-)
+from kinesym.models.files.frames import DIRECTIONS, STRAIGHT, along, components, six
+from kinesym.models.files.mjcf_bodies import SEVERAL, Joint, on, skeleton_of, unused
+from kinesym.models.files.mjcf_geoms import Solid
+from kinesym.models.files.mjcf_inertia import solids_of
+from kinesym.models.files.mjcf_left_out import left_out_of
+from kinesym.models.files.mjcf_passive import passive_of
+from kinesym.models.files.mjcf_plain import plain_root, settings_of, word
+from kinesym.models.files.mjcf_ties import couplers_of, loops_of
 from kinesym.models.files.trees import FileTree, tree_of
-from kinesym.models.files.xml import attribute, attributes, listed_numbers, named, root_of
-
-NOWHERE: Triple = (0.0, 0.0, 0.0)
-#: Attributes of joints that stand for forces or inertia, which no table has.
-FORCES = ("stiffness", "damping", "armature", "frictionloss")
-
-
-def read(path: str | Path, locked: Iterable[str] | None = None) -> FileTree:
-    """Bodies and joints of a model of MuJoCo as a tree.
-
-    Coordinates have the names of the joints, those of balls and free joints with `_tx`, `_ty`,
-    `_tz` [m], `_rx`, `_ry`, `_rz` [rad] behind; speeds are their rates, `elbow_speed`, generalised
-    forces `elbow_moment` [N m] or `rail_force` [N]. Equalities of two joints replace the first
-    by its polynomial of the second. Bodies with several joints that are not about one point get
-    massless ones between. Understood: `compiler angle, eulerseq`, `option gravity`, `body` with
-    `inertial` and `joint` or `freejoint`, orientations by `quat`, `axisangle`, `euler`; not inertia
-    from geoms, default classes and included files.
-
-    locked : names of coordinates that stay at 0.
-
-    Raises `FileNotFoundError`, and `ValueError` that names the element for what is no model or is
-    not understood; warns of springs, dampers and armatures of joints, which are left out.
-    """
-    description = parse(path)
-    with naming(path):
-        return tree_of(description, locked)
-
-
-def parse(path: str | Path) -> Description:
-    """The tables of a model of MuJoCo; raises as `read`."""
-    with naming(path):
-        root = root_of(path)
-        world = root.find("worldbody")
-        if root.tag != "mujoco" or world is None:
-            raise ValueError(f"it is no model of MuJoCo: its root is {root.tag}")
-        for tag in ("default", "include"):
-            if next(root.iter(tag), None) is not None:
-                raise ValueError(f"elements {tag} are not understood; save the model by MuJoCo")
-        reader = _Reader(root)
-        option = root.find("option")
-        gravity = attributes(Element("option") if option is None else option, "gravity", G)
-        found = [part for e in world.findall("body") for part in reader.body(e, None)]
-        bodies = tuple(body for body, _ in found)
-        joints = tuple(joint for _, joint in found)
-        name = root.get("model") or "mujoco"
-        couplers = tuple(map(coupler, root.findall("equality/joint")))
-        left_out = tuple(left_out_of(world))
-        return Description(name, gravity, bodies, joints, couplers, left_out=left_out, element=root)
-
+from kinesym.models.files.xml import attribute, attributes, listed_numbers
 
 #: Where a file says nothing.
 G: Triple = (0.0, 0.0, -9.81)
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """What holds for all elements of a model."""
+def read(
+    path: str | Path, locked: Iterable[str] | None = None, without: Iterable[str] = ()
+) -> FileTree:
+    """Bodies and joints of a model of MuJoCo as a tree.
 
-    root: Element
+    Coordinates have the names of the joints, `ref` as their default value, and `range` among
+    `tree.ranges`; no force keeps them there. Balls and free joints have `_rx`, `_ry`, `_rz` [rad]
+    behind, angles about axes of the body in turn, free ones before that `_tx`, `_ty`, `_tz` [m]
+    along axes that the body has in the file: all are 0 in the pose of the file, where MuJoCo has
+    a quaternion and a place in the world. Joints without a name are `elbow_joint1`, ... of the body
+    `elbow`, bodies without one `body_3`, as the third of the file. Speeds are rates of coordinates,
+    `elbow_speed`, generalised forces `elbow_moment` [N m] or `rail_force` [N]. Bodies with several
+    joints that are not about one point get massless ones between. Sites with a name are
+    `tree.markers`.
+
+    Understood: included files, classes of defaults, frames, all ways to say an orientation; inertia
+    that is given or of boxes, spheres, capsules, cylinders, ellipsoids, with all that the compiler
+    may do to it; stiffness, damping, armature of joints, which become `tree.passive`, also by
+    `springdamper`; `gravcomp` of bodies; equalities of joints, of which the first becomes a
+    polynomial of the second, and `connect` and `weld`, which close loops; none of them gives way,
+    where those of MuJoCo do a little.
+
+    locked : names of coordinates that stay at their default value. without : names of equalities
+    that are left out: inverse dynamics is of open trees.
+
+    Raises `FileNotFoundError`, and `ValueError` that names the element for what is no model or is
+    not understood: meshes without inertial, `replicate`, `attach`, `composite`, `flexcomp`. Warns
+    once of what would change the motion and is left out: actuators, contact, tendons, dry friction,
+    fluids, plugins. Sensors, keyframes and all that is only seen are passed over.
+    """
+    description = parse(path)
+    with naming(path):
+        return tree_of(description, locked, without)
+
+
+def parse(path: str | Path) -> Description:
+    """The tables of a model of MuJoCo; raises as `read`."""
+    with naming(path):
+        return _Reader(plain_root(path)).description
+
+
+class _Reader:
+    """A model of MuJoCo, its elements spelled out."""
+
+    def __init__(self, root: Element) -> None:
+        self.root, self.settings = root, settings_of(root)
+        self.skeleton = skeleton_of(root.findall("worldbody"), self.settings)
 
     @property
-    def degrees(self) -> bool:
-        """Whether angles are in degrees."""
-        compiler = self.root.find("compiler")
-        return compiler is None or compiler.get("angle", "degree") == "degree"
+    def description(self) -> Description:
+        """All tables."""
+        off, option = self.settings.is_off, self.settings.option
+        solids = solids_of(self.skeleton)
+        made = [*self.links(solids)]
+        ties = [] if off("equality", "constraint") else self.root.findall("equality/*")
+        ties = [e for e in ties if e.get("active", "true") == "true"]
+        return Description(
+            self.root.get("model") or "mujoco",
+            STRAIGHT if off("gravity") else attributes(option, "gravity", G),
+            tuple(body for body, _ in made),
+            tuple(joint for _, joint in made),
+            tuple(couplers_of(ties, self.skeleton)),
+            tuple(self.markers()),
+            left_out=tuple(left_out_of(self.root, ties, self.skeleton)),
+            element=self.root,
+            loops=tuple(loops_of(ties, self.skeleton)),
+            passive=tuple(passive_of(self.skeleton, solids)),
+        )
 
-    def radians(self, values: Iterable[float]) -> list[float]:
-        """Angles of the file."""
-        return [float(np.deg2rad(v)) if self.degrees else v for v in values]
+    # -- bodies -----------------------------------------------------------------------------------
 
-    def turn(self, e: Element) -> NDArray[np.float64]:
-        """The orientation of an element."""
-        if e.get("quat"):
-            w, *v = listed_numbers(e, "quat", 4)
-            return turned_by(2.0 * np.arctan2(np.linalg.norm(v), w), v)
-        if e.get("axisangle"):
-            *axis, angle = listed_numbers(e, "axisangle", 4)
-            return turned_by(self.radians([angle])[0], axis)
-        compiler = self.root.find("compiler")
-        sequence = "xyz" if compiler is None else compiler.get("eulerseq", "xyz")
-        result = np.eye(3)
-        for letter, angle in zip(
-            sequence, self.radians(attributes(e, "euler", NOWHERE)), strict=True
-        ):
-            step = rotation([angle if letter.lower() == a else 0.0 for a in "xyz"])
-            result = result @ step if letter.islower() else step @ result
-        return result
+    def links(self, solids: Mapping[str, Solid]) -> Iterator[tuple[BodyRow, JointRow]]:
+        """Bodies, each with its joint; massless ones between joints of one body."""
+        taken = {node.name for node in self.skeleton.bodies}
+        for node in self.skeleton.bodies:
+            start, solid = node.start, solids[node.name]
+            groups = [*grouped(part for joint in node.joints for part in self.parts(joint))]
+            *before, last = groups or [[]]
+            for k, parts in enumerate(before, 1):
+                own = unused(f"{node.name}_{k}", taken)
+                yield BodyRow(own, 0.0, STRAIGHT, (0.0,) * 6), joined(own, start, parts)
+                start = Frame(own)
+            carried = attribute(node.element, "gravcomp", 0.0)
+            com, inertia = components(solid.com), six(solid.inertia)
+            row = BodyRow(node.name, solid.mass, com, inertia, carried)
+            yield row, joined(node.name, start, last)
 
-    def body(self, e: Element, parent: str | None) -> Iterator[tuple[BodyRow, JointRow]]:
-        """A body with those in it, each with its joint; massless ones between its joints."""
-        name = e.get("name") or ""
-        if not name:
-            raise ValueError("a body has no name; give it one")
-        start = Frame(parent, attributes(e, "pos", NOWHERE), rows(self.turn(e)))
-        groups = [*grouped(self.joints(e, name))] or [[]]
-        for k, parts in enumerate(groups):
-            last = k == len(groups) - 1
-            own = name if last else f"{name}_{k + 1}"
-            row = self.row(e, name) if last else BodyRow(own, 0.0, NOWHERE, (0.0,) * 6)
-            yield row, joined(own, start, parts)
-            start = Frame(own)
-        for inner in e.findall("body"):
-            yield from self.body(inner, name)
+    def markers(self) -> Iterator[MarkerRow]:
+        """The sites that have a name."""
+        for node in self.skeleton.nodes:
+            for e, frame in node.having("site"):
+                if name := e.get("name"):
+                    yield MarkerRow(name, node.body, self.skeleton.placed(e, frame).at)
 
-    def row(self, e: Element, name: str) -> BodyRow:
-        """The body alone."""
-        inertial = e.find("inertial")
-        if inertial is None:
-            if e.find("geom") is not None:
-                raise ValueError(
-                    f"body {name}: inertia from geoms is not understood; give inertial"
-                )
-            return BodyRow(name, 0.0, NOWHERE, (0.0,) * 6)
-        if inertial.get("fullinertia"):
-            xx, yy, zz, xy, xz, yz = listed_numbers(inertial, "fullinertia", 6)
-            given = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        else:
-            given = np.diag(attributes(inertial, "diaginertia", NOWHERE))
-        R = self.turn(inertial)
-        com = attributes(inertial, "pos", NOWHERE)
-        return BodyRow(name, attribute(inertial, "mass"), com, six(R @ given @ R.T))
+    # -- joints -----------------------------------------------------------------------------------
 
-    def joints(self, e: Element, body: str) -> Iterator[_Part]:
-        """The motions of a body one after the other."""
-        for k, joint in enumerate(f for f in e if f.tag in ("joint", "freejoint")):
-            kind = "free" if joint.tag == "freejoint" else joint.get("type", "hinge")
-            name = joint.get("name") or f"{body}_joint{k + 1}"
-            at = attributes(joint, "pos", NOWHERE) if kind != "free" else NOWHERE
-            axis = attributes(joint, "axis", DIRECTIONS["z"])
-            if kind in ("hinge", "slide"):
-                limits = listed_numbers(joint, "range", 2) if joint.get("range") else None
-                ends = self.radians(limits) if limits and kind == "hinge" else limits
-                row = CoordinateRow(name, 0.0, None if ends is None else (ends[0], ends[1]))
-                offset = attribute(joint, "ref", 0.0)
-                offset = self.radians([offset])[0] if kind == "hinge" else offset
-                motion = Motion(unit_of(axis), Linear((1.0, -offset)), (name,))
-                yield _Part(kind == "slide", at, row, motion)
-            elif kind in ("ball", "free"):
-                for letter in ("t", "r") if kind == "free" else ("r",):
-                    for a in "xyz":
-                        row = CoordinateRow(f"{name}_{letter}{a}")
-                        yield _Part(letter == "t", at, row, along(DIRECTIONS[a], row.name))
-            else:
-                raise ValueError(f"{named(joint)}: joints of the type {kind!r} are not known")
+    def parts(self, joint: Joint) -> Iterator[_Part]:
+        """The motions of a joint one after the other."""
+        if joint.kind in SEVERAL:
+            for name in joint.coordinates:
+                slides, motion = name[-2] == "t", along(DIRECTIONS[name[-1]], name)
+                yield _Part(slides, joint.at, CoordinateRow(name), motion)
+            return
+        ref, limits = self.skeleton.value(joint, "ref"), self.range_of(joint)
+        row = CoordinateRow(joint.name, ref, limits, clamped=limits is not None)
+        motion = Motion(joint.axis, Linear((1.0, -ref)), (joint.name,))
+        yield _Part(joint.kind == "slide", joint.at, row, motion)
+
+    def range_of(self, joint: Joint) -> tuple[float, float] | None:
+        """The range of a coordinate, if there is one."""
+        e, limited = joint.element, word(joint.element, "limited", ("auto", "true", "false"))
+        own = self.settings.choice("autolimits", ("true", "false")) == "true"
+        if limited == "false" or (limited == "auto" and not own):
+            return None
+        low, high = self.skeleton.in_units(joint, listed_numbers(e, "range", 2, (0.0, 0.0)))
+        if low < high:
+            return low, high
+        if limited == "auto":
+            return None
+        raise ValueError(f"joint {joint.name} is limited to no range, {low:g} to {high:g}")
 
 
 @dataclass(frozen=True)
@@ -209,38 +186,12 @@ def grouped(parts: Iterable[_Part]) -> Iterator[list[_Part]]:
 
 def joined(name: str, start: Frame, parts: list[_Part]) -> JointRow:
     """The joint of a body; its frames are about the point of its turns."""
-    at = next((part.at for part in parts if not part.slides), NOWHERE)
-    here = components(np.add(start.at, np.array(start.turn) @ at))
+    at = next((part.at for part in parts if not part.slides), STRAIGHT)
     return JointRow(
         name,
-        Frame(start.body, here, start.turn),
+        on(start, Frame(None, at)),
         Frame(name, at, UPRIGHT),
         tuple(part.coordinate for part in parts),
         tuple(part.motion for part in parts if not part.slides),
         tuple(part.motion for part in parts if part.slides),
     )
-
-
-def turned_by(angle: float, axis: Sequence[float]) -> NDArray[np.float64]:
-    """The rotation (3, 3) about an axis by an angle [rad]; none about one without length."""
-    return np.asarray(rotations(axis, [angle])[0] if any(axis) else np.eye(3))
-
-
-def unit_of(axis: Triple) -> Triple:
-    """An axis of length 1."""
-    return components(np.array(axis) / (np.linalg.norm(axis) or 1.0))
-
-
-def coupler(e: Element) -> Coupler:
-    """An equality of two joints."""
-    given = listed_numbers(e, "polycoef", 5) if e.get("polycoef") else [0.0, 1.0, 0.0, 0.0, 0.0]
-    first, second = e.get("joint1", ""), e.get("joint2", "")
-    return Coupler(e.get("name") or first, first, Polynomial(tuple(given[::-1])), (second,))
-
-
-def left_out_of(world: Element) -> Iterator[str]:
-    """Forces and inertia of joints."""
-    for joint in world.iter("joint"):
-        for name in FORCES:
-            if attribute(joint, name, 0.0):
-                yield f"{name} of {named(joint)}"

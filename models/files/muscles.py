@@ -16,6 +16,7 @@ from kinesym.models.files.description import (
     Wrap,
 )
 from kinesym.models.files.frames import DIRECTIONS, place
+from kinesym.models.files.osim_frames import socket
 from kinesym.models.files.xml import flag, members, named, number, numbers, text, triple
 
 #: Tags of sets of points and of wrapping in a path, now and in files before version 2.
@@ -119,8 +120,9 @@ def pair(e: Element, default: tuple[float, float] | None = None) -> tuple[float,
 
 def coordinate_of(e: Element, axis: str) -> str:
     """The coordinate of a moving or conditional point, without a path."""
-    tags = (f"socket_{axis}coordinate", f"{axis}coordinate", f"{axis}coordinate_name")
-    said = next((found for tag in tags if (found := text(e, tag))), "")
+    tags = (f"{axis}coordinate", f"{axis}coordinate_name")
+    said = socket(e, f"{axis}coordinate")
+    said = said or next((found for tag in tags if (found := text(e, tag))), "")
     return said.rpartition("/")[2]
 
 

@@ -8,7 +8,7 @@ markers, contact spheres. Moments of inertia are those of `kinesym.models.scalin
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,9 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym.models.files.description import UPRIGHT, Constant, Description, Frame
 from kinesym.models.files.frames import DIRECTIONS, rotation
 from kinesym.models.files.muscles import POINTS, TAGS
-from kinesym.models.files.osim import Reader, function_in, padded
+from kinesym.models.files.osim import NO_FORCES, Reader, components, padded
+from kinesym.models.files.osim_frames import socket
+from kinesym.models.files.osim_functions import function_element, function_in
 from kinesym.models.files.trees import FileTree, identifier, plain, tree_of
-from kinesym.models.files.xml import members, named, number, numbers, text, triple, words
+from kinesym.models.files.xml import flag, members, named, number, numbers, text, triple, words
 from kinesym.symbolic.multibody.bodies import Body, inertia_matrix
 
 Array = NDArray[np.float64]
@@ -70,9 +72,23 @@ def _check_stretchable(tree: FileTree, element: Element) -> None:
             f"constraint {row.name} of {tree.name} closes a loop, which may not close once bodies "
             f"are stretched; read the model with without=[{row.name!r}]"
         )
-    for tag in ("EllipsoidJoint", "ScapulothoracicJoint"):
+    for tag in ("EllipsoidJoint", "ScapulothoracicJoint", "ConstantCurvatureJoint"):
         for joint in element.iter(tag):
-            raise ValueError(f"{named(joint)} of {tree.name} moves on an ellipsoid of its own size")
+            raise ValueError(f"{named(joint)} of {tree.name} moves along what has its own size")
+    for e in _not_stretched(element):
+        raise ValueError(
+            f"{named(e)} of {tree.name} is of a kind that is not stretched; open the model in a "
+            "later OpenSim, put it into a set of the model, and save it"
+        )
+
+
+def _not_stretched(element: Element) -> Iterator[Element]:
+    """What has places or directions that nothing here changes."""
+    yield from (e for e in components(element) if e.tag in NO_FORCES or e.tag.endswith("Joint"))
+    yield from element.iter("StationDefinedFrame")
+    for e in element.iter():
+        if e.find("connectors") is not None or flag(e, "reverse", False):
+            yield e
 
 
 @dataclass(frozen=True)
@@ -86,9 +102,7 @@ class _Stretch:
     @cached_property
     def reader(self) -> Reader:
         """Of the model as it was."""
-        reader = Reader(deepcopy(self.element))
-        tuple(reader.joints())  # it knows frames then
-        return reader
+        return Reader(deepcopy(self.element))
 
     def scale(self, body: str | None) -> Array:
         """The factors of a body along its axes."""
@@ -121,10 +135,10 @@ class _Stretch:
                     _multiply(joint, f"location{end}", self.scale(name))
         owners = [*bodies, *members(self.element, "JointSet")]
         for owner in owners:
-            prefix = f"{owner.get('name')}/"
+            name = owner.get("name", "")
             for e in owner.iterfind("*/PhysicalOffsetFrame"):
-                path = text(e, "socket_parent")
-                base = self.reader.frame(owner.get("name", "") if path == ".." else path, prefix)
+                path = socket(e, "parent")
+                base = self.reader.frame(name if path == ".." else path, name)
                 self.turn_along(e, "translation", base)
 
     def turn_along(self, e: Element, tag: str, frame: Frame) -> None:
@@ -147,7 +161,7 @@ class _Stretch:
                 factor, turned = self.single(frame, triple(axis, "axis", None))
                 holder = axis.find("function")
                 holder = axis if holder is None else holder
-                if function_in(holder, what) == Constant(0.0):
+                if function_element(holder) is None or function_in(holder, what) == Constant(0.0):
                     continue
                 line = _line(holder)
                 if line is None or set(words(axis, "coordinates")) & still:
@@ -234,7 +248,6 @@ class _Stretch:
     def markers(self, places: Mapping[str, Sequence[float]]) -> None:
         """Markers at these places of their bodies."""
         reader = Reader(self.element)
-        tuple(reader.joints())
         for e in members(self.element, "MarkerSet"):
             if (at := places.get(e.get("name", ""))) is not None:
                 frame = reader.on(e, "parent_frame")

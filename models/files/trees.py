@@ -10,7 +10,9 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import sympy as sp
+from numpy.typing import ArrayLike, NDArray
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import Named, listed
@@ -26,6 +28,7 @@ from kinesym.models.files.description import (
     Loop,
     Motion,
     Multivariate,
+    OnArc,
     OnEllipsoid,
     Points,
     Polynomial,
@@ -34,7 +37,8 @@ from kinesym.models.files.description import (
     Triple,
 )
 from kinesym.models.files.frames import between, turned
-from kinesym.symbolic.multibody.bodies import Body, check_moments
+from kinesym.models.files.passive import number, passive_forces
+from kinesym.symbolic.multibody.bodies import Body, Load, check_moments, planar_axis
 from kinesym.symbolic.multibody.joints import Custom
 from kinesym.symbolic.multibody.tree import Tree
 from kinesym.symbolic.multibody.vectors import ZERO, Vector, vector
@@ -116,17 +120,28 @@ def tree_of(
         names = names_of(listed(locked, "locked"), "locked")
     for name in names:
         check_known(name, rows, f"locked: {name} is no coordinate of {description.name}")
+    check_names(rows)
     fixed = {name: rows[name].default for name in names}
     values = coordinate_values(description, fixed)
-    bodies = {row.name: row for row in description.bodies}
-    made = [body_of(bodies[j.child.body or ""], j, values) for j in outwards(description)]
-    left_out = (f"{part} is left out" for part in description.left_out)
-    for sentence in (*left_out, *filter(None, map(fault_of, bodies.values())), *rough(description)):
+    bodies, order = {row.name: row for row in description.bodies}, outwards(description)
+    for joint in order:
+        for frame in (joint.parent, joint.child):
+            check_sizes(f"joint {joint.name}", {"place": frame.at})
+    for one in description.passive:
+        numbers = {"stiffness": one.stiffness, "damping": one.damping, "armature": [one.armature]}
+        check_sizes(f"coordinate {one.coordinates[0]}", numbers)
+    about = turned_about(order)
+    faults = {name: fault_of(row, about.get(name, UPRIGHT)) for name, row in bodies.items()}
+    made = [body_of(bodies[j.child.body or ""], j, values, faults) for j in order]
+    sentences = (*omitted(description), *kept_moments(faults.values()), *rough(description))
+    for sentence in sentences:
         warnings.warn(f"{description.name}: {sentence}", stacklevel=3)
     tree = FileTree(
         description.name,
         made,
         gravity=exact(description.gravity),
+        loads=[carrying(row, description.gravity) for row in description.bodies if row.carried],
+        passive=passive_forces(description.passive, values),
         description=description,
         fixed={identifier(name): value for name, value in fixed.items()},
     )
@@ -135,8 +150,39 @@ def tree_of(
     return tree
 
 
+#: Masses, places and moments are less [kg, m, kg m^2]; products of larger ones overflow.
+LARGEST = 1e30
 #: What of functions by points is not smooth.
 ROUGH = {"linear": "has corners, at which speeds jump", "step": "jumps, at which bodies jump"}
+
+
+def kept_moments(faults: Iterable[str]) -> Iterator[str]:
+    """What is wrong with moments of inertia, in one sentence."""
+    told = [fault for fault in faults if fault]
+    if told:
+        more = f"; {len(told) - 3} more of the kind" if len(told) > 3 else ""
+        yield (
+            f"{'; '.join(told[:3])}{more}; they are taken as they are, as by OpenSim, Pinocchio "
+            "and Bullet"
+        )
+
+
+def omitted(description: Description) -> Iterator[str]:
+    """What the tables of the file do not have, in a sentence."""
+    parts = description.left_out
+    if parts:
+        yield f"{', '.join(parts)} {'is' if len(parts) == 1 else 'are'} left out"
+
+
+def turned_about(joints: Iterable[JointRow]) -> dict[str | None, NDArray[np.float64]]:
+    """The directions (k, 3) about which bodies turn, in their axes, of joints outwards; all of them
+    are parallel always if they are at rest."""
+    found: dict[str | None, NDArray[np.float64]] = {None: np.zeros((0, 3))}
+    for joint in joints:
+        own = [turned(joint.parent.turn, motion.direction) for motion in joint.rotations]
+        rows = np.vstack([found[joint.parent.body], np.reshape(own, (-1, 3))])
+        found[joint.child.body] = rows @ np.array(between(joint.parent.turn, joint.child.turn))
+    return found
 
 
 def rough(description: Description) -> Iterator[str]:
@@ -251,7 +297,9 @@ def coordinate_values(description: Description, fixed: Mapping[str, float]) -> d
     return {name: value(name) for name in description.coordinates}
 
 
-def body_of(row: BodyRow, joint: JointRow, values: Mapping[str, sp.Expr]) -> Body:
+def body_of(
+    row: BodyRow, joint: JointRow, values: Mapping[str, sp.Expr], faults: Mapping[str, str]
+) -> Body:
     """A body with its joint, in the axes that both bodies have in the file."""
     rotations = [
         (exact(turned(joint.parent.turn, motion.direction)), expression_of(motion, values))
@@ -274,22 +322,46 @@ def body_of(row: BodyRow, joint: JointRow, values: Mapping[str, sp.Expr]) -> Bod
         identifier(row.name),
         number(row.mass),
         exact(row.com),
-        inertia_of(row).tolist() if row.mass else (0, 0, 0),
+        inertia_of(row).tolist(),
         made,
         exact(joint.parent.at),
         parent and identifier(parent),
-        reflected=row.mass > 0.0 and bool(fault_of(row)),
+        reflected=bool(faults[row.name]),
     )
 
 
-def fault_of(row: BodyRow) -> str:
-    """What is wrong with the inertia of a body, in words; empty if it is that of one."""
+def check_sizes(where: str, numbers: Mapping[str, Iterable[float]]) -> None:
+    """Raise `ValueError` for numbers, by what they are, that nothing on Earth has."""
+    for what, values in numbers.items():
+        largest = max(values, key=abs, default=0.0)
+        if abs(largest) > LARGEST:
+            raise ValueError(f"{where}: its {what}, {largest:g}, is beyond that of anything")
+
+
+def carrying(row: BodyRow, gravity: Triple) -> Load:
+    """The force that takes weight off a body."""
+    force = exact(-row.carried * row.mass * g for g in gravity)
+    return Load(identifier(row.name), force, at=exact(row.com))
+
+
+def fault_of(row: BodyRow, about: ArrayLike) -> str:
+    """What is wrong with the inertia of a body that turns about these directions (k, 3), in words;
+    empty if it is that of one. Raises `ValueError` as `check_sizes`."""
+    numbers = {"mass": [row.mass], "centre of mass": row.com, "inertia": row.inertia}
+    check_sizes(f"body {row.name}", numbers)
+    where = f"body {row.name}"
     if row.mass == 0.0 and any(row.inertia):
-        return f"body {row.name} has no mass; its inertia is taken as 0, as by OpenSim"
+        return f"{where} has no mass, but moments of inertia"
     try:
         check_moments(inertia_of(row))
     except ValueError as error:
-        return f"body {row.name}: {error}; they are taken as they are"
+        return f"{where}: {error}"
+    axis = planar_axis(inertia_of(row))
+    if axis is not None and np.delete(np.abs(about), axis, axis=1).max(initial=0.0) > 1e-9:
+        return (
+            f"{where} has a moment of inertia about its axis {'xyz'[axis]} only, and turns about "
+            "others, too"
+        )
     return ""
 
 
@@ -320,6 +392,9 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
             a, b = variables
             across = sp.sin(b), -sp.sin(a) * sp.cos(b), sp.cos(a) * sp.cos(b)
             return number(radius) * across[axis]
+        case OnArc(axis=axis, length=length, neutral=neutral) if len(variables) == 2:
+            a, b = (q + number(angle) for q, angle in zip(variables, neutral, strict=True))
+            return number(length) * on_arc(a, b)[axis]
         case Multivariate(order=order, coefficients=coefficients):
             every = product(range(order + 1), repeat=len(variables))
             ways = [way for way in every if sum(way) <= order]
@@ -342,19 +417,43 @@ def expression(function: Function, variables: Sequence[sp.Expr]) -> sp.Expr:
     raise ValueError(f"no function of a file: {function}")
 
 
+#: Cosines of the angle of an arc where it is tabulated: it is straight in the middle of what both
+#: functions are analytic in, and splines are poor at their ends only.
+_COSINES = np.linspace(-0.3, 1.3, 161)
+
+
+def on_arc(a: sp.Expr, b: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+    """The end of an arc of a circle of length 1 from 0 along y, whose end is along y turned by a
+    about x, then by b about z: a table over the cosine of its angle, smooth where it is straight,
+    too, and within 1e-10 up to 90 degrees."""
+    angle = np.emath.arccos(_COSINES)
+    angle[_COSINES == 1.0] = 1e-8
+    rise, swing = (np.real(f / angle).tolist() for f in (np.sin(angle), np.tan(0.5 * angle)))
+    cosine, points = sp.cos(a) * sp.cos(b), _COSINES.tolist()
+    up, aside = (table(cosine, points, y, "quintic", "quadratic") for y in (rise, swing))
+    return -sp.sin(b) * aside, up, sp.cos(b) * sp.sin(a) * aside
+
+
 def monomial(variables: Sequence[sp.Expr], powers: Sequence[int]) -> sp.Expr:
     """A product of powers."""
     return sp.Mul(*(x**power for x, power in zip(variables, powers, strict=True)))
 
 
-def number(value: float) -> sp.Expr:
-    """Whole numbers as such, so that products with 0 and 1 vanish."""
-    return sp.Integer(int(value)) if value == int(value) else sp.Float(value)
-
-
 def exact(values: Iterable[float]) -> list[sp.Expr]:
     """The same of several."""
     return [number(value) for value in values]
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise `ValueError` for names that are one as identifiers."""
+    known = dict[str, str]()
+    for name in names:
+        other = known.setdefault(identifier(name), name)
+        if other != name:
+            raise ValueError(
+                f"the coordinates {other} and {name} are both {identifier(name)} with letters, "
+                "digits and underscores only; rename one"
+            )
 
 
 def identifier(name: str) -> str:

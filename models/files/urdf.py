@@ -5,7 +5,8 @@ The format: https://wiki.ros.org/urdf/XML.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -22,29 +23,51 @@ from kinesym.models.files.description import (
     JointRow,
     Linear,
     Motion,
+    Passive,
     Triple,
 )
-from kinesym.models.files.frames import free_joint, rotation, rows, six
+from kinesym.models.files.frames import (
+    DIRECTIONS,
+    along,
+    components,
+    free_joint,
+    rotation,
+    rotations,
+    rows,
+    six,
+)
 from kinesym.models.files.trees import FileTree, tree_of
 from kinesym.models.files.xml import attribute, attributes, named, root_of
 
 #: How the root of a model is held.
 BASES = ("fixed", "free")
+#: Elements by those that they are in, that are read or only looked at: shapes move nothing.
+KNOWN = {
+    "robot": {"link", "joint", "material"},
+    "link": {"inertial", "visual", "collision"},
+    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
+}
 
 
 def read(path: str | Path, base: str = "fixed", locked: Iterable[str] | None = None) -> FileTree:
     """A URDF file as a tree of bodies, with gravity -9.81 m/s^2 along z.
 
-    Coordinates have the names of the joints, those of planar and floating ones with `_tx`, `_ty`,
-    `_tz` [m], `_rx`, `_ry`, `_rz` [rad] behind; speeds are their rates, `elbow_speed`, generalised
-    forces `elbow_moment` [N m] or `rail_force` [N]. Joints that mimic others are replaced by
-    functions of these. Places of bodies are from the origin of the link, in its axes.
+    Coordinates have the names of the joints, those of floating ones with `_tx`, `_ty`, `_tz` [m],
+    `_rx`, `_ry`, `_rz` [rad] behind, of planar ones `_tx`, `_ty` along their plane and `_rz` about
+    the axis, its normal: x and y of the joint, turned with z the shortest way to the axis. Speeds
+    are their rates, `elbow_speed`, generalised forces `elbow_moment` [N m] or `rail_force` [N].
+    Joints that mimic others are replaced by functions of these. Places of bodies are from the
+    origin of the link, in its axes. `damping` of a joint is a force -damping q' in the equations,
+    `tree.passive`: what drives the joint, also by `ks.inverse_dynamics`, is besides it.
 
     base : "fixed": the root link is welded to the world. "free": it moves freely.
     locked : names of coordinates that stay at 0.
 
-    Raises `FileNotFoundError`, and `ValueError` that names the element for what is no model or is
-    not understood.
+    Warns, once for a file, of Coulomb friction, which is left out, and of all elements that are not
+    known; shapes, materials and limits of force and speed are passed over. Moments of inertia that
+    no body has, and those of links without mass, are taken as they are, as by Pinocchio and
+    Bullet, with a warning. Raises `FileNotFoundError`, and `ValueError` that names the element for
+    what is no model or is not understood.
     """
     check_choice(base, BASES, "the base")
     description = parse(path, base)
@@ -68,8 +91,50 @@ def parse(path: str | Path, base: str = "fixed") -> Description:
         if base == "free":
             first = free_joint("root", Frame(None), Frame(roots[0]))
         couplers = tuple(c for e in robot.findall("joint") for c in couplers_of(e))
-        name, gravity = robot.get("name") or "robot", (0.0, 0.0, -9.81)
-        return Description(name, gravity, bodies, (first, *joints), couplers, element=robot)
+        return Description(
+            robot.get("name") or "robot",
+            (0.0, 0.0, -9.81),
+            bodies,
+            (first, *joints),
+            couplers,
+            left_out=tuple(left_out_of(robot)),
+            element=robot,
+            passive=tuple(dampers_of(robot)),
+        )
+
+
+def dampers_of(robot: Element) -> Iterator[Passive]:
+    """Those of joints with one coordinate."""
+    for e in robot.findall("joint"):
+        if e.get("type") in ("revolute", "continuous", "prismatic") and dynamics(e, "damping"):
+            yield Passive((e.get("name", ""),), damping=(dynamics(e, "damping"),))
+
+
+def left_out_of(robot: Element) -> Iterator[str]:
+    """What of a file is in no table, by kinds and how often."""
+    moving = [e for e in robot.findall("joint") if e.get("type") != "fixed"]
+    for what in ("friction", "damping"):
+        found = [e for e in moving if dynamics(e, what)]
+        if what == "damping":
+            found = [e for e in found if e.get("type") in ("planar", "floating")]
+        if found:
+            names = ", ".join(e.get("name", "") for e in found[:3])
+            more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+            yield f"{what} of the joint{'s' * (len(found) > 1)} {names}{more}"
+    owners = [("robot", [robot]), ("link", robot.findall("link")), ("joint", [*moving])]
+    for owner, elements in owners:
+        others = Counter(e.tag for one in elements for e in one if e.tag not in KNOWN[owner])
+        for tag, count in others.items():
+            yield tag if count == 1 else f"{tag} ({count} times)"
+
+
+def dynamics(joint: Element, name: str) -> float:
+    """Damping or friction of a joint; 0 where it says none."""
+    found = joint.find("dynamics")
+    value = 0.0 if found is None else attribute(found, name, 0.0)
+    if value < 0.0:
+        raise ValueError(f"{named(joint)}: its {name}, {value:g}, must not be negative")
+    return value
 
 
 def origin(e: Element) -> tuple[Triple, NDArray[np.float64]]:
@@ -109,16 +174,41 @@ def joint_row(e: Element) -> JointRow:
     parent, child = Frame(links[0], at, rows(turn)), Frame(links[1])
     axis = e.find("axis")
     direction = (1.0, 0.0, 0.0) if axis is None else attributes(axis, "xyz", (1.0, 0.0, 0.0))
-    motion = (Motion(direction, Linear((1.0, 0.0)), (name,)),)
     if kind == "fixed":
         return JointRow(name, parent, child)
     if kind == "floating":
         return free_joint(name, parent, child)
+    size = float(np.linalg.norm(direction))
+    if size == 0.0:
+        raise ValueError(f"{named(e)}: its axis is zero")
+    unit = np.divide(direction, size)
+    if kind == "planar":
+        return planar_joint(name, parent, child, unit)
+    motion = (Motion(components(unit), Linear((1.0, 0.0)), (name,)),)
     if kind in ("revolute", "continuous"):
         return JointRow(name, parent, child, (coordinate_row(e, kind),), rotations=motion)
     if kind == "prismatic":
         return JointRow(name, parent, child, (coordinate_row(e, kind),), translations=motion)
     raise ValueError(f"{named(e)}: joints of the type {kind!r} are not known")
+
+
+def planar_joint(name: str, parent: Frame, child: Frame, normal: NDArray[np.float64]) -> JointRow:
+    """Motion in the plane across a normal (3,): along x and y of the joint, turned with z to the
+    normal, then about that."""
+    z = np.array(DIRECTIONS["z"])
+    across, angle = np.cross(z, normal), float(np.arccos(np.clip(normal @ z, -1.0, 1.0)))
+    axis = across if np.any(np.abs(across) > 1e-12) else np.array(DIRECTIONS["x"])
+    turn = rotations(axis, [angle])[0]
+    kinds = ("tx", "ty", "rz")
+    motions = [along(DIRECTIONS[kind[1]], f"{name}_{kind}") for kind in kinds]
+    return JointRow(
+        name,
+        Frame(parent.body, parent.at, rows(np.array(parent.turn) @ turn)),
+        Frame(child.body, child.at, rows(turn)),
+        tuple(CoordinateRow(f"{name}_{kind}") for kind in kinds),
+        (motions[2],),
+        (motions[0], motions[1]),
+    )
 
 
 def coordinate_row(e: Element, kind: str) -> CoordinateRow:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import gzip
+import codecs
 import re
 from collections.abc import Iterator
 from math import isfinite
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from kinesym.checks import check_path, shown
+from kinesym.checks import check_path, shown, unpacked
 from kinesym.models.files.description import Triple
 
 #: What other readers let pass: comments within comments, names such as `Contact::Parameters`, the
 #: end of a document that has no begin, as in an example of OpenSim.
-_COMMENT, _DOUBLE = re.compile("<!--.*?-->", re.DOTALL), re.compile(r"(</?\w+)::(?=\w)")
+_DOUBLE = re.compile(r"(</?\w+)::(?=\w)")
 _BEGIN, _END = "<OpenSimDocument", "</OpenSimDocument>"
+#: No model has elements within so many others.
+DEEPEST = 500
 
 
 def root_of(path: str | Path) -> Element:
@@ -26,15 +28,42 @@ def root_of(path: str | Path) -> Element:
     check_path(path)
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    data = Path(path).read_bytes()
+    data = unpacked(Path(path).read_bytes())
+    wide = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    said = without_comments(data.decode("utf-16" if wide else "utf-8-sig", "replace"))
+    said = said if _BEGIN in said else said.replace(_END, "")
+    if "<!ENTITY" in said:  # a few lines of them may stand for any length
+        raise ValueError(
+            "it declares entities, which no model needs; write out what they stand for"
+        )
     try:
-        if data[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
-        said = _COMMENT.sub("", data.decode("utf-8-sig", errors="replace"))
-        said = said if _BEGIN in said else said.replace(_END, "")
-        return fromstring(_DOUBLE.sub(r"\1.", said))
-    except (ParseError, OSError, EOFError) as error:
+        root = fromstring(_DOUBLE.sub(r"\1.", said))
+    except ParseError as error:
         raise ValueError(f"it is no XML file: {error}") from error
+    level, depth = [root], 0
+    while level:
+        level, depth = [e for above in level for e in above], depth + 1
+        if depth > DEEPEST:
+            raise ValueError(f"its elements are within one another, more than {DEEPEST} deep")
+    return root
+
+
+def without_comments(said: str) -> str:
+    """Text without XML comments; raises `ValueError` for one that has no end.
+
+    In one pass: a regular expression looks for the end again from each begin.
+    """
+    parts, at = list[str](), 0
+    while (begin := said.find("<!--", at)) >= 0:
+        end = said.find("-->", begin + 4)
+        if end < 0:
+            line = said.count("\n", 0, begin) + 1
+            raise ValueError(
+                f"it is no XML file: the comment that begins in line {line} has no end"
+            )
+        parts.append(said[at:begin])
+        at = end + 3
+    return "".join([*parts, said[at:]])
 
 
 def named(element: Element) -> str:
@@ -63,7 +92,7 @@ def _numbers(said: str, default: tuple[float, ...] | None, what: str) -> list[fl
     if not found and default is not None:
         return list(default)
     try:
-        values = [float(word) for word in found]
+        values = [] if "_" in said else [float(word) for word in found]  # Python's 1_000 is none
     except ValueError:
         values = []
     if not values or not all(map(isfinite, values)):

@@ -11,6 +11,7 @@ from kinesym.runtime.native._hybrid import (
     NO_MEMORY,
     NO_NUMBER,
     PAUSED,
+    SLIDES,
     STEP,
     STOPPED,
     STUCK,

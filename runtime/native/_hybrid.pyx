@@ -66,6 +66,7 @@ cdef extern from "hybrid/hybrid.h" nogil:
     enum: HYBRID_NO_NUMBER
     enum: HYBRID_NEWTON
     enum: HYBRID_INTERRUPTED
+    enum: HYBRID_SLIDES
 
     ctypedef struct hybrid_run:
         const ks_kernel *smooth
@@ -127,6 +128,9 @@ cdef extern from "hybrid/hybrid.h" nogil:
         int *tape_contact
         int *tape_segment
         int *tape_cause
+        double unseen
+        double unseen_time
+        int unseen_event
         ptrdiff_t steps
         ptrdiff_t rejected
         ptrdiff_t calls
@@ -185,6 +189,7 @@ PAUSED = HYBRID_PAUSED
 NO_NUMBER = HYBRID_NO_NUMBER
 NEWTON = HYBRID_NEWTON
 INTERRUPTED = HYBRID_INTERRUPTED
+SLIDES = HYBRID_SLIDES
 
 #: Numbers in C by the names of entries of the log, and of laws of contacts.
 LOG_KINDS = {"clock": KS_LOG_CLOCK, "impact": KS_LOG_IMPACT, "close": KS_LOG_CLOSE,
@@ -406,6 +411,12 @@ cdef class HybridRun:
     def at(self):
         """Time [s], nodes that are filled, entries of the log, steps on the tape."""
         return self.run.t, self.run.node, self.run.logged, self.run.taped
+
+    @property
+    def unseen(self):
+        """By how much a guard may have been beyond zero between two looks, at most; when [s], number
+        of the event."""
+        return self.run.unseen, self.run.unseen_time, self.run.unseen_event
 
     @property
     def work(self):

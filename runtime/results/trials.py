@@ -65,8 +65,8 @@ class Trials(ByName, Saved):
     measurements that were not given but estimated. likelihood : of the samples, if the objective is
     one. merit : the number by which fits of the same data are ranked, the lower the better: -2 log
     L where standard deviations or distributions are estimated (with priors, of the posterior
-    density), otherwise the objective. setting : what was solved, in words, for
-    `report`. inference : the problem, for what needs it.
+    density), otherwise the objective. setting : what was solved, in words, for `report`.
+    inference : the problem, for what needs it.
     """
 
     success: bool
@@ -81,8 +81,8 @@ class Trials(ByName, Saved):
     uncertainty: Sequence[Uncertainty] = ()
     noise: Sequence[Noise] = ()
     likelihood: Sequence[Likelihood] = ()
-    setting: Mapping[str, Any] = field(default_factory=dict)
     merit: float = np.nan
+    setting: Mapping[str, Any] = field(default_factory=dict)
     inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
 
     def __post_init__(self) -> None:

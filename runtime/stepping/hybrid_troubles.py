@@ -21,6 +21,10 @@ from kinesym.runtime.stepping.simulation import growth, mapped
 
 #: A contact is at the ground within this [m]: the root of the machine epsilon.
 HYSTERESIS = 2.0**-26
+#: Intervals between events, as a share of their time, that are more than rounding.
+SEEN = 1e-10
+#: So many of the last of them may be noisy all the same.
+_NOISY = 12
 #: Since the last entry of the log, if what was located since then changed nothing [s].
 QUIET = 1e-9
 
@@ -63,8 +67,35 @@ def explain(run: RawTrajectory) -> str:
         quiet = not (happened and happened[-1].time >= final.time - QUIET)
         if quiet or status is Switching.STUCK:  # what was located changed nothing
             return stuck(ivp, final, at)
+    events = [e for e in happened if e.kind == "event"]
+    if status in (Switching.CHATTER, Switching.SLIDES) and events:
+        names = ", ".join(dict.fromkeys(e.name for e in events[-20:]))
+        found = accumulation(np.array([e.time for e in events]))
+        if found:
+            limit, ratio = found
+            return Switching.ACCUMULATES.said(names=names, ratio=ratio, limit=limit, there=there)
+        if status is Switching.SLIDES:
+            return status.said(names=names, at=at, there=there)
     event = happened[-1].name if happened else "an event"
     return status.said(at=at, there=there, event=event, remedy=_remedy(happened), last=last)
+
+
+def accumulation(times: Array) -> tuple[float, float] | None:
+    """The time that events of ever shorter intervals come close to, and the ratio of an interval to
+    the one before, the mean over a cycle of up to four; None if they do not."""
+    gaps = np.diff(times)
+    seen = np.flatnonzero(gaps > SEEN * np.abs(times[1:]))
+    for end in seen[: -_NOISY - 1 : -1] + 1:  # rounding may be in the last ones
+        for cycle in range(1, 5):
+            recent = gaps[max(end - 2 * cycle - 4, 0) : end]
+            if len(recent) < 2 * cycle + 4 or not recent.all():
+                break
+            ratios = recent[cycle:] / recent[:-cycle]
+            if ratios.max() < 1.0 - 1e-4 and np.ptp(ratios) < 0.02 * ratios.max():
+                ratio = float(ratios.mean())
+                rest = float(recent[-cycle:].sum()) * ratio / (1.0 - ratio)
+                return float(times[end]) + rest, ratio ** (1.0 / cycle)
+    return None
 
 
 def _reset(run: RawTrajectory) -> list[str]:

@@ -24,6 +24,9 @@ from kinesym.symbolic.multibody.segments import ROUNDING, check_inertia
 from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, Matrix, Vector, matrix, vector
 from kinesym.symbolic.names import check_known, suggest, t
 
+#: Share of the largest moment by which one of a file may be negative: digits are cut off there.
+SLIGHTLY = 0.05
+
 
 @dataclass(frozen=True)
 class Body:
@@ -37,7 +40,7 @@ class Body:
     parent : name of the body on the other side of the joint; None for the base.
     end : its far end in its axes, for pictures [m]; its centre of mass by default.
     reflected : whether its inertia has that of rotors behind gears in it, or is otherwise that of
-        no rigid body; then moments may be any that are not negative.
+        no rigid body, as in some files; then moments may be any, but for rounding not negative.
 
     Raises `ValueError` for a body that cannot exist.
     """
@@ -240,7 +243,7 @@ def planar_axis(inertia: Any) -> int | None:
 
 def check_turns(body: Body | None, angular: Vector) -> None:
     """Raise `ValueError` for inertia about one axis of a body that turns about others, too."""
-    axis = None if body is None else planar_axis(inertia_matrix(body))
+    axis = None if body is None or body.reflected else planar_axis(inertia_matrix(body))
     if body is not None and axis is not None:
         other = [AXES[k] for k in range(3) if k != axis and not angular[k].is_zero]
         if other:
@@ -253,7 +256,7 @@ def check_turns(body: Body | None, angular: Vector) -> None:
 def check_moments(inertia: Any, reflected: bool = False) -> None:
     """Raise `ValueError` for numbers that are the inertia of no body."""
     moments = np.linalg.eigvalsh(np.array(inertia, dtype=float))
-    positive = moments.min() >= -ROUNDING * moments.max()
+    positive = moments.min() >= -(SLIGHTLY if reflected else ROUNDING) * moments.max()
     if not positive or not (reflected or planar_axis(inertia) is not None):
         check_inertia(moments)
 
@@ -293,7 +296,8 @@ def inertia_limits(body: Body) -> dict[str, sp.Expr]:
     axis = planar_axis(matrix)
     if body.reflected or axis is not None:
         signed = moments if axis is None else [moments[axis]]
-        return {f"body {body.name}: {moment} is negative": moment for moment in signed}
+        slack = SLIGHTLY * sp.Add(*moments) if body.reflected else sp.S.Zero
+        return {f"body {body.name}: {moment} is negative": moment + slack for moment in signed}
     found = {}
     for k, moment in enumerate(moments):
         a, b = moments[:k] + moments[k + 1 :]

@@ -30,7 +30,7 @@ from kinesym.symbolic.multibody.vectors import (
     matrix,
     vector,
 )
-from kinesym.symbolic.names import name_of
+from kinesym.symbolic.names import name_of, t
 
 SIX = range(6)
 Six: TypeAlias = tuple[sp.Expr, ...]
@@ -104,11 +104,16 @@ class SharedPivot:
 def speed_rates(
     tree: Mechanism, steps: Steps, torques: Mapping[str, sp.Expr]
 ) -> dict[str, sp.Expr] | None:
-    """u' by name; None if the mass matrix is singular whatever the numbers, or if a speed moves
-    joints of several parents, or a joint has two speeds that move others, too."""
+    """u' by name; None if the mass matrix is singular whatever the numbers, if a speed moves
+    joints of several parents, if a joint has two speeds that move others, too, or if rotors couple
+    speeds."""
     together = moved_together(tree)
-    if together is None:
+    if together is None or any(row != column for row, column in tree.rotors):
         return None
+    torques = {**torques}
+    for speed, force in tree.passive.items():
+        own = force.xreplace({tree.speeds[speed].diff(t): sp.S.Zero})
+        torques[speed] = torques.get(speed, sp.S.Zero) + own
     frames, links = tree.recursion.frames, tree.moving
     sums = [alone(tree, steps, k) for k in range(len(links))]
     drift = [velocity_terms(link, frames[k], frames[link.parent]) for k, link in enumerate(links)]
@@ -121,8 +126,8 @@ def speed_rates(
             if speed in tree.locked or speed in together:
                 continue
             torque, stage = torques.get(speed, sp.S.Zero), str(len(pivots[k]) + 1)
-            direction = (*angular, *linear)
-            found = eliminated(left, stage, direction, torque, freedom(tree, speed))
+            direction, rotor = (*angular, *linear), rotor_of(tree, speed)
+            found = eliminated(left, stage, direction, torque, freedom(tree, speed), rotor)
             if found is None:
                 return None
             left, pivots[k][speed] = found
@@ -147,6 +152,11 @@ def speed_rates(
 def freedom(tree: Mechanism, speed: str) -> sp.Expr:
     """1, or 1 - lock of a speed that can be locked."""
     return 1 - lock_of(speed) if speed in tree.lockable else sp.S.One
+
+
+def rotor_of(tree: Mechanism, speed: str) -> sp.Expr:
+    """The inertia that a joint has along a speed by itself."""
+    return tree.rotors.get((speed, speed), sp.S.Zero)
 
 
 def moved_together(tree: Mechanism) -> dict[str, list[int]] | None:
@@ -174,7 +184,7 @@ def shared(
     the alpha that each inherits from the link that all hang on. None if nothing has inertia
     there."""
     directions, row = dict[int, Six](), [ZERO, ZERO]
-    strength, rest = sp.S.Zero, torque
+    strength, rest = rotor_of(tree, speed), torque
     for k, left in members.items():
         steps, frame = left.steps, tree.recursion.frames[k]
         speeds = [name_of(u) for u in tree.links[k].u]
@@ -217,15 +227,20 @@ def velocity_terms(link: Link, frame: Frame, inner: Frame) -> tuple[Vector, Vect
 
 
 def eliminated(
-    left: Articulated, stage: str, direction: Six, torque: sp.Expr, free: sp.Expr
+    left: Articulated,
+    stage: str,
+    direction: Six,
+    torque: sp.Expr,
+    free: sp.Expr,
+    rotor: sp.Expr,
 ) -> tuple[Articulated, Pivot] | None:
     """What is left of A and b when u' along a direction follows from its equation; None if nothing
-    has inertia there. free : 1, or 1 - lock."""
+    has inertia there. free : 1, or 1 - lock. rotor : what only u' moves."""
     steps, name = left.steps, left.name
     along_axis = direction.count(1) == 1 and direction.count(0) == 5
-    axis = direction.index(1) if along_axis and free == 1 else None
+    axis = direction.index(1) if along_axis and free == 1 and rotor == 0 else None
     row = tuple(sp.Add(*(left[i, j] * direction[j] for j in SIX)) for i in SIX)
-    strength = sp.Add(*(d * e for d, e in zip(direction, row, strict=True)))
+    strength = sp.Add(rotor, *(d * e for d, e in zip(direction, row, strict=True)))
     if strength == 0:
         return None
     row = tuple(steps.scalar(f"U{stage}.{name}.{i}", e) for i, e in enumerate(row))

@@ -298,6 +298,11 @@ def check(tree: Tree, outputs: Expressions) -> None:
                 f"body {body.name}: the matrices cover spherical joints only, got "
                 f"{body.joint}; use Tree.model"
             )
+    if tree.passive:
+        raise ValueError(
+            f"{min(tree.passive)} has a passive force, which the matrices do not cover; give it "
+            "among the torques, or use Tree.model"
+        )
     if tree.lockable:
         raise ValueError(
             f"{min(tree.lockable)} can be locked at run time, which the matrices do "

@@ -13,7 +13,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_text, listed_of, shown
 from kinesym.notebook import Displayed
-from kinesym.symbolic.expression import real_number
+from kinesym.symbolic.expression import real_expressions, real_number
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
 from kinesym.symbolic.multibody.bodies import (
     Body,
@@ -75,6 +75,7 @@ class Mechanism(Displayed):
     values: Mapping[str, float] = field(default_factory=dict)
     closures: tuple[Closure | Coupling, ...] = ()
     imus: Sequence[Imu] = ()
+    passive: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a tree")
@@ -106,6 +107,7 @@ class Mechanism(Displayed):
                 raise ValueError(f"two joints have a coordinate or speed {name}; rename a body")
         for group in ("locked", "lockable"):
             object.__setattr__(self, group, self._checked_speeds(group))
+        object.__setattr__(self, "passive", self._checked_passive())
 
     def __repr__(self) -> str:
         loops = f", {len(self.closures)} loops" * bool(self.closures)
@@ -123,6 +125,25 @@ class Mechanism(Displayed):
         for name in names:
             check_known(name, self.speeds, f"{group} of {self.name}: {name} is no speed")
         return frozenset(names)
+
+    def forces(self, given: Mapping[Any, Any] | None, what: str) -> dict[str, sp.Expr]:
+        """Generalised forces by the name of their speed; raises `ValueError` for another name."""
+        found = by_name({} if given is None else given, None, f"{what}s of {self.name}")
+        for name in found:
+            check_known(name, self.speeds, f"{what}s: {name} is no speed")
+        return real_expressions(found, what)
+
+    def _checked_passive(self) -> dict[str, sp.Expr]:
+        found = self.forces(self.passive, "passive force")
+        rates = {u.diff(t) for u in self.speeds.values()}
+        for name, force in found.items():
+            other = force.atoms(sp.Derivative) - rates
+            if other or any(force.diff(rate).has(*rates) for rate in rates if force.has(rate)):
+                raise ValueError(
+                    f"the passive force {name} of {self.name} is of coordinates, speeds and, "
+                    f"linearly, rates of speeds, got {shown(force)}"
+                )
+        return found
 
     def numbers(self, values: Mapping[Any, Any] | None) -> dict[str, float]:
         """Values of parameters by name."""
@@ -185,7 +206,7 @@ class Mechanism(Displayed):
 
     def under(self: Self, loads: Sequence[Load] = ()) -> Self:
         """The tree without loops under these loads alone: its motion is the same, found once."""
-        made = replace(self, loads=tuple(loads), closures=())
+        made = replace(self, loads=tuple(loads), closures=(), passive={})
         vars(made).update(poses=self.poses, motion=self.motion)
         return made
 
@@ -389,8 +410,10 @@ class Mechanism(Displayed):
 
     def needed(self) -> dict[str, sp.Expr]:
         """Generalised force that each speed needs, by its name: Kane's inertia forces and loads,
-        less what constraints give."""
+        less what constraints and joints give by themselves."""
         found = {name: -push for name, push in pushes(self.conditions).items()}
+        for name, force in self.passive.items():
+            found[name] = found.get(name, sp.S.Zero) - force
         for k, link in enumerate(self.links):
             forces = along_joint(self.recursion.frames[k], self.recursion.kane[k])
             for u, force in zip(link.u, forces, strict=True):
@@ -419,9 +442,23 @@ class Mechanism(Displayed):
             total += spin + mass_of(body) * arm.cross(self.velocity(body.name, body.com))
         return total
 
+    @cached_property
+    def rotors(self) -> dict[tuple[str, str], sp.Expr]:
+        """Inertia along pairs of speeds that joints have by themselves, besides that of bodies."""
+        rates = {name: u.diff(t) for name, u in self.speeds.items()}
+        found = {
+            (row, column): -force.diff(rate)
+            for row, force in self.passive.items()
+            for column, rate in rates.items()
+            if force.has(rate)
+        }
+        return {pair: inertia for pair, inertia in found.items() if inertia != 0}
+
     def kinetic_energy(self) -> sp.Expr:
         """[J]"""
-        energy = sp.S.Zero
+        pairs = (zip(a.u, b.u, strict=True) for a, b in zip(self.links, self.moving, strict=True))
+        actual = {name_of(u): moving for pair in pairs for u, moving in pair}
+        energy = sp.Add(*(e * actual[i] * actual[j] / 2 for (i, j), e in self.rotors.items()))
         for body in self.bodies:
             frame = self.frame(body.name)
             v = frame.velocity + frame.angular.cross(vector(body.com))

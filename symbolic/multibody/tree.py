@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 
 from kinesym.checks import check_identifier
-from kinesym.symbolic.expression import real_expression, real_expressions
+from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import assemble
 from kinesym.symbolic.multibody.bodies import check_values
@@ -18,7 +18,7 @@ from kinesym.symbolic.multibody.joints import rotation_matrix, unit
 from kinesym.symbolic.multibody.mechanism import Mechanism
 from kinesym.symbolic.multibody.outputs import named_outputs
 from kinesym.symbolic.multibody.vectors import IDENTITY, vector
-from kinesym.symbolic.names import by_name, check_known
+from kinesym.symbolic.names import check_known
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -32,7 +32,9 @@ class Tree(Mechanism):
     locked : names of speeds that are zero; see `lock`. lockable : see there.
     values : default values of parameters, by name. imus : inertial sensors on bodies, which the
         outputs "imu" are of. closures : conditions that close loops; made by `close` and
-        `constrain`.
+        `constrain`. passive : generalised forces that joints have by themselves, by the name of
+        their speeds, springs, dampers, and of rotors behind gears minus their inertia times the
+        rates of speeds [N m, N]; torques and `ks.inverse_dynamics` are what acts besides.
 
     Raises `ValueError` for bodies that make no tree or cannot exist, naming the body.
     """
@@ -134,7 +136,4 @@ class Tree(Mechanism):
 
     def checked_torques(self, given: Mapping[Any, Any] | None) -> dict[str, sp.Expr]:
         """Generalised forces by the name of their speed; raises `ValueError` for another name."""
-        torques = by_name({} if given is None else given, None, f"torques of {self.name}")
-        for name in torques:
-            check_known(name, self.speeds, f"torques: {name} is no speed")
-        return real_expressions(torques, "torque")
+        return self.forces(given, "torque")

@@ -39,10 +39,21 @@ def quietly(read, *arguments, **options):
         return read(*arguments, **options)
 
 
+def foreign(path):
+    """A file as others write it, which does not say its axes."""
+    text, count = re.subn(
+        r"\tup=\S+ forward=\S+|axes=up=\S+ forward=\S+\n", "", path.read_text(), count=1
+    )
+    assert count == 1
+    path.write_text(text)
+    return path
+
+
 @pytest.mark.parametrize("up, forward", FRAMES)
 def test_markers_find_their_axes(walk, tmp_path, up, forward):
     markers = walk[0].between(0.5, 1.5)
     markers.to_trc(tmp_path / "walk.trc", "m", up, forward)
+    foreign(tmp_path / "walk.trc")
     found = quietly(read_trc, tmp_path / "walk.trc")
     assert (found.laboratory.up, found.laboratory.forward) == (up, forward)
     assert f"{up} is up (by the names of markers), {forward} forwards" in found.note
@@ -53,6 +64,7 @@ def test_markers_find_their_axes(walk, tmp_path, up, forward):
 @pytest.mark.parametrize("up, forward", UPRIGHT)
 def test_forces_find_the_same_axes(walk, tmp_path, up, forward):
     write_forces(tmp_path / "walk.mot", walk[1], up, forward)
+    foreign(tmp_path / "walk.mot")
     found = quietly(read_forces, tmp_path / "walk.mot")
     for foot, plate in walk[1].items():
         np.testing.assert_allclose(found[foot].force, plate.force, atol=1e-11)
@@ -61,11 +73,13 @@ def test_forces_find_the_same_axes(walk, tmp_path, up, forward):
 
 def test_forwards_elsewhere_is_warned_of(walk, tmp_path):
     walk[0].to_trc(tmp_path / "walk.trc", up="z", forward="-y")
+    foreign(tmp_path / "walk.trc")
     words = r"walk\.trc: -y is forwards by .*: turned; read other files of the trial with forward"
     with pytest.warns(UserWarning, match=words) as caught:
         markers = read_trc(tmp_path / "walk.trc")
     assert caught[0].filename == __file__
     write_forces(tmp_path / "walk.mot", walk[1], "z", "-y")
+    foreign(tmp_path / "walk.mot")
     with pytest.warns(UserWarning, match=r"walk\.mot: -y is forwards by braking and pushing"):
         read_forces(tmp_path / "walk.mot")
     with warnings.catch_warnings():
@@ -80,11 +94,14 @@ def test_forwards_elsewhere_is_warned_of(walk, tmp_path):
 def test_forces_in_other_axes_than_their_markers(walk, tmp_path):
     markers, plates = walk
     markers.to_trc(tmp_path / "walk.trc")
+    foreign(tmp_path / "walk.trc")
     like = read_trc(tmp_path / "walk.trc")
     write_forces(tmp_path / "walk.mot", plates, "y", "z")
+    foreign(tmp_path / "walk.mot")
     with pytest.warns(UserWarning, match="forward='x' was given, but z is forwards by braking"):
         read_forces(tmp_path / "walk.mot", like=like)
     write_forces(tmp_path / "walk.mot", plates, "y", "-x")  # as of who walks backwards
+    foreign(tmp_path / "walk.mot")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read_forces(tmp_path / "walk.mot", like=like)
@@ -94,11 +111,13 @@ def test_forces_in_other_axes_than_their_markers(walk, tmp_path):
 
 def test_wrong_axes_are_noticed(walk, tmp_path):
     walk[0].to_trc(tmp_path / "walk.trc")
+    foreign(tmp_path / "walk.trc")
     with pytest.warns(UserWarning, match=r"up='z' was given, but y is up by the names of markers"):
         read_trc(tmp_path / "walk.trc", up="z")
     with pytest.warns(UserWarning, match=r"forward='z' was given, but x is forwards by"):
         read_trc(tmp_path / "walk.trc", forward="z")
     write_forces(tmp_path / "walk.mot", walk[1])
+    foreign(tmp_path / "walk.mot")
     with (
         pytest.warns(UserWarning, match=r"up='z' was given, but y is up by the weight"),
         pytest.raises(ValueError, match=r"centre of pressure is missing|seems to give the load"),
@@ -115,10 +134,12 @@ def test_names_are_not_needed(walk, tmp_path):
     """The longest extent then tells what is up; forwards is as usual."""
     nameless = walk[0].renamed({name: f"M{k}" for k, name in enumerate(walk[0].names)})
     nameless.to_trc(tmp_path / "walk.trc", up="z", forward="x")
+    foreign(tmp_path / "walk.trc")
     found = read_trc(tmp_path / "walk.trc")
     assert found.note.startswith("z is up (by the longest extent), x forwards (as usual)")
     some = Markers(walk[0].time, {"A": walk[0]["R.Heel"], "B": walk[0]["R.Toe.Tip"]})
     some.to_trc(tmp_path / "walk.trc")
+    foreign(tmp_path / "walk.trc")
     assert read_trc(tmp_path / "walk.trc").note.startswith("y is up (as usual)")
 
 
@@ -129,6 +150,7 @@ def test_a_way_across_axes_is_said(walk, tmp_path, angle):
     oblique = markers.turned(angle)
     assert seen_in_markers(oblique.positions).forward == ""
     oblique.to_trc(tmp_path / "walk.trc")
+    foreign(tmp_path / "walk.trc")
     found = read_trc(tmp_path / "walk.trc")
     words = re.search(r"looks (\d+) degrees to the (left|right), turned\(", found.note)
     assert float(words[1]) == pytest.approx(abs(np.degrees(angle)), abs=4.0)  # of feet
@@ -146,6 +168,7 @@ def test_a_way_across_axes_is_said(walk, tmp_path, angle):
 def test_sides_of_who_turns_his_back(walk, tmp_path):
     """Told axes in which the walk goes backwards exchange no sides."""
     walk[0].to_trc(tmp_path / "walk.trc")
+    foreign(tmp_path / "walk.trc")
     with pytest.warns(UserWarning, match="forward='-x' was given, but x is forwards"):
         assert "called right" not in read_trc(tmp_path / "walk.trc", forward="-x").note
 
@@ -210,6 +233,7 @@ def test_places_of_a_static_trial(tmp_path):
 def test_units_that_cannot_be(walk, tmp_path, scale, said, taken):
     """A file of people that says metres and means millimetres, or the other way round."""
     walk[0].to_trc(tmp_path / "walk.trc", taken)
+    foreign(tmp_path / "walk.trc")
     text = (tmp_path / "walk.trc").read_text().replace(f"\t{taken}\t", f"\t{said}\t", 1)
     (tmp_path / "walk.trc").write_text(text)
     with pytest.warns(UserWarning, match=rf"lengths are in {said}, but the .*: taken as {taken}"):

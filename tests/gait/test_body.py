@@ -151,6 +151,27 @@ def test_corrected_plates_leave_nothing(walk, needed, contacts):
     assert np.abs(plates.force[0]).max() > 1.0
 
 
+def test_torques_beside_plates_are_not_drawn(needed, walk, contacts):
+    """Of the leg whose foot stands where nothing presses; the other leg is as before."""
+    plates = {foot: walk[1][foot].at(needed.time) for foot in ("right", "left")}
+    cycle = ks.gait.gait_cycle(contacts)
+    stands = next(c for c in contacts if c.foot == "left" and c.begin > cycle.begin)
+    beside = plates["left"].scaled(plates["left"].time < stands.begin - 0.05)
+    with pytest.warns(UserWarning, match="wrenches under the feet leave"):
+        loads = {"all": needed.joints(plates), "some": needed.joints(plates | {"left": beside})}
+    figure = ks.gait.joint_torques(loads, cycle)
+    for k, panel in enumerate(figure.axes[:6]):
+        whole, some = (line.get_ydata() for line in panel.lines[-2:])
+        assert np.isfinite(whole).all()
+        lost = np.isnan(some)
+        if k % 2 == 0:  # right
+            assert not lost.any()
+            continue
+        inside = (needed.time > stands.begin + 1e-9) & (needed.time < min(stands.end, cycle.end))
+        assert lost[inside].all()
+        assert not lost[needed.time < stands.begin].any()
+
+
 def test_weight_over_a_cycle(needed, contacts):
     """The mean vertical force over a stride is the weight."""
     cycle = ks.gait.gait_cycle(contacts)

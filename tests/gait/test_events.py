@@ -1,6 +1,8 @@
 """Contacts, phases and plates: synthetic steps with known instants, and two measured walks."""
 
 import gzip
+import warnings
+from dataclasses import replace
 from importlib import resources
 
 import numpy as np
@@ -248,6 +250,46 @@ def test_a_cycle_runs_from_heel_strike_to_the_second_toe_off():
     assert [phase.feet for phase in cycle.double_supports] == [("right", "left"), ("left", "right")]
     later = gait_cycle(walk(4), "left", begin=0.9)
     assert (later.begin, later.end) == pytest.approx((1.5, 2.6))
+
+
+def test_cycles_on_plates_come_first():
+    """Of a record whose other stances markers show; what none shows is named."""
+    every = sorted(walk(5), key=lambda contact: contact.begin)
+
+    def seen(*numbers):
+        return [replace(c, measured=k in numbers) for k, c in enumerate(every)]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gait_cycle(every).begin == 0.0  # markers alone
+        assert gait_cycle(seen(*range(10))).begin == 0.0
+        one = gait_cycle(seen(3, 4, 5, 6, 7))
+        assert (one.begin, one.stride) == pytest.approx((2.0, 3.0))
+        assert not any(phase.off for phase in one.phases)
+        other = gait_cycle(seen(4, 5, 6, 7), "left")
+        assert (other.begin, other.stride) == pytest.approx((2.5, 3.5))
+    words = r"no force plate shows 'left' from 2\.5 to .* in the cycle of 'right' from 2 to 3 s"
+    with pytest.warns(UserWarning, match=words):
+        two = gait_cycle(seen(3, 4, 6, 7))
+    assert two.begin == 2.0 and {foot for p in two.phases for foot in p.off} == {"left"}
+    with pytest.warns(UserWarning, match="no other cycle has fewer: torques"):
+        gait_cycle(seen(0, 1), begin=1.5)
+    plates = contacts_from_wrench("right", pressing(trapezoid(0.5, 0.8), (0.1, -0.1, 0.0)))
+    assert all(c.measured for c in plates) and plates == [
+        replace(c, measured=False) for c in plates
+    ]
+
+
+def test_a_plate_that_nobody_steps_on():
+    """Is passed over; of three others, in any order."""
+    one = pressing(trapezoid(0.5, 0.8), (0.1, -0.1, 0.0))
+    two = pressing(trapezoid(0.9, 1.2), (0.1, 0.1, 0.0))
+    plates = {"a": Wrench.zero(TIME), "b": one, "c": one.scaled(0.001), "d": two}
+    wrenches, found = assign_plates(plates, TIME, feet_at((0.0, -0.1), (0.0, 0.1)))
+    assert [(step.plate, step.foot) for step in found] == [("b", "right"), ("d", "left")]
+    assert_allclose(wrenches["right"].force, one.force)
+    _, none = assign_plates({"a": plates["a"]}, TIME, feet_at((0.0, -0.1), (0.0, 0.1)))
+    assert none == []
 
 
 def test_records_without_a_cycle_are_refused():

@@ -72,7 +72,7 @@ def test_between_takes_the_ends_despite_rounding():
         (lambda: walk().without(*walk().names), "there are no markers"),
         (lambda: Markers(TIME, {}), "there are no markers"),
         (lambda: Markers(TIME, {"a": position().T}), r"'a' must be \(3, 101\), .* got \(101, 3\)"),
-        (lambda: Markers([0.0], {"a": np.zeros((3, 1))}), "at least 2 instants"),
+        (lambda: Markers([], {"a": np.zeros((3, 0))}), "at least 2 instants"),
         (
             lambda: Markers(TIME, {"a": 1e3 * position()}),
             r"look like millimetres \(max 1200\); set unit='mm'",

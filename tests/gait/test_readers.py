@@ -395,7 +395,21 @@ def test_damaged_compressed_files(tmp_path, name, damage):
     read, text = READ[name]
     path = tmp_path / f"walk.{name}.gz"
     path.write_bytes(damage(gzip.compress(text.encode())))
-    with pytest.raises(ValueError, match=r"walk.*gz is damaged: it cannot be decompressed"):
+    with pytest.raises(ValueError, match=r"walk.*gz: it is damaged: it cannot be decompressed"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_unpacks_to_more_than_any_table(tmp_path, monkeypatch, name):
+    """Of several members, too, as some programs write them."""
+    read, text = READ[name]
+    path = tmp_path / f"walk.{name}.gz"
+    half = len(text) // 2
+    path.write_bytes(gzip.compress(text[:half].encode()) + gzip.compress(text[half:].encode()))
+    read(path)
+    monkeypatch.setattr("kinesym.checks._UNPACKED", 1 << 20)
+    path.write_bytes(gzip.compress(text.encode() + b" " * (2 << 20)))
+    with pytest.raises(ValueError, match=r"gz: it unpacks to more than 1 MB; if that is meant"):
         read(path)
 
 
@@ -448,6 +462,7 @@ def test_files_cut_short(tmp_path, name, fact, said):
         read(written(tmp_path, f"walk.{name}", text[:-9]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".* is taken to be up, as usual")
         read(written(tmp_path, f"walk.{name}", text))
         read(written(tmp_path, f"walk.{name}", text.rstrip("\n")))  # whole, without a line break
 

@@ -89,6 +89,20 @@ def test_exact_markers():
 
 
 @pytest.mark.study
+def test_dead_labels_of_the_calibration():
+    """Markers that only the calibration shows may have labels in the trial, without a sample; those
+    that move something are missed."""
+    positions, still = markers_of(motion())[0], calibration()
+    lost = np.full((3, len(TIME)), np.nan)
+    dead = {name: lost for name in still if name not in positions}
+    assert "RK.medial" in dead
+    expected = reconstruct(ROWS, relations(), Markers(TIME, positions), still, smooth=KEEP_ALL)
+    found = reconstruct(ROWS, relations(), Markers(TIME, positions | dead), still, smooth=KEEP_ALL)
+    np.testing.assert_array_equal(found.fitted.z, expected.fitted.z)
+    with pytest.raises(ValueError, match=r"'Rshank.a'.* missing .*throughout, stays"):
+        reconstruct(ROWS, relations(), Markers(TIME, positions | {"Rshank.a": lost}), still)
+
+
 def test_noise_of_markers():
     """1 mm of noise: points are missed by millimetres, of angles little is left."""
     z, rng = motion(), np.random.default_rng(1)

@@ -1,5 +1,6 @@
 """Every kind of joint and function in a file that is written here; what is wrong is named."""
 
+import gzip
 import re
 from xml.etree.ElementTree import fromstring
 
@@ -12,7 +13,7 @@ from test_osim import Plain, interpreted, poses  # beside this file
 import kinesym as ks
 from kinesym.examples.gait import data
 from kinesym.gait.motion_files import Table
-from kinesym.models.files.osim import function_of
+from kinesym.models.files.osim_functions import function_of
 from kinesym.models.files.trees import expression
 from kinesym.multibody import Body, Spherical, Tree
 
@@ -280,6 +281,26 @@ def test_what_is_no_equation(path):
     np.testing.assert_allclose(tables.half_spaces[0].normal, (0, 1, 0), atol=1e-15)
     assert [e.get("name") for e in tables.forces] == ["soleus"]
     assert tree.inputs["tx_speed"] == "tx_force" and tree.inputs["pin_speed"] == "pin_moment"
+
+
+@pytest.mark.parametrize("read", [ks.osim.read, ks.urdf.read, ks.osim.read_tasks])
+def test_files_made_to_be_slow_or_large(tmp_path, monkeypatch, read):
+    """Comments that never end are looked through once, what is packed is unpacked to a limit, and
+    nothing is nested without one."""
+    path, more = tmp_path / "a.xml.gz", [None] * (read is ks.osim.read_tasks)
+    if more:
+        more = [ks.osim.read(data("opensim_arm26.osim.gz"))]
+    slow = "<robot>\n<!-- a --> <!-- b" + "<!--" * 500_000 + "</robot>"
+    for written, said in (
+        (slow, r"a\.xml\.gz: it is no XML file: the comment that begins in line 2 has no end"),
+        (f"{'<a>' * 9000}{'</a>' * 9000}", "within one another, more than 500 deep"),
+        (" " * (3 << 20), "unpacks to more than 2 MB"),
+        ('<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;&b;&b;">]><a>&c;</a>', "declares ent"),
+    ):
+        path.write_bytes(gzip.compress(written.encode()))
+        monkeypatch.setattr("kinesym.checks._UNPACKED", 2 << 20)
+        with pytest.raises(ValueError, match=said):
+            read(path, *more)
 
 
 def test_names_that_are_none_are_changed(path):

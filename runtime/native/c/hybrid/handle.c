@@ -1,7 +1,6 @@
 /* What happens at one instant: impacts, contacts that change, events, and the log of it all. */
 #include "work.h"
 
-#include <math.h>
 #include <string.h>
 
 #define RESTING 1e-9 /* a point this slow along its height rests [m/s] */
@@ -195,22 +194,7 @@ void ks_project(work *w) {
         for (int i = 0; i < R; i++) r->x[j] += effects(w)[j * R + i] * impulse[i];
 }
 
-/* -- events --------------------------------------------------------------------------------------- */
-
-static void happen(work *w, ptrdiff_t k) {
-    hybrid_run *r = w->r;
-    const ptrdiff_t first = r->first_target[k], last = r->first_target[k + 1];
-    memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
-    if (last > first) ks_evaluate(w, &w->resets, r->x, r->t);
-    for (ptrdiff_t j = first; j < last; j++) {
-        if (r->target[j] < r->n)
-            r->x[r->target[j]] = w->resets.out[j];
-        else
-            w->u[r->m + r->target[j] - r->n] = r->mode[r->target[j] - r->n] = w->resets.out[j];
-    }
-    r->armed[k] = UNARMED;
-    ks_note(w, KS_LOG_EVENT, (int)k);
-}
+/* -- all of it --------------------------------------------------------------------------------------- */
 
 /* What a contact turns to when one of its functions has crossed zero: there the forces of its old
  * mode still agree with all inequalities, to rounding */
@@ -240,8 +224,22 @@ static void expect(work *w, ptrdiff_t which) {
     }
 }
 
+/* What `next` says happens, one after the other, until nothing is left; 0, or what ks_hybrid_march
+ * returns. Guards that are sent back and forth across zero, or stand there, would go on for ever. */
+static int handle_events(work *w, ptrdiff_t (*next)(work *), int *stop) {
+    hybrid_run *r = w->r;
+    for (ptrdiff_t k; (k = next(w)) >= 0;) {
+        ks_happen(w, k);
+        *stop |= r->stop[k];
+        if (w->happened > ks_most_at_once(r)) return HYBRID_SLIDES;
+        if (chatters(r)) return HYBRID_CHATTER;
+    }
+    return w->endless ? HYBRID_SLIDES : HYBRID_DONE;
+}
+
 int ks_handle(work *w, ptrdiff_t which) {
     hybrid_run *r = w->r;
+    const size_t bytes = (size_t)r->events * sizeof(int);
     int stop = 0;
     /* drift is no motion, but for a height that ends a contact; at the start it is not known what
      * slides */
@@ -249,31 +247,23 @@ int ks_handle(work *w, ptrdiff_t which) {
     memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
     ks_set_inputs(w, r->t); /* nodes of the grid may have been filled since */
     expect(w, which);
-    if (!w->begins) ks_watch(w, r->x, r->t, w->now);
-    for (ptrdiff_t k = 0; k < r->events && !w->begins; k++) { /* what crosses together with it */
-        const int armed = !r->level[k] && (r->armed[k] == ABOVE || r->armed[k] == BELOW);
-        if (k != which && !(armed && w->now[k] <= HYSTERESIS * r->scale[k])) continue;
-        happen(w, k);
-        stop |= r->stop[k];
-    }
-    for (int pass = 0; pass < PASSES; pass++) {
-        int changed = handle_contacts(w);
+    w->happened = 0;
+    if (bytes > 0) memset(w->came, 0, bytes), memset(w->done, 0, bytes);
+    for (ptrdiff_t k = 0; k < r->events; k++) w->off[k] = 0.0;
+    if (!w->begins) ks_cross_together(w);
+    int status = handle_events(w, ks_next_due, &stop);
+    for (int pass = 0; pass < PASSES && !status; pass++) {
+        const ptrdiff_t happened = w->happened;
+        int stops = 0;
+        const int changed = handle_contacts(w);
         if (changed < 0) return HYBRID_STUCK;
-        ks_watch(w, r->x, r->t, w->now);
-        for (ptrdiff_t k = 0; k < r->events; k++) {
-            const int clear = r->armed[k] == ABOVE || r->armed[k] == BELOW;
-            const double beyond = r->level[k] || !clear ? 0.0 : -HYSTERESIS * r->scale[k];
-            if (!(w->now[k] < beyond)) continue; /* carried across zero by what happened */
-            happen(w, k);
-            if (r->stop[k]) return HYBRID_STOPPED;
-            changed = 1;
-            ks_watch(w, r->x, r->t, w->now);
-        }
-        if (chatters(r)) return HYBRID_CHATTER;
-        if (!changed) {
-            ks_project(w);
-            return stop ? HYBRID_STOPPED : 0;
-        }
+        if (changed && bytes > 0) memset(w->done, 0, bytes);
+        status = handle_events(w, ks_next_event, &stops);
+        if (stops && !status) return HYBRID_STOPPED;
+        if (!status && chatters(r)) return HYBRID_CHATTER;
+        if (changed || w->happened > happened || status) continue;
+        ks_project(w);
+        return stop ? HYBRID_STOPPED : 0;
     }
-    return HYBRID_CHATTER;
+    return status ? status : HYBRID_CHATTER;
 }

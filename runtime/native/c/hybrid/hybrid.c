@@ -3,7 +3,6 @@
 
 #include "work.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,13 +46,19 @@ void ks_hybrid_bind(const work *w, bound *b, const ks_kernel *k, pool *p) {
 
 void ks_bind_work(work *w, pool *p) {
     const hybrid_run *r = w->r;
-    const ptrdiff_t n = r->n, seen = ks_watches(r);
+    const ptrdiff_t n = r->n, E = r->events, row = ks_row(r);
     w->u = take(p, r->m + r->d + r->points.rows);
     for (int s = 0; s <= r->method.stages || s < STAGES_OF_TRAPEZOID; s++) w->k[s] = take(p, n);
     w->y = take(p, n), w->trial = take(p, n), w->before = take(p, n);
-    w->sample = take(p, seen), w->now = take(p, seen);
+    w->sample = take(p, row), w->now = take(p, row);
     w->matrix = take(p, r->method.stages > 0 ? 0 : n * n);
-    for (int s = 0; s <= SAMPLES; s++) w->watched[s] = take(p, seen);
+    for (int s = 0; s <= LEVELS; s++) w->looks[s] = take(p, (KS_LOOKS + 1) * row);
+    w->series = (ks_series *)take(p, ks_watches(r) * (ptrdiff_t)(sizeof *w->series / sizeof(double)));
+    w->passed = take(p, ks_watches(r));
+    w->floor = take(p, E), w->drift = take(p, 2 * E), w->off = take(p, E);
+    w->due = (int *)take(p, E), w->came = (int *)take(p, E), w->done = (int *)take(p, E);
+    w->near = (int *)take(p, E), w->way = (int *)take(p, E);
+    w->by_rate = (int *)take(p, E);
     ks_hybrid_bind(w, &w->smooth, r->smooth, p), ks_hybrid_bind(w, &w->guards, r->guards, p);
     ks_hybrid_bind(w, &w->resets, r->resets, p), ks_hybrid_bind(w, &w->contact, r->contact, p);
 }
@@ -66,7 +71,7 @@ static int next_segment(hybrid_run *r) {
 }
 
 ptrdiff_t ks_hybrid_log_margin(const hybrid_run *r) {
-    return PASSES * (2 * r->points.count + r->events + 2);
+    return PASSES * (2 * r->points.count + 2) + ks_most_at_once(r) + 2;
 }
 
 static int room_left(const hybrid_run *r) {
@@ -120,13 +125,13 @@ static int begin_step(work *w) {
     ks_rate(w, r->x, r->t, w->k[0]);
     for (ptrdiff_t i = 0; i < r->n; i++)
         if (!isfinite(w->k[0][i])) return 0;
-    ks_send_back(w);
     ks_set_inputs(w, r->t);
     return !(w->failed & 2);
 }
 
-/* Times closer than this are one [s] */
-static double ks_instant(const hybrid_run *r) { return 8.0 * EPSILON * fmax(1.0, fabs(r->t)); }
+/* The next step is so many times as long as the part of this one, at its end, in which guards were seen as
+ * they are, at most */
+#define PARTS_AHEAD 16.0
 
 /* One step and what happens at its end; 0, or what ks_hybrid_march returns */
 static int advance(work *w, double end) {
@@ -136,12 +141,15 @@ static int advance(work *w, double end) {
     const double rest = target - r->t;
     double h = accepted(w, rest);
     if (h < 0.0) return (int)-h;
-    const double planned = r->step;
-    const ptrdiff_t which = rest > ks_instant(r) ? ks_first_event(w, &h) : -1;
+    double planned = r->step;
+    w->level = -1;
+    const ptrdiff_t which = rest > ks_blink(r) ? ks_first_event(w, &h) : -1;
+    if (w->level > 0) planned = fmin(planned, PARTS_AHEAD * ldexp(w->whole, -w->level));
     if (w->failed & 2) return HYBRID_NO_NUMBER;
+    if (w->endless) return HYBRID_SLIDES;
     fill_nodes(w, h);
     tape(w, h);
-    r->t = h + ks_instant(r) >= rest ? target : r->t + h;
+    r->t = h + ks_blink(r) >= rest ? target : r->t + h;
     memcpy(r->x, w->y, (size_t)r->n * sizeof(double));
     r->steps++;
     r->step = planned;
@@ -157,10 +165,13 @@ static int advance(work *w, double end) {
         memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
         ks_note(w, KS_LOG_CLOCK, (int)r->segment);
     }
+    w->looked = 0;
     const int status = ks_handle(w, which);
     if (status) return status;
     w->silent = r->logged > logged ? 0 : w->silent + 1;
+    w->stalled = which >= 0 && which < r->events && h <= ks_blink(r) ? w->stalled + 1 : 0;
     if (w->silent > PASSES) return HYBRID_CHATTER;
+    if (w->stalled > ks_most_at_once(r)) return HYBRID_SLIDES;
     if (w->stiff != NULL && r->logged > logged + clock) ks_stiff_restart(w);
     ks_arm(w, r->x, r->t);
     return begin_step(w) ? 0 : HYBRID_NO_NUMBER;
@@ -172,15 +183,16 @@ static int advance(work *w, double end) {
 static int march(work *w, double end) {
     hybrid_run *r = w->r;
     if (!room_left(r)) return HYBRID_LOG_FULL;
+    w->level = -1;
     w->begins = 1;
-    int status = ks_handle(w, -1);
+    int status = r->steps > 0 ? HYBRID_DONE : ks_handle(w, -1); /* or it only goes on */
     w->begins = 0;
     if (status) return status;
     ks_arm(w, r->x, r->t);
     if (!begin_step(w)) return HYBRID_NO_NUMBER;
     if (!(r->step > 0.0)) r->step = ks_hybrid_first_step(w);
     const ptrdiff_t pause = r->steps + r->pause;
-    while (r->t + ks_instant(r) < end) {
+    while (r->t + ks_blink(r) < end) {
         if (!room_left(r)) return HYBRID_LOG_FULL;
         if (r->steps >= pause) return HYBRID_PAUSED;
         if (r->steps % HEARING == 0 && r->interrupted != NULL && r->interrupted(r->whom))

@@ -37,7 +37,8 @@ enum {
     HYBRID_PAUSED = 7,    /* after so many steps; call again */
     HYBRID_NO_NUMBER = 8, /* an expression is no finite number */
     HYBRID_NEWTON = 9,    /* the implicit step has no solution */
-    HYBRID_INTERRUPTED = 10
+    HYBRID_INTERRUPTED = 10,
+    HYBRID_SLIDES = 11 /* events follow each other and no time passes */
 };
 
 typedef struct {
@@ -82,6 +83,10 @@ typedef struct {
     ptrdiff_t tape_size, taped;
     double *tape_time, *tape_length, *tape_state, *tape_mode; /* (tape_size, n), (tape_size, d) */
     int *tape_contact, *tape_segment, *tape_cause;            /* (tape_size, count) the first */
+
+    /* how far beyond zero a guard may have been between two looks, at most; when and which */
+    double unseen, unseen_time;
+    int unseen_event;
 
     ptrdiff_t steps, rejected, calls, pause;
     int (*interrupted)(void *); /* asked every now and then whether to stop; NULL: never */

@@ -152,7 +152,10 @@ static void trapezoid_step(work *w, double h) {
 }
 
 void ks_one_step(work *w, double h) {
-    if (w->stiff != NULL)
+    const size_t bytes = (size_t)w->r->n * sizeof(double);
+    if (h == 0.0)
+        memcpy(w->y, w->r->x, bytes), memcpy(w->k[w->last], w->k[0], bytes);
+    else if (w->stiff != NULL)
         ks_stiff_again(w, h);
     else if (w->r->method.stages > 0)
         explicit_step(w, h);

@@ -1,33 +1,42 @@
-/* What is watched, and where within a step the first of it crosses zero. */
+/* What is watched, and the first of it that crosses zero within a step.
+ *
+ * Along a step everything watched is a function of one variable by the dense output. A series goes
+ * through seven looks at it, which is the function itself where it is a polynomial of degree 4, as
+ * guards linear in the state are; monotone pieces of the series have one crossing at most, so that none
+ * is missed however many there are. Where the series is not exact and comes as near to zero as it may be
+ * off, both halves are looked at.
+ */
 #include "work.h"
 
-#include <math.h>
 #include <string.h>
 
-#define NARROW 1e-6 /* share of a step within which the dense output leaves a crossing */
-#define ROUNDING 64.0 /* instants by which steps of Newton's method may miss the same time */
-#define SOON 1e-8 /* when a motion shows its direction [s] */
+#define MOST_PARTS 128 /* of a step that are looked at before it is cut */
+#define LEAST 0x1p-10  /* share of a step to which it is cut */
+#define HUGE_GUARD 1e100
 
 ptrdiff_t ks_watches(const hybrid_run *r) { return r->events + 4 * r->points.count; }
+
+ptrdiff_t ks_row(const hybrid_run *r) { return ks_watches(r) + r->events; }
+
+static void watch_guards(work *w, const double *x, double t, double *out) {
+    const hybrid_run *r = w->r;
+    double *armed = out + ks_watches(r);
+    if (r->events > 0) ks_evaluate(w, &w->guards, x, t);
+    for (ptrdiff_t k = 0; k < r->events; k++) {
+        const double little = r->level[k] ? r->direction[k] * HYSTERESIS * r->scale[k] : 0.0;
+        const double guard = w->guards.out[k] - little;
+        armed[k] = w->guards.out[r->events + k];
+        out[k] = isinf(guard) ? copysign(HUGE_GUARD, guard) : guard;
+        if (armed[k] != armed[k]) out[k] = NAN;
+        if (out[k] != out[k]) w->failed |= 2;
+    }
+}
 
 void ks_watch(work *w, const double *x, double t, double *out) {
     hybrid_run *r = w->r;
     ks_set_inputs(w, t);
     if (r->points.count > 0) ks_set_forces(w, x, t);
-    if (r->events > 0) ks_evaluate(w, &w->guards, x, t);
-    for (ptrdiff_t k = 0; k < r->events; k++) {
-        const double little = HYSTERESIS * r->scale[k], guard = w->guards.out[k];
-        const double when = w->guards.out[r->events + k];
-        if (guard != guard || when != when) w->failed |= 2;
-        double side = r->direction[k] > 0 ? -guard : guard;
-        if (r->direction[k] == 0) side = r->armed[k] == BELOW ? -guard : guard;
-        if (!(when > 0.0))
-            out[k] = INFINITY;
-        else if (r->level[k] || r->armed[k] == SENT_BACK)
-            out[k] = side + little;
-        else
-            out[k] = r->armed[k] == 0 ? INFINITY : side;
-    }
+    watch_guards(w, x, t, out);
     if (r->points.count == 0) return;
     if (!ks_some_active(r)) ks_evaluate(w, &w->contact, x, t);
     const double *f = w->u + r->m + r->d;
@@ -36,7 +45,7 @@ void ks_watch(work *w, const double *x, double t, double *out) {
         const double height = heights(w)[i];
         const int tangent = r->points.tangent[i];
         if (height != height) w->failed |= 2;
-        mine[0] = r->state[i] == KS_POINT_OPEN ? height : height + HYSTERESIS;
+        mine[0] = height;
         mine[1] = mine[2] = mine[3] = INFINITY;
         if (r->state[i] != KS_POINT_ACTIVE) continue;
         mine[0] = INFINITY;
@@ -49,145 +58,343 @@ void ks_watch(work *w, const double *x, double t, double *out) {
     }
 }
 
-/* By what was evaluated last; whether anything has changed */
-static int rearm(work *w) {
-    hybrid_run *r = w->r;
-    int changed = 0;
-    for (ptrdiff_t k = 0; k < r->events; k++) {
-        const double guard = w->guards.out[k], little = HYSTERESIS * r->scale[k];
-        const int waits = r->armed[k] == UNARMED || r->armed[k] == SENT_BACK;
-        if (!waits) continue;
-        if (r->direction[k] == 0 && fabs(guard) > little)
-            r->armed[k] = guard > 0.0 ? ABOVE : BELOW, changed = 1;
-        else if ((r->direction[k] > 0 ? -guard : guard) > little)
-            r->armed[k] = ABOVE, changed = 1;
-    }
-    for (int i = 0; i < r->points.count; i++)
-        if (r->state[i] == KS_POINT_LEAVING && heights(w)[i] > HYSTERESIS)
-            r->state[i] = KS_POINT_OPEN, changed = 1;
-    return changed;
-}
-
 void ks_arm(work *w, const double *x, double t) {
     hybrid_run *r = w->r;
+    if (r->points.count == 0) return;
     ks_set_inputs(w, t);
-    if (r->events > 0) ks_evaluate(w, &w->guards, x, t);
-    if (r->points.count > 0) ks_evaluate(w, &w->contact, x, t);
-    rearm(w);
+    ks_evaluate(w, &w->contact, x, t);
+    for (int i = 0; i < r->points.count; i++)
+        if (r->state[i] == KS_POINT_LEAVING && heights(w)[i] > HYSTERESIS)
+            r->state[i] = KS_POINT_OPEN;
 }
 
-void ks_send_back(work *w) {
-    hybrid_run *r = w->r;
-    if (r->events == 0) return;
-    ks_set_inputs(w, r->t);
-    ks_evaluate(w, &w->guards, r->x, r->t);
-    memcpy(w->now, w->guards.out, (size_t)r->events * sizeof(double));
-    for (ptrdiff_t i = 0; i < r->n; i++) w->trial[i] = r->x[i] + SOON * w->k[0][i];
-    ks_set_inputs(w, r->t + SOON);
-    ks_evaluate(w, &w->guards, w->trial, r->t + SOON);
-    for (ptrdiff_t k = 0; k < r->events; k++) {
-        const double change = w->guards.out[k] - w->now[k];
-        const int away = r->armed[k] != UNARMED || r->direction[k] * change < 0.0;
-        if (r->direction[k] != 0 && away && fabs(w->now[k]) <= HYSTERESIS * r->scale[k])
-            r->armed[k] = SENT_BACK;
-    }
-}
-
-/* The value of one watched function at the end of a true step of length s h, left in y */
-static double after_step(work *w, double h, ptrdiff_t which) {
-    ks_one_step(w, h);
-    ks_watch(w, w->y, w->r->t + h, w->sample);
-    return w->sample[which];
-}
-
-/* Locates the crossing of one function between shares a and b of the step: first on the dense
- * output, as far as that is accurate, then by true steps, so that the state is as good as any other.
- * Returns the length. */
-static double locate(work *w, double h, ptrdiff_t which, double a, double va, double b, double vb) {
+/* The state is nudged by a few roundings each, not all alike, so that differences of states are found out too */
+void ks_find_floor(work *w, const double *x, double t, const double *here) {
     const hybrid_run *r = w->r;
-    const double instant = 2.0 * EPSILON * fmax(1.0, fabs(r->t));
-    for (int k = 0; k < 60 && b - a > NARROW && (b - a) * h > instant; k++) {
-        double s = (k % 3 == 2 || !isfinite(va) || !isfinite(vb)) ? 0.5 * (a + b)
-                                                                 : b - vb * (b - a) / (vb - va);
-        if (!(s > a && s < b)) s = 0.5 * (a + b);
-        ks_dense(w, h, s, w->trial);
-        ks_watch(w, w->trial, r->t + s * h, w->sample);
-        const double v = w->sample[which];
-        if (v < 0.0)
-            b = s, vb = v;
-        else
-            a = s, va = v;
+    const int failed = w->failed;
+    for (ptrdiff_t i = 0; i < r->n; i++) {
+        const double size = (double)(2 + i * 7 % 5) * EPSILON;
+        w->trial[i] = x[i] * (1.0 + (i * 5 / 2 % 2 ? -size : size));
     }
-    double length = b * h, slope = (vb - va) / ((b - a) * h), last = length, was = 0.0;
-    for (int k = 0; k < 12; k++) { /* first by the slope of the dense output, then by secants */
-        const double v = after_step(w, length, which);
-        if (k > 0 && length != last && v != was) slope = (v - was) / (length - last);
-        if (!isfinite(v) || !isfinite(slope) || !(slope < 0.0)) break;
-        const double next = fmin(fmax(length - v / slope, instant), h);
-        const double moved = fabs(next - length), before = fabs(length - last);
-        if (moved <= instant || (k > 0 && moved <= ROUNDING * instant && moved >= before)) break;
-        last = length, was = v, length = next;
+    ks_watch(w, w->trial, t * (1.0 + EPSILON), w->sample);
+    for (ptrdiff_t k = 0; k < r->events; k++) {
+        const double moved = 16.0 * fabs(w->sample[k] - here[k]);
+        w->floor[k] = fmin(moved, HYSTERESIS * r->scale[k]); /* beyond that it jumps here */
     }
-    return length;
+    w->failed = failed;
 }
 
-/* As `locate`; what begins at zero may have risen before it falls, and a point that was leaving may
- * have risen above the hysteresis on its way down */
-static double fall(work *w, double whole, ptrdiff_t k, double a, double va, double b, double vb) {
-    hybrid_run *r = w->r;
-    const ptrdiff_t point = (k - r->events) / 4;
-    ks_one_step(w, whole);
-    double s = b;
-    for (int halved = 0; halved < 24 && !(va > 0.0); halved++) {
-        s = a + 0.5 * (s - a);
-        ks_dense(w, whole, s, w->trial);
-        ks_watch(w, w->trial, r->t + s * whole, w->sample);
-        if (w->sample[k] > 0.0) a = s, va = w->sample[k];
+/* -- the crossings of one function in a part of a step -------------------------------------------- */
+
+/* Goes along a function: on which side of what value it is, which changes for a point that leaves the
+ * ground and has risen */
+typedef struct {
+    int piece, side, leaving, at_zero;
+    double value;
+} walker;
+
+static const int *point_that_leaves(const hybrid_run *r, ptrdiff_t k) {
+    const ptrdiff_t i = (k - r->events) / 4;
+    const int height = k >= r->events && (k - r->events) % 4 == 0;
+    return height && r->state[i] == KS_POINT_LEAVING ? r->state + i : NULL;
+}
+
+static walker walk_from_begin(const work *w, ptrdiff_t k) {
+    const hybrid_run *r = w->r;
+    const int leaving = point_that_leaves(r, k) != NULL;
+    return (walker){.side = k < r->events ? r->armed[k] : ABOVE,
+                    .leaving = leaving,
+                    .value = leaving ? -HYSTERESIS : 0.0};
+}
+
+/* To the next crossing, its share; INFINITY if there is none. Up to the floor nothing is beyond. What begins at zero, or a rounding beyond
+ * it, has crossed where it moves away beyond it. */
+static double walk(const ks_course *c, walker *now, double floor) {
+    floor += c->of.noise;
+    for (; now->piece + 1 < c->count; now->piece++) {
+        const int i = now->piece;
+        if (now->leaving && c->value[i] > HYSTERESIS) now->leaving = 0, now->value = 0.0;
+        const double a = now->side * (c->value[i] - now->value);
+        const double b = now->side * (c->value[i + 1] - now->value);
+        if (!(b < -floor)) continue;
+        now->side = -now->side, now->at_zero = !(a > 0.0);
+        return a > 0.0 ? ks_course_root(c, i, now->value) : c->at[i];
     }
-    const double found = locate(w, whole, k, a, va, b, vb);
-    if (k < r->events || r->state[point] != KS_POINT_LEAVING) return found;
-    const double middle = 0.5 * (a + found / whole);
-    ks_one_step(w, whole);
-    ks_dense(w, whole, middle, w->trial);
-    ks_arm(w, w->trial, r->t + middle * whole);
-    if (r->state[point] == KS_POINT_LEAVING) return found;
-    ks_watch(w, w->trial, r->t + middle * whole, w->sample);
-    return locate(w, whole, k, middle, w->sample[k], b, vb - HYSTERESIS);
+    if (now->leaving && c->value[c->count - 1] > HYSTERESIS) now->leaving = 0;
+    return INFINITY;
+}
+
+/* -- looks ------------------------------------------------------------------------------------------ */
+
+/* A part of a step: shares of its ends, level of its looks */
+typedef struct {
+    double begin, end;
+    int level;
+} part;
+
+static double floor_of(const work *w, ptrdiff_t k) {
+    return k < w->r->events ? w->floor[k] : 0.0;
+}
+
+static double share_of(const part *p, double inside) {
+    return p->begin + inside * (p->end - p->begin);
+}
+
+static double inside_of(const part *p, double share) {
+    return (share - p->begin) / (p->end - p->begin);
+}
+
+static double *row_of(const work *w, const part *p, int look) {
+    return w->looks[p->level] + look * ks_row(w->r);
+}
+
+/* Whether a crossing at a share of the part, to this side, makes something happen: one of its direction,
+ * while it is armed, that true steps have not shown to be none */
+static int counts(const work *w, const part *p, ptrdiff_t k, int side_after, double inside) {
+    const hybrid_run *r = w->r;
+    if (!(share_of(p, inside) > w->passed[k])) return 0;
+    if (k >= r->events) return 1;
+    const double *row = row_of(w, p, inside > 0.5 ? KS_DEGREE : 0);
+    const int direction = r->direction[k] == 0 || r->direction[k] == side_after;
+    return direction && row[ks_watches(r) + k] > 0.0;
+}
+
+/* Nodes of the grid are looks as well: whoever asks for them can see that a guard goes there */
+static void look_at_nodes(work *w, const part *p) {
+    const hybrid_run *r = w->r;
+    for (ptrdiff_t i = r->node; r->events > 0 && i < r->nodes; i++) {
+        const double share = (r->time[i] - r->t) / w->whole;
+        if (share >= p->end) break;
+        if (!(share > p->begin)) continue;
+        ks_dense(w, w->whole, share, w->trial);
+        ks_watch(w, w->trial, r->time[i], w->sample);
+        for (ptrdiff_t k = 0; k < r->events; k++)
+            ks_series_check(w->series + k, inside_of(p, share), w->sample[k]);
+    }
+}
+
+/* Looks that are not known yet: known[i] is the look i of the whole of which this is a half, or -1 */
+static void look(work *w, const part *p, const int *known) {
+    const hybrid_run *r = w->r;
+    const size_t bytes = (size_t)ks_row(r) * sizeof(double);
+    for (int i = 0; i <= KS_LOOKS; i++) {
+        double *row = row_of(w, p, i);
+        const double share = share_of(p, ks_look[i]);
+        if (i < KS_LOOKS && known != NULL && known[i] >= 0) {
+            memcpy(row, w->looks[p->level - 1] + known[i] * ks_row(r), bytes);
+        } else if (p->level == 0 && i == 0 && w->looked) { /* the end of the step before */
+            memcpy(row, row_of(w, p, KS_DEGREE), bytes);
+        } else {
+            const double *x = i == 0 ? r->x : w->y; /* of the whole step */
+            if (share > 0.0 && share < 1.0) ks_dense(w, w->whole, share, w->trial), x = w->trial;
+            ks_watch(w, x, r->t + share * w->whole, row);
+        }
+    }
+    for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
+        const double *values = row_of(w, p, 0) + k, *last = row_of(w, p, KS_LOOKS) + k;
+        for (int i = 0; i <= KS_LOOKS; i++)
+            if (values[i * ks_row(r)] != values[i * ks_row(r)]) w->failed |= 2;
+        w->series[k] = ks_series_of(values, ks_row(r));
+        ks_series_check(w->series + k, ks_look[KS_LOOKS], *last);
+    }
+    look_at_nodes(w, p);
+    w->parts++;
+}
+
+/* Of a function that may come near to zero in a part; NULL for others */
+static const ks_course *course(const work *w, const part *p, ptrdiff_t k, ks_course *c) {
+    const double first = row_of(w, p, 0)[k], last = row_of(w, p, KS_DEGREE)[k];
+    const ks_series *s = w->series + k;
+    const int side = k < w->r->events ? w->r->armed[k] : ABOVE;
+    if (first == INFINITY) return NULL;
+    if (ks_series_clear(s) && side * s->c[0] > 0.0 && point_that_leaves(w->r, k) == NULL) return NULL;
+    ks_course_of(s, first, last, c);
+    return c;
+}
+
+/* What the series of function k may hide beyond what rounding does; 0 if nothing */
+static double hides(work *w, const part *p, ptrdiff_t k) {
+    const int guard = k < w->r->events;
+    const ks_series *s = w->series + k;
+    ks_course c;
+    if (*(row_of(w, p, 0) + k) == INFINITY || ks_series_clear(s)) return 0.0;
+    if (guard && !w->floored) {
+        ks_find_floor(w, w->r->x, w->r->t, w->looks[0]);
+        w->floored = 1;
+    }
+    const double hidden = 4.0 * s->rest + (guard ? s->noise : 0.0);
+    if (!(hidden > (guard ? w->floor[k] : s->noise))) return 0.0;
+    ks_course_of(s, row_of(w, p, 0)[k], row_of(w, p, KS_DEGREE)[k], &c);
+    const double value = walk_from_begin(w, k).value;
+    for (int i = 1; i + 1 < c.count; i++)
+        if (fabs(c.value[i]) <= hidden || fabs(c.value[i] - value) <= hidden) return hidden;
+    return 0.0;
+}
+
+/* Whether halves have to be looked at. A step that takes too many looks is cut where they end; if that
+ * is too near to its begin, what may be hidden is noted. */
+static int too_coarse(work *w, const part *p) {
+    hybrid_run *r = w->r;
+    const int can = p->level < LEVELS && (w->parts < MOST_PARTS || w->failed & 2);
+    if (w->failed & 2) { /* no number, maybe only after what happens before */
+        if (can) w->failed &= ~2;
+        return can;
+    }
+    for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
+        const double hidden = hides(w, p, k);
+        if (hidden > 0.0 && can) return 1;
+        if (hidden > 0.0 && p->begin >= LEAST && p->level < LEVELS) w->cut = p->begin;
+        if (w->cut > 0.0) return 0;
+        if (k >= r->events || !(hidden > HYSTERESIS * r->scale[k]) || !(hidden > r->unseen)) continue;
+        if (p->level == LEVELS) continue; /* no longer than an instant, almost */
+        r->unseen = hidden, r->unseen_event = (int)k;
+        r->unseen_time = r->t + p->begin * w->whole;
+    }
+    return 0;
+}
+
+/* -- what happens first ----------------------------------------------------------------------------- */
+
+/* At a share of the part, which lies between two others */
+static crossing crossing_at(const work *w, const part *p, ptrdiff_t k, const ks_course *c,
+                            const walker *before, double inside, double from, double to) {
+    const double slope = ks_series_slope(&c->of, inside) / ((p->end - p->begin) * w->whole);
+    return (crossing){k, before->side, before->value, share_of(p, inside),
+                      {share_of(p, from), share_of(p, to)}, slope,
+                      k < w->r->events ? w->floor[k] : c->of.noise, before->at_zero};
+}
+
+static crossing first_of(const work *w, const part *p, ptrdiff_t k) {
+    ks_course c;
+    if (course(w, p, k, &c) != NULL) {
+        walker now = walk_from_begin(w, k), before = now;
+        for (double inside; (inside = walk(&c, &now, floor_of(w, k))) < INFINITY; before = now) {
+            before.value = now.value, before.at_zero = now.at_zero;
+            const int i = now.piece;
+            if (counts(w, p, k, now.side, inside))
+                return crossing_at(w, p, k, &c, &before, inside, c.at[i], c.at[i + 1]);
+        }
+    }
+    return (crossing){.which = -1, .share = INFINITY};
+}
+
+/* Sides of all guards at a share of the part; points that have risen up to there are open */
+static void go_to(work *w, const part *p, double inside) {
+    hybrid_run *r = w->r;
+    ks_course c;
+    for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
+        const int leaves = point_that_leaves(r, k) != NULL;
+        if ((k >= r->events && !leaves) || course(w, p, k, &c) == NULL) continue;
+        const double floor = floor_of(w, k), last = c.value[c.count - 1];
+        walker now = walk_from_begin(w, k), before = now;
+        for (double at; (at = walk(&c, &now, floor)) <= inside; before = now)
+            if (counts(w, p, k, now.side, at)) break; /* if it is not to happen now, it is the next */
+        if (k < r->events && now.side != UNKNOWN)
+            r->armed[k] = before.side;
+        else if (k < r->events && inside == 1.0 && fabs(last) > 2.0 * fabs(c.value[0]) + floor)
+            r->armed[k] = last > 0.0 ? ABOVE : BELOW;
+        for (int i = 0; leaves && i < c.count; i++)
+            if (c.at[i] <= inside && c.value[i] > HYSTERESIS)
+                r->state[(k - r->events) / 4] = KS_POINT_OPEN;
+    }
+    w->level = p->level, w->share = inside;
+}
+
+/* The length of a crossing by true steps; as the series has it where that is too short for them, as it may
+ * be of a guard that begins at zero */
+static double length_of(work *w, const crossing *one) {
+    const double series = one->share * w->whole;
+    const int short_of = one->at_zero || series <= ROUNDING * ks_blink(w->r);
+    if (one->which >= w->r->events || !short_of) return ks_locate(w, one);
+    const double found = ks_return(w, one->which, one->side, one->within[1] * w->whole, &w->endless);
+    return found > 0.0 ? found : series;
+}
+
+/* A function that true steps of this length leave beyond zero has crossed it before; -1 if none has */
+static crossing crossed_before(work *w, const part *p, const crossing *one) {
+    const hybrid_run *r = w->r;
+    const double slack = ROUNDING * ks_blink(r), *sample = w->sample, end = inside_of(p, one->share);
+    ks_course c;
+    for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
+        if (k == one->which || course(w, p, k, &c) == NULL || sample[k] == INFINITY) continue;
+        walker now = walk_from_begin(w, k), before = now;
+        while (walk(&c, &now, floor_of(w, k)) <= end) before = now;
+        const crossing here = crossing_at(w, p, k, &c, &before, end, 0.0, 1.0);
+        const double beyond = here.side * (here.value - sample[k]);
+        if (!(here.slope * here.side < 0.0) || !(beyond > slack * fabs(here.slope))) continue;
+        const double inside = inside_of(p, one->share - beyond / fabs(here.slope) / w->whole);
+        if (!(inside > 0.0) || !counts(w, p, k, -here.side, inside)) continue;
+        return crossing_at(w, p, k, &c, &before, inside, 0.0, 1.0);
+    }
+    return (crossing){.which = -1};
+}
+
+/* The first thing that happens in a part of the step, -1 if nothing does */
+static ptrdiff_t first_in(work *w, const part *p, double *h) {
+    const hybrid_run *r = w->r;
+    for (;;) {
+        crossing one = {.which = -1, .share = INFINITY};
+        for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
+            const crossing other = first_of(w, p, k);
+            if (other.share < one.share) one = other;
+        }
+        if (one.which < 0) break;
+        double length = length_of(w, &one);
+        for (ptrdiff_t again = 0; again < ks_watches(r) && length > ks_blink(r); again++) {
+            const crossing before = crossed_before(w, p, &one);
+            const double sooner = before.which < 0 ? NAN : length_of(w, &before);
+            if (!(sooner < length)) break;
+            one = before, length = sooner;
+        }
+        ks_one_step(w, isnan(length) ? w->whole : length);
+        if (isnan(length)) { /* true steps do not come across: it touches zero at most */
+            w->passed[one.which] = one.share;
+            continue;
+        }
+        go_to(w, p, inside_of(p, one.share));
+        if (one.which < r->events) w->due[one.which] = one.side;
+        *h = length;
+        return one.which;
+    }
+    go_to(w, p, 1.0);
+    return -1;
+}
+
+/* The first thing that happens in a part of the step, which is looked at as closely as it takes */
+static ptrdiff_t search(work *w, const part *p, const int *known, double *h) {
+    static const int of_first[KS_LOOKS] = {0, -1, -1, 2, -1, -1, 3};
+    static const int of_second[KS_LOOKS] = {3, -1, -1, 4, -1, -1, 6};
+    look(w, p, known);
+    const int halves = too_coarse(w, p);
+    if (w->cut > 0.0 || (!halves && w->failed & 2)) return -1;
+    if (!halves) return first_in(w, p, h);
+    const double middle = share_of(p, 0.5);
+    const part first = {p->begin, middle, p->level + 1}, second = {middle, p->end, p->level + 1};
+    const ptrdiff_t which = search(w, &first, of_first, h);
+    const int ends = which >= 0 || w->failed & 2 || w->cut > 0.0;
+    return ends ? which : search(w, &second, of_second, h);
 }
 
 ptrdiff_t ks_first_event(work *w, double *h) {
-    hybrid_run *r = w->r;
-    const ptrdiff_t count = ks_watches(r);
-    const double whole = *h, begin = r->t;
-    ks_watch(w, r->x, begin, w->watched[0]);
-    for (int s = 1; s <= SAMPLES; s++) {
-        const double share = (double)s / SAMPLES, last = (double)(s - 1) / SAMPLES;
-        const double *x = w->y;
-        if (s < SAMPLES) ks_dense(w, whole, share, w->trial), x = w->trial;
-        ks_watch(w, x, begin + share * whole, w->watched[s]);
-        ptrdiff_t which = -1;
-        double earliest = INFINITY;
-        for (ptrdiff_t k = 0; k < count; k++) {
-            const double a = w->watched[s - 1][k], b = w->watched[s][k];
-            if (!(b < 0.0) || a == INFINITY) continue;
-            const double guess = a > 0.0 ? a / (a - b) : 0.0;
-            if (guess < earliest) earliest = guess, which = k;
-        }
-        if (which < 0) {
-            if (rearm(w) && s < SAMPLES) ks_watch(w, x, begin + share * whole, w->watched[s]);
-            continue;
-        }
-        double length = INFINITY;
-        ptrdiff_t chosen = which;
-        for (ptrdiff_t k = 0; k < count; k++) { /* the earliest of all that cross here */
-            const double a = w->watched[s - 1][k], b = w->watched[s][k];
-            if (!(b < 0.0) || a == INFINITY) continue;
-            const double found = fall(w, whole, k, last, fmax(a, 0.0), share, b);
-            if (found < length) length = found, chosen = k;
-        }
-        ks_one_step(w, length);
-        *h = length;
-        return chosen;
-    }
-    return -1;
+    const part all = {0.0, 1.0, 0};
+    const ptrdiff_t count = ks_watches(w->r);
+    if (count == 0) return -1;
+    for (ptrdiff_t k = 0; k < count; k++) w->passed[k] = -1.0;
+    w->whole = *h, w->parts = w->floored = 0, w->cut = 0.0;
+    memset(w->floor, 0, (size_t)w->r->events * sizeof *w->floor);
+    const ptrdiff_t which = search(w, &all, NULL, h);
+    if (which < 0 && w->cut > 0.0) ks_one_step(w, *h = w->cut * w->whole);
+    w->looked = which < 0 && w->cut == 0.0;
+    return which;
+}
+
+double ks_slope_at_end(const work *w, ptrdiff_t k) {
+    if (w->level < 0) return 0.0;
+    return ks_series_slope(w->series + k, w->share) * ldexp(1.0, w->level) / w->whole;
+}
+
+double ks_reach(const work *w, ptrdiff_t k) {
+    double sum = 0.0;
+    for (int i = 0; i <= KS_DEGREE && w->level >= 0; i++) sum += fabs(w->series[k].c[i]);
+    return sum;
 }

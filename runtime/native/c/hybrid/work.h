@@ -2,15 +2,20 @@
 #ifndef HYBRID_WORK_H
 #define HYBRID_WORK_H
 #include "hybrid.h"
+#include "series.h"
+
+#include <math.h>
 
 #define EPSILON 2.220446049250313e-16
 #define HYSTERESIS 1.4901161193847656e-08 /* its root */
-#define SAMPLES 5                         /* per step, where events are looked for */
+#define LEVELS 40                         /* how often a step is halved to look closer */
 #define PASSES 20                         /* of the handler at one instant */
+#define ROUNDING 64.0 /* instants by which a located time may be off */
 #define STAGES_OF_TRAPEZOID 4             /* rates, and room for Newton's method */
 
-/* Guards: those that are armed are above or, if any direction counts, below zero */
-enum { UNARMED = 0, ABOVE = 1, BELOW = -1, SENT_BACK = 2 };
+/* The side of zero on which a guard is; it is unknown while it has stood at zero since the start, or
+ * does not move since it has happened */
+enum { UNKNOWN = 0, ABOVE = 1, BELOW = -1 };
 
 /* A kernel of (x, u, p, t) with its memory */
 typedef struct {
@@ -24,10 +29,28 @@ typedef struct {
     int last; /* k[last] is the rate at the end of a step */
     struct ks_stiff *stiff; /* of implicit methods that choose their steps; NULL for others */
     double *u, *k[KS_STAGES_MOST + 1], *y, *trial, *sample, *now, *before;
-    double *watched[SAMPLES + 1];
+    double *looks[LEVELS + 1]; /* what is watched (KS_LOOKS + 1, row) in parts of a step, 2^-level of it */
+    ks_series *series; /* of each function, in the part that was looked at last */
+    int level;    /* of that part, in which a step ended; -1: none was looked at */
+    double share; /* of that part, where it ended */
+    double whole; /* its length [s] */
+    int looked, parts; /* whether looks[0] ends with what is watched now; parts looked at */
+    double cut;        /* share of a step that was looked at, if it is not all of it; else 0 */
+    double *passed;    /* per function: crossings up to this share of a step are none */
+    double *floor;     /* what rounding of the state does to guards, those of contacts not known */
+    int floored;       /* whether it is known here */
+    int *due;  /* per event, if it is to happen at this instant: the side from which its guard comes */
+    int *came; /* the same of those that have happened */
+    int *done; /* per event: 1 while nothing has happened since it did, at this instant */
+    int *near, *way, *by_rate; /* whether its guard is at zero, where it goes, and by its rate alone */
+    double *drift;         /* (2, events) of that */
+    double *off;           /* of guards that were located: how far from zero */
+    ptrdiff_t happened; /* events at this instant */
     double *matrix; /* n x n of Newton's method, for the trapezoid */
     int begins; /* with the modes of contacts as they are given */
     int silent; /* located events in a row that changed nothing */
+    ptrdiff_t stalled; /* in a row that took no time */
+    int endless;       /* a guard is at zero again sooner than instants can be told apart */
     int failed; /* 1: contacts without a consistent state, 2: a guard is no number, 4: Newton */
     int ended[HYBRID_CONTACTS]; /* what an event says a contact turns to: a mode, -1 nothing */
 } work;
@@ -52,6 +75,12 @@ void ks_hybrid_bind(const work *w, bound *b, const ks_kernel *k, pool *p);
 void ks_bind_work(work *w, pool *p);
 
 /* -- smooth.c -- */
+
+/* Times closer than this are one [s] */
+static inline double ks_blink(const hybrid_run *r) {
+    const double end = r->nodes > 0 ? fabs(r->time[r->nodes - 1]) : 1.0;
+    return 8.0 * EPSILON * fmax(fabs(r->t), 1e-3 * end);
+}
 
 /* A kernel at (x, t) with the inputs, modes and forces of w->u */
 void ks_evaluate(const work *w, const bound *b, const double *x, double t);
@@ -106,19 +135,59 @@ void ks_stiff_restart(work *w);
 
 /* How many functions are watched: events, then four of each contact */
 ptrdiff_t ks_watches(const hybrid_run *r);
-/* Values that trigger when they fall below zero; INFINITY where nothing is watched. First the
- * events, then of each contact: height, pressure, what is left of its friction, sliding. */
+/* Numbers in a row of what is watched: functions, then of events whether they are armed (> 0) */
+ptrdiff_t ks_row(const hybrid_run *r);
+/* Guards, those of levels moved by what is negligible, then of each contact: height, pressure, what is
+ * left of its friction, sliding, which trigger below zero, INFINITY where nothing is watched. A row. */
 void ks_watch(work *w, const double *x, double t, double *out);
-/* Guards that have moved away from zero can trigger again, points that have risen are open */
+/* Points that have risen are open */
 void ks_arm(work *w, const double *x, double t);
-/* Guards near zero that were sent there, or move away from it as after a bounce: they happen when they
- * are clearly beyond, even if they never get as far back as the hysteresis */
-void ks_send_back(work *w);
 /* The first thing that happens within the step, -1 if nothing does; *h becomes its length, the state
- * there is in y */
+ * there is in y. Sides of guards, and points that have risen, become those there. */
 ptrdiff_t ks_first_event(work *w, double *h);
+/* How fast a watched function changes at the end of the step that was looked at [1/s], 0 if none was */
+double ks_slope_at_end(const work *w, ptrdiff_t k);
+/* How far a watched function reaches in the part of a step that was looked at last, 0 if none was */
+double ks_reach(const work *w, ptrdiff_t k);
+/* What rounding of the state does to guards at (x, t), of values `here`, into w->floor */
+void ks_find_floor(work *w, const double *x, double t, const double *here);
+
+/* -- locate.c -- */
+
+/* A crossing that makes something happen: of function `which`, from which side of which value, at which
+ * share of the step, between which others, how fast it changes [1/s], how far it is off by rounding,
+ * whether it was at zero all the time before */
+typedef struct {
+    ptrdiff_t which;
+    int side;
+    double value, share, within[2], slope, noise;
+    int at_zero;
+} crossing;
+
+/* The length after which true steps come to it; NAN if they never come to its other side. What is
+ * watched there in w->sample. */
+double ks_locate(work *w, const crossing *one);
+/* The length of a true step after which the guard of event k, at zero now, is there again from its side,
+ * before it is beyond after `high`; 0 if it is never seen on its side. Then whether its rate takes it
+ * there all the same: it returns sooner than instants can be told apart. */
+double ks_return(work *w, ptrdiff_t k, int side, double high, int *endless);
+
+/* -- events.c -- */
+
+/* Events whose guards cross zero at the end of this step, together with what was located, are due */
+void ks_cross_together(work *w);
+/* The next of those, in order of declaration; -1 if none is left */
+ptrdiff_t ks_next_due(work *w);
+/* The first, in order of declaration, that what has happened carries across zero, finds beyond it, or
+ * lets move there from zero; -1 if there is none */
+ptrdiff_t ks_next_event(work *w);
+/* It happens: modes and states are reset */
+void ks_happen(work *w, ptrdiff_t k);
 
 /* -- handle.c -- */
+
+/* Events at one instant beyond which they go on for ever */
+static inline ptrdiff_t ks_most_at_once(const hybrid_run *r) { return PASSES + 2 * r->events; }
 
 void ks_note(work *w, int kind, int index);
 /* Everything that follows at this instant, `which` being what was located (-1: a clock). Returns 0,

@@ -1,0 +1,191 @@
+/* What happens at one instant because of guards, and in which order.
+ *
+ * The side of zero on which each guard is, is known from the motion before. A guard that stands at zero,
+ * to rounding, is on the side from which it came until its motion, with the modes and states of now,
+ * takes it to the other one, which is a crossing; first by its rate, then by its second derivative. A
+ * guard that has just happened is on the side to which it moves on.
+ */
+#include "work.h"
+
+#include <string.h>
+
+#define FASTER 4.0  /* than the last, the next interval after which guards are looked at */
+#define AHEAD 0.125 /* of the next step, at most */
+#define SMALL 1e-6  /* share of its changes by which a guard is off where it was located, not by a jump */
+
+void ks_happen(work *w, ptrdiff_t k) {
+    hybrid_run *r = w->r;
+    const ptrdiff_t first = r->first_target[k], last = r->first_target[k + 1];
+    memcpy(w->before, r->x, (size_t)r->n * sizeof(double));
+    if (last > first) ks_evaluate(w, &w->resets, r->x, r->t);
+    for (ptrdiff_t j = first; j < last; j++) {
+        if (r->target[j] < r->n)
+            r->x[r->target[j]] = w->resets.out[j];
+        else
+            w->u[r->m + r->target[j] - r->n] = r->mode[r->target[j] - r->n] = w->resets.out[j];
+    }
+    w->came[k] = w->due[k], w->due[k] = 0;
+    r->armed[k] = UNKNOWN;
+    memset(w->done, 0, (size_t)r->events * sizeof *w->done);
+    w->done[k] = 1;
+    w->happened++;
+    ks_note(w, KS_LOG_EVENT, (int)k);
+}
+
+/* Whether a guard that comes from this side makes its event happen */
+static int triggers(const work *w, ptrdiff_t k, int came) {
+    const hybrid_run *r = w->r;
+    return w->now[ks_watches(r) + k] > 0.0 && (r->direction[k] == 0 || r->direction[k] == -came);
+}
+
+/* Changes of guards after the interval h: by the rates here alone if `middle` is NULL, else, with room for
+ * rates half the way, to second order */
+static void changes_after(work *w, double h, const double *rate, double *middle, double *out) {
+    const hybrid_run *r = w->r;
+    if (middle != NULL) {
+        for (ptrdiff_t i = 0; i < r->n; i++) w->trial[i] = r->x[i] + 0.5 * h * rate[i];
+        ks_rate(w, w->trial, r->t + 0.5 * h, middle);
+        rate = middle;
+    }
+    for (ptrdiff_t i = 0; i < r->n; i++) w->trial[i] = r->x[i] + h * rate[i];
+    ks_watch(w, w->trial, r->t + h, w->sample);
+    for (ptrdiff_t k = 0; k < r->events; k++) out[k] = w->sample[k] - w->now[k];
+}
+
+/* Whether a guard on this side reaches zero together with what was located */
+static int arrives(const work *w, ptrdiff_t k, int side) {
+    const double slack = ROUNDING * ks_blink(w->r), slope = ks_slope_at_end(w, k);
+    return side * slope < 0.0 && side * w->now[k] <= slack * fabs(slope) + w->floor[k];
+}
+
+void ks_cross_together(work *w) {
+    hybrid_run *r = w->r;
+    double *soon = w->drift;
+    if (r->events == 0) return;
+    ks_watch(w, r->x, r->t, w->now);
+    ks_find_floor(w, r->x, r->t, w->now);
+    changes_after(w, ks_blink(r), w->k[w->last], NULL, soon);
+    for (ptrdiff_t k = 0; k < r->events; k++) {
+        const int side = w->due[k] ? w->due[k] : r->armed[k];
+        if (w->due[k] == 0 && !(side != UNKNOWN && arrives(w, k, side))) continue;
+        w->due[k] = triggers(w, k, side) ? side : 0;
+        w->off[k] = ROUNDING * fabs(soon[k]);
+        if (fabs(w->now[k]) < SMALL * ks_reach(w, k)) w->off[k] += fabs(w->now[k]);
+        r->armed[k] = -side;
+    }
+}
+
+/* -- where guards go -------------------------------------------------------------------------------- */
+
+static int sign_beyond(double change, double floor) {
+    return change > floor ? ABOVE : change < -floor ? BELOW : 0;
+}
+
+/* Where guards that are `near` zero go, into w->way, and by their rate alone, into w->by_rate: after the
+ * shortest interval after which more is seen than rounding; 0 if none is */
+static void find_ways(work *w) {
+    hybrid_run *r = w->r;
+    const ptrdiff_t E = r->events;
+    const double step = r->step > 0.0 ? r->step : 1e-3 * (r->time[r->nodes - 1] - r->t);
+    double *all = w->drift, *linear = w->drift + E;
+    ptrdiff_t open = 0;
+    for (ptrdiff_t k = 0; k < E; k++) w->way[k] = w->by_rate[k] = 0, open += w->near[k];
+    for (double h = ks_blink(r); open > 0 && (h < AHEAD * step || h == ks_blink(r)); h *= FASTER) {
+        changes_after(w, h, w->k[0], w->k[w->last], all);
+        changes_after(w, h, w->k[0], NULL, linear);
+        for (ptrdiff_t k = 0; k < E; k++) {
+            if (!w->near[k] || w->way[k] != 0) continue;
+            w->way[k] = sign_beyond(all[k], w->floor[k]);
+            w->by_rate[k] = sign_beyond(linear[k], w->floor[k]);
+            open -= w->way[k] != 0;
+        }
+    }
+}
+
+/* Which guards that are in doubt stand at zero to rounding: of the state, and of the time to which they
+ * were located */
+static void find_near(work *w) {
+    hybrid_run *r = w->r;
+    double *soon = w->drift;
+    ks_find_floor(w, r->x, r->t, w->now);
+    changes_after(w, ks_blink(r), w->k[0], NULL, soon);
+    for (ptrdiff_t k = 0; k < r->events; k++) {
+        const double slack = ROUNDING * fabs(soon[k]) + 2.0 * w->off[k] + w->floor[k];
+        w->near[k] = fabs(w->now[k]) <= slack;
+    }
+}
+
+/* -- what is next ----------------------------------------------------------------------------------- */
+
+/* Whether a level is found beyond zero after something else has happened */
+static int found_beyond(const work *w, ptrdiff_t k) {
+    const hybrid_run *r = w->r;
+    return r->level[k] && !w->done[k] && r->direction[k] * w->now[k] > 0.0;
+}
+
+/* Whether the value of a guard does not say on which side it is, and that this is the old one */
+static int in_doubt(const work *w, ptrdiff_t k) {
+    const int side = w->r->armed[k];
+    if (w->due[k] != 0) return 0;
+    return side == UNKNOWN || !(side * w->now[k] > 0.0) || found_beyond(w, k);
+}
+
+/* Whether some guard is in doubt; of those near zero, where they go */
+static int look_around(work *w) {
+    hybrid_run *r = w->r;
+    const int failed = w->failed;
+    int some = 0;
+    for (ptrdiff_t k = 0; k < r->events; k++) some |= in_doubt(w, k);
+    if (!some) return 0;
+    ks_rate(w, r->x, r->t, w->k[0]);
+    find_near(w);
+    for (ptrdiff_t k = 0; k < r->events; k++) w->near[k] &= in_doubt(w, k);
+    find_ways(w);
+    w->failed = failed;
+    return 1;
+}
+
+/* A guard takes the side to which it goes. One that its own event sends back, or stops at zero, and that
+ * leaves it beyond at once, has not passed: it would happen again and again. */
+static void take_side(work *w, ptrdiff_t k) {
+    hybrid_run *r = w->r;
+    if (r->armed[k] != UNKNOWN) return;
+    const int sets = r->first_target[k + 1] > r->first_target[k], near = w->near[k];
+    r->armed[k] = near ? w->way[k] : w->now[k] > 0.0 ? ABOVE : BELOW;
+    if (near && sets && w->came[k] * w->way[k] < 0 && w->by_rate[k] != w->way[k]) w->endless = 1;
+}
+
+/* Looks at guards as they are now: sides of those that have happened; whether any is in doubt */
+static int judge(work *w) {
+    ks_watch(w, w->r->x, w->r->t, w->now);
+    if (w->failed & 2 || !look_around(w)) return 0;
+    for (ptrdiff_t k = 0; k < w->r->events; k++) take_side(w, k);
+    return !w->endless;
+}
+
+ptrdiff_t ks_next_due(work *w) {
+    const hybrid_run *r = w->r;
+    int some = 0;
+    for (ptrdiff_t k = 0; k < r->events; k++) some |= w->due[k] != 0;
+    if (!some) return -1;
+    judge(w);
+    for (ptrdiff_t k = 0; k < r->events && !w->endless; k++) {
+        if (w->due[k] != 0 && triggers(w, k, w->due[k])) return k;
+        w->due[k] = 0;
+    }
+    return -1;
+}
+
+ptrdiff_t ks_next_event(work *w) {
+    hybrid_run *r = w->r;
+    if (r->events == 0 || !judge(w)) return -1;
+    for (ptrdiff_t k = 0; k < r->events; k++) {
+        const int side = r->armed[k], level = found_beyond(w, k) && !w->near[k];
+        const int crosses = w->near[k] ? side * w->way[k] < 0 : side * w->now[k] < 0.0;
+        if (!level && !(side != UNKNOWN && crosses)) continue;
+        w->due[k] = level ? -r->direction[k] : side;
+        if (triggers(w, k, w->due[k])) return k;
+        r->armed[k] = -w->due[k], w->due[k] = 0;
+    }
+    return -1;
+}
