@@ -356,16 +356,6 @@ class Solvable(Integrated):
             ),
         )
 
-<<<<<<< HEAD
-    @property
-    def _sides(self) -> tuple[Array, Array]:
-        """Bounds of the parameters, (r,) each."""
-        layout, (low, high) = self.layout, self.variable_bounds
-        natural = layout.owned.natural
-        return natural(layout.parameter_values(low)), natural(layout.parameter_values(high))
-
-=======
->>>>>>> main
     def _contact_drift(self, z: Array) -> float:
         """How far closed contacts are from where they are to be at a node, at most [m]."""
         values, layout, most = self.constraints(z), self.layout, 0.0
@@ -376,8 +366,6 @@ class Solvable(Integrated):
                     rows = values[begin + k * n : begin + (k + 1) * n]
                     most = max(most, float(np.abs(rows).max(initial=0.0)))
         return most
-<<<<<<< HEAD
-=======
 
     @property
     def _sides(self) -> tuple[Array, Array]:
@@ -385,7 +373,6 @@ class Solvable(Integrated):
         layout, (low, high) = self.layout, self.variable_bounds
         natural = layout.owned.natural
         return natural(layout.parameter_values(low)), natural(layout.parameter_values(high))
->>>>>>> main
 
     def _unexplained(self, z: Array) -> float:
         """The share of the variance of what is measured that a fit from a free vector leaves, 0 if
