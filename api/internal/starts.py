@@ -19,7 +19,6 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import task_bar
 from kinesym.runtime.results.multistart import Found
 from kinesym.runtime.results.solution import Solution, resolved
-from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.names import by_name
 
@@ -83,7 +82,7 @@ def ranges_of(
     """Where each parameter is drawn: as given, between its bounds, or about its value at the guess.
     Raises `ValueError` naming one with neither, or a range that is none or leaves the bounds."""
     ranges = by_name({} if given is None else given, names, "ranges")
-    chosen = {name: bound_pair(f"ranges, {name},", pair) for name, pair in ranges.items()}
+    chosen = {name: _pair(name, pair) for name, pair in ranges.items()}
     found = {}
     for name, value, *sides in zip(names, values, *bounds, strict=True):
         low, high = chosen.get(name, sides)
@@ -98,6 +97,15 @@ def ranges_of(
             )
         found[name] = (float(low), float(high))
     return found
+
+
+def _pair(name: str, given: Any) -> tuple[float, float]:
+    """(low, high) of a range; raises `ValueError` for anything else."""
+    pair = given if isinstance(given, (tuple, list, np.ndarray)) else ()
+    if len(pair) != 2:
+        raise ValueError(f"ranges: that of {name} is (low, high), got {checks.shown(given)}")
+    low, high = (checks.finite(side, f"ranges: a side of that of {name}") for side in pair)
+    return low, high
 
 
 def _check_within(name: str, pair: tuple[float, float], sides: Sequence[float]) -> None:

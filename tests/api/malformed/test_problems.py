@@ -543,7 +543,7 @@ ARGUMENTS = [
     (lambda: ks.Signal([0, 1], [1, 2]).stretched(-1), "factor", "positive", "-1"),
     (lambda: ks.sensor(x, gain=0), "gain of ks.sensor is 0", "x(t)"),
     (lambda: ks.sensor(x, gain=0.0), "gain of ks.sensor is 0", "leave it out"),
-    (lambda: solvable().multistart(3, ranges={k: 5}), "ranges, k,", "(low, high)", "5"),
+    (lambda: solvable().multistart(3, ranges={k: 5}), "ranges: that of k is (low, high), got 5"),
     (lambda: solvable().multistart(3, ranges={k: (1, 20)}), "beyond its bounds", "0.1 ... 10"),
     (lambda: shot().multistart(3, ranges={k: (0.01, 2)}), "beyond its bounds", "0.1 ... 10"),
     (lambda: solved().bands([]), "names of trajectories: none is given"),
