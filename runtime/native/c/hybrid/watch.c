@@ -195,7 +195,7 @@ static void look(work *w, const part *p, const int *known) {
         for (int i = 0; i <= KS_LOOKS; i++)
             if (values[i * ks_row(r)] != values[i * ks_row(r)]) w->failed |= 2;
         w->series[k] = ks_series_of(values, ks_row(r));
-        ks_series_check(w->series + k, ks_look[KS_LOOKS], *last);
+        if (k < r->events) ks_series_check(w->series + k, ks_look[KS_LOOKS], *last);
     }
     look_at_nodes(w, p);
     w->parts++;
@@ -243,9 +243,10 @@ static int too_coarse(work *w, const part *p) {
     for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
         const double hidden = hides(w, p, k);
         if (hidden > 0.0 && can) return 1;
+        if (k >= r->events) continue;
         if (hidden > 0.0 && p->begin >= LEAST && p->level < LEVELS) w->cut = p->begin;
         if (w->cut > 0.0) return 0;
-        if (k >= r->events || !(hidden > HYSTERESIS * r->scale[k]) || !(hidden > r->unseen)) continue;
+        if (!(hidden > HYSTERESIS * r->scale[k]) || !(hidden > r->unseen)) continue;
         if (p->level == LEVELS) continue; /* no longer than an instant, almost */
         r->unseen = hidden, r->unseen_event = (int)k;
         r->unseen_time = r->t + p->begin * w->whole;
