@@ -48,7 +48,7 @@ def explain(run: RawTrajectory) -> str:
     happened = run.happened
     if status is Switching.DONE:
         _, words = growth(ivp.about.states, run.states, ivp.time)
-        return Switching.GREW.said(growth=words) if words else ""
+        return Switching.GREW.said(growth=words) if words else _unseen(run)
     before = run.happened[-1].rows[0] if _reset(run) else final.x
     there = ", ".join(
         f"{name} = {value:.6g}" for name, value in zip(ivp.about.states, before, strict=True)
@@ -78,6 +78,15 @@ def explain(run: RawTrajectory) -> str:
             return status.said(names=names, at=at, there=there)
     event = happened[-1].name if happened else "an event"
     return status.said(at=at, there=there, event=event, remedy=_remedy(happened), last=last)
+
+
+def _unseen(run: RawTrajectory) -> str:
+    """What looks at guards may have missed; empty if nothing."""
+    beyond, when, number = run.run.unseen
+    if not beyond:
+        return ""
+    event = run.ivp.about.events[number].name
+    return Switching.UNSEEN.said(event=event, when=when, beyond=beyond)
 
 
 def accumulation(times: Array) -> tuple[float, float] | None:

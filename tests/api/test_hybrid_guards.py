@@ -1,7 +1,8 @@
-"""Guards along steps and at one instant: every crossing, in the order of time; what slides or comes ever
-faster ends in a sentence. Against closed forms and SciPy."""
+"""Guards along steps and at one instant: every crossing, in the order of time; what slides or comes
+ever faster ends in a sentence. Against closed forms and SciPy."""
 
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -27,8 +28,13 @@ METHODS = [
 ]
 
 
-def bouncing(e, off=0.0):
-    return kh.Hybrid(BALL, events=[kh.Event("bounce", y - off, -1, resets={v: -e * v})])
+share, off = sp.symbols("share off")
+BOUNCE = kh.Hybrid(BALL, events=[kh.Event("bounce", y - off, -1, resets={v: -share * v})])
+
+
+def bouncing(e, floor=0.0):
+    """A ball, and its parameters."""
+    return BOUNCE, {share: e, off: floor}
 
 
 def bounces(e, height, end):
@@ -53,19 +59,19 @@ def ended(*given, **options):
     return run
 
 
-# -- along a step -----------------------------------------------------------------------------------
+# -- along a step ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", METHODS)
 @pytest.mark.parametrize("height", [1e-6, 1.0, 1e4])
 def test_every_bounce(options, height):
-    """Flights are parabolas, so that steps are as long as they like: as rise and fall within one."""
+    """Flights are parabolas, so that steps grow as they like: rise and fall are within one."""
     unit = np.sqrt(height)
     for e in (1.0, 0.99):
         for end, nodes in ((3.0, 4), (10.0, 3), (30.0, 301)):
-            run = ks.simulate(
-                bouncing(e), np.linspace(0.0, end * unit, nodes), {y: height, v: 0.0}, **options
-            )
+            ball, values = bouncing(e)
+            grid = np.linspace(0.0, end * unit, nodes)
+            run = ks.simulate(ball, grid, {y: height, v: 0.0}, values, **options)
             exact = bounces(e, height, end * unit)
             assert len(run.events) == len(exact) and not run.message
             np.testing.assert_allclose(times(run), exact, rtol=1e-9)
@@ -118,13 +124,15 @@ SWING = [v, -sp.sin(x) - 0.4 * v * (x**2 - 1) + 0.8 * sp.cos(1.7 * t), -w + x * 
 @pytest.mark.parametrize("options", [{}, *METHODS[3:5]])
 @pytest.mark.parametrize("seed", range(3))
 def test_crossings_of_many_guards(options, seed):
-    """Of both directions, nonlinear, of time, with a kink: as seen on a fine grid of a run by SciPy."""
+    """Of both directions, nonlinear, of time, with a kink: as on a fine grid of a run by SciPy."""
     states = (x, v, w)
     model = ks.Model(
         "swing", states, [], [], [q.diff(t) - e for q, e in zip(states, SWING, strict=True)]
     )
     ways = [0, 1, -1, 0, 1]
-    events = [kh.Event(f"e{k}", g, way) for k, (g, way) in enumerate(zip(GUARDS, ways, strict=True))]
+    events = [
+        kh.Event(f"e{k}", g, way) for k, (g, way) in enumerate(zip(GUARDS, ways, strict=True))
+    ]
     start = np.random.default_rng(seed).normal(size=3)
     tight = {"rtol": 1e-9, "atol": 1e-11}
     steps = {"substeps": 20} if options.get("method") == "rk4" else tight
@@ -150,7 +158,7 @@ def test_crossings_of_many_guards(options, seed):
     np.testing.assert_allclose(times(run), [when for when, _ in expected], atol=2e-5)
 
 
-# -- at one instant ---------------------------------------------------------------------------------
+# -- at one instant -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("apart", [1e-7, 1e-9, 1e-12])
@@ -201,26 +209,39 @@ def test_a_guard_that_waits_at_zero():
     np.testing.assert_allclose(times(run), [1.0, 3.0, 4.0, 5.0], atol=1e-14)
 
 
-def relay(offset=0.0, drift=0.0, speed=1.0, **more):
-    model = ks.Model("relay", [x], [on], [], [x.diff(t) - speed * on - drift])
-    low = kh.Event("low", x + offset, -1, sets={on: 1})
-    high = kh.Event("high", x - offset, 1, sets={on: -1})
-    return kh.Hybrid(model, {on: -1.0}, [low, high], **more)
+offset, drift, speed = sp.symbols("offset drift speed")
+SWITCH = ks.Model(
+    "switch",
+    [x],
+    [on],
+    [drift, speed],
+    [x.diff(t) - speed * on - drift],
+    values={drift: 0, speed: 1},
+)
+RELAY = kh.Hybrid(
+    SWITCH,
+    {on: -1.0},
+    [
+        kh.Event("low", x + offset, -1, sets={on: 1}),
+        kh.Event("high", x - offset, 1, sets={on: -1}),
+    ],
+)
 
 
 @pytest.mark.parametrize("options", METHODS)
-@pytest.mark.parametrize("drift", [-0.5, 0.0, 0.5])
-def test_a_relay_that_slides(options, drift):
+@pytest.mark.parametrize("push", [-0.5, 0.0, 0.5])
+def test_a_relay_that_slides(options, push):
     """x' = -sign(x) + drift: a sentence at the guard, never motion across it."""
-    run = ended(relay(drift=drift), np.linspace(0.0, 5.0, 51), {x: 1.0}, **options)
-    when = 1.0 / (1.0 - drift)
-    assert run.final.time == pytest.approx(when) and run["x"].min() > 0.0
+    values = {offset: 0.0, drift: push}
+    run = ended(RELAY, np.linspace(0.0, 5.0, 51), {x: 1.0}, values, **options)
+    when = 1.0 / (1.0 - push)
+    assert run.final.time == pytest.approx(when) and run["x"].min() > -1e-12
     assert "low" in run.message and "high" in run.message
     assert "slides along the guards" in run.message and "hysteresis" in run.message
 
 
 def test_a_drift_that_a_relay_cannot_hold():
-    run = ks.simulate(relay(drift=-2.0), [0.0, 1.0], {x: 1.0})
+    run = ks.simulate(RELAY, [0.0, 1.0], {x: 1.0}, {offset: 0.0, drift: -2.0})
     assert [e.name for e in run.events] == ["low"] and run["x"][-1] == pytest.approx(-1 / 3)
 
 
@@ -236,14 +257,15 @@ def test_a_relay_that_slides_along_a_curve():
 
 def test_narrow_hysteresis():
     """Of 1e-10: as many switches as it takes, or the sentence on too many."""
-    slow = ks.simulate(relay(1e-10, speed=1e-9), np.linspace(0.0, 10.0, 11), {x: 1e-9})
+    narrow = {offset: 1e-10}
+    slow = ks.simulate(RELAY, np.linspace(0.0, 10.0, 11), {x: 1e-9}, {**narrow, speed: 1e-9})
     np.testing.assert_allclose(times(slow), 1.1 + 0.2 * np.arange(45), atol=1e-12)
-    fast = ks.simulate(relay(1e-10, per_second=10**5), [0.0, 1.0 + 1e-7], {x: 1.0})
-    assert len(fast.events) == 500
-    assert "too many events" in ended(relay(1e-10), [0.0, 2.0], {x: 1.0}).message
+    many = replace(RELAY, per_second=10**5)
+    assert len(ks.simulate(many, [0.0, 1.0 + 1e-7], {x: 1.0}, narrow).events) == 500
+    assert "too many events" in ended(RELAY, [0.0, 2.0], {x: 1.0}, narrow).message
 
 
-# -- events that accumulate -------------------------------------------------------------------------
+# -- events that accumulate -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options", METHODS)
@@ -251,17 +273,20 @@ def test_narrow_hysteresis():
 def test_bounces_that_accumulate(options, e):
     """At sqrt(2 h/g) (1 + e)/(1 - e): the run ends there, above the floor, wherever that is."""
     limit = np.sqrt(2.0 / G) * (1.0 + e) / (1.0 - e)
-    for off in (0.0, 1000.0):
-        run = ended(bouncing(e, off), np.linspace(0.0, 20.0, 101), {y: 1.0 + off, v: 0.0}, **options)
+    for floor in (0.0, 1000.0):
+        ball, values = bouncing(e, floor)
+        start = {y: 1.0 + floor, v: 0.0}
+        run = ended(ball, np.linspace(0.0, 20.0, 101), start, values, **options)
         assert run.final.time == pytest.approx(limit, rel=1e-4)
         assert f"accumulate at t = {limit:.5f}"[:-1] in run.message and "bounce" in run.message
-        assert f"shrink by {e}" in run.message and run["y"].min() > off
+        assert f"shrink by {e}" in run.message and run["y"].min() > floor - 1e-9
         exact = bounces(e, 1.0, limit * (1.0 - 1e-4))
         np.testing.assert_allclose(times(run)[: len(exact)], exact, rtol=1e-8)
 
 
 def test_a_ball_that_does_not_bounce():
-    run = ended(bouncing(0.0), [0.0, 1.0], {y: 1.0, v: 0.0})
+    ball, values = bouncing(0.0)
+    run = ended(ball, [0.0, 1.0], {y: 1.0, v: 0.0}, values)
     assert run.final.time == pytest.approx(np.sqrt(2.0 / G)) and "bounce" in run.message
 
 
@@ -297,7 +322,7 @@ def test_a_run_in_parts_at_its_events():
 
 
 def test_derivatives_across_events_that_follow_at_once():
-    """A reset sends y to the guard of another, beyond which it moves: d y(2)/d y(0) in closed form."""
+    """A reset sends y to the guard of another, beyond which it moves."""
     model = ks.Model("chain", [x, y], [on], [], [x.diff(t) - 1, y.diff(t) + on])
     first = kh.Event("first", x - 1, 1, resets={y: 0})
     second = kh.Event("second", y, -1, sets={on: 0.25})
