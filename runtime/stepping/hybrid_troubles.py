@@ -96,8 +96,8 @@ def accumulation(times: Array) -> tuple[float, float] | None:
     seen = np.flatnonzero(gaps > SEEN * np.abs(times[1:]))
     for end in seen[: -_NOISY - 1 : -1] + 1:  # rounding may be in the last ones
         for cycle in range(1, 5):
-            recent = gaps[max(end - 2 * cycle - 4, 0) : end]
-            if len(recent) < 2 * cycle + 4 or not recent.all():
+            recent = gaps[max(end - 2 * cycle - 3, 0) : end]
+            if len(recent) < 2 * cycle + 3 or not recent.all():
                 break
             ratios = recent[cycle:] / recent[:-cycle]
             if ratios.max() < 1.0 - 1e-4 and np.ptp(ratios) < 0.02 * ratios.max():

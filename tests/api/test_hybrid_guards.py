@@ -242,7 +242,7 @@ def test_a_relay_that_slides(options, push):
 
 def test_a_drift_that_a_relay_cannot_hold():
     run = ks.simulate(RELAY, [0.0, 1.0], {x: 1.0}, {offset: 0.0, drift: -2.0})
-    assert [e.name for e in run.events] == ["low"] and run["x"][-1] == pytest.approx(-1 / 3)
+    assert [e.name for e in run.events] == ["low"] and run["x"][-1] == pytest.approx(-2 / 3)
 
 
 def test_a_relay_that_slides_along_a_curve():
@@ -316,7 +316,7 @@ def test_a_run_in_parts_at_its_events():
             run = ks.simulate(system, [now, 10.0], state)
         state, now = run.final, run.final.time
         found.append(now)
-    exact = bounces(0.9, 1.0, 10.0)[:6]
+    exact = bounces(0.9, 1.0, 5.0)[:6]
     np.testing.assert_allclose(found, exact, rtol=1e-12)
     assert all(later > earlier for earlier, later in pairwise(found))
 

@@ -396,6 +396,6 @@ double ks_slope_at_end(const work *w, ptrdiff_t k) {
 
 double ks_reach(const work *w, ptrdiff_t k) {
     double sum = 0.0;
-    for (int i = 0; i <= KS_DEGREE && w->level >= 0; i++) sum += fabs(w->series[k].c[i]);
+    for (int i = 0; i <= KS_DEGREE; i++) sum += fabs(w->series[k].c[i]);
     return sum;
 }
