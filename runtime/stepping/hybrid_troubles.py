@@ -69,13 +69,13 @@ def explain(run: RawTrajectory) -> str:
             return stuck(ivp, final, at)
     events = [e for e in happened if e.kind == "event"]
     if status in (Switching.CHATTER, Switching.SLIDES) and events:
-        names = ", ".join(dict.fromkeys(e.name for e in events[-20:]))
+        who = ", ".join(dict.fromkeys(e.name for e in events[-20:]))
         found = accumulation(np.array([e.time for e in events]))
         if found:
             limit, ratio = found
-            return Switching.ACCUMULATES.said(names=names, ratio=ratio, limit=limit, there=there)
+            return Switching.ACCUMULATES.said(names=who, ratio=ratio, limit=limit, there=there)
         if status is Switching.SLIDES:
-            return status.said(names=names, at=at, there=there)
+            return status.said(names=who, at=at, there=there)
     event = happened[-1].name if happened else "an event"
     return status.said(at=at, there=there, event=event, remedy=_remedy(happened), last=last)
 

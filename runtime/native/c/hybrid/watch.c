@@ -177,7 +177,8 @@ static void look_at_nodes(work *w, const part *p) {
 static void look(work *w, const part *p, const int *known) {
     const hybrid_run *r = w->r;
     const size_t bytes = (size_t)ks_row(r) * sizeof(double);
-    for (int i = 0; i <= KS_LOOKS; i++) {
+    const int count = r->events > 0 ? KS_LOOKS + 1 : KS_LOOKS; /* the last one checks guards */
+    for (int i = 0; i < count; i++) {
         double *row = row_of(w, p, i);
         const double share = share_of(p, ks_look[i]);
         if (i < KS_LOOKS && known != NULL && known[i] >= 0) {
@@ -192,7 +193,7 @@ static void look(work *w, const part *p, const int *known) {
     }
     for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
         const double *values = row_of(w, p, 0) + k, *last = row_of(w, p, KS_LOOKS) + k;
-        for (int i = 0; i <= KS_LOOKS; i++)
+        for (int i = 0; i < count; i++)
             if (values[i * ks_row(r)] != values[i * ks_row(r)]) w->failed |= 2;
         w->series[k] = ks_series_of(values, ks_row(r));
         if (k < r->events) ks_series_check(w->series + k, ks_look[KS_LOOKS], *last);
