@@ -207,18 +207,24 @@ class Switching(Status):
     )
     SLIDES = (
         "slides",
-        "events {names} follow each other {at} and no time passes: each takes the motion back across "
-        "the guard of another, or to where it stands, so that it slides along the guards. Give them "
-        "guards apart from each other (hysteresis), or make the motion along the guard a mode of its "
-        "own, with when=; there {there}",
+        "events {names} follow each other {at} and no time passes: each takes the motion back "
+        "across the guard of another, or to where it stands, so that it slides along the guards. "
+        "Give them guards apart from each other (hysteresis), or make the motion along the guard a "
+        "mode of its own, with when=; there {there}",
         native.SLIDES,
     )
     ACCUMULATES = (
         "accumulates",
         "events {names} come ever faster, the times between them shrink by {ratio:.3g} each, and "
         "accumulate at t = {limit:.9g} s, beyond which there is no motion. End the run before "
-        "(stop=True where what shrinks is small enough), or make what follows a mode of its own, as "
-        "v_stop does for contacts; there {there}",
+        "(stop=True where what shrinks is small enough), or make what follows a mode of its own, "
+        "as v_stop does for contacts; there {there}",
+    )
+    UNSEEN = (
+        "unseen",
+        "the guard of {event} changes so fast near t = {when:.6g} s that it may have crossed zero "
+        "unseen, by up to {beyond:.2g}; give it a larger scale if that is negligible, else shorter "
+        "steps",
     )
     CHATTER = "chatter", "too many events {at}; {remedy}. The last: {last}", native.CHATTER
     INTERRUPTED = "interrupted", "interrupted {at}", native.INTERRUPTED

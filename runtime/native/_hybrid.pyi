@@ -16,6 +16,7 @@ STUCK: int
 CHATTER: int
 NO_MEMORY: int
 PAUSED: int
+SLIDES: int
 NO_NUMBER: int
 NEWTON: int
 INTERRUPTED: int
@@ -36,6 +37,8 @@ class HybridRun:
     def margin(self) -> int: ...
     @property
     def at(self) -> tuple[float, int, int, int]: ...
+    @property
+    def unseen(self) -> tuple[float, float, int]: ...
     @property
     def work(self) -> tuple[int, int, int]: ...
 

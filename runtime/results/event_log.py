@@ -63,7 +63,8 @@ class HybridState:
     """Where a simulation is: all that it takes to go on, as `initial` of another one.
 
     x : states (n,). modes : (d,). contacts : of each, 0 open, 1 active, 2 leaving. friction : of
-    active ones, 1 sticks, 2 slides forwards, 3 backwards. armed : of each event.
+    active ones, 1 sticks, 2 slides forwards, 3 backwards. armed : of each event, the side of
+    zero on which its guard is, 1 or -1, 0 if it is not known.
     """
 
     time: float

@@ -48,7 +48,7 @@ def explain(run: RawTrajectory) -> str:
     happened = run.happened
     if status is Switching.DONE:
         _, words = growth(ivp.about.states, run.states, ivp.time)
-        return Switching.GREW.said(growth=words) if words else ""
+        return Switching.GREW.said(growth=words) if words else _unseen(run)
     before = run.happened[-1].rows[0] if _reset(run) else final.x
     there = ", ".join(
         f"{name} = {value:.6g}" for name, value in zip(ivp.about.states, before, strict=True)
@@ -69,15 +69,24 @@ def explain(run: RawTrajectory) -> str:
             return stuck(ivp, final, at)
     events = [e for e in happened if e.kind == "event"]
     if status in (Switching.CHATTER, Switching.SLIDES) and events:
-        names = ", ".join(dict.fromkeys(e.name for e in events[-20:]))
+        who = ", ".join(dict.fromkeys(e.name for e in events[-20:]))
         found = accumulation(np.array([e.time for e in events]))
         if found:
             limit, ratio = found
-            return Switching.ACCUMULATES.said(names=names, ratio=ratio, limit=limit, there=there)
+            return Switching.ACCUMULATES.said(names=who, ratio=ratio, limit=limit, there=there)
         if status is Switching.SLIDES:
-            return status.said(names=names, at=at, there=there)
+            return status.said(names=who, at=at, there=there)
     event = happened[-1].name if happened else "an event"
     return status.said(at=at, there=there, event=event, remedy=_remedy(happened), last=last)
+
+
+def _unseen(run: RawTrajectory) -> str:
+    """What looks at guards may have missed; empty if nothing."""
+    beyond, when, number = run.run.unseen
+    if not beyond:
+        return ""
+    event = run.ivp.about.events[number].name
+    return Switching.UNSEEN.said(event=event, when=when, beyond=beyond)
 
 
 def accumulation(times: Array) -> tuple[float, float] | None:
@@ -87,8 +96,8 @@ def accumulation(times: Array) -> tuple[float, float] | None:
     seen = np.flatnonzero(gaps > SEEN * np.abs(times[1:]))
     for end in seen[: -_NOISY - 1 : -1] + 1:  # rounding may be in the last ones
         for cycle in range(1, 5):
-            recent = gaps[max(end - 2 * cycle - 4, 0) : end]
-            if len(recent) < 2 * cycle + 4 or not recent.all():
+            recent = gaps[max(end - 2 * cycle - 3, 0) : end]
+            if len(recent) < 2 * cycle + 3 or not recent.all():
                 break
             ratios = recent[cycle:] / recent[:-cycle]
             if ratios.max() < 1.0 - 1e-4 and np.ptp(ratios) < 0.02 * ratios.max():

@@ -70,7 +70,7 @@ void ks_cross_together(work *w) {
         if (w->due[k] == 0 && !(side != UNKNOWN && arrives(w, k, side))) continue;
         w->due[k] = triggers(w, k, side) ? side : 0;
         w->off[k] = ROUNDING * fabs(soon[k]);
-        if (fabs(w->now[k]) < SMALL * ks_reach(w, k)) w->off[k] += fabs(w->now[k]);
+        if (w->level >= 0 && fabs(w->now[k]) < SMALL * ks_reach(w, k)) w->off[k] += fabs(w->now[k]);
         r->armed[k] = -side;
     }
 }

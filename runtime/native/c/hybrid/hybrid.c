@@ -144,7 +144,7 @@ static int advance(work *w, double end) {
     double planned = r->step;
     w->level = -1;
     const ptrdiff_t which = rest > ks_blink(r) ? ks_first_event(w, &h) : -1;
-    if (w->level > 0) planned = fmin(planned, PARTS_AHEAD * ldexp(w->whole, -w->level));
+    if (w->level > 0 && r->events > 0) planned = fmin(planned, PARTS_AHEAD * ldexp(w->whole, -w->level));
     if (w->failed & 2) return HYBRID_NO_NUMBER;
     if (w->endless) return HYBRID_SLIDES;
     fill_nodes(w, h);

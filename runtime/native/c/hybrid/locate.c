@@ -4,6 +4,7 @@
 
 #define ROUNDS 12
 #define HALVINGS 60
+#define JUMP 0.05 /* share of its changes by which a function is off where it crosses by a jump */
 #define LONGER 4.0 /* than the last, a length at which a guard is looked for on its side */
 #define BESIDE 0.05 /* how far outside of a piece of the dense output true steps may cross */
 
@@ -31,10 +32,12 @@ static double by_secants(work *w, const target *to, double low, double high, dou
         const double v = after_step(w, to, length);
         if (k > 0 && length != last && v != was) slope = (v - was) / (length - last);
         if (!isfinite(v) || !isfinite(slope) || !(slope < 0.0)) return NAN;
+        const int jumps = fabs(v) > JUMP * ks_reach(w, to->which);
         const double moved = fabs(v / slope), before = fabs(length - last);
         const double next = fmin(fmax(length - v / slope, low), high);
-        if (moved <= instant) return length;
-        if (k > 0 && moved >= before && moved <= ROUNDING * instant) return length;
+        if (moved <= instant) return jumps ? NAN : length;
+        if (k > 0 && moved >= before && moved <= ROUNDING * instant)
+            return jumps ? NAN : length;
         if (k > 1 && moved >= before && fabs(v) <= to->noise) return length;
         last = length, was = v, length = next;
     }

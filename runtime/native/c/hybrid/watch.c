@@ -177,7 +177,8 @@ static void look_at_nodes(work *w, const part *p) {
 static void look(work *w, const part *p, const int *known) {
     const hybrid_run *r = w->r;
     const size_t bytes = (size_t)ks_row(r) * sizeof(double);
-    for (int i = 0; i <= KS_LOOKS; i++) {
+    const int count = r->events > 0 ? KS_LOOKS + 1 : KS_LOOKS; /* the last one checks guards */
+    for (int i = 0; i < count; i++) {
         double *row = row_of(w, p, i);
         const double share = share_of(p, ks_look[i]);
         if (i < KS_LOOKS && known != NULL && known[i] >= 0) {
@@ -192,10 +193,10 @@ static void look(work *w, const part *p, const int *known) {
     }
     for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
         const double *values = row_of(w, p, 0) + k, *last = row_of(w, p, KS_LOOKS) + k;
-        for (int i = 0; i <= KS_LOOKS; i++)
+        for (int i = 0; i < count; i++)
             if (values[i * ks_row(r)] != values[i * ks_row(r)]) w->failed |= 2;
         w->series[k] = ks_series_of(values, ks_row(r));
-        ks_series_check(w->series + k, ks_look[KS_LOOKS], *last);
+        if (k < r->events) ks_series_check(w->series + k, ks_look[KS_LOOKS], *last);
     }
     look_at_nodes(w, p);
     w->parts++;
@@ -243,9 +244,10 @@ static int too_coarse(work *w, const part *p) {
     for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
         const double hidden = hides(w, p, k);
         if (hidden > 0.0 && can) return 1;
+        if (k >= r->events) continue;
         if (hidden > 0.0 && p->begin >= LEAST && p->level < LEVELS) w->cut = p->begin;
         if (w->cut > 0.0) return 0;
-        if (k >= r->events || !(hidden > HYSTERESIS * r->scale[k]) || !(hidden > r->unseen)) continue;
+        if (!(hidden > HYSTERESIS * r->scale[k]) || !(hidden > r->unseen)) continue;
         if (p->level == LEVELS) continue; /* no longer than an instant, almost */
         r->unseen = hidden, r->unseen_event = (int)k;
         r->unseen_time = r->t + p->begin * w->whole;
@@ -395,6 +397,6 @@ double ks_slope_at_end(const work *w, ptrdiff_t k) {
 
 double ks_reach(const work *w, ptrdiff_t k) {
     double sum = 0.0;
-    for (int i = 0; i <= KS_DEGREE && w->level >= 0; i++) sum += fabs(w->series[k].c[i]);
+    for (int i = 0; i <= KS_DEGREE; i++) sum += fabs(w->series[k].c[i]);
     return sum;
 }

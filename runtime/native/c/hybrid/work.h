@@ -147,7 +147,7 @@ void ks_arm(work *w, const double *x, double t);
 ptrdiff_t ks_first_event(work *w, double *h);
 /* How fast a watched function changes at the end of the step that was looked at [1/s], 0 if none was */
 double ks_slope_at_end(const work *w, ptrdiff_t k);
-/* How far a watched function reaches in the part of a step that was looked at last, 0 if none was */
+/* How far a watched function reaches in the part of a step that was looked at last */
 double ks_reach(const work *w, ptrdiff_t k);
 /* What rounding of the state does to guards at (x, t), of values `here`, into w->floor */
 void ks_find_floor(work *w, const double *x, double t, const double *here);
