@@ -59,7 +59,7 @@ def explain(run: RawTrajectory) -> str:
             told = ", ".join(names) or "something within the next step"
             return Switching.NO_NUMBER.said(at=at, names=told, there=there)
     last = "; ".join(str(e) for e in happened[-20:])
-    if status in (Switching.CHATTER, Switching.STUCK):
+    if status in (Switching.CHATTER, Switching.STUCK) and ivp.about.contacts:
         buried = _buried(ivp, final)
         if buried:
             contact, depth = buried

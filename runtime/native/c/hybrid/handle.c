@@ -15,10 +15,13 @@ void ks_note(work *w, int kind, int index) {
     r->logged = k + 1;
 }
 
-/* More events in the last second than allowed */
+/* More events in the last second than allowed; breaks of inputs, at their known times, are none. */
 static int chatters(const hybrid_run *r) {
-    const ptrdiff_t k = r->logged - r->per_second;
-    return k >= 0 && r->log_time[k] > r->t - 1.0;
+    ptrdiff_t k = r->logged - r->per_second, count = 0;
+    if (k < 0 || !(r->log_time[k] > r->t - 1.0)) return 0;
+    for (k = r->logged - 1; k >= 0 && r->log_time[k] > r->t - 1.0; k--)
+        count += r->log_kind[k] != KS_LOG_CLOCK;
+    return count >= r->per_second;
 }
 
 /* -- contacts change ------------------------------------------------------------------------------ */
