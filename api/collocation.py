@@ -97,6 +97,10 @@ class Collocation(Solvable):
         it, also where a fit has converged that leaves more than noise, and returns the better one.
         The problem itself, and a solve without the ladder, are the same without it.
 
+    A jump of the equations at a known time, as of `Heaviside(t - 2)`, gets a node where there are
+    no path conditions, bounds and unknown inputs; else a note names one that has none. A fit whose
+    unknowns move a jump is no success, and says so: the derivatives do not see it.
+
     Raises `ValueError` for whatever does not fit, before anything is derived or compiled, and
     `MemoryError` if the matrices would not fit into memory.
     """

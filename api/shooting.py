@@ -111,7 +111,10 @@ class Shooting(Displayed):
     unknown initial states, states at inner boundaries, and samples of inputs; see `names`.
     Derivatives of a hybrid model are those of the motion with the sequence of events that it has
     there. Where that changes, or an unknown break of an input passes a sample, the objective has a
-    kink; where an event passes a sample of an output that jumps at it, such as a force, a jump. The
+    kink; where an event passes a sample of an output that jumps at it, such as a force, a jump.
+    Jumps of the equations of a model that unknowns move, as in `Piecewise((1, t < p), (0, True))`,
+    are events, where the objective is least squares, in one segment, without unknown inputs, delays
+    and implicit methods; elsewhere a fit that passes one is no success, and says so. The
     object keeps the trajectories of the last q, so that cost and gradient share a simulation: it is
     not for several threads at once. Raises `ValueError` for whatever does not fit, before anything
     is derived or compiled.

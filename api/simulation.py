@@ -63,8 +63,9 @@ def simulate(
         that had not ended.
     parameters : values, those of the model where not given; (M,) for an ensemble.
     inputs : each a number, (N,) with straight lines between the nodes, or a `Signal` at times of
-        its own; for an ensemble also (M, N), or a list of M signals. Jumps are hit exactly. Between
-        two nodes a smooth signal is a parabola through its values there and halfway; in a system
+        its own; for an ensemble also (M, N), or a list of M signals. Jumps are hit exactly, as are
+        those of equations at times that parameters tell, as of `Heaviside(t - p)`. Between two
+        nodes a smooth signal is a parabola through its values there and halfway; in a system
         with events it is what it is.
     method : "rk4", the classical method of order 4 (default); "dormand-prince", adaptive, of order
         5 with dense output (default with events); "radau-5", the same for stiff models and
@@ -200,7 +201,8 @@ def sensitivities(
 
     They are those of each step, with the motion of the events: forward in a few directions, or by
     the adjoint with respect to all parameters, initial values and pieces of inputs. The sequence of
-    events is that of the run. Restitution and friction coefficients are numbers, not parameters.
+    events is that of the run. Jumps of equations that states or parameters move, as of `sign(v)`,
+    are events, too. Restitution and friction coefficients are numbers, not parameters.
     Models with delays take fixed steps from node to node, "rk4" (None) or implicit ones, and have
     derivatives by parameters, delays too, and initial values.
     A run with the gradient of one quantity by everything takes the time of two or three simulations

@@ -8,6 +8,7 @@ from dataclasses import replace
 from kinesym.codegen.derive import hessian, jacobian, pattern_of, pullback
 from kinesym.codegen.family import At, Points
 from kinesym.codegen.kernel import Argument, Kernel, Program
+from kinesym.codegen.phases import pushed_rates
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem, algebraic_states
 
@@ -35,7 +36,8 @@ def point_kernels(problem: Problem) -> tuple[list[Kernel], dict[str, object]]:
     symbols = (*model.states, *problem.unknown_inputs, *problem.signals)
     at = At(dict(zip(symbols, s.nodes(x, u, signals), strict=True)), *s.nodes(time))
     lower = s.lowering(at, s.nodes(xdot))
-    rows = {f"equation {k}": lower(e) for k, e in enumerate(model.equations)}
+    pushed = s.lowering(at, pushed_rates(s, at, s.nodes(xdot), -1.0))
+    rows = {f"equation {k}": pushed(e) for k, e in enumerate(model.equations)}
     outputs, wrt = list(rows.values()), s.nodes(xdot, x, u, p, time)
     entries = jacobian(g, outputs, wrt)
     integrand = lower(problem.objective.integrand)

@@ -163,7 +163,7 @@ class Switched:
                 rows.append(row)
         with np.errstate(all="ignore"):
             for symbol, symbols, function, switch in reversed(rows):
-                value = np.asarray(function(*(known[s] for s in symbols)), dtype=float)
+                value = np.asarray(_called(function, symbols, known), dtype=float)
                 known[symbol] = value if switch is None else switch.value(value)
         return known
 
@@ -177,7 +177,7 @@ class Switched:
         mine = next(row for row in self._rows if row[0] == switch.symbol)
         known = self.at(point, mine[1], held)
         with np.errstate(all="ignore"):
-            return np.asarray(mine[2](*(known[s] for s in mine[1])), dtype=float)
+            return np.asarray(_called(mine[2], mine[1], known), dtype=float)
 
     def rates(self, point: Mapping[sp.Basic, Array]) -> list[Array]:
         """x' (N,) that solve the equations at points, which are linear in it; of algebraic states
@@ -209,7 +209,7 @@ class Switched:
         wanted = sorted({s for symbols, _ in functions for s in symbols}, key=str)
         known, nothing = self.at(point, wanted, held), np.zeros(len(point[t]))
         with np.errstate(all="ignore"):
-            return [f(*(known[s] for s in symbols)) + nothing for symbols, f in functions]
+            return [_called(f, symbols, known) + nothing for symbols, f in functions]
 
     def jumps(
         self, switch: Switch, begin: Mapping[sp.Basic, Array], end: Mapping[sp.Basic, Array]
@@ -244,6 +244,20 @@ class Switched:
                 size = np.fmax.reduce(np.abs([*terms, one - other]))
                 found |= np.abs(one - other) > _ROUNDING * size
         return np.where(changed, b, np.nan), found & changed
+
+
+class Unevaluated(ValueError):
+    """An expression has no value in NumPy, though it may have one in C."""
+
+
+def _called(
+    function: NumericFunction, symbols: Sequence[sp.Basic], known: Mapping[Any, Any]
+) -> Any:
+    """A function of what is known; raises `Unevaluated`."""
+    try:
+        return function(*(known[symbol] for symbol in symbols))
+    except (NameError, TypeError, AttributeError, ArithmeticError, KeyError) as error:
+        raise Unevaluated(f"{written(function.expressions, _SHOWN)}: {error}") from error
 
 
 def _function(e: sp.Expr) -> tuple[list[sp.Basic], NumericFunction]:
@@ -314,7 +328,12 @@ def jumping(found: Switched) -> tuple[Switch, ...]:
         numbers[p] = model.values.get(name_of(p), 1.0) * around
     kept = []
     for switch in found.switches:
-        shares, jumps = found.jumps(switch, {**point(), **numbers}, {**point(), **numbers})
+        ends = [{**point(), **numbers} for _ in range(2)]
+        try:
+            shares, jumps = found.jumps(switch, ends[0], ends[1])
+        except Unevaluated:
+            kept.append(switch)
+            continue
         if jumps.any() or np.isnan(shares).all():
             kept.append(switch)
     return tuple(kept)

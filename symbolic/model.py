@@ -157,9 +157,9 @@ class Model(Declared):
         the equations, sorted by name.
 
         frame : the inertial one, for a `KanesMethod` with constraints. With it their forces are
-            states `lam1`, ..., one for each velocity constraint, with the sign of M u' = F +
-            J' lam, where J is the derivative of the velocity constraints by u; so are those of
-            Lagrange's equations, whose multipliers in SymPy have the other sign. Without it
+            states `lam1`, ..., one for each velocity constraint, by M u' = F + J' lam, where J is
+            the derivative of the velocity constraints by u; so are those of Lagrange's equations,
+            whose multipliers in SymPy have the other sign. Without it
             dependent speeds are eliminated as SymPy does it, by symbolic solution, which may divide
             by what is zero on the way. A `System` has a frame.
 

@@ -84,7 +84,7 @@ class Attempts:
         if self.ladder is False or len(doubt.rows) < 2 or self.problem._integrated:
             return self._best(self._first())
         first = replace(self, chosen=replace(self.chosen, ends=doubt))._first()
-        bound = self._bound(first, doubt)
+        bound = Bound() if self.chosen.late else self._bound(first, doubt)
         if bound.left_out:
             found = self._leaving_out(bound, first)
             if found is not None:
@@ -257,8 +257,11 @@ class Attempts:
 
     def _may_be_worse(self, found: Solution) -> bool:
         """Whether a fit leaves more than noise, so that a guess may be better."""
-        fit = self.problem.symbolic.objective.least_squares and not self.problem._integrated
-        return bool(fit and found.success and not only_noise_is_left(found))
+        problem = self.problem
+        told = not (problem._mixed and problem._unknown_std)  # else residuals have no size
+        fit = told and problem.symbolic.objective.least_squares and not problem._integrated
+        asked = fit and found.success and not self.chosen.late
+        return bool(asked and not only_noise_is_left(found))
 
     def _meant(self) -> Array | None:
         """The free vector of the motion that the guess means, if it means one."""

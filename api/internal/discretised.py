@@ -252,14 +252,12 @@ class Discretised(Displayed):
         trials: Sequence[Experiment],
         unknown: Mapping[str, Unknown],
     ) -> _Same:
-        """The same problem, and library, of the trials of these numbers, with all that is known of
-        each, and with what is known of parameters."""
+        """The same problem, and library, of the trials of these numbers, with all that is known."""
         made = copy(self)
         made._unknown, made._priors = dict(unknown), priors_of(unknown)
         made._known = [self._known[k] for k in numbers]
         made._fixed = [self._fixed[k] for k in numbers]
-        courses = [self._before.courses[k] for k in numbers]
-        made._before = replace(self._before, courses=courses)
+        made._before = replace(self._before, courses=[self._before.courses[k] for k in numbers])
         made._lags = [lag.of_trials(numbers) for lag in self._lags]
         made._limits = {f: [rows[k] for k in numbers] for f, rows in self._limits.items()}
         places = {k: place for place, k in enumerate(numbers)}
@@ -472,8 +470,7 @@ class Discretised(Displayed):
         }
 
     def _content(self) -> tuple[Any, ...]:
-        """What a study knows it by: all that was given, and what solves begin from and are held by,
-        on the grids as they are."""
+        """What a study knows it by: all that was given, what solves begin from and are held by."""
         start = None if self._start is None else self._start.free_vector
         bounds = (*self.variable_bounds, *self.constraint_bounds)
         return self._arguments, self.trials, self._known, self._priors, start, bounds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -71,12 +72,12 @@ def grid_error(
         matrix = replace(kkt, hessian=_metric(nlp, z)) if problem.aimless else kkt
         matrix, deviations = _identified(problem, nlp, solution, matrix, variance)
         shift = _shifts(nlp, z, found, matrix)
-        if deviations and layout.inputs:
-            more = freed_inputs(nlp, functions, numbers, trials, *given, limited)
-            if more is not None:
-                wider, moved = _freer(problem, nlp, z, found, matrix, more, variance)
-                freer = {n: sd for n, sd in wider.items() if not sd <= _WIDER * deviations[n]}
-                shift = moved if freer else shift
+        told = {name: sd for name, sd in deviations.items() if sd > 0.0}
+        more = freed_inputs(nlp, functions, numbers, trials, *given, limited) if told else None
+        if more is not None and not np.isnan(variance):
+            wider, moved = _freer(problem, nlp, z, found, matrix, more, variance)
+            freer = {name: wider[name] for name in told if not wider[name] <= _WIDER * told[name]}
+            shift = moved if freer else shift
     except np.linalg.LinAlgError:
         note = "the equations cannot be solved for the states along the solution"
     except MemoryError:
@@ -175,7 +176,7 @@ def _freer(
     variance: float,
 ) -> tuple[dict[str, float], Array]:
     """Standard errors of parameters, and shifts of all variables, if inputs could do besides what
-    the scheme does not allow within intervals."""
+    the scheme does not allow within intervals; NaN for what nothing would determine then."""
     n, w, names = len(kkt.stiffness), len(more.gradient), nlp.layout.parameters
     mine = nlp.layout.parameter_offset + np.arange(len(names))
     assert kkt.stages is not None and kkt.sizes is not None
@@ -188,17 +189,12 @@ def _freer(
         sizes=np.append(kkt.sizes, np.zeros(w)),
         workspace=None,
     )
-    spread = np.diag(solver(wider).inverse(mine)) * nlp.layout.parameter_slopes(z) ** 2
-    known = _deviations(problem, names, spread, variance)
-    free = [
-        name for name, fixed in zip(names, np.isinf(kkt.stiffness[mine]), strict=True) if not fixed
-    ]
-    side = -np.append(found.gradient, more.gradient)[:, None]
-    try:
+    side, spread = -np.append(found.gradient, more.gradient)[:, None], np.full(len(names), np.nan)
+    shift = np.full(n, np.nan)
+    with suppress(ValueError):
+        spread = np.diag(solver(wider).inverse(mine)) * nlp.layout.parameter_slopes(z) ** 2
         shift = solver(wider).solve(side, found.rows[:, None])[:n, 0]
-    except ValueError:  # nothing determines them
-        shift = np.full(n, np.nan)
-    return {name: known[name] for name in free}, shift
+    return _deviations(problem, names, spread, variance), shift
 
 
 def _joined(one: Entries, other: Entries) -> Entries:

@@ -174,24 +174,21 @@ class Guessed(Discretised):
     ) -> Sequence[dict[str, Array]]:
         """What simulations tell of states of which nothing else is told, by trial; nothing where
         starts, parameters or inputs are not known, or they do not reach their ends."""
-        if not self._can_run:
+        pairs, states = kinematic_pairs(self.model), {*self.model.state_names}
+        every = [{*values, *trial.measured, *shown} for trial in self.trials]
+        every = [told | {v for v, x in pairs.items() if x in told} for told in every]
+        if not self._can_run or all(states <= told for told in every):
             return []
-        z, pairs = self._first(values, drawn)[0], kinematic_pairs(self.model)
-        found = []
-        for number, trial in enumerate(self.trials):
-            told = {*values, *trial.measured, *shown}
-            told |= {v for v, x in pairs.items() if x in told}
+        z, found = self._first(values, drawn)[0], list[dict[str, Array]]()
+        for number, told in enumerate(every):
             courses = self._courses(z, number)
             rows = {x: courses[x] for x in self.model.state_names if x in told}
-            if len(rows) < len(self.model.state_names):
-                first = {x: float(row[0]) for x, row in rows.items()}
-                run = self._run(values, number, courses, told, first, rows)
-                if run is None:
-                    return []
-                found.append({x: row for x, row in run.items() if x not in told})
-            else:
-                found.append({})
-        return found if any(found) else []
+            first = {x: float(row[0]) for x, row in rows.items()}
+            run = self._run(values, number, courses, told, first, rows) if states - told else {}
+            if run is None:
+                return []
+            found.append({x: row for x, row in run.items() if x not in told})
+        return found
 
     @property
     def _can_run(self) -> bool:

@@ -77,7 +77,8 @@ def with_events(
     late = model.delays or delays_of_sensors(model.outputs)
     if not (plain and squares) or late or method not in (None, *EXPLICIT):
         return model
-    names = [name_of(key) for key in (unknown or ()) if isinstance(key, (str, sp.Symbol))]
+    keys = unknown if isinstance(unknown, Mapping) else ()  # others are refused later
+    names = [name_of(key) for key in keys if isinstance(key, (str, sp.Symbol))]
     moved = moved_by(model, names, (), starts=True)
     if not (moved.direct or moved.motion) or model.index.value != 0:
         return model

@@ -15,7 +15,7 @@ from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.step_error import Lost
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.jumps import OfMotion, Switch, Switched
+from kinesym.symbolic.jumps import OfMotion, Switch, Switched, Unevaluated
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.switching import switched
@@ -42,7 +42,10 @@ def passed_jumps(
         return (), ""
     lost, words = list[Lost](), ""
     for k in range(given.members or 1):
-        every = passed(found, _points(found, run, k), given.steps.substeps)
+        try:
+            every = [*passed(found, _points(found, run, k), given.steps.substeps)]
+        except Unevaluated:
+            return (), f"{found.switches[0].said}, and whether the motion passes that is not known"
         first = min(every, key=lambda one: one.begin, default=None)
         if first is None:
             continue
@@ -111,7 +114,8 @@ def points_of(
     own = {switch.symbol for switch in found.switches}
     points: dict[sp.Basic, Array] = {t: time}
     for symbol in (*model.states, *(u for u in model.inputs if u not in own)):
-        points[symbol] = np.asarray(values[name_of(symbol)], dtype=float)[:N]
+        if name_of(symbol) in values:
+            points[symbol] = np.asarray(values[name_of(symbol)], dtype=float)[:N]
     for x, rate in zip(model.states, model.derivatives, strict=True):
         points[rate] = np.gradient(points[x], time) if N > 1 else np.zeros(N)
     for p in model.parameters:

@@ -60,7 +60,7 @@ _AGREES, _SHARE = 1e-5, 0.2
 _PART, _FACT = 0.02, 1e-3
 #: Iterations after which conditions come into doubt, if they are off by more; and how many times
 #: itself the objective changes at least with conditions that strain the motion.
-_DOUBTFUL, _UNMET, _STRAINED = 40, 1e-7, 1e3
+_DOUBTFUL, _UNMET, _STRAINED = 80, 1e-7, 1e3
 #: How far off a condition that is left out may be, in its size: so that it still tells one motion
 #: from another, and where the grid is too coarse for that.
 ROOMS = (0.1, 1e3)

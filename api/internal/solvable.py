@@ -116,7 +116,8 @@ class Solvable(Integrated):
     def _scale_there(self, used: Scaling, found: Solved) -> Scaling | None:
         """That of a solution, where the objective was so much larger at the guess that its rest
         counted as nothing; else None."""
-        if not found.status.success or used.objective * abs(found.objective) > TOLERANCE:
+        small = used.objective * abs(found.objective) <= TOLERANCE
+        if self.symbolic.aimless or not (found.status.success and small):
             return None
         there = scaling(self, found.z)
         return there if there.objective > _SMALLER * used.objective else None

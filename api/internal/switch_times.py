@@ -24,6 +24,7 @@ from kinesym.symbolic.jumps import (
     OfKnownTime,
     Switch,
     Switched,
+    Unevaluated,
     jumping,
     of_time,
     of_time_alone,
@@ -66,7 +67,10 @@ def timed(
         given.parameters[name_of(p)].ndim for switch in found.switches for p in switch.depends - {t}
     )
     count = (given.members or 1) if varies else 1
-    each = [signals(found, _numbers(given, k), span) for k in range(count)]
+    try:
+        each = [signals(found, _numbers(given, k), span) for k in range(count)]
+    except Unevaluated:  # steps pass it
+        return system, given
     made |= {name: [row[name] for row in each] if varies else each[0][name] for name in names}
     if varies and len(_times(each)) > _MOST_APART:
         warnings.warn(
@@ -127,10 +131,13 @@ def held_switches(
     if any(trial.free_duration for trial in trials):
         return Held(model, trials, notes=[_FREE.format(s.said) for s in jumping(found)[:1]])
     numbers = [{**dict.fromkeys(unknown, np.nan), **row} for row in known]
-    each = [
-        signals(found, row, (float(trial.grid[0]), float(trial.grid[-1])))
-        for row, trial in zip(numbers, trials, strict=True)
-    ]
+    try:
+        each = [
+            signals(found, row, (float(trial.grid[0]), float(trial.grid[-1])))
+            for row, trial in zip(numbers, trials, strict=True)
+        ]
+    except Unevaluated:
+        return Held(model, trials)
     grids = [with_jumps(e.grid, [*own.values()])[0] for e, own in zip(trials, each, strict=True)]
     pairs = zip(trials, grids, strict=True)
     made = [e if len(grid) == e.n_nodes else e.on_grid(grid) for e, grid in pairs]
@@ -187,7 +194,7 @@ def signals(
     return {
         name_of(symbol): Signal(begins, values, between="held")
         if len(begins) > 1
-        else Signal.pieces(begins, values[None])
+        else Signal.pieces(begins, values)
         for symbol, (begins, values) in courses.items()
     }
 

@@ -17,7 +17,7 @@ from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid import Hybrid
-from kinesym.symbolic.jumps import OfMotion, Switch, Switched, jumping
+from kinesym.symbolic.jumps import OfMotion, Switch, Switched, Unevaluated, jumping
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, written
 from kinesym.symbolic.switching import switched
@@ -64,8 +64,11 @@ class Moved:
         if not self.motion or len(run.time) < 2:
             return None
         values = {**run.states, **run.outputs, **run.inputs}
-        points = points_of(self.found, run.time, values, run.parameters)
-        every = (p for p in passed(self.found, points) if p.switch in self.motion)
+        try:
+            points = points_of(self.found, run.time, values, run.parameters)
+            every = [p for p in passed(self.found, points) if p.switch in self.motion]
+        except Unevaluated:
+            return None
         return min(every, key=lambda p: p.begin, default=None)
 
 

@@ -25,6 +25,8 @@ _Places = tuple[NDArray[np.intp], NDArray[np.intp]]
 #: Adaptive methods make a stop at nodes, so that theirs must not depend on the number of members.
 _STEPS_AT_ONCE, _WORK_AT_ONCE = 200_000, 1e8
 _ADAPTIVE_NODES_AT_ONCE = 4096
+#: So many nodes are ends of adaptive steps at most.
+_MOST_STOPS = 100_000
 #: Steps of a block of members that are worth a call.
 _LEAST_STEPS = 64
 #: More substeps than this are no remedy; such a mode is the consequence of a divergence.
@@ -256,7 +258,7 @@ def _march(raw: RawTrajectories, run: Run, progress: bool | None, stop: threadin
     N, done, reached = len(ivp.time), 0, raw.reached
     chunk = max(1, stepper.steps_at_once // (len(reached) * ivp.substeps))
     if stepper.adaptive:
-        chunk = 1 if ivp.stops else _ADAPTIVE_NODES_AT_ONCE
+        chunk = 1 if ivp.stops and N <= _MOST_STOPS else _ADAPTIVE_NODES_AT_ONCE
     with node_bar(N - 1, progress) as advance:
         while done < N - 1 and (reached == done + 1).any():
             end = min(done + chunk, N - 1)

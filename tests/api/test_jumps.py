@@ -378,3 +378,18 @@ def test_an_unknown_duration_beside_a_jump_is_named():
     assert found.success and found.duration == pytest.approx(1.5, abs=0.01)
     [note] = found.notes
     assert "Heaviside" in note and "the unknown duration" in note and "phases" in note
+
+
+@pytest.mark.parametrize("at", [-1.0, 0.0, END, 5.0])
+def test_a_jump_outside_of_the_record_is_none(at):
+    model = driven(sp.Heaviside(p - t), [p])
+    run = ks.simulate(model, TIME, {x: 0.0}, {p: at}, method="dormand-prince")
+    level = 1.0 if at > 0.0 else 0.0
+    assert run["x"] == pytest.approx(level * (1 - np.exp(-TIME)), abs=1e-8)
+    assert run.error().largest < 1e-6
+    both = model.extended({v: q}, parameters=[q])
+    problem = ks.Collocation(
+        both, record(2 * TIME, "v"), {q: (0, 5)}, {p: at}, boundary=[ks.at_start(x)]
+    )
+    fit = problem.solve({q: 1.0})
+    assert fit.success and fit.parameters["q"] == pytest.approx(2.0, abs=0.01) and not fit.notes

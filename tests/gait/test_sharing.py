@@ -440,6 +440,10 @@ def test_a_force_without_a_foot_is_refused():
         r"motion needs F_z = [67]\d\d N",
     ):
         share(total, running, method=SmoothTransition())
+    step = float(np.diff(TIME)[0])
+    short = [CONTACTS[0], Contact("left", CONTACTS[0].end + 1.5 * step, 1.1), CONTACTS[2]]
+    with pytest.raises(ValueError, match=r"in contact at t = [\d.]+ s but the motion"):
+        share(total, short, method=SmoothTransition())
     falling = total.scaled(1.0 - 0.97 * ((TIME > 0.6) & (TIME < 0.7)))
     shared = share(falling, [*running[:2], CONTACTS[2]], perfect(total))
     flying = (TIME > 0.605) & (TIME < 0.695)
