@@ -17,7 +17,8 @@ def lowered_table(g: Graph, tables: Tables, e: tabulated, variables: Sequence[in
     record, number, distances = e.record, g.zero, list[int]()
     for axis, x in zip(record.axes, variables, strict=True):
         begin = tables.begin(searched(axis))
-        cell = g.locate(begin, len(axis), x)
+        place = _rounded(g, x, axis) if record.outside == "nan" else x
+        cell = g.locate(begin, len(axis), place)
         number = g.add(g.mul(g.const(len(axis) + 1), number), cell)
         distances.append(g.sub(x, g.entry(begin, 1, cell)))
     powers = list(product(*(range(1 + degree) for degree in record.degrees)))
@@ -33,6 +34,21 @@ def lowered_table(g: Graph, tables: Tables, e: tabulated, variables: Sequence[in
             rows.setdefault(p[:-1], []).append(value)
         values = {p: _polynomial(g, row, s, order) for p, row in rows.items()}
     return values[()]
+
+
+#: Beyond an end by this share of the size of the points is rounding, as of a time in a period.
+_SLACK = 1e-13
+
+
+def _rounded(g: Graph, x: int, axis: Sequence[float]) -> int:
+    """x, or an end of the points that it is beyond by rounding only: by this the cell is found, in
+    which x stands as it is."""
+    first, last = float(axis[0]), float(axis[-1])
+    slack = _SLACK * max(abs(first), abs(last), last - first)
+    for end, low, high in ((first, first - slack, first), (last, last, last + slack)):
+        near = g.mul(g.binary("le", g.const(low), x), g.binary("le", x, g.const(high)))
+        x = g.select(near, g.const(end), x)
+    return x
 
 
 def _polynomial(g: Graph, row: Sequence[int], s: int, order: int) -> int:

@@ -509,7 +509,7 @@ FILES = [
     (lambda: run().animate("file.png"), ".gif", "file.png"),
     (lambda: run().animate("file.gif", fps=0), "fps", "0"),
     (lambda: run().animate("file.gif"), "draw"),
-    (lambda: run().plot(names=["z"]), "z is no trajectory here"),
+    (lambda: run().plot(names=["z"]), "there is no trajectory 'z'"),
     (lambda: run().between("a", 1.0), "begin", "'a'"),
 ]
 
