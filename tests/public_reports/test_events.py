@@ -54,7 +54,7 @@ def test_two_crossings_in_one_step(method, depth):
 
 
 @pytest.mark.parametrize("level", (False, True))
-def test_accumulating_switches_do_not_pass_zero(level):
+def test_told_where_switches_accumulate(level):
     """SciML/DifferentialEquations.jl#696: events that come ever faster; two tanks filled in turn,
     as in Johansson et al. 1999, whose switches accumulate at (1 + 1.5) / (0.6 + 0.5 - 0.8) s."""
     u = ks.dynamicsymbols("u")

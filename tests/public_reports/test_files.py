@@ -65,9 +65,7 @@ def test_damping_of_a_joint(damping, tmp_path):
     more = f'<dynamics damping="{damping}" friction="0.0"/>'
     path = tmp_path / "pendulum.urdf"
     path.write_text(ROBOT.format(below=-0.05, kind="continuous", axis="0 1 0", more=more))
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        model = ks.urdf.read(path).model()
+    model = ks.urdf.read(path).model()
     start = {"q": 0.5, "q_speed": 0.0}
     run = ks.simulate(model, np.linspace(0, 1, 101), start, method="dormand-prince")
 
@@ -75,8 +73,7 @@ def test_damping_of_a_joint(damping, tmp_path):
         return [q[1], (-0.1 * 9.81 * 0.05 * np.sin(q[0]) - damping * q[1]) / 4.5e-4]
 
     exact = solve_ivp(rates, (0, 1), [0.5, 0], rtol=1e-10, atol=1e-12).y[0, -1]
-    told = any("damping" in str(each.message) for each in said)
-    assert told or run["q"][-1] == pytest.approx(exact, abs=1e-5)
+    assert run["q"][-1] == pytest.approx(exact, abs=1e-5)
 
 
 def test_planar_joint(tmp_path):

@@ -34,11 +34,7 @@ def test_modulo_stays_in_its_range(numerator, denominator):
 
 def test_gamma_function():
     """sympy/sympy#17394: code for the gamma function; its derivative is that with digamma."""
-    try:
-        value, slopes = evaluated(sp.gamma(a + 1), [3.5, 0.0])
-    except ValueError as error:
-        assert "gamma" in str(error)
-        return
+    value, slopes = evaluated(sp.gamma(a + 1), [3.5, 0.0])
     assert value == pytest.approx(gamma(4.5), rel=1e-13)
     assert slopes[0] == pytest.approx(gamma(4.5) * digamma(4.5), rel=1e-12)
 

@@ -31,43 +31,38 @@ def heard(work):
     ],
 )
 def test_derivative_by_a_switching_time(rate, slope):
-    """AMICI-dev/AMICI#1317: derivatives by the time of a switch within a piecewise function are 0;
-    right, or named."""
+    """AMICI-dev/AMICI#1317: derivatives by the time of a switch within a piecewise function are
+    0."""
     model = ks.Model("switch", [x], [], [p], [x.diff(ks.t) - rate])
     at = 1.234
     exact = 2 * (1 + at) * np.exp(at - 3) if slope is None else slope
-    try:
-        found, text = heard(
-            lambda: ks.sensitivities(model, np.linspace(0, 3, 31), {x: 0.0}, {p: at})
-        )
-        forward, text_forward = heard(lambda: found.forward(["p"]))
-        adjoint, text_adjoint = heard(lambda: found.gradient("x"))
-    except ValueError as error:
-        assert "p" in str(error) and "Event" in str(error)
-        return
-    right = abs(forward.states["x"][0, -1] - exact) < 1e-6
-    right &= abs(adjoint.parameters["p"] - exact) < 1e-6
-    assert right or all("jump" in each for each in (text, text_forward, text_adjoint))
+    found = ks.sensitivities(model, np.linspace(0, 3, 31), {x: 0.0}, {p: at})
+    assert found.forward(["p"]).states["x"][0, -1] == pytest.approx(exact, abs=1e-6)
+    assert found.gradient("x").parameters["p"] == pytest.approx(exact, abs=1e-6)
 
 
-@pytest.mark.parametrize("way", ("collocation", "shooting"))
-def test_switching_time_is_found_or_named(way):
-    """patrick-kidger/diffrax#363: with a piecewise function the guess comes back as found."""
-    model = ks.Model(
-        "switch", [x], [], [p], [x.diff(ks.t) - sp.Piecewise((1, ks.t < p), (-x, True))]
-    )
+def switched_record():
+    """A model that switches at p, and 61 samples of p = 1.234."""
+    rate = sp.Piecewise((1, ks.t < p), (-x, True))
     time = np.linspace(0, 3, 61)
     clean = np.where(time < 1.234, time, 1.234 * np.exp(-(time - 1.234)))
     noise = 0.01 * np.random.default_rng(5).standard_normal(61)
     trial = ks.Experiment(time, measurements={x: clean + noise}, std={x: 0.01})
-    if way == "collocation":
-        problem = ks.Collocation(model, trial, {p: (0.1, 2.9)})
-    else:
-        problem = ks.Shooting(model, trial, {p: (0.1, 2.9)}, initial={x: 0.0})
-    fit, text = heard(lambda: problem.solve({p: 1.6}))
-    found = abs(fit.parameters["p"] - 1.234) < 0.02
-    assert found or (not fit.success and "Piecewise" in text)
-    assert found or "not identifiable" not in text
+    return ks.Model("switch", [x], [], [p], [x.diff(ks.t) - rate]), trial
+
+
+def test_switching_time_is_found():
+    """patrick-kidger/diffrax#363: with a piecewise function the guess comes back as found."""
+    model, trial = switched_record()
+    fit = ks.Shooting(model, trial, {p: (0.1, 2.9)}, initial={x: 0.0}).solve({p: 1.6})
+    assert fit.success and fit.parameters["p"] == pytest.approx(1.234, abs=5e-3)
+
+
+def test_switching_time_that_nodes_cannot_follow():
+    """patrick-kidger/diffrax#363: the same between the nodes of a grid: no success, and why."""
+    model, trial = switched_record()
+    fit, text = heard(lambda: ks.Collocation(model, trial, {p: (0.1, 2.9)}).solve({p: 1.6}))
+    assert not fit.success and "Piecewise" in text and "not identifiable" not in text
 
 
 @pytest.mark.parametrize("pulse", [(2.5, 2.9), (5, 6), (8.2, 8.3)])
@@ -82,19 +77,14 @@ def test_pulse_is_not_stepped_over(method, pulse):
     assert run["n"][-1] == pytest.approx(exact, abs=1e-6)
 
 
-@pytest.mark.parametrize("speed", (10.0, 5.0, 3.3))
-def test_error_of_a_braked_box(speed):
+@pytest.mark.parametrize("speed", (10.0, 5.0))
+def test_told_error_of_a_braked_box(speed):
     """scicomp.stackexchange.com question 33139: a box under dry friction creeps on for ever; its
     error is what is left, or said not to be known."""
     box = ks.Model("box", [v], [], [], [v.diff(ks.t) + 2.94 * sp.sign(v)])
-    try:
-        run = ks.simulate(box, np.linspace(0, 8, 81), {v: speed})
-    except ValueError as error:
-        assert "jump" in str(error)
-        return
+    run = ks.simulate(box, np.linspace(0, 8, 81), {v: speed})
     error = run.error()
-    said, true = abs(error.states["v"][-1]), abs(run["v"][-1])
-    assert true < 1e-9 or np.isnan(said) or said > 0.2 * true or "jump" in str(error)
+    assert np.isnan(error.states["v"][-1]) and "jump" in str(error)
 
 
 def test_parameters_of_spans_of_time():
