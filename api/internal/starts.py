@@ -81,7 +81,8 @@ def ranges_of(
 ) -> dict[str, tuple[float, float]]:
     """Where each parameter is drawn: as given, between its bounds, or about its value at the guess.
     Raises `ValueError` naming one with neither, or a range that is none or leaves the bounds."""
-    ranges = by_name({} if given is None else given, names, "ranges")
+    rows = checks.mapping({} if given is None else given, "ranges", "{parameter: (low, high)}")
+    ranges = by_name(rows, names, "ranges")
     chosen = {name: _pair(name, pair) for name, pair in ranges.items()}
     found = {}
     for name, value, *sides in zip(names, values, *bounds, strict=True):
