@@ -114,7 +114,9 @@ def test_what_is_wrong_is_named(path, old):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('<freejoint name="a"/><joint name="a_tx"/>', "2 joints have a coordinate a_tx"),
+        ('<joint name="a" type="ball"/><joint name="a_rx"/>', "2 joints have a coordinate a_rx"),
+        ("<freejoint/><joint/>", "body b has 7 coordinates, more than 6"),
+        ('<joint/><body><freejoint name="a"/></body>', "a: free joints are of bodies in the world"),
         ('<joint name="a b"/><joint name="a-b" axis="1 0 0"/>', "a b and a-b are both a_b"),
         ('<joint/><geom type="mesh" mesh="m" name="g"/>', "body b: the mass of geom g, a mesh, is"),
         ('<joint/><geom type="box" mesh="m"/>', "body b: the mass of geom, a box around a mesh,"),
