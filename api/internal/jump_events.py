@@ -128,7 +128,7 @@ def _explained(made: Eventful, raw: RawTrajectory) -> str:
     """Why a run ended early; of one that goes back and forth across a jump, which."""
     last = raw.happened[-1].name if raw.happened else ""
     switches = [s for k, s in enumerate(made.found.switches) if last in _names(s, k)]
-    if raw.status is not Switching.CHATTER or not switches:
+    if raw.status not in (Switching.CHATTER, Switching.SLIDES) or not switches:
         return explain(raw)
     return (
         f"{switches[0].said}, and from t = {raw.final.time:.6g} s on the motion goes back and "
