@@ -6,7 +6,7 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from copy import copy
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -244,4 +244,4 @@ def collocated(problem: Fitted, solver: Callable[[Any, Array, Any], Solution], z
     about = (problem._parameters(one.free_vector), ended, one.iterations)
     if not one.success:
         return Found(*about)
-    return Found(*about, one.objective, partial(copy, one), one.merit)
+    return Found(*about, one.objective, partial(replace, one), one.merit)

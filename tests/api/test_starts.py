@@ -323,3 +323,21 @@ def test_processes_solve_as_threads_do(two_decays, context):
         there = two_decays.multistart(8, seed=2, executor=pool)
     assert str(there) == str(here)
     np.testing.assert_array_equal(there.best.free_vector, here.best.free_vector)
+
+
+def test_what_many_starts_find_can_be_asked():
+    """Profiles and bands of the best solution, and the same of many solves of shooting."""
+    k, time = sp.Symbol("k"), np.linspace(0.0, 2.0, 21)
+    model = ks.Model("decay", [x], [], [k], [x.diff(ks.t) + k * x])
+    noise = 0.01 * np.random.default_rng(0).standard_normal(21)
+    trial = ks.Experiment(time, measurements={x: np.exp(-time) + noise})
+    unknown = {k: (0.0, 5.0)}
+    shooting = ks.Shooting(model, trial, unknown, initial={x: None})
+    for problem, chosen in (
+        (ks.Collocation(model, trial, unknown), {}),
+        (shooting, {"optimizer": "ipopt"}),
+    ):
+        alone = problem.solve({k: 2.0}, **chosen)
+        best = problem.multistart(2, **chosen).best
+        assert best.profile("k").high == pytest.approx(alone.profile("k").high, rel=1e-4)
+        assert best.bands()["x"] == pytest.approx(alone.bands()["x"], rel=1e-3)
