@@ -83,12 +83,12 @@ class GridError(Saved):
             yield relative(name, size, self.ranges[name], how)
 
     def _shifts_of_parameters(self) -> Iterator[Shift]:
-        """Of those that something determines, but for what is held at zero, which has no share."""
+        """Of those that something determines and no bound holds; what is zero has no share."""
         for name, shift in self.parameters.items():
             deviation = self.deviations.get(name, 0.0)
             if deviation > 0.0:
                 yield in_standard_errors(name, shift, deviation, self.values[name])
-            elif deviation == 0.0 and self.values[name]:
+            elif deviation == 0.0 and shift and self.values[name]:
                 yield relative(name, shift, self.values[name], "of its value")
 
     def _shifts_of_states(self) -> Iterator[tuple[str, float]]:
