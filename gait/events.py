@@ -291,10 +291,10 @@ def gait_cycle(contacts: Iterable[Contact], foot: str = "right", begin: float = 
     ]
     if not spans:
         seen = ", ".join(f"{t:.6g}" for t in strikes) or "none"
-        last = max((c.end for c in leaves), default=np.nan)
+        last = f"{max(c.end for c in leaves):.6g} s" if leaves else "none"
         raise ValueError(
             f"a cycle needs two heel strikes of {foot!r} and a toe-off of the other foot after the "
-            f"second; heel strikes: {seen}, last toe-off of the other foot: {last:.6g} s"
+            f"second; heel strikes: {seen}, last toe-off of the other foot: {last}"
         )
     off = [c for c in ordered if not c.measured] if any(c.measured for c in ordered) else []
 

@@ -138,10 +138,11 @@ class Markers(Displayed):
         return iter(self.positions)
 
     def __repr__(self) -> str:
-        span = f"t = {self.time[0]:g} ... {self.time[-1]:g} s at {self.rate:g} Hz"
-        gaps = len(self.gaps())
+        many, begin = len(self), f"t = {self.time[0]:g}"
+        span = f"{begin} ... {self.time[-1]:g} s at {self.rate:g} Hz" if many > 1 else f"{begin} s"
+        samples, gaps = f"{many} sample{'s' * (many > 1)}", len(self.gaps())
         said = f"; in the file {self.note}" if self.note else ""
-        return f"<{len(self.positions)} markers, {len(self)} samples, {span}, {gaps} gaps{said}>"
+        return f"<{len(self.positions)} markers, {samples}, {span}, {gaps} gaps{said}>"
 
     # -- other markers made of them -------------------------------------------------------------
 

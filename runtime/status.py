@@ -114,7 +114,7 @@ class Solve(Status):
     )
     UNRESOLVED = (
         "not resolved",
-        "converged on a grid that does not show the motion",
+        "converged on a grid too coarse to show the motion",
         -1002,
     )
     UNKNOWN = "unknown", "IPOPT ended in a way that it does not document", -1000

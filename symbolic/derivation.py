@@ -168,7 +168,7 @@ def _value(e: sp.Basic, operands: Sequence[Any]) -> Any:
         return special(*operands)
     try:
         return _numeric(e.func, len(operands))(*operands)
-    except (NameError, TypeError):  # a function without numbers: nothing is known here
+    except (NameError, TypeError, ValueError, RecursionError):  # without numbers: nothing is known
         return complex(np.nan)
 
 

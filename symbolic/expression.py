@@ -25,12 +25,22 @@ _UNEVALUATED = {
     sp.Limit: "use .doit()",
 }
 
-#: What these are of a real argument.
+
+def _ramp(x: sp.Expr, begin: sp.Expr, power: sp.Expr) -> sp.Expr:
+    """Macaulay's bracket as cases, whose jump is seen; impulses stay as they are."""
+    if not (power.is_Integer and power >= 0):
+        return sp.SingularityFunction(x, begin, power)
+    return sp.Piecewise(((x - begin) ** power, x >= begin), (0, True))
+
+
+#: What these are of real arguments.
 _OF_REAL: dict[type, Any] = {
     sp.re: lambda x: x,
     sp.im: lambda x: sp.S.Zero,
     sp.conjugate: lambda x: x,
     sp.arg: lambda x: sp.Piecewise((sp.pi, x < 0), (0, True)),
+    sp.factorial: lambda x: sp.gamma(x + 1),
+    sp.SingularityFunction: _ramp,
 }
 
 
@@ -116,12 +126,12 @@ def _also(hint: str) -> str:
 
 
 def _real(e: sp.Expr) -> sp.Expr:
-    """`e` with real and imaginary parts taken of what is real: SymPy writes them where a symbol
-    was not declared real."""
+    """`e` with real and imaginary parts taken of what is real, which SymPy writes where a symbol
+    was not declared real, and with functions written by others that numbers are known of."""
     if not any(type(part) in _OF_REAL for part in parts(e)):
         return e
     return e.replace(
-        lambda part: type(part) in _OF_REAL, lambda part: _OF_REAL[type(part)](part.args[0])
+        lambda part: type(part) in _OF_REAL, lambda part: _OF_REAL[type(part)](*part.args)
     )
 
 

@@ -47,16 +47,16 @@ _FROM_MOTION = (
     f"the motion of the guess{_OTHERS}"
 )
 _FROM_LINES = (
-    "from a simulation by the guess, or what outputs show, no solution was found, from straight "
-    f"lines between the conditions one was{_OTHERS}"
+    "no solution was found from a simulation by the guess, or from what outputs show, but one from "
+    f"straight lines between the conditions{_OTHERS}"
 )
-_FROM_ZERO = "from straight lines between the conditions no solution was found, from zero one was"
+_FROM_ZERO = "no solution was found from straight lines between the conditions, but one from zero"
 _FROM_DATA = (
-    "from the trajectories of the guess no solution was found, from what is measured and straight "
-    f"lines between the conditions one was{_OTHERS}"
+    "no solution was found from the trajectories of the guess, but one from what is measured and "
+    f"straight lines between the conditions{_OTHERS}"
 )
 _FROM_NEAREST = (
-    f"from the guess no solution was found, from where all conditions are met one was{_OTHERS}"
+    f"no solution was found from the guess, but one from where all conditions are met{_OTHERS}"
 )
 
 
@@ -190,7 +190,7 @@ class Attempts:
             say(self.progress, f"no solution soon: trying {words}")
             found = after(found, self._solved(self.z, options))
             if found.success:
-                return _noted(found, f"solved {words}, plainly not soon{_OTHERS}")
+                return _noted(found, f"solved {words}, as the plain solve took long{_OTHERS}")
         if first.status is Solve.ITERATION_LIMIT and not self.chosen.late:
             return after(found, self._solved(self.z))
         vain = found.iterations - first.iterations

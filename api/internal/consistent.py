@@ -154,9 +154,9 @@ def consistent_initial(
         except ValueError:
             raise ValueError(f"{error}; {_singular(stuck)}: guess another value") from None
         warnings.warn(
-            f"model {model.name}: {_singular(stuck)}; it was moved and ended at "
-            f"{', '.join(f'{point[name].flat[0]:.6g}' for name in stuck)}: guess a value on the "
-            "side that is meant",
+            f"model {model.name}: {_singular(stuck)}; it was moved a little and ended at "
+            f"{', '.join(f'{point[name].flat[0]:.6g}' for name in stuck)}; if another solution is "
+            "meant, guess a value near that",
             stacklevel=4,
         )
     return {

@@ -37,9 +37,9 @@ def breaks_between_nodes(
             if grid[0] < time < grid[-1] and np.abs(grid - time).min() > near:
                 of = f" of trial {k}" if len(runs) > 1 else ""
                 return (
-                    f"{name} brings a break of the start or history to t = {time:.5g} s{of}, "
+                    f"{name} carries a break of the start or history to t = {time:.5g} s{of}, "
                     "between two nodes: the step over it is of order 2 by every scheme, which this "
-                    "estimate does not see; put nodes where delays bring breaks, their multiples"
+                    "estimate does not see; put nodes at multiples of the delay after each break"
                 )
     return ""
 

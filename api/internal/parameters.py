@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.checks import check_identifier, finite, naming, positive, shown
+from kinesym.checks import check_identifier, finite, mapping, naming, positive, shown
 from kinesym.runtime.arrays import one_number
 from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.signals.experiment import TRIAL, Experiment
@@ -133,7 +133,8 @@ def per_trial(low: Any = None, high: Any = None) -> Unknown:
 def checked_unknowns(given: Mapping[Any, Any] | None, known: Sequence[str]) -> dict[str, Unknown]:
     """Records of parameters by name, in the order of the `known` ones; raises `ValueError` for what
     is none of these."""
-    found = by_name({} if given is None else given, known, "unknown")
+    rows = mapping({} if given is None else given, "unknown", "{parameter: (low, high) or None}")
+    found = by_name(rows, known, "unknown")
     made = {name: _record(name, found[name]) for name in known if name in found}
     for name, p in made.items():
         if is_random(p) and not p.label:

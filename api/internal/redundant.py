@@ -404,6 +404,6 @@ def notes_on_apart(problem: Fitted, z: Array) -> list[str]:
     names = some([condition_name(problem, i) for i in rows])
     follow, was, are = (("follow", "they were", "are"), ("follows", "it was", "is"))[len(rows) == 1]
     return [
-        f"{names} {follow} from the other conditions along every motion, which a grid keeps to its "
-        f"error only: {was} left out, and {are} met to {off:.2g}"
+        f"{names} {follow} from the other conditions along every motion, but on a grid only up to "
+        f"its error: {was} left out, and {are} off by at most {off:.2g}"
     ]

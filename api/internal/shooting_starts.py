@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -224,4 +224,4 @@ def _solved(make: Callable[[], Identification], how: Chosen, q: Array) -> Found:
     if not fit.success:
         return Found(fit.parameters, fit.message, fit.iterations)
     about = (fit.parameters, str(Solve.CONVERGED), fit.iterations)
-    return Found(*about, fit.objective, partial(copy, fit), fit.merit)
+    return Found(*about, fit.objective, partial(replace, fit), fit.merit)

@@ -6,7 +6,7 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from copy import copy
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -81,7 +81,8 @@ def ranges_of(
 ) -> dict[str, tuple[float, float]]:
     """Where each parameter is drawn: as given, between its bounds, or about its value at the guess.
     Raises `ValueError` naming one with neither, or a range that is none or leaves the bounds."""
-    ranges = by_name({} if given is None else given, names, "ranges")
+    rows = checks.mapping({} if given is None else given, "ranges", "{parameter: (low, high)}")
+    ranges = by_name(rows, names, "ranges")
     chosen = {name: _pair(name, pair) for name, pair in ranges.items()}
     found = {}
     for name, value, *sides in zip(names, values, *bounds, strict=True):
@@ -243,4 +244,4 @@ def collocated(problem: Fitted, solver: Callable[[Any, Array, Any], Solution], z
     about = (problem._parameters(one.free_vector), ended, one.iterations)
     if not one.success:
         return Found(*about)
-    return Found(*about, one.objective, partial(copy, one), one.merit)
+    return Found(*about, one.objective, partial(replace, one), one.merit)

@@ -110,7 +110,8 @@ def undetermined(problem: Problem, layout: Layout, kkt: Kkt) -> Open:
     parameters = mine[layout.parameter_offset : layout.duration_offset]
     moving |= {p: False for p, moves in zip(layout.parameters, parameters, strict=True) if moves}
     notes = [
-        f"{listed(names)}{' (NaN)' * nan}: not determined by equations, conditions and objective"
+        f"{listed(names)}{' (shown as NaN)' * nan}: not determined by equations, conditions and "
+        "objective"
         for nan in (True, False)
         if (names := [name for name, hide in moving.items() if hide == nan])
     ]

@@ -139,7 +139,7 @@ def _unmet(point: Point, lost: bool) -> tuple[list[str], Array]:
 
 
 _LEFT_OUT = (
-    ", and a grid keeps that to its error only: leave it out, as problem.solve does where it has to"
+    ", but on a grid only up to its error: leave it out, as problem.solve does where it must"
 )
 _CAN = "all conditions can be met together, as they are by problem.solve(guess=why.nearest)"
 _LOST = "; the solve began too far away, or lost its way"

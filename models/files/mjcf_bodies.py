@@ -35,6 +35,8 @@ KNOWN = (
 MAKERS = ("replicate", "attach", "composite", "flexcomp")
 #: Coordinates of joints that have several, by what is behind their names.
 SEVERAL = {"ball": ("rx", "ry", "rz"), "free": ("tx", "ty", "tz", "rx", "ry", "rz")}
+#: Coordinates that a body can have at most.
+_FREEDOM = 6
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,7 @@ def skeleton_of(worlds: Iterable[Element], settings: Settings) -> Skeleton:
             body = e.get("name") or unused(f"body_{count}", taken)
         parts = tuple(parts_of(e, Frame(body), settings))
         joints = tuple(joints_of(body, parts))
+        check_freedom(body, joints, top=frame.body is None)
         start = on(frame, pose(e, settings))
         found.append(Node(e, body, start, parts, joints))
         waiting += [pair for pair in parts[::-1] if pair[0].tag == "body"]
@@ -203,6 +206,17 @@ def joints_of(body: str | None, parts: Iterable[tuple[Element, Frame]]) -> Itera
                 raise ValueError(f"joint {name}: its axis is 0")
             axis = components(np.array(frame.turn) @ given / np.linalg.norm(given))
         yield Joint(e, name, kind, at, axis)
+
+
+def check_freedom(body: str | None, joints: Sequence[Joint], top: bool) -> None:
+    """Raise `ValueError` for more joints than a body can have, as MuJoCo does. top : whether it is
+    in the world."""
+    for joint in joints:
+        if joint.kind == "free" and not top:
+            raise ValueError(f"joint {joint.name}: free joints are of bodies in the world only")
+    count = sum(len(joint.coordinates) for joint in joints)
+    if count > _FREEDOM:
+        raise ValueError(f"body {body} has {count} coordinates, more than {_FREEDOM}")
 
 
 # -- places ---------------------------------------------------------------------------------------

@@ -82,8 +82,8 @@ def felt_inertia(joint: Joint, skeleton: Skeleton, solids: Mapping[str, Solid]) 
         return 1.0 / float(np.linalg.inv(mass)[k, k])
     except np.linalg.LinAlgError as error:
         raise ValueError(
-            f"{named(joint.element)}: springdamper is of masses that all joints move; give "
-            "stiffness and damping"
+            f"{named(joint.element)}: springdamper needs the inertia that the joint moves, "
+            "and some joints move no mass; give stiffness and damping"
         ) from error
 
 

@@ -68,13 +68,10 @@ class GridError(Saved):
         """What the verdict looks at, and refinement makes small: parameters that something
         determines, and where they are not all that is asked for, durations, the objective and the
         states."""
-        for name, shift in self.parameters.items():
-            deviation = self.deviations.get(name, 0.0)
-            if deviation > 0.0:
-                yield in_standard_errors(name, shift, deviation, self.values[name])
-            elif deviation == 0.0 and self.values[name]:  # zero has no share
-                yield relative(name, shift, self.values[name], "of its value")
-        if self.fitted and self.deviations and not np.isnan([*self.deviations.values()]).any():
+        found = [*self._shifts_of_parameters()]
+        yield from found
+        known = self.deviations and not np.isnan([*self.deviations.values()]).any()
+        if self.fitted and found and known:
             return
         for k, shift in enumerate(self.durations):
             name = "the duration" + f" of trial {k}" * (len(self.durations) > 1)
@@ -84,6 +81,15 @@ class GridError(Saved):
         for name, size in self._shifts_of_states():
             how = "of its range" + " (sum of local errors)" * bool(self.inputs)
             yield relative(name, size, self.ranges[name], how)
+
+    def _shifts_of_parameters(self) -> Iterator[Shift]:
+        """Of those that something determines and no bound holds; what is zero has no share."""
+        for name, shift in self.parameters.items():
+            deviation = self.deviations.get(name, 0.0)
+            if deviation > 0.0:
+                yield in_standard_errors(name, shift, deviation, self.values[name])
+            elif deviation == 0.0 and shift and self.values[name]:
+                yield relative(name, shift, self.values[name], "of its value")
 
     def _shifts_of_states(self) -> Iterator[tuple[str, float]]:
         """The largest shift of each state; where inputs are unknown the sum of its local errors, at
@@ -178,12 +184,13 @@ class GridError(Saved):
             if not np.isnan(sd):
                 told[name] = f"that of {name} is about {sd:.2g}, not {self.deviations[name]:.2g}"
         says = [listed(told.values())] if told else []
-        says += [f"nothing but this scheme tells {lost}"] if lost else []
+        says += [f"only this restriction tells {lost}"] if lost else []
         free = self.order >= 5 and "lobatto" not in self.scheme
-        how = "unknown_inputs={...: ks.held()} if they are so" if free else "scheme='radau-5'"
+        held = "unknown_inputs={...: ks.held()} if they are constant within intervals"
+        how = held if free else "scheme='radau-5'"
         return (
-            "standard errors are too small, as this scheme does not let unknown inputs do within "
-            f"intervals what they may: {'; '.join(says)}; use {how}"
+            "standard errors are too small, as this scheme restricts unknown inputs within "
+            f"intervals: {'; '.join(says)}; use {how}"
         )
 
     def _remedy(self) -> str:

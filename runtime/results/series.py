@@ -20,7 +20,8 @@ class Series:
     """The samples of a channel in a trial: (K,) each, at `index` among its `nodes`, or among all of
     them if they have times of their own, in order of time.
 
-    std : standard deviations of the samples, in their unit. at_nodes : whether they are there.
+    std : standard deviations of the samples, in their unit, NaN where unknown. at_nodes : whether
+    the samples are there.
     """
 
     channel: str
@@ -73,7 +74,8 @@ def series_of(trials: Sequence[Trajectory]) -> list[Series]:
         for channel, measured in run.measurements.items():
             here = np.flatnonzero(~np.isnan(measured) & ~np.isnan(run[channel]))
             if len(here):
-                rows = (run.time, measured, run[channel], run.std[channel])
+                unknown = np.full(len(measured), np.nan)
+                rows = (run.time, measured, run[channel], run.std.get(channel, unknown))
                 t, y, model, std = (row[here] for row in rows)
                 found.append(Series(channel, number, here, t, y, model, std, len(measured)))
         for channel, own in run.timed.items():

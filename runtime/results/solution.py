@@ -136,7 +136,7 @@ class Solution(Trials):
         if durations:
             why.append(("duration", f"{listed(f'{T:.6g}' for T in durations)} s{whole}"))
         drift = self.problem.get("contact drift")
-        held = f"closed ones leave their places by {drift or 0.0:.2g} m at most, at all nodes"
+        held = f"closed ones stay in place at all nodes, within {drift or 0.0:.2g} m"
         contacts = [] if drift is None else [("contacts", held)]
         return [*why, *super()._rows(), *contacts, *grid, ("solver", self.linear_solver)]
 

@@ -357,8 +357,8 @@ class Trials(ByName, Saved):
     def _asked(self) -> Inference:
         if self.inference is None:
             raise ValueError(
-                "this result was loaded or copied and has no problem to solve again; use "
-                "method='t', or solve it again with guess=result"
+                "this result was loaded or copied and has no problem to solve again: solve it with "
+                "guess=result (intervals by method='t' need no problem)"
             )
         return self.inference()
 

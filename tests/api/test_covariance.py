@@ -328,7 +328,7 @@ def test_forces_that_share_a_load(scheme, unit):
     sure, solution = one.solve(guess), two.solve(guess)
     assert np.isnan(solution["l1"]).all() and np.isnan(solution["l2"]).all()
     assert np.isfinite(solution["x"]).all()
-    assert any(note.startswith("l1, l2 (NaN): not determined") for note in solution.notes)
+    assert any(note.startswith("l1, l2 (shown as NaN): not determined") for note in solution.notes)
     found = two.covariance(solution)
     np.testing.assert_allclose(found, by_null_space(two, solution), rtol=1e-5)
     np.testing.assert_allclose(found, one.covariance(sure), rtol=1e-2)  # IPOPT's "acceptable"

@@ -131,7 +131,10 @@ def test_experiment(changes, words):
         ({"path": [ks.at_end(x)]}, "belong in boundary conditions"),
         ({"objective": ks.Terminal(ks.integral(x))}, "belong in boundary conditions"),
         ({"objective": ks.Terminal(ks.at_start(x.diff(ks.t)))}, "contains a derivative of a state"),
-        ({"unknown": [k]}, "unknown must be a mapping"),
+        (
+            {"unknown": [k]},
+            r"unknown must be a mapping {parameter: \(low, high\) or None}, got \[k\]",
+        ),
         ({"experiment": trial(), "known": [1]}, "known must be a mapping"),
         ({"boundary": [ks.at_start(x) - v]}, "outside at_start"),
         ({"path": [(x, 1)]}, "path condition 0 must be"),

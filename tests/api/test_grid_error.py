@@ -177,6 +177,15 @@ def test_what_is_zero_has_no_share():
     for scheme in ("radau-5", "midpoint"):
         fit = ks.Collocation(model, trial, {a: (0, 5), b: (0, 5)}, scheme=scheme).solve()
         assert fit.parameters.table["b"].remark == "at a bound" and "inf of" not in str(fit)
+    for data, unknown, known in (
+        (np.linspace(-1, -2, 4), {b: (0, 5)}, {a: 1.0}),
+        ([1.0, 2.0, 4.0, 5.0], {a: (0, 5)}, {b: 0.0}),
+        ([1.0, 2.0, 4.0, 5.0], {a: (1, 5)}, {b: 0.0}),
+    ):
+        trial = ks.Experiment(np.linspace(0, 3, 4), measurements={x: data})
+        fit = ks.Collocation(model, trial, unknown, known=known).solve()
+        assert [row.remark for row in fit.parameters.table.values()] == ["at a bound"]
+        assert "shifts x by" in str(fit)  # no parameter is left whose shift could be told
 
 
 def test_defects_are_those_of_one_step():

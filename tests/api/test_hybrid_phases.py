@@ -561,5 +561,5 @@ def test_a_foot_that_stands_stays_where_it_is(scheme):
     run = found.trials[0]
     np.testing.assert_allclose(run["height"], 0.0, atol=1e-9)
     np.testing.assert_allclose(run["place"], run["place"][0], atol=1e-9)
-    assert "closed ones leave their places by" in str(found)
+    assert "closed ones stay in place at all nodes" in str(found)
     assert not any("hold" in note for note in found.notes)

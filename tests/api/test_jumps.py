@@ -64,6 +64,21 @@ def test_pulses_of_time_are_not_stepped_over(name):
         assert list(run.inputs) == []
 
 
+@pytest.mark.parametrize(("power", "slope"), [(0, -1.0), (1, P - END)])
+def test_brackets_of_time(power, slope):
+    """Macaulay's bracket <t - p>^n as a rate: its integral is <END - p>^(n + 1)/(n + 1); the
+    factorial of what is not whole is that of the gamma function."""
+    rate = sp.SingularityFunction(t, p, power) * sp.factorial(q)
+    model = ks.Model("loaded", [x], [], [p, q], [x.diff(t) - rate])
+    run = ks.sensitivities(model, TIME, {x: 0.0}, {p: P, q: 0.5})
+    half = np.sqrt(np.pi) / 2
+    exact = half * (END - P) ** (power + 1) / (power + 1)
+    assert run.run["x"][-1] == pytest.approx(exact, rel=1e-9)
+    # what bends is no event, and the steps follow x, not its derivative
+    exact = pytest.approx(half * slope, rel=1e-4 if power else 1e-9)
+    assert run.forward([p])["x"][0, -1] == exact
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_keeps_its_order_over_jumps_between_nodes(method):
     """A saw tooth that switches a decay: f = Mod(t, p), by variation of constants."""

@@ -76,7 +76,7 @@ def test_other_ways_where_the_first_takes_long(dragged, monkeypatch):
     monkeypatch.setattr(attempts, "_SOON", 2)
     found = dragged.solve()
     assert found.success and found.objective == pytest.approx(plain.objective, rel=1e-6)
-    assert "solved with an adaptive barrier, plainly not soon" in found.notes[-1]
+    assert "solved with an adaptive barrier, as the plain solve took long" in found.notes[-1]
     assert found.iterations > 2 + plain.iterations / 2
     ways = {way: {**more, "max_iter": 1} for way, more in attempts._WAYS.items()}
     monkeypatch.setattr(attempts, "_WAYS", ways)
@@ -323,3 +323,18 @@ def test_processes_solve_as_threads_do(two_decays, context):
         there = two_decays.multistart(8, seed=2, executor=pool)
     assert str(there) == str(here)
     np.testing.assert_array_equal(there.best.free_vector, here.best.free_vector)
+
+
+def test_what_many_starts_find_can_be_asked():
+    """Profiles and bands of the best one, as those of a single solve."""
+    k, time = sp.Symbol("k"), np.linspace(0.0, 2.0, 21)
+    model = ks.Model("decay", [x], [], [k], [x.diff(ks.t) + k * x])
+    noise = 0.01 * np.random.default_rng(0).standard_normal(21)
+    trial = ks.Experiment(time, measurements={x: np.exp(-time) + noise})
+    problem = ks.Collocation(model, trial, {k: (0.0, 5.0)})
+    alone, best = problem.solve({k: 2.0}), problem.multistart(2, guess={k: 2.0}).best
+    assert best.profile("k").high == pytest.approx(alone.profile("k").high, rel=1e-4)
+    assert best.bands()["x"] == pytest.approx(alone.bands()["x"], rel=1e-3)
+    apart = ks.Shooting(model, trial, {k: (0.0, 5.0)}, initial={x: None}, segments=2)
+    best = apart.multistart(2, guess={k: 2.0}).best
+    assert best.bands()["x"] == pytest.approx(alone.bands()["x"], rel=1e-2)

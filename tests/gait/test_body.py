@@ -281,7 +281,7 @@ def test_contacts_that_cannot_be(walk, needed, contacts):
         ks.gait.share(needed.total, contacts, {**plates, "middle": plates["left"]})
     with pytest.raises(ValueError, match="must end after it begins"):
         Contact("left", 1.0, 0.9)
-    with pytest.raises(ValueError, match="a cycle needs two heel strikes"):
+    with pytest.raises(ValueError, match=r"two heel strikes.* toe-off of the other foot: none$"):
         ks.gait.gait_cycle([right])
 
 

@@ -63,7 +63,7 @@ def test_one_frame_is_a_posture(tmp_path):
     standing = read_trc(path, **UP)
     assert len(standing) == 1 and np.isnan(standing.rate)
     assert_allclose(standing.mean()["HEAD"], [0.6, -0.05, 1.7])
-    assert "1 samples" in repr(standing) or "1 sample" in repr(standing)
+    assert "1 sample, t = 0 s, 0 gaps" in repr(standing)
     assert read_csv(written(tmp_path, "one.csv", "time,A_x,A_y,A_z\n0,1,2,3\n"), **UP).mean()
     with pytest.raises(ValueError, match="time must be one finite number"):
         Markers([np.nan], {"a": np.zeros((3, 1))})

@@ -114,13 +114,15 @@ def test_what_is_wrong_is_named(path, old):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('<freejoint name="a"/><joint name="a_tx"/>', "2 joints have a coordinate a_tx"),
+        ('<joint name="a" type="ball"/><joint name="a_rx"/>', "2 joints have a coordinate a_rx"),
+        ("<freejoint/><joint/>", "body b has 7 coordinates, more than 6"),
+        ('<joint/><body><freejoint name="a"/></body>', "a: free joints are of bodies in the world"),
         ('<joint name="a b"/><joint name="a-b" axis="1 0 0"/>', "a b and a-b are both a_b"),
         ('<joint/><geom type="mesh" mesh="m" name="g"/>', "body b: the mass of geom g, a mesh, is"),
         ('<joint/><geom type="box" mesh="m"/>', "body b: the mass of geom, a box around a mesh,"),
         ('<joint/><geom type="box" size="1 2"/>', "the size of a box is 3 positive numbers"),
         ('<joint/><geom size="1" density="-1"/>', "body b: geom: its density is negative"),
-        ('<joint springdamper="1 1"/>', "springdamper is of masses that all joints move"),
+        ('<joint springdamper="1 1"/>', "some joints move no mass"),
     ],
 )
 def test_what_is_wrong_with_a_body_is_named(tmp_path, text, said):

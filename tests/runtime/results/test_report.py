@@ -128,6 +128,19 @@ def test_correlations():
     assert len(plot_correlations(NAMES, COVARIANCE).axes) == 2
 
 
+def test_of_what_has_not_converged(tmp_path):
+    """Where `std` was not given, and no fit tells it."""
+    x, k = ks.dynamicsymbols("x"), sp.Symbol("k")
+    model = ks.Model("decay", [x], [], [k], [x.diff(ks.t) + k * x])
+    time = np.linspace(0.0, 2.0, 11)
+    trial = ks.Experiment(time, measurements={x: np.exp(-3 * time)})
+    problem = ks.Collocation(model, trial, unknown={k: (0, 9)})
+    lost = problem.solve({k: 0.1}, max_iterations=1)
+    assert not lost.success
+    text = lost.report(tmp_path / "lost.md").read_text(encoding="utf-8")
+    assert "It has not converged" in text and "- sampling: 11 of x at 5 Hz" in text
+
+
 @pytest.mark.study
 def test_what_was_solved(tmp_path):
     """Equations, known values, method, grid, sampling, bounds, starts; units in tables, subjects in
