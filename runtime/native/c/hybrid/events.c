@@ -89,12 +89,19 @@ static void find_ways(work *w) {
     const double step = r->step > 0.0 ? r->step : 1e-3 * (r->time[r->nodes - 1] - r->t);
     double *all = w->drift, *linear = w->drift + E;
     ptrdiff_t open = 0;
-    for (ptrdiff_t k = 0; k < E; k++) w->way[k] = w->by_rate[k] = 0, open += w->near[k];
+    changes_after(w, AHEAD * step, w->k[0], w->k[w->last], all);
+    changes_after(w, AHEAD * step, w->k[0], NULL, linear);
+    for (ptrdiff_t k = 0; k < E; k++) {
+        w->way[k] = w->by_rate[k] = 0; /* and stays 0 of what rests */
+        const int rests = fabs(all[k]) <= w->floor[k] && fabs(linear[k]) <= w->floor[k];
+        w->moves[k] = w->near[k] && !rests;
+        open += w->moves[k];
+    }
     for (double h = ks_blink(r); open > 0 && (h < AHEAD * step || h == ks_blink(r)); h *= FASTER) {
         changes_after(w, h, w->k[0], w->k[w->last], all);
         changes_after(w, h, w->k[0], NULL, linear);
         for (ptrdiff_t k = 0; k < E; k++) {
-            if (!w->near[k] || w->way[k] != 0) continue;
+            if (!w->moves[k] || w->way[k] != 0) continue;
             w->way[k] = sign_beyond(all[k], w->floor[k]);
             w->by_rate[k] = sign_beyond(linear[k], w->floor[k]);
             open -= w->way[k] != 0;

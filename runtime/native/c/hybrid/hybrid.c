@@ -58,7 +58,7 @@ void ks_bind_work(work *w, pool *p) {
     w->floor = take(p, E), w->drift = take(p, 2 * E), w->off = take(p, E);
     w->due = (int *)take(p, E), w->came = (int *)take(p, E), w->done = (int *)take(p, E);
     w->near = (int *)take(p, E), w->way = (int *)take(p, E);
-    w->by_rate = (int *)take(p, E);
+    w->by_rate = (int *)take(p, E), w->moves = (int *)take(p, E);
     ks_hybrid_bind(w, &w->smooth, r->smooth, p), ks_hybrid_bind(w, &w->guards, r->guards, p);
     ks_hybrid_bind(w, &w->resets, r->resets, p), ks_hybrid_bind(w, &w->contact, r->contact, p);
 }

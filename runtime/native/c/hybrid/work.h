@@ -43,6 +43,7 @@ typedef struct {
     int *came; /* the same of those that have happened */
     int *done; /* per event: 1 while nothing has happened since it did, at this instant */
     int *near, *way, *by_rate; /* whether its guard is at zero, where it goes, and by its rate alone */
+    int *moves;                /* whether a guard at zero leaves it soon */
     double *drift;         /* (2, events) of that */
     double *off;           /* of guards that were located: how far from zero */
     ptrdiff_t happened; /* events at this instant */
