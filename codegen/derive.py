@@ -249,6 +249,62 @@ def _is_square(g: Graph, node: int) -> bool:
     return True
 
 
+def with_smooth_kinks(g: Graph, outputs: Sequence[int]) -> list[int]:
+    """The same values, of which distances, see `with_kinks`, have derivatives of 0 where they are 0
+    if that is exact: each is a factor of products with what vanishes there too, as in sqrt(v**2 +
+    w**2)*v, a drag from rest."""
+    nodes = g.ancestors(outputs)
+    users: dict[int, list[int]] = {output: [-1] for output in outputs}
+    for node in nodes:
+        for operand in g.args[node]:
+            users.setdefault(operand, []).append(node)
+    roots = [node for node in nodes if g.op[node] == "sqrt" and _is_square(g, g.args[node][0])]
+    shown: dict[int, int] = {}
+    for node in (n for n in roots if _in_products(g, n, users, _bases(g, g.args[n][0]))):
+        (distance,) = g.substitute([node], shown)
+        shown[node] = g.select(g.binary("eq", distance, g.zero), g.zero, distance)
+    return g.substitute(outputs, shown) if shown else list(outputs)
+
+
+def _bases(g: Graph, node: int) -> set[int]:
+    """What the terms of a sum of squares are squares of."""
+    found, stack = set[int](), [node]
+    while stack:
+        args = g.args[top := stack.pop()]
+        if g.op[top] == "mul" and args[0] == args[1]:
+            found.add(args[0])
+        else:
+            stack.extend(args if g.op[top] == "add" else args[1:])
+    return found
+
+
+def _in_products(g: Graph, node: int, users: Mapping[int, list[int]], bases: set[int]) -> bool:
+    """Whether each use of a node is in a product that has one of `bases` as another factor."""
+    stack, seen = [node], set[int]()
+    while stack:
+        top = stack.pop()
+        for user in users[top]:
+            op = g.op[user] if user >= 0 else ""
+            others = [a for a in g.args[user] if a != top] if op == "mul" else []
+            if bases.isdisjoint(_factors(g, others)) and user not in seen:
+                if op not in ("mul", "neg"):
+                    return False
+                seen.add(user)
+                stack.append(user)
+    return True
+
+
+def _factors(g: Graph, nodes: Sequence[int]) -> set[int]:
+    """Nodes, and what they are products of."""
+    found, stack = set[int](), [*nodes]
+    while stack:
+        top = stack.pop()
+        if top not in found:
+            found.add(top)
+            stack.extend(g.args[top] if g.op[top] in ("mul", "neg") else ())
+    return found
+
+
 def compose_jacobian(g: Graph, outer: Sparse, inner: Sparse) -> Sparse:
     """Jacobian of f(v(z)) from df/dv (`outer`) and dv/dz (`inner`)."""
     rows = by_row(inner)

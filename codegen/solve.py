@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
 from kinesym.codegen.blocks import MOST_ROWS, Block, NotExplicit, block_of
-from kinesym.codegen.derive import Sparse, by_row, jacobian, pattern_of
+from kinesym.codegen.derive import Sparse, by_row, jacobian, pattern_of, with_smooth_kinks
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.interpret import describe
 from kinesym.codegen.lower import Lowering
@@ -55,7 +55,7 @@ def linearised_rates(
     wrt: Sequence[int],
 ) -> Linearised:
     """x' and what its derivatives follow from; raises `NotExplicit` like `model_rates`."""
-    mass = MassMatrix(g, residual, rates, names)
+    mass = MassMatrix(g, with_smooth_kinks(g, residual), rates, names)
     solution = mass.rates()
     partial = jacobian(g, mass.residual, wrt)
     values = g.substitute(list(partial.values()), dict(zip(rates, solution, strict=True)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import sympy as sp
 
-from kinesym.codegen.derive import Sparse, jacobian, pattern_of, with_kinks
+from kinesym.codegen.derive import Sparse, jacobian, pattern_of, with_kinks, with_smooth_kinks
 from kinesym.codegen.evaluate import (
     ModelSymbols,
     describe_model,
@@ -117,7 +117,7 @@ def shooting_kernels(
     chosen = [*problem.unknown_inputs, *problem.unknown_parameters]
     if scheme is not None or model.delays:
         made, pattern = _equations(model, s) if scheme is not None else ([], Sparse())
-        equations = [s.lower(e) for e in model.equations]
+        equations = with_smooth_kinks(s.graph, [s.lower(e) for e in model.equations])
         partials, places = _derivatives(model, s, "partials", chosen, equations)
         slopes, late = _delay_slopes(model, s, chosen)
         about = _description(

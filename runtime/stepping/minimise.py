@@ -141,7 +141,7 @@ def minimise(optimizer: str, problem: Minimisation, q: Array) -> Minimum:
     best, J = _best(problem, found.q), problem.trials.cost(found.q)
     if problem.trials.unknowns.several:
         return found
-    if J - best.objective > 1e-9 * abs(best.objective):
+    if J - best.objective > 1e-9 * abs(best.objective) + _ROUNDING * problem.unit:
         return Minimum(best.values, False, f"this is the best iterate; at the end: {found.message}")
     return checked(problem, found) if found.success else found
 

@@ -55,3 +55,29 @@ def test_solves_are_refused_in_words():
     )
     with pytest.raises(ValueError, match=r"no slope where it is 0: smooth it, as sqrt\(\.\.\. \+"):
         problem.solve()
+
+
+@pytest.mark.parametrize("method", ["rk4", "dormand-prince"])
+def test_drag_from_rest_has_derivatives(method):
+    """sqrt(v^2 + w^2) v is smooth at rest; x' = v, v' = 1 - c v |v|: x = log(cosh(sqrt(c) t))/c."""
+    x, v, y, w = ks.dynamicsymbols("x v y w")
+    c = sp.Symbol("c")
+    drag = c * sp.sqrt(v**2 + w**2)
+    rates = [v, 1 - drag * v, w, -w * drag / 2]
+    states = [x, v, y, w]
+    model = ks.Model(
+        "drag", states, [], [c], [q.diff(t) - e for q, e in zip(states, rates, strict=True)]
+    )
+    time, start = np.linspace(0.0, 2.0, 81), dict.fromkeys(states, 0.0)
+    found = ks.sensitivities(model, time, start, {c: 0.7}, method=method)
+    place, r = sp.log(sp.cosh(sp.sqrt(c) * 2)) / c, 0.7
+    exact = float(place.diff(c).subs(c, r))
+    assert found.forward([c]).states["x"][0, -1] == pytest.approx(exact, rel=1e-5)
+    assert found.gradient("x").parameters["c"] == pytest.approx(exact, rel=1e-5)
+    truth = np.log(np.cosh(np.sqrt(r) * time)) / r
+    trial = ks.Experiment(time, measurements={"x": truth}, std={"x": 0.01})
+    how = "radau-3" if method == "dormand-prince" else method
+    fits = ks.Shooting(model, trial, {c: (0.1, 2.0)}, initial=start, method=how)
+    for optimizer in ("bfgs", "least-squares"):
+        fit = fits.solve({c: 0.5}, optimizer=optimizer)
+        assert fit.success and fit.parameters["c"] == pytest.approx(r, rel=1e-4)

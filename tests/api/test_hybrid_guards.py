@@ -117,6 +117,20 @@ def test_guards_that_jump():
                 np.testing.assert_allclose(times(run), [5.0], atol=1e-12)
 
 
+@pytest.mark.parametrize("options", METHODS)
+def test_guards_that_jump_along_a_curve(options):
+    """Up and down again across 0.9 of sin(2 t): the dense output is off by more than a jump is
+    long, and both crossings happen."""
+    model = ks.Model("sine", [x], [], [], [x.diff(t) - 2 * sp.cos(2 * t)])
+    rise = np.arcsin(0.9) / 2
+    exact = {0: [rise, np.pi / 2 - rise], 1: [rise], -1: [np.pi / 2 - rise]}
+    for guard in (sp.sign(x - 0.9), sp.Heaviside(x - 0.9) - 0.5, sp.floor(x / 0.9) - 0.5):
+        for way, when in exact.items():
+            system = kh.Hybrid(model, events=[kh.Event("jump", guard, way)])
+            run = ks.simulate(system, np.linspace(0.0, 3.0, 31), {x: 0.0}, **options)
+            np.testing.assert_allclose(times(run), when, atol=5e-3)
+
+
 GUARDS = [x - 0.3, v * x - 0.2, sp.sin(3 * x) + w - 0.1, sp.cos(20 * t) * x - 0.4, abs(x) - 0.7]
 SWING = [v, -sp.sin(x) - 0.4 * v * (x**2 - 1) + 0.8 * sp.cos(1.7 * t), -w + x * v]
 

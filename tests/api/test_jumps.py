@@ -195,11 +195,9 @@ def test_jumps_of_all_sizes_are_found(length, long):
 
 def test_a_motion_that_slides_along_a_jump_says_so():
     box = ks.Model("box", [v], [], [q], [v.diff(t) + q * sp.sign(v)])
-    with pytest.warns(
-        UserWarning, match=r"jumps with sign\(v\), and from t = 1(\.0+\d*)? s on the"
-    ):
+    with pytest.warns(UserWarning, match=r"jumps with sign\(v\), and from t = 1"):
         found = ks.sensitivities(box, TIME, {v: 1.0}, {q: 1.0})
-    assert 0.95 - 1e-9 < found.run.time[-1] < 1.0 + 1e-9  # the last node before, or there
+    assert found.run.final.time == pytest.approx(1.0)
 
 
 def test_delayed_sensitivities_name_a_jump_that_they_lack():

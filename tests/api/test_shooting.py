@@ -839,3 +839,16 @@ def test_least_squares_says_who_can(forcing, one):
     )
     with pytest.raises(ValueError, match=r"sum of squares: .* is no square .*; use bfgs, ipopt or"):
         other.solve(optimizer="least-squares")
+
+
+@pytest.mark.parametrize("optimizer", ["ipopt", "bfgs", "least-squares"])
+def test_a_fit_of_exact_data_is_a_success(optimizer):
+    """Its end is worse than an earlier iterate by rounding of the objective at the start only."""
+    x, v = ks.dynamicsymbols("x v")
+    k = sp.Symbol("k")
+    model = ks.Model("m", [x, v], [], [k], [x.diff(ks.t) - v, v.diff(ks.t) + k * x + v / 10])
+    time, start = np.linspace(0.0, 3.0, 61), {x: 1.0, v: 0.0}
+    run = ks.simulate(model, time, start, {k: 9.0}, method="dormand-prince", rtol=1e-10)
+    trial = ks.Experiment(time, measurements={"x": run["x"]}, std={"x": 0.005})
+    fit = ks.Shooting(model, trial, {k: (1, 20)}, initial=start).solve({k: 8.0}, optimizer)
+    assert fit.success and fit.parameters["k"] == pytest.approx(9.0, abs=1e-3)

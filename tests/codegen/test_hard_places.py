@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.codegen.derive import jacobian, pullback, with_kinks
+from kinesym.codegen.derive import jacobian, pullback, with_kinks, with_smooth_kinks
 
 x, y, p = sp.symbols("x y p", real=True)
 
@@ -305,3 +305,16 @@ def test_many_intermediates():
     trial = ks.Experiment([0.0, 1.0], measurements={a: [0.0, 0.0]})
     problem = ks.Collocation(model, trial, scheme="midpoint")
     assert problem.constraints(np.array([2.5, 2.7])) == pytest.approx([0.2 + 2.6 + 1200], rel=1e-14)
+
+
+def test_distances_that_vanish_in_products(lowered, values_of):
+    """Products with what vanishes there, too, have a slope of 0; other kinks stay as they are."""
+    a, b, c = sp.symbols("a b c")
+    far = sp.sqrt((a - c) ** 2 + 4 * b**2)
+    graph, symbols, nodes = lowered([a, b, c], [3 * far * (a - c) * c, -far * b, a * far])
+    assert with_smooth_kinks(graph, nodes) == nodes  # a * far has a kink
+    assert with_smooth_kinks(graph, [graph.add(nodes[0], nodes[2])])[0] == graph.add(*nodes[::2])
+    shown = with_smooth_kinks(graph, nodes[:2])
+    first = jacobian(graph, shown, symbols)
+    slopes = values_of(graph, symbols, list(first.values()), [[1.0], [0.0], [1.0]])
+    np.testing.assert_array_equal(slopes, 0.0)

@@ -58,6 +58,21 @@ static double by_halves(work *w, const target *to, double low, double high) {
     return high;
 }
 
+/* The same where true steps cross by a jump: the dense output is off by more than the piece is long in
+ * which it has the jump, so that both ends are looked for beside it */
+static double by_halves_beside(work *w, const target *to, double low, double high) {
+    const double most = BESIDE * w->whole, first = fmax(high - low, ks_blink(w->r));
+    for (double more = first; more < most && high < w->whole; more *= LONGER) {
+        if (after_step(w, to, high) < 0.0) break;
+        low = high, high = fmin(high + more, w->whole);
+    }
+    for (double more = first; more < most && low > 0.0; more *= LONGER) {
+        if (!(after_step(w, to, low) < 0.0)) break;
+        high = low, low = fmax(low - more, 0.0);
+    }
+    return by_halves(w, to, low, high);
+}
+
 /* A little longer, until the function is not on the near side any more: contacts change only then */
 static double beyond(work *w, const target *to, double length) {
     double more = 0.25 * ks_blink(w->r);
@@ -99,6 +114,6 @@ double ks_locate(work *w, const crossing *one) {
     const double low = fmax(within[0] - beside, 0.0) * whole;
     const double high = fmin(within[1] + beside, 1.0) * whole;
     double found = by_secants(w, &to, low, high, one->share * whole, one->side * one->slope);
-    if (isnan(found)) found = by_halves(w, &to, within[0] * whole, within[1] * whole);
+    if (isnan(found)) found = by_halves_beside(w, &to, within[0] * whole, within[1] * whole);
     return one->which < w->r->events || isnan(found) ? found : beyond(w, &to, found);
 }
