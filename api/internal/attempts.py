@@ -34,6 +34,9 @@ _WAYS: Mapping[str, Mapping[str, Any]] = {
     "with an adaptive barrier": {"mu_strategy": "adaptive", "max_iter": _SOON},
     "as IPOPT scales by itself": {_SCALING: "gradient-based"},
 }
+#: The first barrier parameter from states that outputs show: that of others keeps small values,
+#: as of which logarithms are measured, off bounds that do not bind, and so off the record.
+_SHOWN = 1e-5
 #: Merits that are the same: their difference over the objective, and over the squares of samples.
 _SAME, _ROUNDING = 1e-5, 1e-9
 #: Share of an objective by which two are the same.
@@ -155,7 +158,10 @@ class Attempts:
 
     def _first(self) -> Solution:
         """The plain solve, or its begin."""
-        return self._solved(self.z, {"max_iter": _SOON} if self._soon else None)
+        options: dict[str, Any] = {"max_iter": _SOON} if self._soon else {}
+        if not {"mu_init", "mu_strategy"} & self.chosen.options.keys():
+            options |= {"mu_init": _SHOWN} if self.problem._are_shown(self.guess) else {}
+        return self._solved(self.z, options)
 
     def _is_poor(self, found: Solution) -> bool:
         """Whether easier problems may lead to a better solution: where the homotopy of the data is

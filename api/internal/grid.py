@@ -109,6 +109,7 @@ def grid_error(
         values=values,
         ranges={x: _range(np.concatenate([r[x] for r in runs])) for x in moving},
         fitted=bool(problem.objective.least_squares),
+        timed=problem.objective.terminal.has(t),
         note=note,
         units=problem.model.units,
     )

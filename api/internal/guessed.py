@@ -157,6 +157,13 @@ class Guessed(Discretised):
             names |= {*shown, *rates}
         return made, names
 
+    def _are_shown(self, guess: Any) -> bool:
+        """Whether a guess leaves states to measured outputs that show them."""
+        if not isinstance(guess, Mapping | None) or not self.symbolic.objective.least_squares:
+            return False
+        values = self._named(guess)
+        return bool(self._with_shown(values, self._lines)[1] - values.keys())
+
     def _guessed_parameters(self, values: Mapping[str, Any], number: int) -> dict[str, float]:
         """Values of all parameters of a trial that are known, guessed, or of the model."""
         owned = self.layout.owned

@@ -40,6 +40,7 @@ class GridError(Saved):
     freer : standard errors of parameters that would be larger if unknown inputs could do within
     intervals what the scheme does not allow, NaN for what nothing would determine then.
     note : why shifts are not known (NaN), if they are not. unseen : what they do not count.
+    timed : whether the objective asks for durations.
     units : by name, if known.
     """
 
@@ -61,6 +62,7 @@ class GridError(Saved):
     freer: Mapping[str, float] = field(default_factory=dict)
     order: int = 2
     fitted: bool = field(default=False)
+    timed: bool = False
     units: Mapping[str, str] = field(default_factory=dict)
     unseen: str = ""
 
@@ -131,9 +133,9 @@ class GridError(Saved):
 
     def drowns(self, most: float) -> str:
         """A sentence if the grid shows nothing of a motion, as it shifts all durations together by
-        this share of them; nothing otherwise, nor of fits. Steps that jump over a pole, or damp
-        what is stiff, have such solutions."""
-        if self.note or self.fitted:
+        this share of them; nothing otherwise, nor where the objective does not ask for them and
+        is flat in them. Steps that jump over a pole, or damp what is stiff, have such solutions."""
+        if self.note or self.fitted or not self.timed:
             return ""
         whole = sum(self.values[f"duration {k}"] for k in range(len(self.durations)))
         shift = float(np.abs(self.durations).sum()) if len(self.durations) else 0.0

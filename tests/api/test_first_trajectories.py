@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from scipy.integrate import solve_ivp
+from scipy.optimize import least_squares
 
 import kinesym as ks
 from kinesym.internal.attempts import Attempts
@@ -35,6 +36,23 @@ def epidemic(seed=11):
 def test_many_starts_of_an_epidemic():
     found = epidemic().multistart(6, seed=1, guess={beta: 0.8, gamma: 0.3})
     np.testing.assert_allclose(found.ends, [[0.45, 0.16]] * 6, rtol=0.05)
+
+
+@pytest.mark.parametrize("limits", [(1e-6, 100), (1e-9, 1000), (0, 20)])
+def test_wide_bounds_do_not_keep_small_values_off_the_record(limits):
+    """A population of which the logarithm is measured: r and K as by SciPy, soon."""
+    grown = [x.diff(ks.t) - a * x * (1 - x / k)]
+    model = ks.Model("logistic", [x], [], [a, k], grown, outputs={"log_x": sp.log(x)})
+    time, chance = np.linspace(0.0, 20.0, 31), np.random.default_rng(2)
+    grows = lambda p: np.log(p[1] / (1 + (100 * p[1] - 1) * np.exp(-p[0] * time)))  # noqa: E731
+    y = grows([0.8, 5.0]) + 0.2 * chance.standard_normal(31)
+    exact = least_squares(lambda p: grows(p) - y, [0.8, 5.0]).x
+    trial = ks.Experiment(time, measurements={"log_x": y})
+    about = {"bounds": {x: limits}, "boundary": [ks.at_start(x) - 0.01]}
+    problem = ks.Collocation(model, trial, {a: (1e-3, 50), k: (1e-3, 50)}, **about)
+    found = problem.solve({a: 0.3, k: 2.0})
+    assert found.success and found.iterations < 60
+    np.testing.assert_allclose(list(found.parameters.values()), exact, rtol=0.01)
 
 
 def decays(**more):

@@ -200,19 +200,21 @@ def test_order_of_radau(run):
 
 
 def test_a_kink_that_is_no_event_costs_the_order():
-    """x' = max(cos t - 1/3, 0): of order 4 if the switch is an event, else of order 2."""
-    x, mode = ks.dynamicsymbols("x mode")
-    bend = sp.cos(ks.t) - sp.Rational(1, 3)
-    over = kh.Hybrid(ks.Model("over", [x], [], [], [x.diff(ks.t) - sp.Max(bend, 0) - x / 10]))
-    model = ks.Model("at", [x], [mode], [], [x.diff(ks.t) - mode * bend - x / 10])
+    """x' = max(cos y - 1/3, 0), y' = 1: of order 4 if the switch is an event, else of order 2."""
+    x, y, mode = ks.dynamicsymbols("x y mode")
+    bend = sp.cos(y) - sp.Rational(1, 3)
+    clock = y.diff(ks.t) - 1
+    rates = [x.diff(ks.t) - sp.Max(bend, 0) + x / 10, clock]
+    over = kh.Hybrid(ks.Model("over", [x, y], [], [], rates))
+    model = ks.Model("at", [x, y], [mode], [], [x.diff(ks.t) - mode * bend + x / 10, clock])
     at = kh.Hybrid(model, {mode: 1.0}, [kh.Event("kink", bend, -1, sets={mode: 0})])
     end = np.arccos(1.0 / 3.0)
-    exact = ks.simulate(at, [0.0, 2.0], {x: 0.0}, **TIGHT)
+    exact = ks.simulate(at, [0.0, 2.0], {x: 0.0, y: 0.0}, **TIGHT)
     counts, orders = np.array([10, 20, 40, 80]), []
     for hybrid in (over, at):
         errors = [
             abs(
-                ks.simulate(hybrid, [0.0, 2.0], {x: 0.0}, method="rk4", substeps=n).final.x[0]
+                ks.simulate(hybrid, [0.0, 2.0], {x: 0.0, y: 0.0}, method="rk4", substeps=n).final.x[0]
                 - exact.final.x[0]
             )
             for n in counts.tolist()

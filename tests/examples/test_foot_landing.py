@@ -22,9 +22,9 @@ def test_four_events_in_order(step):
     """Nothing else happens; the toe slides only just before toe off, and only with friction."""
     law, runs, _ = step
     order = ["impact heel", "close heel", "impact toe", "close toe", "release heel", "release toe"]
-    for release, run in runs.items():
+    for run in runs.values():
         logged = [f"{e.kind} {e.name}" for e in run.events if e.kind != "clock"]
-        slides = ["slide toe"] if (law, release) == ("coulomb", "force") else []
+        slides = ["slide toe"] if law == "coulomb" else []
         assert logged == [*order[:-1], *slides, order[-1]] and not run.message
 
 
@@ -49,9 +49,13 @@ def test_states_and_forces_all_along(step):
 
 
 def test_release_by_height_is_late_as_predicted(step):
-    """By (6 sqrt(eps) / jerk)^(1/3), but for higher derivatives; the trajectory is the same."""
-    _, runs, told = step
-    for late, expected in study.lags(runs["height"], told).values():
+    """By (6 sqrt(eps) / jerk)^(1/3), but for higher derivatives; the trajectory is the same. With
+    friction the heel is at its limit of friction when its force ends, which is seen at once."""
+    law, runs, told = step
+    for name, (late, expected) in study.lags(runs["height"], told).items():
+        if (law, name) == ("coulomb", "heel off"):
+            assert late == pytest.approx(0.0, abs=1e-10)
+            continue
         assert late > 1e-4 and late == pytest.approx(expected, rel=1e-3)
     for name in study.STATES:
         np.testing.assert_allclose(runs["height"][name], runs["force"][name], rtol=0, atol=1e-8)

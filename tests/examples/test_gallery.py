@@ -121,6 +121,16 @@ def test_what_the_grid_does_not_show_has_not_converged():
     assert loose.status == "not resolved" and "give another guess" in loose.message
 
 
+def test_a_duration_that_is_no_aim_is_not_what_a_grid_is_judged_by():
+    """Where the least torque is asked for, not the least time, shifts of it say little."""
+    solution = sliding_block.problem(fastest=False).solve()
+    [error] = solution.grid
+    wrong = replace(error, durations=[9.9], values={**error.values, "duration 0": 1.0})
+    assert resolved(replace(solution, grid=[wrong])).success
+    aimed = replace(wrong, timed=True)
+    assert resolved(replace(solution, grid=[aimed])).status == "not resolved"
+
+
 def test_a_picture(tmp_path, capsys):
     arguments = ["run", "hypersensitive", "--nodes", "41", "--out", str(tmp_path)]
     assert main(arguments) == 0
