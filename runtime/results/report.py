@@ -317,7 +317,10 @@ class Findings:
         if len(said) > _LISTED:
             yield f"{len(said) - _LISTED} more channels have residuals like these; see the table."
         if self.checks.checks and not said:
-            yield "The residuals are as they should be."
+            yield (
+                "No test contradicts residuals that are white, normal and unrelated to the inputs "
+                "(p in the table of residuals)."
+            )
 
     def _pictures(self) -> Iterator[Picture]:
         names, shown = self.about.names, self._shown

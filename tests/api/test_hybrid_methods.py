@@ -209,16 +209,12 @@ def test_a_kink_that_is_no_event_costs_the_order():
     model = ks.Model("at", [x, y], [mode], [], [x.diff(ks.t) - mode * bend + x / 10, clock])
     at = kh.Hybrid(model, {mode: 1.0}, [kh.Event("kink", bend, -1, sets={mode: 0})])
     end = np.arccos(1.0 / 3.0)
-    exact = ks.simulate(at, [0.0, 2.0], {x: 0.0, y: 0.0}, **TIGHT)
+    given = ([0.0, 2.0], {x: 0.0, y: 0.0})
+    exact = ks.simulate(at, *given, **TIGHT)
     counts, orders = np.array([10, 20, 40, 80]), []
     for hybrid in (over, at):
-        errors = [
-            abs(
-                ks.simulate(hybrid, [0.0, 2.0], {x: 0.0, y: 0.0}, method="rk4", substeps=n).final.x[0]
-                - exact.final.x[0]
-            )
-            for n in counts.tolist()
-        ]
+        runs = [ks.simulate(hybrid, *given, method="rk4", substeps=n) for n in counts.tolist()]
+        errors = [abs(run.final.x[0] - exact.final.x[0]) for run in runs]
         orders.append(-slope(counts, np.maximum(errors, 1e-16)))
     assert abs(orders[1] - 4.0) < 0.3 and orders[0] < 3.0
     assert exact.events[0].time == pytest.approx(end, abs=1e-12)

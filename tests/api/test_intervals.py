@@ -210,7 +210,7 @@ def test_what_is_no_combination(fit, expression, words):
 def test_a_report(fit, tmp_path):
     path = fit.report(tmp_path / "report.html", profiles=[fit.profile(B)])
     text = path.read_text(encoding="utf-8")
-    assert "k is known to" in text and "The residuals are as they should be." in text
+    assert "k is known to" in text and "No test contradicts residuals that are white" in text
     assert text.count("<figure>") == 4 and "Profile of b" in text
     assert text.count("Shaded: where the model is with 95 % at any one time") == 1
 
