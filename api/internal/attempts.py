@@ -94,7 +94,8 @@ class Attempts:
                 return found
         first = self._first() if doubt.stopped else first
         found = self._best(first)
-        return found if bound.left_out else _noted(found, *bound.words)
+        disproved = found.success and not first.success  # what contradicts itself is not met
+        return found if bound.left_out or disproved else _noted(found, *bound.words)
 
     def _leaving_out(self, bound: Bound, first: Solution) -> Solution | None:
         """A solution without conditions that follow from others, if these are met with it; the

@@ -65,7 +65,8 @@ def grid_error(
     unknown = [np.full((len(layout.states), N - 1), np.nan) for N in layout.nodes]
     found, freer = GridDefects(unknown, gains=[ends[0] for ends in unknown]), dict[str, float]()
     behind = atoms_of(*problem.model.through(problem.path))
-    limited = [name_of(u) for u in problem.unknown_inputs if u in behind]
+    tied = bool(problem.contacts)  # forces of contacts follow all others, as points stay closed
+    limited = [name_of(u) for u in problem.unknown_inputs if tied or u in behind]
     try:
         given = (z, solution.multipliers, bounds)
         found = grid_defects(nlp, functions, numbers, trials, *given, limited)

@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
 import kinesym as ks
-from kinesym.internal.redundant import bound_together
+from kinesym.internal.redundant import Bound, bound_together
 
 t, start, end = ks.t, ks.at_start, ks.at_end
 q = [ks.dynamicsymbols(f"q{k}") for k in range(4)]
@@ -144,6 +144,25 @@ def test_what_can_hardly_be_changed_is_not_bound(scheme):
             scheme=scheme,
         )
         assert not bound_together(task, task.pack()).words
+
+
+def test_nothing_is_said_of_conditions_that_are_met_at_last(monkeypatch):
+    """A swing-up that lines between the ends do not lead to, but zero does: what was thought to
+    contradict itself meanwhile is met."""
+    doubt = lambda *given: Bound(words=["this contradicts that"])  # noqa: E731
+    monkeypatch.setattr("kinesym.internal.attempts.bound_together", doubt)
+    turns = [theta.diff(t) - omega, omega.diff(t) + 9.81 * sp.sin(theta) - u[0]]
+    swing = ks.Model("swing_up", [theta, omega], u[:1], [], turns)
+    task = ks.Collocation(
+        swing,
+        ks.Experiment(np.linspace(0, 8, 101)),
+        objective=ks.Integral(u[0] ** 2),
+        boundary=[start(theta), start(omega), end(theta) - sp.pi, end(omega)],
+        unknown_inputs={u[0]: (-2, 2)},
+    )
+    found = task.solve()
+    assert found.success and any("from zero one was" in note for note in found.notes)
+    assert not any("contradicts" in note for note in found.notes)
 
 
 def test_a_state_is_not_tied_to_its_rate_without_a_word():
