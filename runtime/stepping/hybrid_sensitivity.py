@@ -190,7 +190,7 @@ class Sensitivities:
         if status == GRAZES:
             raise ValueError(
                 f"what happens at t = {time:.9g} s touches zero without crossing it, rests there, "
-                "or is a guard that jumps (x - 1 has a rate, sign(x - 1) has none): its time has no "
+                "or is a guard that jumps (x - 1 has a rate, sign(x - 1) none): its time has no "
                 "derivative"
             )
         if status == RESET:
