@@ -189,8 +189,9 @@ class Sensitivities:
         time, event = self.sweep.trouble
         if status == GRAZES:
             raise ValueError(
-                f"what happens at t = {time:.9g} s touches zero without "
-                "crossing it: its time has no derivative"
+                f"what happens at t = {time:.9g} s touches zero without crossing it, rests there, "
+                "or is a guard that jumps (x - 1 has a rate, sign(x - 1) none): its time has no "
+                "derivative"
             )
         if status == RESET:
             name = self.raw.ivp.about.events[event].name

@@ -131,6 +131,17 @@ def test_guards_that_jump_along_a_curve(options):
             np.testing.assert_allclose(times(run), when, atol=5e-3)
 
 
+@pytest.mark.parametrize("options", METHODS)
+@pytest.mark.parametrize("way", [-1, 0])
+def test_bounces_at_guards_that_jump(options, way):
+    """What a reset sends back does not happen again, and nothing falls through."""
+    exact = bounces(0.9, 1.0, 3.0)
+    for guard in (sp.sign(y), sp.Piecewise((1, y >= 0), (-1, True))):
+        system = kh.Hybrid(BALL, events=[kh.Event("bounce", guard, way, resets={v: -0.9 * v})])
+        run = ks.simulate(system, np.linspace(0.0, 3.0, 61), {y: 1.0, v: 0.0}, **options)
+        np.testing.assert_allclose(times(run), exact, rtol=1e-8)
+
+
 GUARDS = [x - 0.3, v * x - 0.2, sp.sin(3 * x) + w - 0.1, sp.cos(20 * t) * x - 0.4, abs(x) - 0.7]
 SWING = [v, -sp.sin(x) - 0.4 * v * (x**2 - 1) + 0.8 * sp.cos(1.7 * t), -w + x * v]
 

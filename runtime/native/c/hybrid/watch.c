@@ -202,6 +202,11 @@ static void look(work *w, const part *p, const int *known) {
     w->parts++;
 }
 
+/* Whether a part is an instant, almost */
+static int shortest(const work *w, const part *p) {
+    return p->level == LEVELS || (p->end - p->begin) * w->whole <= ROUNDING * ks_blink(w->r);
+}
+
 /* Of a function that may come near to zero in a part; NULL for others */
 static const ks_course *course(const work *w, const part *p, ptrdiff_t k, ks_course *c) {
     const double first = row_of(w, p, 0)[k], last = row_of(w, p, KS_DEGREE)[k];
@@ -210,6 +215,8 @@ static const ks_course *course(const work *w, const part *p, ptrdiff_t k, ks_cou
     if (first == INFINITY) return NULL;
     if (ks_series_clear(s) && side * s->c[0] > 0.0 && point_that_leaves(w->r, k) == NULL) return NULL;
     ks_course_of(s, first, last, c);
+    if (shortest(w, p)) /* for a way there and back: what the series turns at is its own */
+        c->count = 2, c->at[1] = 1.0, c->value[1] = last;
     return c;
 }
 
@@ -243,12 +250,12 @@ static int too_coarse(work *w, const part *p) {
     }
     for (ptrdiff_t k = 0; k < ks_watches(r); k++) {
         const double hidden = hides(w, p, k);
-        if (hidden > 0.0 && can) return 1;
+        if (hidden > 0.0 && can && !shortest(w, p)) return 1;
         if (k >= r->events) continue;
-        if (hidden > 0.0 && p->begin >= LEAST && p->level < LEVELS) w->cut = p->begin;
+        if (hidden > 0.0 && p->begin >= LEAST && !shortest(w, p)) w->cut = p->begin;
         if (w->cut > 0.0) return 0;
         if (!(hidden > HYSTERESIS * r->scale[k]) || !(hidden > r->unseen)) continue;
-        if (p->level == LEVELS) continue; /* no longer than an instant, almost */
+        if (shortest(w, p)) continue;
         r->unseen = hidden, r->unseen_event = (int)k;
         r->unseen_time = r->t + p->begin * w->whole;
     }
