@@ -177,10 +177,11 @@ def _is_told(kkt: Kkt, mine: NDArray[np.intp], inverse: Array) -> bool:
     free = mine[spread > 0.0]
     side[free] = np.random.default_rng(0).standard_normal(len(free)) / np.sqrt(spread[spread > 0.0])
     x = kkt.factorised().factors.solve(side[:, None])[:, 0]
-    made, whole = kkt.scaled.plain @ x, float(side @ x)
-    doubt = float(kkt.scaled.absolute(x[:, None])[0])
-    curved = clear_signs(np.array([x @ made]), np.array([doubt]), np.zeros(1))[0] > 0.0
-    return not len(free) or bool(curved and abs(x @ made - whole) <= _CONFIRMED * whole)
+    rows, columns, values = kkt.lower()
+    terms = np.where(rows == columns, 1.0, 2.0) * values * x[rows] * x[columns]  # of x' K x
+    made, doubt, whole = terms.sum(), np.abs(terms).sum(), float(side @ x)
+    curved = clear_signs(np.array([made]), np.array([doubt]), np.zeros(1))[0] > 0.0
+    return not len(free) or bool(curved and abs(made - whole) <= _CONFIRMED * whole)
 
 
 def blur_of_gradient(
