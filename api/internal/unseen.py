@@ -32,11 +32,13 @@ _SHOWN = 20
 class Moved:
     """Jumps whose places unknowns move. direct : of these those whose times unknown parameters
     determine, with their names; motion : those of states and unknown inputs, of which trajectories
-    tell whether they pass them."""
+    tell whether they pass them. steps : what is measured, if all of it is constant between
+    jumps."""
 
     found: Switched
     direct: Sequence[tuple[Switch, Sequence[str]]]
     motion: Sequence[Switch]
+    steps: Sequence[str] = ()
 
     def sentence(self, runs: Sequence[Trajectory], fit: bool = True) -> str:
         """What derivatives do not see along trajectories, nothing if they see all. fit : whether
@@ -47,6 +49,12 @@ class Moved:
                 f"move{'s' * (len(names) == 1)}; the derivatives of this solve lack that jump, so "
                 "that its result and errors are not to be trusted: make the jump an Event and use "
                 f"ks.Shooting, or smooth it, {_smooth(switch)}"
+            )
+        if self.steps:
+            return (
+                f"what is measured, {listed(self.steps)}, is constant between jumps, so that no "
+                "sample has a derivative, and nothing can be fitted by them: measure what is "
+                "rounded, and count the rounding as noise"
             )
         for number, run in enumerate(runs if fit else ()):
             first = self._first(run)
@@ -97,7 +105,19 @@ def moved_by(
     timed = [s for s in timed if equations or s.shown]
     moving = [s for s in every if s.depends & motion and (moves or s.depends & free)]
     moving = [s for s in moving if equations and not s.shown]
-    return Moved(found, [(s, sorted(map(name_of, s.depends & free))) for s in timed], moving)
+    direct = [(s, sorted(map(name_of, s.depends & free))) for s in timed]
+    return Moved(found, direct, moving, _steps(found, seen, {*free, *motion}, {*outputs}))
+
+
+def _steps(
+    found: Switched, seen: Sequence[str], moves: set[sp.Basic], measured: set[str]
+) -> Sequence[str]:
+    """What is measured, if no unknown moves it but by jumps; `seen` are outputs. moves : unknowns
+    and the motion."""
+    symbols = {switch.symbol for switch in found.switches}
+    atoms = [atoms_of(*found.model.through([e])) for e in found.outputs]
+    flat = [moves.isdisjoint(each) and not symbols.isdisjoint(each) for each in atoms]
+    return seen if all(flat) and {*seen} == measured else ()
 
 
 def _smooth(switch: Switch) -> str:

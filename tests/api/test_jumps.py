@@ -408,3 +408,20 @@ def test_a_jump_outside_of_the_record_is_none(at):
     )
     fit = problem.solve({q: 1.0})
     assert fit.success and fit.parameters["q"] == pytest.approx(2.0, abs=0.01) and not fit.notes
+
+
+@pytest.mark.parametrize("shown", [sp.floor(100 * x) / 100, sp.sign(x - sp.Rational(1, 2)), 2 * x])
+def test_samples_that_are_constant_between_jumps_fit_nothing(shown):
+    model = ks.Model("m", [x], [], [q], [x.diff(t) + q * x], outputs={"y": shown})
+    run = ks.simulate(model, TIME, {x: 1.0}, {q: 0.7})
+    trial = ks.Experiment(TIME, measurements={"y": run["y"]}, std={"y": 0.01})
+    ends = [ks.at_start(x) - 1]
+    for problem in (
+        ks.Shooting(model, trial, {q: (0.1, 3)}, initial={x: 1.0}),
+        ks.Collocation(model, trial, {q: (0.1, 3)}, boundary=ends),
+    ):
+        fit = problem.solve({q: 0.8})
+        if shown == 2 * x:
+            assert fit.success and fit.parameters["q"] == pytest.approx(0.7, abs=1e-3)
+        else:
+            assert not fit.success and "y, is constant between jumps" in fit.message
