@@ -29,7 +29,8 @@ FIRST, LAST = map(int, LONG.split(":")) if ":" in LONG else (0, 5000 if LONG els
 STEP = 60  # models of one test
 COMPILED = 10  # every so many models are compiled as well
 WORDS = re.compile(
-    r"(the )?(model|equation|term|symbol|path|boundary|integrand|terminal cost|objective|at_start|at_end)\b"
+    r"(the )?(model|equation|term|symbol|path|boundary|integrand|terminal cost|objective"
+    r"|at_start|at_end)\b"
 )  # a refusal's
 SINGLE = 4  # expressions for every model
 # Seeds beyond the cut that once differed by the judge, or below the rounding of their rows.
