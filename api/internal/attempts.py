@@ -39,8 +39,8 @@ _WAYS: Mapping[str, Mapping[str, Any]] = {
 _SHOWN = 1e-5
 #: Merits that are the same: their difference over the objective, and over the squares of samples.
 _SAME, _ROUNDING = 1e-5, 1e-9
-#: Share of an objective by which two are the same.
-_ALIKE = 1e-6
+#: Share of an objective by which conditions that are left out do not change it.
+_UNBENT = 1e-6
 #: Of larger problems that are lost, other starts are not looked for: that would take minutes.
 _MOST_VARIABLES = 20_000
 
@@ -105,7 +105,7 @@ class Attempts:
             found = other._best(other._first())
             if found.success and bound_together(self.problem, found.free_vector, True).left_out:
                 change = abs(found.objective - first.objective)
-                if first.success and change <= _ALIKE * abs(first.objective):
+                if first.success and change <= _UNBENT * abs(first.objective):
                     return first
                 return after(first, found)
         return None

@@ -101,7 +101,7 @@ class StepError(Saved):
     def __str__(self) -> str:
         """The verdict in one line."""
         share, name, at, member = self.worst
-        words = "none that could be seen"
+        words = "not known" if self.message else "none that could be seen"
         if share:
             words = f"{share:.2g} of the range of {name} at most, at t = {at:.6g} s"
             words += self._whose(member)
