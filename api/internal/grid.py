@@ -11,7 +11,7 @@ import numpy as np
 from kinesym.internal.finer import finer
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built
-from kinesym.runtime.nlp.grid import Freed, GridDefects, freed_inputs, grid_defects
+from kinesym.runtime.nlp.grid import Ended, Freed, GridDefects, freed_inputs, grid_defects
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.results.grid_error import GridError
@@ -68,13 +68,13 @@ def grid_error(
     tied = bool(problem.contacts)  # forces of contacts follow all others, as points stay closed
     limited = [name_of(u) for u in problem.unknown_inputs if tied or u in behind]
     try:
-        given = (z, solution.multipliers, bounds)
-        found = grid_defects(nlp, functions, numbers, trials, *given, limited)
+        ended = Ended(z, solution.multipliers, bounds, limited)
+        found = grid_defects(nlp, functions, numbers, trials, ended)
         matrix = replace(kkt, hessian=_metric(nlp, z)) if problem.aimless else kkt
         matrix, deviations = _identified(problem, nlp, solution, matrix, variance)
         shift = _shifts(nlp, z, found, matrix)
         told = {name: sd for name, sd in deviations.items() if sd > 0.0}
-        more = freed_inputs(nlp, functions, numbers, trials, *given, limited) if told else None
+        more = freed_inputs(nlp, functions, numbers, trials, ended) if told else None
         if more is not None and not np.isnan(variance):
             wider, moved = _freer(problem, nlp, z, found, matrix, more, variance)
             freer = {name: wider[name] for name in told if not wider[name] <= _WIDER * told[name]}

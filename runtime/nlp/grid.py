@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,22 +108,29 @@ class TrialViews:
         return [np.sum([w * row for w, row in terms], axis=0) for terms in self.at_stages(name)]
 
 
+class Ended(NamedTuple):
+    """Where a solve ended: its free vector z, the multipliers of the constraints, the bounds of z.
+    limited : inputs in path conditions, which alone cannot gain anything."""
+
+    z: Array
+    multipliers: Array
+    bounds: tuple[Array, Array]
+    limited: Collection[str] = ()
+
+
 def grid_defects(
     nlp: NLP,
     f: PointFunctions,
     at: Finer,
     trials: Sequence[Experiment],
-    z: Array,
-    multipliers: Array,
-    bounds: tuple[Array, Array],
-    limited: Collection[str] = (),
+    ended: Ended,
 ) -> GridDefects:
-    """What the scheme misses at a solution z with multipliers of the constraints; bounds : of z.
-    limited : inputs in path conditions, which alone cannot gain anything."""
+    """What the scheme misses where a solve ended."""
+    z = ended.z
     gradient, rows = np.zeros(nlp.n_variables), np.zeros(nlp.n_constraints)
     objective, ends, gains = 0.0, [], list[Array]()
     for k, trial in enumerate(trials):
-        whole = _courses(nlp, f, at, trial, k, (z, multipliers, bounds), limited)
+        whole = _courses(nlp, f, at, trial, k, ended)
         d = _in_parts(f.of_trial(k), at, nlp.layout.parameters_of(z, k), whole)
         _add_gradient(nlp, f, gradient, k, d)
         _defect_rows(nlp, k, rows, at)[:] = d.rows
@@ -147,22 +154,21 @@ def freed_inputs(
     f: PointFunctions,
     at: Finer,
     trials: Sequence[Experiment],
-    z: Array,
-    multipliers: Array,
-    bounds: tuple[Array, Array],
-    limited: Collection[str] = (),
+    ended: Ended,
 ) -> Freed | None:
     """What inputs that are free within intervals could do there that the scheme does not allow, in
-    the finer one; None if there is nothing, and where measurements compare them at the stages.
-    Arguments as of `grid_defects`."""
+    the finer one; None if there is nothing, and where measurements compare them at the stages."""
+    z = ended.z
     parts, begin = list[Freed](), nlp.n_variables
-    free = [u for u in f.about.inputs if u not in limited and TrialViews(nlp, z, 0).is_free(u)]
+    free = [
+        u for u in f.about.inputs if u not in ended.limited and TrialViews(nlp, z, 0).is_free(u)
+    ]
     within = [*nlp.about.interval_measurements, *(channel.name for channel in nlp.about.timed)]
     compared = not set(within) <= set(f.about.rated)
     if compared or not (free and f.about.rated and at.beside.shape[1]):
         return None
     for k, trial in enumerate(trials):
-        whole = _courses(nlp, f, at, trial, k, (z, multipliers, bounds), limited)
+        whole = _courses(nlp, f, at, trial, k, ended)
         p, functions = nlp.layout.parameters_of(z, k), f.of_trial(k)
         for part in _parts(f, at, len(whole.step)):
             found = interval_freedom(functions, at, p, whole.part(part))
@@ -233,11 +239,10 @@ def _courses(
     at: Finer,
     trial: Experiment,
     k: int,
-    solution: tuple[Array, Array, tuple[Array, Array]],
-    limited: Collection[str],
+    ended: Ended,
 ) -> Courses:
-    """All intervals of trial k; solution : z, multipliers, and bounds of z."""
-    (z, multipliers, bounds), about = solution, f.about
+    """All intervals of trial k."""
+    (z, multipliers, bounds, limited), about = ended, f.about
     views, layout = TrialViews(nlp, z, k), nlp.layout
     unrated = [x for x in about.states if x not in about.rated]
     M, s, m = trial.n_nodes - 1, len(at.nodes), at.values.shape[1]
