@@ -33,7 +33,7 @@ from kinesym.internal.starts import (
     searched,
     starting_points,
 )
-from kinesym.internal.unseen import distrusted, moved_by
+from kinesym.internal.unseen import judged, moved_by
 from kinesym.internal.why import why
 from kinesym.runtime.ipopt.driver import check_driver
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
@@ -196,7 +196,7 @@ class Collocation(Solvable):
         fit = bool(self.symbolic.objective.least_squares)
         free = (*self._unknown, *self.layout.inputs)
         moved = moved_by(self._written, free, measured if fit else (), starts=True)
-        return distrusted(solution, moved.sentence(solution.trials, fit))
+        return judged(solution, moved, fit)
 
     def multistart(
         self,

@@ -41,7 +41,7 @@ from kinesym.internal.shooting_starts import (
 )
 from kinesym.internal.starts import checked_search, ranges_of, rows_of
 from kinesym.internal.steps import chooses_steps, methods_of
-from kinesym.internal.unseen import Moved, distrusted, moved_by
+from kinesym.internal.unseen import Moved, judged, moved_by
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
@@ -574,7 +574,7 @@ class Shooting(Displayed):
 
     def _judged(self, given: ShootingArguments, fit: Fit) -> Fit:
         """A fit, or what is left of it where its derivatives lack a jump that unknowns move."""
-        return distrusted(fit, self._moved(given).sentence(fit.trials))
+        return judged(fit, self._moved(given))
 
     def _moved(self, given: ShootingArguments) -> Moved:
         """The jumps that unknowns move and derivatives lack."""

@@ -32,12 +32,13 @@ _SHOWN = 20
 class Moved:
     """Jumps whose places unknowns move. direct : of these those whose times unknown parameters
     determine, with their names; motion : those of states and unknown inputs, of which trajectories
-    tell whether they pass them. steps : what is measured, if all of it is constant between
-    jumps."""
+    tell whether they pass them; shown : those of measured outputs that move so. steps : what is
+    measured, if all of it is constant between jumps."""
 
     found: Switched
     direct: Sequence[tuple[Switch, Sequence[str]]]
     motion: Sequence[Switch]
+    shown: Sequence[Switch] = ()
     steps: Sequence[str] = ()
 
     def sentence(self, runs: Sequence[Trajectory], fit: bool = True) -> str:
@@ -57,7 +58,7 @@ class Moved:
                 "rounded, and count the rounding as noise"
             )
         for number, run in enumerate(runs if fit else ()):
-            first = self._first(run)
+            first = self._first(run, self.motion)
             if first is not None:
                 return (
                     f"{first.switch.said}, which the motion of trial {number} passes between t = "
@@ -68,13 +69,26 @@ class Moved:
                 )
         return ""
 
-    def _first(self, run: Trajectory) -> Passed | None:
-        if not self.motion or len(run.time) < 2:
+    def remark(self, runs: Sequence[Trajectory]) -> str:
+        """What derivatives see only between the jumps of what is measured, nothing if there are
+        none along trajectories."""
+        for number, run in enumerate(runs):
+            first = self._first(run, self.shown)
+            if first is not None:
+                return (
+                    f"{first.switch.said}, as in trial {number} between t = {first.begin:g} and "
+                    f"{first.end:g} s: the objective jumps with the unknowns, so that values "
+                    "nearby may fit better, which neither the fit nor its errors know"
+                )
+        return ""
+
+    def _first(self, run: Trajectory, switches: Sequence[Switch]) -> Passed | None:
+        if not switches or len(run.time) < 2:
             return None
         values = {**run.states, **run.outputs, **run.inputs}
         try:
             points = points_of(self.found, run.time, values, run.parameters)
-            every = [p for p in passed(self.found, points) if p.switch in self.motion]
+            every = [p for p in passed(self.found, points) if p.switch in switches]
         except Unevaluated:
             return None
         return min(every, key=lambda p: p.begin, default=None)
@@ -104,9 +118,10 @@ def moved_by(
     timed = [s for s in every if s.depends & free and not s.depends & motion]
     timed = [s for s in timed if equations or s.shown]
     moving = [s for s in every if s.depends & motion and (moves or s.depends & free)]
+    shown = [s for s in moving if s.shown]
     moving = [s for s in moving if equations and not s.shown]
     direct = [(s, sorted(map(name_of, s.depends & free))) for s in timed]
-    return Moved(found, direct, moving, _steps(found, seen, {*free, *motion}, {*outputs}))
+    return Moved(found, direct, moving, shown, _steps(found, seen, {*free, *motion}, {*outputs}))
 
 
 def _steps(
@@ -127,10 +142,16 @@ def _smooth(switch: Switch) -> str:
     return f"as ks.smooth_step({written(switch.plain, _SHOWN)}, width)"
 
 
-def distrusted(result: _Result, words: str) -> _Result:
-    """A result whose derivatives lack a jump: no success, and nothing is known of its errors."""
-    if not words:
-        return result
+def judged(result: _Result, moved: Moved, fit: bool = True) -> _Result:
+    """A result, or what is left of it where its derivatives lack a jump. fit : see `sentence`."""
+    if words := moved.sentence(result.trials, fit):
+        return _distrusted(result, words)
+    remark = moved.remark(result.trials) if result.success else ""
+    return replace(result, notes=[*result.notes, remark]) if remark else result
+
+
+def _distrusted(result: _Result, words: str) -> _Result:
+    """No success, and nothing is known of its errors."""
     message = words if result.success else f"{result.message}; {words}"
 
     def none() -> NoReturn:

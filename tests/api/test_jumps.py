@@ -425,3 +425,16 @@ def test_samples_that_are_constant_between_jumps_fit_nothing(shown):
             assert fit.success and fit.parameters["q"] == pytest.approx(0.7, abs=1e-3)
         else:
             assert not fit.success and "y, is constant between jumps" in fit.message
+
+
+@pytest.mark.parametrize("shown", [q * sp.floor(10 * x), q * x])
+def test_samples_that_jump_where_the_motion_takes_them_are_named(shown):
+    """Of a gain times steps the gain has derivatives, the times of the steps have none."""
+    model = ks.Model("m", [x], [], [q], [x.diff(t) + q * x], outputs={"y": shown})
+    run = ks.simulate(model, TIME, {x: 1.0}, {q: 0.7})
+    trial = ks.Experiment(TIME, measurements={"y": run["y"]}, std={"y": 0.01})
+    problem = ks.Collocation(model, trial, {q: (0.1, 3)}, boundary=[ks.at_start(x) - 1])
+    shooting = ks.Shooting(model, trial, {q: (0.1, 3)}, initial={x: 1.0})
+    for fit in (problem.solve({q: 0.8}), shooting.solve({q: 0.8})):
+        told = any("y jumps" in note and "may fit better" in note for note in fit.notes)
+        assert fit.success and told == (shown != q * x)
