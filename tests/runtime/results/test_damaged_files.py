@@ -16,6 +16,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -291,15 +292,15 @@ def readers(folder):
 
     gait = ks.gait
     found = {
-        "trc": gait.read_trc,
+        "trc": partial(gait.read_trc, up="y"),  # else a guess, with a warning
         "mot": gait.read_mot,
         "sto": gait.read_mot,
-        "csv": gait.read_csv,
+        "csv": partial(gait.read_csv, up="y"),
         "table": gait.read_table,
         "grf": gait.read_forces,
         "forces": gait.read_forces,
         "contacts": gait.read_contacts,
-        "places": gait.read_places,
+        "places": partial(gait.read_places, up="y"),
         "loads": gait.read_forces,
         "cortex": gait.read_forces,
         "c3d": gait.read_c3d,
@@ -406,7 +407,7 @@ def test_damaged_files(saved, tmp_path, worker):
         path = tmp_path / f"whole-{name}"
         path.write_bytes(content)
         kind, whole[name] = worker.ask(name, path)
-        assert kind == "read", (name, whole[name])
+        assert kind == "read", (name, kind, whole[name])
     names = sorted(set(files) - {"c3d"})
     counts, faults = Counter(), []
     for case in range(FIRST, LAST):
