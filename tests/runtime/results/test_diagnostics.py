@@ -96,7 +96,7 @@ def test_known_numbers():
     assert autocorrelation(e, 1) == pytest.approx([2.0 / 14.0])
     from scipy.stats import chi2
 
-    assert ljung_box(e, 1) == pytest.approx(chi2.sf(4 * 6 * (2 / 14) ** 2 / 3, 1))
+    assert ljung_box(autocorrelation(e, 1), len(e)) == pytest.approx(chi2.sf(4 * 6 * (2 / 14) ** 2 / 3, 1))
 
 
 def test_table_and_picture():
