@@ -248,7 +248,6 @@ class Solvable(Integrated):
             solution = self._with_noise(solution, kkt)
             free = free_directions(kkt) if self.symbolic.objective.least_squares else None
             told = {} if free is None else {"directions": free}
-            solution = replace(solution, problem={**solution.problem, **told})
             about = self._uncertainty(solution, kkt)
             variance = self._variance(solution)
             error = grid_error(*made, solution, kkt, self.variable_bounds, variance)
@@ -272,7 +271,8 @@ class Solvable(Integrated):
         seconds = time.perf_counter() - start
         timings = {**solution.timings, "grid": seconds}
         timings["total"] += seconds
-        return replace(solution, grid=[error], timings=timings)
+        problem = {**solution.problem, **told}
+        return replace(solution, grid=[error], timings=timings, problem=problem)
 
     def _without(self, more: Open, solution: Solution) -> Solution:
         """The solution without what else nothing determines."""

@@ -101,6 +101,8 @@ class Held(NamedTuple):
 
     def on_own_grid(self, guess: Mapping[str, Any]) -> dict[str, Any]:
         """Values by name, with trajectories (N,) on the grids before as signals."""
+        if not self.before:
+            return dict(guess)
         return {name: self._signals(value) for name, value in guess.items()}
 
     def _signals(self, value: Any) -> Any:
