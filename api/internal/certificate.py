@@ -53,7 +53,6 @@ def certified(
         solution = about.with_noise(solution, kkt)
         free = free_directions(kkt) if problem.symbolic.objective.least_squares else None
         directions = {} if free is None else {"directions": free}
-        solution = replace(solution, problem={**solution.problem, **directions})
         errors = about.uncertainty(solution, kkt)
         error = _grid_error(problem, solution, kkt, errors)
         solution = about.asked_again(solution, errors)
@@ -66,7 +65,8 @@ def certified(
     seconds = time.perf_counter() - start
     timings = {**solution.timings, "grid": seconds}
     timings["total"] += seconds
-    return replace(solution, grid=[error], timings=timings)
+    sizes = {**solution.problem, **directions}
+    return replace(solution, grid=[error], timings=timings, problem=sizes)
 
 
 def _grid_error(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.internal.discretisation import Discretisation
-from kinesym.internal.first_run import shown_states, simulated, start_values
+from kinesym.internal.first_run import (
+    shown_by_outputs,
+    shown_states,
+    simulated,
+    start_values,
+)
 from kinesym.internal.problem import kinematic_pairs
 from kinesym.internal.straight import straight_lines
 from kinesym.internal.switch_times import on_given_grids
@@ -19,7 +24,9 @@ from kinesym.runtime.nlp.bounds import Limits
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.signal import Signal
-from kinesym.symbolic.names import by_name, names_of
+from kinesym.symbolic.expression import atoms_of
+from kinesym.symbolic.names import by_name, name_of, names_of
+from kinesym.symbolic.objective import at_start
 
 #: Trajectories (N,) by name, of each trial.
 Drawn = Sequence[Mapping[str, Array]]
@@ -157,8 +164,9 @@ class FirstGuess:
         """The trajectories with those of states that measured outputs show, and their names."""
         pairs, made, names = kinematic_pairs(self.problem.model), [], frozenset[str]()
         for number, (trial, row) in enumerate(zip(self.problem.trials, lines, strict=True)):
-            known = self._guessed_parameters(values, number)
-            shown = shown_states(self.problem.model, trial, known)
+            shows = shown_by_outputs(self.problem.model, trial)
+            known = self._guessed_parameters(values, number) if shows else {}
+            shown = shown_states(trial, shows, known)
             rates = {v for v, x in pairs.items() if x in shown}  # the slopes of these
             kept = {name: line for name, line in row.items() if name not in rates}
             made.append({**kept, **shown})
@@ -173,7 +181,7 @@ class FirstGuess:
         ):
             return False
         values = self.named(guess)
-        return bool(self._with_shown(values, self.lines)[1] - values.keys())
+        return bool(self._with_shown(values, [{} for _ in self.problem.trials])[1] - values.keys())
 
     def _guessed_parameters(self, values: Mapping[str, Any], number: int) -> dict[str, float]:
         """Values of all parameters of a trial that are known, guessed, or of the model."""
@@ -197,6 +205,8 @@ class FirstGuess:
         every = [told | {v for v, x in pairs.items() if x in told} for told in every]
         if not self._can_run or all(states <= told for told in every):
             return []
+        if any(states - told and self._open_starts(k, told) for k, told in enumerate(every)):
+            return []
         z, found = self._first(values, drawn)[0], list[dict[str, Array]]()
         for number, told in enumerate(every):
             courses = self.problem.courses(z, number)
@@ -214,6 +224,15 @@ class FirstGuess:
         asked = self.problem.symbolic
         apart = not (asked.links or asked.cycle or asked.contacts)
         return apart and not (self.problem.model.delays or self.problem.layout.free_duration)
+
+    def _open_starts(self, number: int, told: Collection[str]) -> set[str]:
+        """States of a trial that neither what is told nor a condition can start."""
+        conditions, model = self.problem.formulation.boundary, self.problem.model
+        behind = atoms_of(*(e for e in conditions if e is not None and e.has(at_start)))
+        rows = self.problem.per_trial.rows
+        fixed = {x for x, at in rows[number].fixed.items() if -np.inf in at}
+        started = fixed.union(told, (name_of(x) for x in model.states if x in behind))
+        return {*model.state_names} - {*model.index.algebraic} - started
 
     def _run(
         self,
@@ -254,9 +273,11 @@ class FirstGuess:
         parameters; None where these are not told, or it is not within the bounds."""
         if not self._can_run:
             return None
-        values = self.named(guess)
+        values, numbers = self.named(guess), range(len(self.problem.trials))
+        if any(self._open_starts(number, values) for number in numbers):
+            return None
         z, runs = self._first(values, self.lines)[0], []
-        for number in range(len(self.problem.trials)):
+        for number in numbers:
             courses = self.problem.courses(z, number)
             first = {x: float(courses[x][0]) for x in self.problem.model.state_names if x in values}
             run = self._run(values, number, courses, {*values}, first, {})

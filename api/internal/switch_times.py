@@ -102,6 +102,8 @@ class Held(NamedTuple):
 
 def on_given_grids(guess: Mapping[str, Any], grids: Sequence[Array]) -> dict[str, Any]:
     """Values by name, with trajectories (N,) on these grids, of each trial, as signals."""
+    if not grids:
+        return dict(guess)
     return {name: _signals(value, grids) for name, value in guess.items()}
 
 
