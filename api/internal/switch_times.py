@@ -31,6 +31,7 @@ from kinesym.symbolic.jumps import (
 )
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.pulses import pulsed
 from kinesym.symbolic.switching import switched
 
 #: Of a trial of unknown duration, on whose grid a known time is anywhere.
@@ -48,15 +49,25 @@ _SAME = 1e-9
 _MOST_APART = 2000
 #: A switching function that is no straight line is looked at so often before it is refined.
 _LOOKS, _LEAST = 8192, 16
+#: Steps end so many widths from the middle of a pulse, if its width is at most this part of a run.
+_ABOUT, _WIDE = np.array([-6.0, -2.0, 0.0, 2.0, 6.0]), 10.0
 
 
 def timed(
     system: Model | Hybrid, given: SimulationArguments, alone: bool = False
 ) -> tuple[Model | Hybrid, SimulationArguments]:
-    """The system with inputs for what jumps or bends at times that are known, and arguments with
-    these; the same if there is nothing. alone : only for jumps that no parameter moves.
+    """The system with inputs for what jumps or bends at times that are known, and for narrow
+    pulses, and arguments with these; the same if there is nothing. alone : only for jumps that no
+    parameter moves.
 
     Raises `ValueError` for too many jumps, naming the expression."""
+    return _at_pulses(*_switching(system, given, alone))
+
+
+def _switching(
+    system: Model | Hybrid, given: SimulationArguments, alone: bool
+) -> tuple[Model | Hybrid, SimulationArguments]:
+    """The system with inputs for what jumps or bends, and arguments with these, see `timed`."""
     model = system if isinstance(system, Model) else system.model
     found = switched(model, of_time_alone if alone else of_time, True)
     if not found.switches:
@@ -81,6 +92,38 @@ def timed(
         return system, given
     changed = found.model if isinstance(system, Model) else _with_model(system, found.model)
     return changed, replace(given, inputs=made)
+
+
+def _at_pulses(
+    system: Model | Hybrid, given: SimulationArguments
+) -> tuple[Model | Hybrid, SimulationArguments]:
+    """The system with an input that no equation has, whose jumps end steps about narrow pulses."""
+    found = pulsed(system if isinstance(system, Model) else system.model)
+    if found is None:
+        return system, given
+    begin, end = float(given.time[0]), float(given.time[-1])
+    try:
+        first, last = found.at(np.array([begin, end]), given.parameters).swapaxes(0, 1)
+    except (NameError, TypeError, ArithmeticError):  # NumPy does not have it
+        return system, given
+    narrow = np.isfinite(first) & np.isfinite(last) & (np.abs(last - first) > _WIDE)
+    if not narrow.any():
+        return system, given
+    shares = (_ABOUT[:, None] - first[narrow]) / (last - first)[narrow]
+    times = begin + np.unique(shares[(shares > 0.0) & (shares < 1.0)]) * (end - begin)
+    if len(times) > _MOST_APART:
+        warnings.warn(
+            f"{found.pulses[0].said} is a narrow pulse or step of time, one of {len(times)} times "
+            "at which steps would end, too many: steps that choose their length may pass it "
+            "unseen; simulate less time or fewer members at a time",
+            stacklevel=4,
+        )
+        return system, given
+    if not len(times):
+        return system, given
+    ends = Signal(np.append(begin, times), np.arange(len(times) + 1.0), between="held")
+    made = found.model if isinstance(system, Model) else _with_model(system, found.model)
+    return made, replace(given, inputs={**given.inputs, found.name: ends})
 
 
 def without_inputs(run: _Run, names: Collection[str]) -> _Run:
