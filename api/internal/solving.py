@@ -44,6 +44,9 @@ _NO_MAXIMUM = "the search for the largest likelihood ended without one; change t
 #: From so many times the factor of the objective a solution is not one by the factor there.
 _SMALLER = 1e4
 
+#: A parameter is so many times what was 1 for the solver, where it had been far too small.
+_GROWN = 1e6
+
 #: Iterations of a fit that tells whether the data follow the model.
 _QUICK = 40
 
@@ -238,12 +241,16 @@ def check_finite(problem: Discretisation, z: Array) -> None:
 
 def _scale_there(problem: Discretisation, used: Scaling, found: Solved) -> Scaling | None:
     """That of a solution, where the objective was so much larger at the guess that its rest counted
-    as nothing; else None."""
-    small = used.objective * abs(found.objective) <= TOLERANCE
-    if problem.symbolic.aimless or not (found.status.success and small):
+    as nothing, or a parameter so much smaller that its slope did; else None."""
+    if problem.symbolic.aimless or not found.status.success:
+        return None
+    begin = problem.layout.parameter_offset
+    mine = slice(begin, begin + len(problem.layout.parameters))
+    grown = bool((np.abs(found.z[mine]) > _GROWN * used.sizes[mine]).any())
+    if not grown and used.objective * abs(found.objective) > TOLERANCE:
         return None
     there = scaling(problem, found.z)
-    return there if there.objective > _SMALLER * used.objective else None
+    return there if grown or there.objective > _SMALLER * used.objective else None
 
 
 def unexplained(problem: Discretisation, z: Array) -> float:
