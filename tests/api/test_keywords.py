@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import kinesym as ks
-from kinesym._told import Told
+from kinesym.keywords._told import Told
 from kinesym.keywords import misnamed, told
 from kinesym.notebook import Displayed
 

@@ -93,7 +93,7 @@ static PyType_Slot slots[] = {{Py_tp_new, of_type},         {Py_tp_dealloc, deal
                               {Py_tp_getattro, attribute},  {Py_tp_repr, shown},
                               {Py_tp_methods, methods},     {0, NULL}};
 
-static PyType_Spec spec = {"kinesym._told.Told", sizeof(told), 0,
+static PyType_Spec spec = {"kinesym.keywords._told.Told", sizeof(told), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
 
 static struct PyModuleDef module = {

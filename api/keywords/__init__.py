@@ -10,7 +10,7 @@ from inspect import Parameter, signature
 from types import FunctionType
 from typing import Any
 
-from kinesym._told import Told
+from kinesym.keywords._told import Told
 
 #: Methods that a class is made and called by.
 _SPECIAL = ("__init__", "__new__", "__call__")
