@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import kinesym as ks
-from kinesym.keywords._told import Told
 from kinesym.keywords import misnamed, told
+from kinesym.keywords._told import Told
 from kinesym.notebook import Displayed
 
 PLACES = ["", ".hybrid", ".multibody", ".gait", ".osim", ".urdf", ".mjcf", ".models"]
