@@ -112,9 +112,8 @@ class EventLog:
 def check_known(name: str, known: Sequence[str], what: str) -> None:
     """Raise `ValueError` for an unknown kind of event, contact or event."""
     if not isinstance(name, str) or name not in known:
-        raise ValueError(
-            f"there is no {what} {shown(name)}; there are {', '.join(known) or 'none'}"
-        )
+        every = ", ".join(known) or "none"
+        raise ValueError(f"there is no {what} {shown(name)}; there are {every}")
 
 
 @dataclass(frozen=True)
