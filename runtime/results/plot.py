@@ -72,7 +72,7 @@ def chosen_trial(trial: Any, count: int) -> int:
     """The number of one of so many trials; raises `ValueError` for what is none."""
     if not isinstance(trial, Real) or trial not in range(count):
         raise ValueError(f"trial must be a number from 0 to {count - 1}, got {shown(trial)}")
-    return int(trial)
+    return int(float(trial))
 
 
 def panels(
