@@ -24,7 +24,7 @@ test: lint
 	$(BIN)/pytest -q -n auto --dist worksteal -m "not study"
 
 test-all: lint
-	$(BIN)/pytest -q -n auto --dist worksteal
+	KINESYM_TIER=compiled $(BIN)/pytest -q -n auto --dist worksteal
 
 lint: setup tree
 	$(BIN)/ruff check
