@@ -153,7 +153,7 @@ def points(problem: ks.Collocation, about: Published, count: int) -> list[Array]
         natural_parameters(problem, each) for each in (z, *problem.variable_bounds)
     )
     rows = drawn(ranges_of(names, values, (low, high), ranges), count, 1)
-    return list(starting_points(problem, guess, rows, names, 1.0, 1))
+    return list(starting_points(problem.problem, guess, rows, names, 1.0, 1))
 
 
 #: Objective, NaN without a solution, from a free vector.
