@@ -336,7 +336,7 @@ cdef class Problem:
     bounds, constraint_bounds : (lower, upper), float64.
     report : called after each iteration with IPOPT's eleven numbers; False stops.
     factors : by name of callback, all but the cost, what their values are multiplied with, see
-        `kinesym.runtime.nlp.sparsity.Factors`; the z that IPOPT has with that of the gradient, its
+        `kinesym.runtime.sparse.structure.Factors`; the z that IPOPT has with that of the gradient, its
         multipliers with that of the constraints; or none.
     """
 

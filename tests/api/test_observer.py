@@ -7,8 +7,8 @@ import sympy as sp
 import kinesym as ks
 from kinesym.internal import observer
 from kinesym.runtime.results.diagnostics import ChannelCheck
+from kinesym.runtime.shooting.identification import Identification, Rung
 from kinesym.runtime.signals.timed import TimedSamples
-from kinesym.runtime.stepping.shooting import Identification, Rung
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.model import Explicit
 

@@ -12,11 +12,12 @@ from kinesym import hybrid as kh
 from kinesym.internal.hybrid_run import _slopes, hybrid_ivp
 from kinesym.internal.simulation_arguments import simulation_arguments
 from kinesym.internal.steps import Steps
+from kinesym.runtime.hybrid import simulation as hybrid_simulation
 from kinesym.runtime.library.manifest import SlopesManifest
 from kinesym.runtime.native import DONE, Call, Chain, Factorisation, Plan, Run, solve_contacts
 from kinesym.runtime.native._hybrid import MOST_CONTACTS, HybridRun, HybridSweep
-from kinesym.runtime.nlp.places import rows
-from kinesym.runtime.stepping import hybrid_simulation, simulation
+from kinesym.runtime.simulation import stepper
+from kinesym.runtime.sparse.places import rows
 from kinesym.symbolic import hybrid as symbolic_hybrid
 
 t = ks.t
@@ -281,9 +282,9 @@ def runs():
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("rk4", "trapezoid"):
-            patch.setattr(simulation, "Run", kept(name))
+            patch.setattr(stepper, "Run", kept(name))
             ks.simulate(swing, TIME, {x: 1.0, v: 0.0}, inputs={u: 0.0}, method=name)
-        patch.setattr(simulation, "Run", kept("shooting"))
+        patch.setattr(stepper, "Run", kept("shooting"))
         trial = ks.Experiment(TIME, {u: 0.0}, {x: TIME})
         ivp = ks.Shooting(swing, trial, {k: None}, initial={x: None, v: 0.0})
         ivp.gradient([4.0, 0.0])
