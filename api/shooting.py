@@ -44,10 +44,11 @@ from kinesym.internal.steps import chooses_steps, methods_of
 from kinesym.internal.unseen import Moved, judged, moved_by
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
+from kinesym.runtime.nlp.collocation import first_guess, within
 from kinesym.runtime.nlp.owned import check_positive
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.fit import Fit, vector_of_guess
+from kinesym.runtime.results.guesses import values_of_results
 from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.multistart import multistart as gathered
 from kinesym.runtime.results.trajectory import Trajectory

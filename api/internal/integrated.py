@@ -14,9 +14,9 @@ from kinesym.internal.marginal import Marginal
 from kinesym.internal.pipeline import with_data
 from kinesym.internal.population import Numbers
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
 

@@ -29,8 +29,7 @@ from kinesym.runtime.shooting.batched_trials import SideBySide, members_of_group
 from kinesym.runtime.shooting.identification import Chosen, Identification
 from kinesym.runtime.shooting.minimise import Scale, log_of
 from kinesym.runtime.shooting.smooth_trials import SmoothTrials
-from kinesym.runtime.shooting.trials import Diverged
-from kinesym.runtime.simulation.stepper import Stepper
+from kinesym.runtime.simulation.stepper import Diverged, Stepper
 from kinesym.runtime.status import Solve
 from kinesym.symbolic import problem as symbolic
 from kinesym.symbolic.schemes import EXPLICIT

@@ -24,7 +24,7 @@ from kinesym.internal.sizes import scaling
 from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.internal.why import why
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Iteration, Solved, Start
+from kinesym.runtime.ipopt.driver import Solved, Start
 from kinesym.runtime.ipopt.memory import heap
 from kinesym.runtime.ipopt.scaling import TOLERANCE, Bounds, Scaling, pushed
 from kinesym.runtime.ipopt.solve import SolverOptions, continued, linear_solver_seconds, solve
@@ -33,7 +33,7 @@ from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.nlp.sensor_delays import NEVER, SOLVES
 from kinesym.runtime.nlp.sensor_delays import settled as settled_delays
-from kinesym.runtime.progress import iteration_line
+from kinesym.runtime.progress import Iteration, iteration_line
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import as_noisy, poor_fits
 from kinesym.runtime.results.kept import kept

@@ -10,7 +10,7 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.delays.trial import Changes
-from kinesym.runtime.hybrid.sensitivity import (
+from kinesym.runtime.results.derivatives import (
     ForwardSensitivities,
     HybridGradient,
     InputGradients,

@@ -22,12 +22,19 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.delays.past import Past, slack
 from kinesym.runtime.delays.problem import Delayed, DelayProblem, Places
 from kinesym.runtime.delays.simulation import settled
-from kinesym.runtime.shooting.trials import Diverged
 from kinesym.runtime.signals.history import derivatives
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.simulation.interval import within
 from kinesym.runtime.simulation.stages import extended
-from kinesym.runtime.simulation.stepper import IVP, RawTrajectories, Stepper, bind, failure, mapped
+from kinesym.runtime.simulation.stepper import (
+    IVP,
+    Diverged,
+    RawTrajectories,
+    Stepper,
+    bind,
+    failure,
+    mapped,
+)
 
 _Index = NDArray[np.intp]
 

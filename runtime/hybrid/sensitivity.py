@@ -15,66 +15,20 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.hybrid.simulation import RawTrajectory
 from kinesym.runtime.library.manifest import Built, SlopesManifest
 from kinesym.runtime.native import HybridSweep
+from kinesym.runtime.results.derivatives import (
+    SIDES,
+    ForwardSensitivities,
+    HybridGradient,
+    InputGradients,
+    event_number,
+    state_number,
+)
 from kinesym.runtime.results.event_log import EventRecord
-from kinesym.runtime.results.trajectory import ByName, Trajectory, Values
+from kinesym.runtime.results.trajectory import Trajectory, Values
 from kinesym.runtime.signals.experiment import key_name
-from kinesym.runtime.signals.signal import NO_BEGINS, Segments, SignalGradient, segments
+from kinesym.runtime.signals.signal import Segments, SignalGradient, segments
 from kinesym.runtime.simulation.following import Following
 
-
-class InputGradients(dict[str, SignalGradient]):
-    """By name of an input; raises `ValueError` for one that has no derivatives."""
-
-    def __missing__(self, name: str) -> SignalGradient:
-        raise ValueError(f"no derivatives with respect to input {name}: {NO_BEGINS}")
-
-
-@dataclass(frozen=True, eq=False)
-class HybridGradient:
-    """Derivatives of one quantity with respect to parameters and initial values of states, by name,
-    and to the pieces of each given input that is not cubic."""
-
-    parameters: Mapping[str, float]
-    initial: Mapping[str, float]
-    inputs: InputGradients
-
-
-@dataclass(frozen=True, eq=False)
-class ForwardSensitivities(ByName):
-    """Derivatives with respect to P things, which `wrt` names.
-
-    states : by name, (P, N) at the nodes, at equal times, with what is observed. events : of each
-    entry of the log, when it happens (P,) and the states there, in all, before and after it: (P,
-    n).
-    """
-
-    wrt: Sequence[str]
-    states: Mapping[str, Array]
-    events: Sequence[tuple[Array, Array, Array]]
-    run: Trajectory
-
-    def __getitem__(self, state: object) -> Array:
-        return self.states[key_name(state)]
-
-    def keys(self) -> list[str]:
-        """Names of the states."""
-        return list(self.states)
-
-    def at(self, record: EventRecord, of: Any = "time", side: str = "after") -> Array:
-        """Derivatives (P,) of the time of an event, or of a state "before" or "after" it.
-
-        Raises `ValueError` if it did not happen in this run.
-        """
-        time, before, after = self.events[_number(self.run, record)]
-        if key_name(of) == "time":
-            return time
-        check_choice(side, SIDES, "side")
-        rows = after if side == "after" else before
-        return np.asarray(rows[:, _place(list(self.states), of)])
-
-
-#: Of an event.
-SIDES = ("before", "after")
 #: What a sweep returns, see runtime/native/c/hybrid/sweep.h.
 GRAZES, RESET = 3, 4
 
@@ -225,14 +179,14 @@ class Sensitivities:
                     raise ValueError(
                         f"weights of {name} have shape {np.shape(row)}, expected {(N,)}"
                     )
-                weights[_place(self._names, name)] = row
+                weights[state_number(self._names, name)] = row
         elif at is None:
-            end[_place(names, of)] = 1.0
+            end[state_number(names, of)] = 1.0
         elif key_name(of) == "time":
-            times[_number(self.run, at)] = 1.0
+            times[event_number(self.run, at)] = 1.0
         else:
-            column = _place(names, of)
-            events[side][_number(self.run, at), column] = 1.0
+            column = state_number(names, of)
+            events[side][event_number(self.run, at), column] = 1.0
         direct = None
         if self.observed:
             direct = np.einsum("kn,nkl->ln", weights[n:], self._slopes)
@@ -291,17 +245,3 @@ def sensitivities_of(found: RawTrajectory, run: Trajectory, slopes: Built) -> Se
 def summed(places: NDArray[np.intp], row: Array, count: int) -> Array:
     """Sums (count,) of the entries of a row that have the same place."""
     return np.asarray(np.bincount(places, row, count), dtype=np.float64)
-
-
-def _place(names: Sequence[str], key: Any) -> int:
-    name = key_name(key)
-    if name not in names:
-        raise ValueError(f"{name} is no state; there are {', '.join(names)}")
-    return list(names).index(name)
-
-
-def _number(run: Trajectory, record: EventRecord) -> int:
-    for number, event in enumerate(run.log):
-        if event is record:
-            return number
-    raise ValueError(f"'{record}' is nothing that happened in this run")

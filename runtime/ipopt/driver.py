@@ -22,21 +22,12 @@ from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.ipopt.library import IpoptMissing, load_cyipopt, load_ipopt
 from kinesym.runtime.ipopt.scaling import Bounds, Multipliers, Scaling
 from kinesym.runtime.native import NO_FILE, Plan, Problem, Workspace, overheard
+from kinesym.runtime.progress import Iteration
 from kinesym.runtime.sparse.structure import Factors, arrays
 from kinesym.runtime.status import Solve
 
 #: Ways to IPOPT: its C interface directly, or through the package cyipopt.
 DRIVERS = ("auto", "direct", "cyipopt")
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """State of the solver after one iteration."""
-
-    number: int
-    objective: float
-    infeasibility: float
-    optimality: float
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples, stacked
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.priors import Priors
-from kinesym.runtime.shooting.trials import Diverged, Simulated, System, unstable
+from kinesym.runtime.shooting.trials import Simulated, System, unstable
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import ParametricSignal, Signal, SignalGradient
 from kinesym.runtime.simulation.following import Following
+from kinesym.runtime.simulation.stepper import Diverged
 from kinesym.runtime.status import Switching
 
 #: From a trial's number, start, parameters and inputs to a run; raises `ValueError`.

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.nlp.owned import shared_values
-from kinesym.runtime.progress import iteration_line
+from kinesym.runtime.progress import Iteration, iteration_line
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, tril
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Start, Watch, run
+from kinesym.runtime.ipopt.driver import IpoptProblem, Start, Watch, run
 from kinesym.runtime.ipopt.linear_solver import check_solver
 from kinesym.runtime.native import BORDER
+from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.fit import Step
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.shooting.unknowns import Unknowns

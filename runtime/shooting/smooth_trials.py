@@ -27,7 +27,7 @@ from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
 from kinesym.runtime.nlp.timed import compared
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.priors import Priors
-from kinesym.runtime.shooting.trials import Diverged, Simulated, System, unstable
+from kinesym.runtime.shooting.trials import Simulated, System, unstable
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.simulation.following import Following
@@ -35,6 +35,7 @@ from kinesym.runtime.simulation.interval import within
 from kinesym.runtime.simulation.stages import extended
 from kinesym.runtime.simulation.stepper import (
     IVP,
+    Diverged,
     RawTrajectories,
     Stepper,
     bind,

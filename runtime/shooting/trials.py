@@ -22,13 +22,10 @@ from kinesym.runtime.shooting.priors import Priors
 from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.simulation.following import Following
+from kinesym.runtime.simulation.stepper import Diverged
 
 #: Growth of a small error over a trial, as a power of e, from which a model counts as unstable.
 _GROWTH = 20.0
-
-
-class Diverged(ValueError):
-    """A simulation did not reach its end; the message says when and why."""
 
 
 @dataclass(frozen=True)

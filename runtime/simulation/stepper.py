@@ -40,6 +40,10 @@ STIFF = 1.0
 _LARGEST, _LARGEST_GROWTH = 1e100, 1e30
 
 
+class Diverged(ValueError):
+    """A simulation did not reach its end; the message says when and why."""
+
+
 @dataclass(frozen=True)
 class Stepper:
     """The compiled time stepping of a model, and what the code generator says of it.
