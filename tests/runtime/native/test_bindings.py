@@ -352,9 +352,9 @@ def test_nodes_of_a_run(runs):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"carry": np.zeros(3)}, "carry must be contiguous of shape"),
-        ({"node": np.zeros((2, 4))}, "node must be contiguous of shape"),
-        ({"inputs": np.zeros((0, 4))}, "inputs must be contiguous of shape"),
+        ({"carry": np.zeros(3)}, "carry must be contiguous float64 of shape"),
+        ({"node": np.zeros((2, 4))}, "node must be contiguous float64 of shape"),
+        ({"inputs": np.zeros((0, 4))}, "inputs must be contiguous float64 of shape"),
         ({"inputs": np.zeros((1, 5)), "varied": np.array([3])}, "varied must be in 0 ... 0"),
         ({"parameters": np.zeros(0)}, "the pattern has 3 columns, expected 2"),
         ({"end": 5}, "nodes 0 to 5 of 5"),
