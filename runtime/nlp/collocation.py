@@ -140,7 +140,7 @@ def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
 
 
 def _timed(channel: TimedManifest, trial: Experiment) -> dict[str, Array]:
-    """Of the slots of a measurement at times of its own, (slots, N - 1), as `codegen.timed` calls
+    """Of the slots of a measurement at times of its own, (slots, N - 1), as `codegen.slots` calls
     it: shares "at" of the interval, samples "ya" and weights 1/std^2 "wa", with the weight 0 in
     empty slots; signals "sa", (signals, slots, N - 1); and when samples were taken, "time". If the
     delay is unknown, shares are those without it, and "da" is by how much a share falls with it."""
