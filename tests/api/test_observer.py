@@ -9,8 +9,8 @@ from kinesym.internal import observer
 from kinesym.runtime.results.diagnostics import ChannelCheck
 from kinesym.runtime.shooting.identification import Identification, Rung
 from kinesym.runtime.signals.timed import TimedSamples
+from kinesym.symbolic.declared import Explicit
 from kinesym.symbolic.homotopy import HOMOTOPY
-from kinesym.symbolic.model import Explicit
 
 x, v, y = ks.dynamicsymbols("x v y")
 a, b, c, d = sp.symbols("a b c d")
