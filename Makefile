@@ -30,7 +30,7 @@ lint: setup tree
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	PYTHONPATH=build/tree $(BIN)/lint-imports --no-logo
+	PYTHONPATH=build/tree $(BIN)/lint-imports --no-logo pyproject.toml tools/circles.toml
 
 # What 'import kinesym' sees, as relative links, for the tools that only read files.
 tree:
