@@ -7,10 +7,10 @@ import sympy as sp
 import kinesym as ks
 from kinesym.internal import observer
 from kinesym.runtime.results.diagnostics import ChannelCheck
+from kinesym.runtime.shooting.identification import Identification, Rung
 from kinesym.runtime.signals.timed import TimedSamples
-from kinesym.runtime.stepping.shooting import Identification, Rung
+from kinesym.symbolic.declared import Explicit
 from kinesym.symbolic.homotopy import HOMOTOPY
-from kinesym.symbolic.model import Explicit
 
 x, v, y = ks.dynamicsymbols("x v y")
 a, b, c, d = sp.symbols("a b c d")
