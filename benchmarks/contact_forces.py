@@ -3,7 +3,7 @@
 Two walks of two people: contacts from heels and toes, the force that the motion needs, shared
 between the feet; plates only judge. One of them once more as a video might show it, with errors of
 17 mm; and a run that is computed, of which the whole force is known. Records of your own are in a
-folder, see `records.files`. At last all by the lever alone, and both walks tracked by collocation,
+folder, see `walks.files`. At last all by the lever alone, and both walks tracked by collocation,
 see the example `gait_without_plates`.
 
     python benchmarks/contact_forces.py [--records NAME ...] [--more FOLDER] [--write]
@@ -23,8 +23,8 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # befo
 
 import numpy as np
 from numpy.typing import NDArray
-from records import judged as known
-from records.files import names_in, read_record
+from walks import judged as known
+from walks.files import names_in, read_record
 from report import machine, parsed, save, table, write
 
 import kinesym as ks

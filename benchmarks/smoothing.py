@@ -3,7 +3,7 @@
 The whole force that a reconstructed motion needs, minus the sum of the plates as measured, not
 filtered: root mean square forwards, sideways, upwards. Two walks of two people, and a run that is
 computed, whose force is known, come along; records of your own are in a folder, see
-`records.files`. A rule for the cutoff is chosen without the record that it is judged by: the one
+`walks.files`. A rule for the cutoff is chosen without the record that it is judged by: the one
 with the least mean excess over the best cutoff of the others.
 
     python benchmarks/smoothing.py [--records NAME ...] [--more FOLDER] [--write]
@@ -21,8 +21,8 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # befo
 
 import numpy as np
 from numpy.typing import NDArray
-from records.files import names_in, read_record
-from records.judged import RECORDS, Record
+from walks.files import names_in, read_record
+from walks.judged import RECORDS, Record
 from report import machine, parsed, save, table, write
 
 import kinesym as ks

@@ -30,7 +30,7 @@ from itertools import repeat
 from math import comb
 from typing import Any, NamedTuple
 
-import coverage
+import interval_coverage
 import numpy as np
 import published
 import sympy as sp
@@ -67,10 +67,10 @@ def fitted(posed: Callable[..., ks.Collocation], truth: Mapping[str, float]) -> 
 
 
 def covered(name: str) -> Published:
-    """A record of `coverage.py` with noise of known size."""
-    made, _ = coverage.subject(name)
+    """A record of `interval_coverage.py` with noise of known size."""
+    made, _ = interval_coverage.subject(name)
     chance = np.random.default_rng(1)
-    trial = coverage.experiment(name, coverage.FITS["white, sigma known"], chance)
+    trial = interval_coverage.experiment(name, interval_coverage.FITS["white, sigma known"], chance)
     return fitted(partial(made.posed, trial, None, (), scheme="midpoint"), made.truth)
 
 

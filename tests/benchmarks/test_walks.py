@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from records import files, judged
+from walks import files, judged
 
 import kinesym as ks
 from kinesym.examples import gait, video_to_torques

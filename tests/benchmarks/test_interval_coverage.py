@@ -3,7 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 
-import coverage
+import interval_coverage
 import numpy as np
 import pytest
 
@@ -12,8 +12,8 @@ RECORDS = 16
 
 def shares(model, which, records=RECORDS):
     """Of the intervals with the truth, by method [%]."""
-    rows = [coverage.fitted(model, coverage.FITS[which], k) for k in range(records)]
-    found = coverage.coverages(model, which, rows)
+    rows = [interval_coverage.fitted(model, interval_coverage.FITS[which], k) for k in range(records)]
+    found = interval_coverage.coverages(model, which, rows)
     assert all(each.failed == 0 for each in found)
     return {each.method: each.share for each in found}
 
@@ -39,12 +39,12 @@ def test_other_noise(which):
     assert min(shares("oscillator", which, 8).values()) >= 75.0
 
 
-@pytest.mark.parametrize("model", coverage.MODELS)
+@pytest.mark.parametrize("model", interval_coverage.MODELS)
 def test_every_model(model):
     """Truth is within four standard errors; nothing that the simulation left out shifts it."""
-    which = next(which for _, which in coverage.cases([model]))
-    row = coverage.fitted(model, coverage.FITS[which], 0)
-    truth = coverage.subject(model)[0].truth
+    which = next(which for _, which in interval_coverage.cases([model]))
+    row = interval_coverage.fitted(model, interval_coverage.FITS[which], 0)
+    truth = interval_coverage.subject(model)[0].truth
     for name, value in truth.items():
         assert abs(row["estimates"][name] - value) < 4.0 * row["standard_errors"][name]
         if "profile" not in row["intervals"]:
@@ -64,18 +64,18 @@ def test_records_that_are_there_are_not_fitted_again(tmp_path, monkeypatch):
         made.append(number)
         return name, kind, {"record": number, "failed": "tried"}
 
-    monkeypatch.setattr(coverage, "quietly", quietly)
+    monkeypatch.setattr(interval_coverage, "quietly", quietly)
     with ThreadPoolExecutor(1) as executor:
-        coverage.collect(tmp_path, [("oscillator", which)], 2, executor)
-        path = coverage.file_of(tmp_path, "oscillator", which)
+        interval_coverage.collect(tmp_path, [("oscillator", which)], 2, executor)
+        path = interval_coverage.file_of(tmp_path, "oscillator", which)
         path.write_text(path.read_text() + json.dumps({"record": 2})[:-3])  # cut off
-        coverage.collect(tmp_path, [("oscillator", which)], 4, executor)
+        interval_coverage.collect(tmp_path, [("oscillator", which)], 4, executor)
     assert made == [0, 1, 2, 3]
-    assert [row["record"] for row in coverage.kept(tmp_path, "oscillator", which)] == made
+    assert [row["record"] for row in interval_coverage.kept(tmp_path, "oscillator", which)] == made
 
 
 def test_shares():
-    truth = coverage.subject("oscillator")[0].truth
+    truth = interval_coverage.subject("oscillator")[0].truth
     inside = {name: (value - 1.0, value + 1.0) for name, value in truth.items()}
     missed = {**inside, "k": (0.0, 1.0)}
     rows = [
@@ -87,7 +87,7 @@ def test_shares():
         for k in range(4)
     ]
     rows.append({"record": 4, "failed": "abnormal"})
-    first, _ = coverage.coverages("oscillator", "AR(1) 0.8", rows)
+    first, _ = interval_coverage.coverages("oscillator", "AR(1) 0.8", rows)
     assert (first.records, first.failed, first.parameter) == (4, 1, "k")
     assert (first.share, first.least) == (87.5, 75.0)
-    assert coverage.cells(first)[5] == "87.5 ± 10.8"
+    assert interval_coverage.cells(first)[5] == "87.5 ± 10.8"

@@ -21,7 +21,7 @@ from kinesym.examples import video_to_torques
 from kinesym.gait import Markers
 from kinesym.gait.filters import low_pass_of
 from kinesym.gait.reconstruction import Smoother
-from records.judged import G, Motion, Mover, Record
+from walks.judged import G, Motion, Mover, Record
 
 #: Body and place on it, how well that is known [m].
 Place = tuple[str, tuple[float, float, float], float]

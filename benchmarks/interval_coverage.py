@@ -6,7 +6,7 @@ losses, with an input as an unknown of its own, with process noise integrated ou
 leaves a line in a folder, and what is there is not fitted again, so that a run can be stopped and
 goes on where it was.
 
-    python benchmarks/coverage.py [--models NAME ...] [--records N] [--workers N] [--write]
+    python benchmarks/interval_coverage.py [--models NAME ...] [--records N] [--workers N] [--write]
 """
 
 from __future__ import annotations
@@ -472,7 +472,7 @@ def main() -> None:
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument(
-        "--folder", type=Path, default=Path("build/coverage"), help="where the records are kept"
+        "--folder", type=Path, default=Path("build/interval_coverage"), help="where the records are kept"
     )
     given = parsed(parser)
     records = 2 if given.quick else given.records
@@ -489,9 +489,9 @@ def main() -> None:
     text = f"Machine: {machine('scipy')}.\n\n{table(HEADER, lines)}"
     print(text)
     if given.report:
-        save(given.report, "coverage", text, [vars(row) for row in rows])
+        save(given.report, "interval_coverage", text, [vars(row) for row in rows])
     if given.write:
-        write(text, "coverage")
+        write(text, "interval_coverage")
 
 
 if __name__ == "__main__":
