@@ -23,9 +23,9 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # befo
 
 import numpy as np
 from numpy.typing import NDArray
+from report import machine, parsed, save, table, write
 from walks import judged as known
 from walks.files import names_in, read_record
-from report import machine, parsed, save, table, write
 
 import kinesym as ks
 from kinesym.examples import gait, gait_without_plates, video_to_torques

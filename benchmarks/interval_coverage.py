@@ -472,7 +472,10 @@ def main() -> None:
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     parser.add_argument(
-        "--folder", type=Path, default=Path("build/interval_coverage"), help="where the records are kept"
+        "--folder",
+        type=Path,
+        default=Path("build/interval_coverage"),
+        help="where the records are kept",
     )
     given = parsed(parser)
     records = 2 if given.quick else given.records

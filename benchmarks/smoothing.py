@@ -21,9 +21,9 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # befo
 
 import numpy as np
 from numpy.typing import NDArray
+from report import machine, parsed, save, table, write
 from walks.files import names_in, read_record
 from walks.judged import RECORDS, Record
-from report import machine, parsed, save, table, write
 
 import kinesym as ks
 from kinesym.gait import Markers

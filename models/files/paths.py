@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +19,7 @@ from kinesym.models.files.plausible import doubts
 from kinesym.models.files.poses import Place, Poses, on
 from kinesym.models.files.trees import identifier
 from kinesym.models.files.wrapping import Touch, around
+from kinesym.quiet import warn
 from kinesym.symbolic.multibody.muscles import Muscle
 from kinesym.symbolic.names import check_known, name_of, names_of
 
@@ -91,7 +91,7 @@ class MusclePath:
             rows[name] = np.atleast_1d(np.asarray(q[name], dtype=np.float64))
         said = doubts({name: rows[name] for name in rows if name in self.poses.angles}, self.ranges)
         if said:
-            warnings.warn(f"{self.row.name}: {said}", stacklevel=3)
+            warn(f"{self.row.name}: {said}", stacklevel=3)
         if len({row.shape for row in rows.values()}) > 1 or any(r.ndim > 1 for r in rows.values()):
             raise ValueError(
                 f"coordinates of the path of {self.row.name} must be rows of one length"
@@ -335,7 +335,7 @@ def fit_muscles(
     if poor:
         first = sorted(poor, key=lambda name: -poor[name])[:3]
         shown = ", ".join(f"{name} by {1e3 * poor[name]:.2g} mm" for name in first)
-        warnings.warn(
+        warn(
             f"{tree.name}: polynomials miss {1e3 * tolerance:g} mm over the ranges of coordinates "
             f"for {len(poor)} of {len(found)} muscles, most {shown}; give the ranges of your "
             "motion, ranges=ks.osim.ranges_of(tree, motion), or narrower ones",

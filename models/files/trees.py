@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -38,6 +37,7 @@ from kinesym.models.files.description import (
 )
 from kinesym.models.files.frames import between, turned
 from kinesym.models.files.passive import number, passive_forces
+from kinesym.quiet import quietly, warn
 from kinesym.symbolic.multibody.bodies import Body, Load, check_moments, planar_axis
 from kinesym.symbolic.multibody.joints import Custom
 from kinesym.symbolic.multibody.tree import Tree
@@ -135,7 +135,7 @@ def tree_of(
     made = [body_of(bodies[j.child.body or ""], j, values, faults) for j in order]
     sentences = (*omitted(description), *kept_moments(faults.values()), *rough(description))
     for sentence in sentences:
-        warnings.warn(f"{description.name}: {sentence}", stacklevel=3)
+        warn(f"{description.name}: {sentence}", stacklevel=3)
     tree = FileTree(
         description.name,
         made,
@@ -239,8 +239,7 @@ def closed(tree: FileTree, row: Loop) -> FileTree:
 def plain(tree: FileTree) -> FileTree:
     """The tree that the description of this one makes, quietly."""
     names = [name for name in tree.description.coordinates if identifier(name) in tree.fixed]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quietly():
         return tree_of(tree.description, names)
 
 

@@ -12,7 +12,9 @@ RECORDS = 16
 
 def shares(model, which, records=RECORDS):
     """Of the intervals with the truth, by method [%]."""
-    rows = [interval_coverage.fitted(model, interval_coverage.FITS[which], k) for k in range(records)]
+    rows = [
+        interval_coverage.fitted(model, interval_coverage.FITS[which], k) for k in range(records)
+    ]
     found = interval_coverage.coverages(model, which, rows)
     assert all(each.failed == 0 for each in found)
     return {each.method: each.share for each in found}
