@@ -197,13 +197,13 @@ def main() -> None:
         for row in rows
     ]
     text = table(["points", "callback", "kinesym [ms]", "CasADi [ms]"], lines)
-    command = shlex.join(["python", "benchmarks/tables.py", *sys.argv[1:]])
+    command = shlex.join(["python", "benchmarks/interpolants.py", *sys.argv[1:]])
     text += f"\n\n{nodes - 1} intervals. Machine: {words}. Made by `{command}`."
     print(text)
     if given.report:
-        save(given.report, "tables", text, rows)
+        save(given.report, "interpolants", text, rows)
     if given.write:
-        write(text, "tables")
+        write(text, "interpolants")
 
 
 if __name__ == "__main__":
