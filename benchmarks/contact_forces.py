@@ -23,7 +23,8 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # befo
 
 import numpy as np
 from numpy.typing import NDArray
-from report import machine, parsed, save, table, write
+from record import Table, table
+from report import leave, machine, parsed
 from walks import judged as known
 from walks.files import names_in, read_record
 
@@ -134,7 +135,7 @@ def events(judged: Judged) -> list[float]:
     return [x for x in late if abs(x) < 0.15]
 
 
-def shown(judged: Mapping[str, Judged], rows: list[dict[str, Any]]) -> str:
+def shown(judged: Mapping[str, Judged], rows: list[dict[str, Any]]) -> Table:
     """As a table."""
     lines = []
     for row in rows:
@@ -209,12 +210,7 @@ def main() -> None:
             shown(judged, rows),
             *([] if given.quick else [by_lever(judged), run(), tracked()]),
         ]
-    text = "\n\n".join([f"Machine: {machine()}.", *parts])
-    print(text)
-    if given.report:
-        save(given.report, "contact_forces", text, rows)
-    if given.write:
-        write(text, "contact_forces")
+    leave(given, "contact_forces", machine(), parts, rows)
 
 
 if __name__ == "__main__":

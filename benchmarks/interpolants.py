@@ -15,7 +15,6 @@ import argparse
 import os
 import shlex
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -25,7 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
-from report import machine, number, parsed, save, table, write
+from record import table
+from report import leave, machine, number, parsed
 
 import kinesym as ks
 from kinesym.runtime.library.build import CACHE_VARIABLE
@@ -196,14 +196,8 @@ def main() -> None:
         [str(row["points"]), row["what"], *(number(row.get(p)) for p in ("kinesym", "CasADi"))]
         for row in rows
     ]
-    text = table(["points", "callback", "kinesym [ms]", "CasADi [ms]"], lines)
-    command = shlex.join(["python", "benchmarks/interpolants.py", *sys.argv[1:]])
-    text += f"\n\n{nodes - 1} intervals. Machine: {words}. Made by `{command}`."
-    print(text)
-    if given.report:
-        save(given.report, "interpolants", text, rows)
-    if given.write:
-        write(text, "interpolants")
+    made = table(["points", "callback", "kinesym [ms]", "CasADi [ms]"], lines)
+    leave(given, "interpolants", words, [made, f"{nodes - 1} intervals."], rows)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from report import machine, parsed, save, table, write
+from record import table
+from report import leave, machine, parsed
 
 import kinesym as ks
 from kinesym.examples.quiet_standing import NOISE_STEP, SIGMA, body, problem
@@ -489,12 +490,13 @@ def main() -> None:
         for row in coverages(name, which, kept(given.folder, name, which)[: records or None])
     ]
     lines = [cells(row) for row in rows]
-    text = f"Machine: {machine('scipy')}.\n\n{table(HEADER, lines)}"
-    print(text)
-    if given.report:
-        save(given.report, "interval_coverage", text, [vars(row) for row in rows])
-    if given.write:
-        write(text, "interval_coverage")
+    leave(
+        given,
+        "interval_coverage",
+        machine("scipy"),
+        [table(HEADER, lines)],
+        [vars(row) for row in rows],
+    )
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # befo
 
 import numpy as np
 from numpy.typing import NDArray
-from report import machine, parsed, save, table, write
+from record import Table, table
+from report import leave, machine, parsed
 from walks.files import names_in, read_record
 from walks.judged import RECORDS, Record
 
@@ -128,7 +129,7 @@ def judged(records: Mapping[str, Record], curves: Mapping[str, Array]) -> list[d
     return rows
 
 
-def forces(rows: Sequence[Mapping[str, Any]], records: Mapping[str, Record]) -> str:
+def forces(rows: Sequence[Mapping[str, Any]], records: Mapping[str, Record]) -> Table:
     """x / y / z [N], then all together in per cent of body weight."""
     laws = list(dict.fromkeys(row["law"] for row in rows))
     lines = []
@@ -143,7 +144,7 @@ def forces(rows: Sequence[Mapping[str, Any]], records: Mapping[str, Record]) -> 
     return table(["smoothing", *(f"{n}: {r.words}" for n, r in records.items())], lines)
 
 
-def varied(records: Mapping[str, Record]) -> str:
+def varied(records: Mapping[str, Record]) -> Table:
     """Laws under more noise and fewer samples."""
     low = {f"{f:g} Hz": lambda m, f=f: ks.gait.Butterworth(f) for f in SHOWN}
     laws: dict[str, Callable[[Markers], Smoother]] = {
@@ -195,12 +196,7 @@ def main() -> None:
             if len(known) > 2 and (not words or len(known) < len(norms)):
                 parts.append(table(head, left_out(steps, known)))
         parts.append(varied(records))
-    text = "\n\n".join([f"Machine: {machine()}.", *parts])
-    print(text)
-    if given.report:
-        save(given.report, "smoothing", text, rows)
-    if given.write:
-        write(text, "smoothing")
+    leave(given, "smoothing", machine(), parts, rows)
 
 
 if __name__ == "__main__":

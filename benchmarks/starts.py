@@ -37,7 +37,8 @@ import sympy as sp
 from numpy.typing import NDArray
 from peers.programs import casadi_of, opty_lacks, opty_of
 from published import Published, explicit
-from report import machine, parsed, save, table, write
+from record import table
+from report import leave, machine, parsed
 from solves import collocation, make_case, make_numbers
 
 import kinesym as ks
@@ -343,13 +344,11 @@ def main() -> None:
         for each in pool.map(row, names, repeat(starts), repeat(given.nodes)):
             rows.append(each)
             print(*cells(each), flush=True)
-    text = f"Machine: {words}. {starts} starts of each problem, {given.nodes} nodes."
-    text += f"\n\n{table(HEADER, map(cells, (*rows, mean(rows))))}"
-    print(f"\n{text}")
-    if given.report:
-        save(given.report, "starts", text, list(map(numbers, rows)))
-    if given.write:
-        write(text, "starts")
+    parts = [
+        f"{starts} starts of each problem, {given.nodes} nodes.",
+        table(HEADER, map(cells, (*rows, mean(rows)))),
+    ]
+    leave(given, "starts", words, parts, list(map(numbers, rows)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,116 @@
+"""Records of benchmarks: their files, the list in the README, figures that pages take from them."""
+
+import re
+from pathlib import Path
+
+import pytest
+import record
+
+TOP = Path(__file__).parents[2]
+NAMES = sorted(path.stem for path in record.FOLDER.glob("*.json"))
+#: Scripts that keep none: their tables are in docs/gallery/index.md, in tests, or in a report.
+WITHOUT = {"gallery", "published", "record", "report"}
+
+STANDING = "standing, 8 gains, 6,000 nodes"
+#: Rows and columns of the table of identification in pages: problem and nodes, contender.
+SOLVES = {
+    STANDING: ("standing", "6000"),
+    "standing, 60,000 nodes": ("standing", "60000"),
+    "standing, 1,000,000 nodes": ("standing", "1000000"),
+    "10 links, 22 parameters, 3,000 nodes": ("n_link_10", "3000"),
+}
+CONTENDERS = ("kinesym", "casadi+qamd+blocks", "casadi", "opty+scaling")
+STARTS = {
+    "a link on a cart, 200 nodes": "n_link_1:200",
+    "standing, 6,000 nodes": "standing:6000",
+    "2 links, 1,000 nodes": "n_link_2:1000",
+    "5 links, 1,000 nodes": "n_link_5:1000",
+    "swing-up of a cart-pole, 101 nodes": "cart_pole:101",
+}
+WARM = (
+    "kinesym: warm [s]",
+    "kinesym, compiled: warm [s]",
+    "CasADi by hand: warm [s]",
+    "CasADi: warm [s]",
+    "opty: warm [s]",
+)
+
+
+def rows_of(path, first):
+    """Cells of the table of a page that has a row of that name, by their names."""
+    lines = (TOP / path).read_text(encoding="utf-8").split("\n\n")
+    block = next(block for block in lines if f"| {first} |" in block)
+    cells = [[c.strip() for c in line.split("|")[1:-1]] for line in block.splitlines()[2:]]
+    return {name: rest for name, *rest in cells}
+
+
+def agrees(shown, value):
+    """Whether a page shows a value of a record, rounded as it is there."""
+    if shown in ("", "-"):
+        return True
+    if not re.fullmatch(r"[\d.]+", value):
+        return shown == "over 300" and value == "-"
+    return abs(float(shown) - float(value)) <= 0.501 * 10.0 ** -len(shown.partition(".")[2])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_record_says_what_made_it(name):
+    found = record.read(name)
+    assert found.name == name and (record.HERE / found.script).exists()
+    assert found.command.startswith(f"python benchmarks/{found.script}")
+    assert re.fullmatch(r"2\d{3}-\d\d-\d\d", found.date) and found.commit and found.machine
+    assert (record.FOLDER / f"{name}.json").read_text(encoding="utf-8") == found.to_json()
+    assert (record.FOLDER / f"{name}.md").exists()
+    for table in found.tables:
+        assert table.rows and {len(row) for row in table.rows} == {len(table.header)}
+
+
+def test_every_script_has_a_record_and_the_readme_lists_all():
+    assert {path.stem for path in record.HERE.glob("*.py")} == {*NAMES} | WITHOUT
+    text = record.README.read_text(encoding="utf-8")
+    assert record.listed(text) == text, "run python benchmarks/record.py"
+    assert all(f"**[{name}](records/{name}.md)**" in text for name in NAMES)
+    assert len(text.split()) < 2500
+
+
+def test_a_changed_record_makes_the_readme_stale(tmp_path, monkeypatch):
+    found = record.read(NAMES[0])
+    text = record.README.read_text(encoding="utf-8")
+    for name in NAMES:
+        (tmp_path / f"{name}.json").write_text(record.read(name).to_json())
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    (tmp_path / f"{found.name}.json").write_text(found.to_json().replace(found.commit, "0000000"))
+    assert record.listed(text) != text
+    with pytest.raises(ValueError, match="markers"):
+        record.listed(text.replace(record.END, ""))
+
+
+def test_links_of_the_readme_and_of_notes_lead_somewhere():
+    for path in (record.README, *record.FOLDER.glob("*.md")):
+        for place in re.findall(r"\]\((?!https:)([^)#]+)", path.read_text(encoding="utf-8")):
+            assert (path.parent / place).exists(), f"{path.name}: {place}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/benchmarks/index.md"])
+def test_pages_show_times_of_identification_as_recorded(page):
+    first, later = record.read("solves").tables
+    place = {name: first.header.index(name) for name in ("problem", "nodes", "contender")}
+    solve = first.header.index("solve [s]")
+    times = {tuple(row[k] for k in place.values()): row[solve] for row in first.rows}
+    times |= {tuple(row[:3]): row[3] for row in later.rows}
+    shown = rows_of(page, STANDING)
+    assert {*shown} == {*SOLVES}
+    for name, cells in shown.items():
+        for contender, cell in zip(CONTENDERS, cells, strict=True):
+            value = times.get((*SOLVES[name], contender), "")
+            assert agrees(cell, value), (name, contender, cell, value)
+
+
+def test_pages_show_times_of_first_solves_as_recorded():
+    table = record.read("start").tables[0]
+    times = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
+    shown = rows_of("docs/benchmarks/index.md", next(iter(STARTS)))
+    assert {*shown} == {*STARTS}
+    for name, cells in shown.items():
+        for column, cell in zip(WARM, cells, strict=True):
+            assert agrees(cell, times[STARTS[name]][column]), (name, column, cell)
