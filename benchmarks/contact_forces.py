@@ -29,7 +29,8 @@ from walks import judged as known
 from walks.files import names_in, read_record
 
 import kinesym as ks
-from kinesym.examples import gait, gait_without_plates, video_to_torques
+from kinesym.examples import gait_without_plates
+from kinesym.examples.studies import gait, video_to_torques
 from kinesym.gait import ContactForces, Markers, Wrench
 
 Array = NDArray[np.float64]

@@ -35,7 +35,7 @@ from stepping import medians, named
 import kinesym as ks
 from kinesym.codegen.evaluate import model_functions
 from kinesym.codegen.stepping import stepper
-from kinesym.examples import gait as example
+from kinesym.examples.studies import gait as example
 from kinesym.gait.angles import in_turn, states
 from kinesym.gait.body import _inverse
 from kinesym.gait.filters import low_pass_of

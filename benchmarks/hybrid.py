@@ -36,7 +36,7 @@ from report import leave, machine, number, parsed, ratio
 from scipy.integrate import solve_ivp
 
 import kinesym as ks
-from kinesym.examples import foot_landing, walker
+from kinesym.examples.studies import foot_landing, walker
 from kinesym.models.planar_walker import passive_walker, planar_walker
 from kinesym.runtime.library.build import CACHE_VARIABLE
 from kinesym.runtime.native import HybridRun

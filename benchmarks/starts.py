@@ -42,7 +42,8 @@ from report import leave, machine, parsed
 from solves import collocation, make_case, make_numbers
 
 import kinesym as ks
-from kinesym.examples import muscle_fit, pendulum_local_minima, reaction_time
+from kinesym.examples import pendulum_local_minima, reaction_time
+from kinesym.examples.studies import muscle_fit
 from kinesym.internal.starts import drawn, natural_parameters, ranges_of, starting_points
 
 Array = NDArray[np.float64]

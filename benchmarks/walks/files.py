@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import kinesym as ks
-from kinesym.examples import video_to_torques
+from kinesym.examples.studies import video_to_torques
 from kinesym.gait import Markers
 from kinesym.gait.filters import low_pass_of
 from kinesym.gait.reconstruction import Smoother

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kinesym as ks
-from kinesym.examples import gait, gait_plates
+from kinesym.examples import gait_plates
+from kinesym.examples.studies import gait
 from kinesym.gait import Markers, Relations, Segment, Wrench
 from kinesym.gait.reconstruction import Smoother
 

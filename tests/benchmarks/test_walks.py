@@ -7,7 +7,7 @@ import pytest
 from walks import files, judged
 
 import kinesym as ks
-from kinesym.examples import gait, video_to_torques
+from kinesym.examples.studies import gait, video_to_torques
 
 
 @pytest.fixture(scope="module")

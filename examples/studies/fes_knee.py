@@ -18,7 +18,7 @@ import sympy as sp
 from matplotlib.patches import FancyBboxPatch
 
 import kinesym as ks
-from kinesym.examples.bounces import BALL_MASS, with_jumps
+from kinesym.examples.studies.bounces import BALL_MASS, with_jumps
 from kinesym.runtime.native import solve_contacts
 
 G = 9.81  # m/s^2

@@ -6,8 +6,8 @@ motion is smoothed at 4 Hz by the filter of that code, and whose segments all ha
 radius of gyration of the foot. The joints of thigh, shank and foot are where the markers are, so
 that segments change their length as skin moves; the measured ground reaction acts on the foot.
 
-Data: see data/README.md. Angles and moments of flexion and plantar flexion are positive. Points of
-the plane are complex, x forwards + i up; a motion is its value, rate and acceleration, (3, N).
+Data: see ../data/README.md. Angles and moments of flexion and plantar flexion are positive. Points
+of the plane are complex, x forwards + i up; a motion is its value, rate and acceleration, (3, N).
 """
 
 from dataclasses import dataclass

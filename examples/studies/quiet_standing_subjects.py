@@ -7,7 +7,7 @@ together with stiffness and damping by direct collocation. Marginal: the noise i
 and its strength A is found too (see `quiet_standing`). The same three fits of simulated records,
 whose gains are known, say which to believe.
 
-Records: Santos and Duarte 2016, PeerJ 4:e2648 (CC BY 4.0), reduced to 10 Hz; see data/README.md.
+Records: Santos and Duarte 2016, PeerJ 4:e2648 (CC BY 4.0), reduced to 10 Hz; see ../data/README.md.
 """
 
 import csv

@@ -2,7 +2,7 @@
 
 Angles of the left leg, the position of its ankle and the ground reaction are measured, but not the
 inclination of the trunk. It follows from the flat foot, given the slope between its markers.
-The tree is that of `gait_planar`, and so are its conventions. Data: see data/README.md.
+The tree is that of `gait_planar`, and so are its conventions. Data: see ../data/README.md.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import least_squares
 
-from kinesym.examples.gait_planar import (
+from kinesym.examples.studies.gait_planar import (
     JOINTS,
     SEGMENTS,
     coordinates,

@@ -5,7 +5,7 @@ A recorded walk of a man of 72.6 kg, 41 markers and two plates: the motion of 18
 and from what the motion needs, with plates that are corrected in double support. Then the walk
 simulated again from its torques, with and without control (Pamies-Vila, Font-Llagunes 2013).
 Torques are compared with those that OpenSim finds for the trial.
-Data: see data/README.md.
+Data: see ../data/README.md.
 """
 
 import warnings

@@ -8,7 +8,7 @@ the equations of motion hold without residual, and markers and plates are tracke
 squares, each with its own standard deviation. Markers need no smoothing. Seven segments, first in
 the sagittal plane, then in space.
 
-The subject is that of `gait`; data: see data/README.md. Axes are x forwards, y to the left, z up.
+The subject is that of `gait`; data: see ../data/README.md. Axes: x forwards, y to the left, z up.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ import numpy as np
 import sympy as sp
 
 import kinesym as ks
-from kinesym.examples import gait
+from kinesym.examples.studies import gait
 from kinesym.gait import PlanarSegment, Samples, Segment, planar_body, whole_body
 from kinesym.gait.angles import states
 from kinesym.gait.wrench import THRESHOLD

@@ -15,7 +15,7 @@ behind; that is measured instead. The length of the contractile element is 43 mm
 0.63 of it per second (Herzog, Leonard 2002); it cannot be found from these records, in which a
 quarter of it or four times as much fit as well.
 
-Data: see data/README.md. Lengths are changes of the whole muscle [m].
+Data: see ../data/README.md. Lengths are changes of the whole muscle [m].
 """
 
 import gzip

@@ -7,7 +7,7 @@ and inverse dynamics the torques. When which foot is on the ground is found, and
 `video_contacts.csv`: mended, it is given back by `--contacts FILE`. Without a file of markers, one
 is made from a recorded walk, with errors as of video, and the result is compared with the plates
 and torques of that walk.
-Data: see data/README.md.
+Data: see ../data/README.md.
 """
 
 import argparse
@@ -20,8 +20,8 @@ import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 import kinesym as ks
-from kinesym.examples import gait
-from kinesym.examples.gait import data
+from kinesym.examples.studies import gait
+from kinesym.examples.studies.gait import data
 from kinesym.gait import Carried, Relations, Trial, landmarks
 
 FEET = {"right": "calcn_r", "left": "calcn_l"}
