@@ -9,7 +9,7 @@ import sympy as sp
 from scipy.linalg import null_space
 
 import kinesym as ks
-from kinesym.internal.estimation import Estimation
+from kinesym.internal.fitting.estimation import Estimation
 from kinesym.symbolic.schemes import SCHEMES
 
 t = ks.t

@@ -8,7 +8,7 @@ from scipy.optimize import curve_fit
 from scipy.stats import t as student
 
 import kinesym as ks
-from kinesym.internal.estimation import Estimation
+from kinesym.internal.fitting.estimation import Estimation
 from kinesym.runtime.statistics.leverage import _of_many, leverages
 
 x, v = ks.dynamicsymbols("x v")
@@ -504,11 +504,14 @@ def test_a_solution_is_kept_whatever_is_computed_about_it(monkeypatch):
         return ks.Collocation(DECAY, trial, {k: None}).solve({k: 0.9})
 
     for place, given in (
-        ("kinesym.internal.estimation.contradictions", {"std": {x: 0.1, "triple": 0.3}}),
-        ("kinesym.internal.certificate.grid_error", {}),
-        ("kinesym.internal.estimation.kkt_at", {}),
-        ("kinesym.internal.estimation.parameter_confidence", {"std": {x: 50.0, "triple": 50.0}}),
-        ("kinesym.internal.estimation.estimated", {}),
+        ("kinesym.internal.fitting.estimation.contradictions", {"std": {x: 0.1, "triple": 0.3}}),
+        ("kinesym.internal.fitting.certificate.grid_error", {}),
+        ("kinesym.internal.fitting.estimation.kkt_at", {}),
+        (
+            "kinesym.internal.fitting.estimation.parameter_confidence",
+            {"std": {x: 50.0, "triple": 50.0}},
+        ),
+        ("kinesym.internal.fitting.estimation.estimated", {}),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, fail)
