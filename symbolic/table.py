@@ -338,7 +338,10 @@ class NumericFunction:
             return e.xreplace({part: f(*part.variables) for part, f in tables.items()})
 
         every = plain(self.expressions)
-        known = {f.__name__: partial(part.record, part.orders) for part, f in tables.items()}
+        known: dict[str, Any] = {
+            f.__name__: partial(part.record, part.orders) for part, f in tables.items()
+        }
+        known["Cbrt"] = np.cbrt  # which SymPy does not print
         found: Callable[..., Any] = sp.lambdify(self.symbols, every, [known, "scipy", "numpy"])
         return found
 

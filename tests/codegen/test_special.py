@@ -1,4 +1,4 @@
-"""Functions that SymPy has and C has not: values, derivatives against mpmath, refusals in words."""
+"""Special functions as SymPy writes them: values, derivatives against mpmath, refusals in words."""
 
 import mpmath
 import numpy as np
@@ -6,6 +6,7 @@ import pytest
 import sympy as sp
 from scipy.integrate import solve_ivp
 from scipy.special import gamma, psi
+from sympy.codegen import cfunctions
 
 import kinesym as ks
 from kinesym.codegen.derive import jacobian
@@ -24,6 +25,10 @@ FUNCTIONS = {
     "binomial": (sp.binomial(x, y), [(5.5, 2.2), (30.2, 20.0)]),
     "falling": (sp.ff(x, y), [(5.5, 2.2)]),
     "factorial": (sp.factorial(x), PLACES[:4]),
+    "bessel": (sp.besselj(2, x * y) + sp.bessely(0, x) * y, PLACES[1:]),
+    "opposite": (sp.besselj(-3, x) - sp.bessely(-1, y), PLACES[1:]),
+    "small": (cfunctions.expm1(x * y) / cfunctions.log1p(y), [(1e-9, 0.6), (-0.4, 4.2)]),
+    "lengths": (cfunctions.hypot(x, 2 * y) + cfunctions.Cbrt(x), PLACES),
     "density": (y**x * sp.exp(-y) / sp.gamma(x + 1), PLACES),
     "ratio": (sp.gamma(x) / sp.gamma(x + y), PLACES[:4]),
 }
@@ -37,7 +42,7 @@ def test_values_and_derivatives(e, places, lowered, values_of):
     second = jacobian(graph, gradient, symbols)
     wanted = [second.get(key, graph.zero) for key in ((0, 0), (0, 1), (1, 1))]
     found = values_of(graph, symbols, [node, *gradient, *wanted], np.array(places).T)
-    function = sp.lambdify((x, y), e, "mpmath")
+    function = sp.lambdify((x, y), e, [{"Cbrt": mpmath.cbrt}, "mpmath"])
     with mpmath.workdps(40):
         h = mpmath.mpf(10) ** -12
         for row, at in zip(found.T, places, strict=True):
@@ -73,7 +78,15 @@ def test_others(e, values, lowered, values_of):
 
 
 REFUSED = (
-    *(sp.besselj(0, x), sp.LambertW(x), sp.expint(1, x), sp.elliptic_k(x), sp.erfinv(x)),
+    *(
+        sp.besseli(0, x),
+        sp.besselj(y, x),
+        sp.bessely(2.5, x),
+        sp.LambertW(x),
+        sp.expint(1, x),
+        sp.elliptic_k(x),
+        sp.erfinv(x),
+    ),
     *(sp.hyper((1, 2), (3,), x), sp.lowergamma(x, y), sp.DiracDelta(x), sp.polygamma(y, x)),
     *(sp.SingularityFunction(x, y, -1), sp.zeta(x), sp.harmonic(x)),
 )
