@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Kernel, Program
 from kinesym.codegen.operations import OPERATIONS
+from kinesym.codegen.own import without_own
 from kinesym.codegen.schedule import (
     Piece,
     Schedule,
@@ -85,6 +86,7 @@ def encode(program: Program) -> list[tuple[object, ...]]:
 
 
 def _instructions(kernel: Kernel) -> Instructions:
+    kernel = without_own(kernel, False)
     plan = schedule(kernel, _LONG)
     constants: dict[float, int] = {}
     lists = [

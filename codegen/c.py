@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 
 from kinesym.codegen.kernel import Kernel, Program, Source
 from kinesym.codegen.operations import ATOM, PRODUCT
+from kinesym.codegen.own import own_operations, without_own
 from kinesym.codegen.schedule import (
     PIECE,
     Piece,
@@ -37,6 +39,7 @@ _INLINE = 300  # operations of a right-hand side that is compiled into the loop 
 
 def emit(program: Program) -> Source:
     """The C source and the manifest of `program`."""
+    program = replace(program, kernels=tuple(without_own(k, True) for k in program.kernels))
     files: dict[str, str] = {}
     together: list[Kernel] = []
     for kernel in program.kernels:
@@ -131,7 +134,7 @@ def _banner(kernel: Kernel) -> str:
 
 def _include(kernel: Kernel) -> str:
     more = '#include "kinesym_table.h"\n' if any(a.tables for a in kernel.arguments) else ""
-    return f"{_INCLUDE}{more}"
+    return "".join((_INCLUDE, more, *(row.body for row in own_operations(kernel))))
 
 
 def _signature(name: str, hoisted: bool) -> str:

@@ -9,11 +9,11 @@ expanded, so building is linear in the number of operations.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from kinesym.codegen.gates import Gates
-from kinesym.codegen.operations import EVEN, ODD, OPERATIONS
+from kinesym.codegen.operations import EVEN, ODD, OPERATIONS, Operation
 from kinesym.codegen.traits import Traits
 
 #: What has no operands: constants, symbols, and the numbers of all tables.
@@ -44,7 +44,7 @@ class Graph:
         self.value: dict[int, float] = {}
         self.name: dict[int, str] = {}
         self.note: dict[int, str] = {}  # what it means if a node is not finite
-        self.operations = OPERATIONS
+        self.operations: Mapping[str, Operation] = OPERATIONS  # and those of functions of users
         self._known: dict[tuple[object, ...], int] = {}
         self._traits = Traits(self)
         self._gates = Gates(self)
@@ -407,7 +407,7 @@ class Graph:
         """The operation `op` on `args`, by the constructor that belongs to it."""
         if op in ("add", "sub", "mul", "div", "neg", "inv", "select"):
             return int(getattr(self, op)(*args))
-        if op in ("locate", "entry"):
+        if len(args) > 2:
             return self._node(op, *args)
         return self.function(op, *args) if len(args) == 1 else self.binary(op, *args)
 

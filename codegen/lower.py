@@ -12,8 +12,11 @@ from sympy.logic.boolalg import BooleanFunction
 
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.operations import OPERATIONS, Operation
+from kinesym.codegen.own import own_node
 from kinesym.codegen.tables import lowered_table
 from kinesym.symbolic.delayed import shown_late
+from kinesym.symbolic.expression import Evaluated
+from kinesym.symbolic.function import applied
 from kinesym.symbolic.table import Tables, tables_of, tabulated
 
 
@@ -69,6 +72,8 @@ class Lowering:
             return g.one if e is sp.true else g.zero
         if isinstance(e, tabulated):
             return lowered_table(g, self._tables, e, operands)
+        if isinstance(e, applied):
+            return own_node(g, e.definition, operands, Lowering)
         convert = _CONVERTERS.get(type(e))
         if convert is not None:
             return convert(g, e, *operands)
@@ -85,7 +90,7 @@ def _operands(e: sp.Basic) -> tuple[sp.Basic, ...]:
         return tuple(part for pair in e.args for part in (pair.expr, pair.cond))
     if isinstance(e, sp.Pow) and isinstance(e.exp, sp.Number):
         return (e.base,)
-    if isinstance(e, tabulated):
+    if isinstance(e, Evaluated):
         return e.variables
     if isinstance(e, sp.log) and (terms := _exponentials(e.args[0])):
         return tuple(exponent for _, exponent in terms)
@@ -104,7 +109,11 @@ def _is_value(e: sp.Basic) -> bool:
 
 def _unsupported(e: sp.Basic) -> UnsupportedExpression:
     named = isinstance(e, (sp.Symbol, sp.core.function.AppliedUndef, sp.Derivative))
-    remedy = "declare it" if named else "write it with elementary functions, or as ks.table"
+    remedy = (
+        "declare it"
+        if named
+        else "write it with elementary functions, or as ks.table or ks.function"
+    )
     what = f"{'symbol' if named else 'term'} {e} ({type(e).__name__})"
     return UnsupportedExpression(f"{what} cannot be turned into C; {remedy}")
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
@@ -20,6 +20,9 @@ from sympy.codegen import cfunctions
 
 from kinesym.codegen import partials, values
 from kinesym.codegen.partials import Rule
+
+if TYPE_CHECKING:
+    from kinesym.codegen.graph import Graph
 
 #: Precedence of C operators.
 SUM, PRODUCT, ATOM = 1, 2, 3
@@ -47,7 +50,9 @@ class Operation:
     text : C with {} for operands; empty for a call. inner, outer : precedence that operands need,
     and its own. shown : text for people, likewise. of : the SymPy class that it stands for, if its
     arguments are the operands. orders : if the first of them is a constant whole number, those
-    that are allowed.
+    that are allowed. Of functions of users, formula : the node of the expression that it is short
+    for; body : its C; only_compiled :
+    whether there is no formula.
     """
 
     name: str
@@ -66,6 +71,9 @@ class Operation:
     shown: str = ""
     of: type | None = None
     orders: range = range(0)
+    formula: Callable[[Graph, Sequence[int]], int] | None = None
+    body: str = ""
+    only_compiled: bool = False
 
     def folded(self, *x: float) -> float:
         """The value of constants; NaN outside of the domain."""

@@ -16,7 +16,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from kinesym.checks import check_choice, check_identifier, shown
-from kinesym.symbolic.expression import parts, parts_of, real_expression
+from kinesym.symbolic.expression import Evaluated, parts, parts_of, real_expression
 from kinesym.symbolic.interpolation import (
     KINDS,
     OUTSIDE,
@@ -113,12 +113,9 @@ class Record(sp.Atom):
         return total
 
 
-class tabulated(sp.Expr):
+class tabulated(Evaluated):
     """A table at its variables, or a derivative of it: (record, x, order) or (record, x, y, order
     of x, order of y)."""
-
-    is_commutative = True
-    is_extended_real = True
 
     def __new__(cls, record: Record, *rest: Any) -> sp.Expr:
         variables, orders = rest[: len(rest) // 2], rest[len(rest) // 2 :]
@@ -143,6 +140,11 @@ class tabulated(sp.Expr):
     def orders(self) -> tuple[int, ...]:
         """Of the derivative with respect to each variable."""
         return tuple(map(int, self.args[1 + len(self.args) // 2 :]))
+
+    @property
+    def evaluated(self) -> Callable[..., Any]:
+        """It as a function of numbers."""
+        return partial(self.record, self.orders)
 
     def _eval_derivative(self, symbol: sp.Basic) -> sp.Expr:
         terms = []
@@ -315,7 +317,8 @@ def smooth_instead(e: sp.Expr) -> sp.Expr:
 @dataclass(frozen=True)
 class NumericFunction:
     """Expressions, one or nested lists of them, as a function of numbers or arrays in place of the
-    symbols, with their tables; it pickles, as a function of `lambdify` does not."""
+    symbols, with their tables and functions of users; it pickles, as a function of `lambdify` does
+    not."""
 
     symbols: Sequence[sp.Symbol]
     expressions: Any
@@ -328,20 +331,22 @@ class NumericFunction:
 
     @cached_property
     def _function(self) -> Callable[..., Any]:
-        tables = dict[tabulated, Any]()
+        known: dict[str, Any] = {"Cbrt": np.cbrt}  # which SymPy does not print
+        names = dict[Callable[..., Any], str]()
+
+        def named(part: Evaluated) -> sp.Expr:
+            own = part.evaluated
+            if own not in names:
+                names[own] = f"own_{len(names)}"
+                known[names[own]] = own
+            return sp.Function(names[own])(*part.variables)
 
         def plain(e: Any) -> Any:
             if isinstance(e, list):
                 return [plain(each) for each in e]
-            for part in e.atoms(tabulated):
-                tables.setdefault(part, sp.Function(f"table_{len(tables)}"))
-            return e.xreplace({part: f(*part.variables) for part, f in tables.items()})
+            return e.replace(lambda part: isinstance(part, Evaluated), named)
 
         every = plain(self.expressions)
-        known: dict[str, Any] = {
-            f.__name__: partial(part.record, part.orders) for part, f in tables.items()
-        }
-        known["Cbrt"] = np.cbrt  # which SymPy does not print
         found: Callable[..., Any] = sp.lambdify(self.symbols, every, [known, "scipy", "numpy"])
         return found
 
