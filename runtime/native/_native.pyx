@@ -71,7 +71,7 @@ cdef extern from "kinesym.h" nogil:
         const double *inverse
         const double *to
         const double *from_ "from"
-        double eigen[3]
+        const double *eigen
 
     ctypedef struct ks_run:
         const ks_kernel *rhs
@@ -855,7 +855,8 @@ cdef class Run:
             self._courses[k].data = _data(samples, samples.shape, f"input {k}")
             self._courses[k].stride = length if samples.shape[0] > 1 else 0
             self._courses[k].kind = kind
-        self._taken, between = np.zeros(members, dtype=np.intp), np.zeros((5 * n + r.n_entries + 7, members))
+        vectors = 2 + (0 if tableau is None else tableau.get("implicit", 0))
+        self._taken, between = np.zeros(members, dtype=np.intp), np.zeros((vectors * n + r.n_entries + 7, members))
         clock = np.zeros(members)
         self._keep += [between, clock]
         r.taken, r.between = &self._taken[0], _data(between, between.shape, "between")
@@ -880,8 +881,10 @@ cdef class Run:
         if not tableau:
             return 0
         unknown = method.implicit
-        if not 0 < stages <= KS_STAGES_MOST or unknown > min(stages, KS_UNKNOWN_MOST):
+        if not 0 < stages <= KS_STAGES_MOST:
             raise ValueError(f"a method has 1 to {KS_STAGES_MOST} stages, got {stages}")
+        if unknown > min(stages, KS_UNKNOWN_MOST):
+            raise ValueError(f"a method solves for up to {KS_UNKNOWN_MOST} stages, got {unknown}")
         self._keep.append(rows)
         weights = stages if unknown else stages + 1
         square = (unknown,) * 2 if unknown else (0,)
@@ -891,8 +894,7 @@ cdef class Run:
         method.dense = _data(rows["dense"], (weights if rows["dense"].size else 0,), "dense")
         method.inverse = _data(rows["inverse"], square, "inverse")
         method.to, method.from_ = _data(rows["to"], square, "to"), _data(rows["from"], square, "from")
-        for k in range(3 if unknown else 0):
-            method.eigen[k] = rows["eigen"][k]
+        method.eigen = _data(rows["eigen"], (unknown, 2)[: 2 if unknown else 1], "eigen")
         return 0
 
     cdef ptrdiff_t _places(self, pair, str name, const ptrdiff_t **first,
