@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -20,9 +20,6 @@ from sympy.codegen import cfunctions
 
 from kinesym.codegen import partials, values
 from kinesym.codegen.partials import Rule
-
-if TYPE_CHECKING:
-    from kinesym.codegen.graph import Graph
 
 #: Precedence of C operators.
 SUM, PRODUCT, ATOM = 1, 2, 3
@@ -50,9 +47,7 @@ class Operation:
     text : C with {} for operands; empty for a call. inner, outer : precedence that operands need,
     and its own. shown : text for people, likewise. of : the SymPy class that it stands for, if its
     arguments are the operands. orders : if the first of them is a constant whole number, those
-    that are allowed. Of functions of users, formula : the node of the expression that it is short
-    for; body : its C; only_compiled :
-    whether there is no formula.
+    that are allowed.
     """
 
     name: str
@@ -71,9 +66,6 @@ class Operation:
     shown: str = ""
     of: type | None = None
     orders: range = range(0)
-    formula: Callable[[Graph, Sequence[int]], int] | None = None
-    body: str = ""
-    only_compiled: bool = False
 
     def folded(self, *x: float) -> float:
         """The value of constants; NaN outside of the domain."""
@@ -83,6 +75,14 @@ class Operation:
             return math.inf
         except (ValueError, ZeroDivisionError):
             return math.nan
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return operation_named, (self.name,)
+
+
+def operation_named(name: str) -> Operation:
+    """The row of that name."""
+    return OPERATIONS[name]
 
 
 def _comparison(name: str, holds: Callable[[Any, Any], Any], sign: str, of: type) -> Operation:

@@ -49,9 +49,13 @@ _REFUSED = {
     sp.Mod: "a jump",
     sp.Derivative: "a derivative",
 }
-#: Values of the arguments at which derivatives are compared with differences of the value, the
-#: step, and the relative error that is taken for a mistake.
-_TRIED, _STEP, _WRONG = (0.3, 0.7, 1.3, 2.1), 1e-5, 1e-4
+#: Values of the arguments at which derivatives are compared with differences of the value.
+_TRIED = (0.3, 0.7, 1.3, 2.1)
+#: Steps of the differences, relative errors near the root of rounding and far above it; where the
+#: two differ, neither is believed.
+_STEPS = (1e-5, 1e-4)
+#: Relative error of a derivative that is taken for a mistake.
+_WRONG = 1e-4
 
 
 class Definition(sp.Atom):
@@ -123,7 +127,8 @@ class Definition(sp.Atom):
         return NumericFunction(self.arguments, self.formula)
 
     @cached_property
-    def _numeric_slopes(self) -> Callable[..., Any]:
+    def numeric_slopes(self) -> Callable[..., Any]:
+        """The derivatives as a function of numbers."""
         return NumericFunction(self.arguments, list(self.slopes))
 
     def __call__(self, *x: Any) -> Any:
@@ -132,7 +137,7 @@ class Definition(sp.Atom):
         real = [np.real(value) for value in x]
         found = self._value(*real)
         if any(map(np.iscomplexobj, x)):
-            pairs = zip(self._numeric_slopes(*real), x, strict=True)
+            pairs = zip(self.numeric_slopes(*real), x, strict=True)
             return found + 1j * sum(slope * np.imag(value) for slope, value in pairs)
         return found
 
@@ -187,7 +192,7 @@ class OwnFunction:
                 f"the function {own.name} takes {_counted(own.arguments)}, got {len(x)}"
             )
         given = [real_expression(value, f"an argument of the function {own.name}") for value in x]
-        if own.formula is not None and not own.body and not own.derivatives:
+        if own.formula is not None and not own.derivatives:
             return own.formula.xreplace(dict(zip(own.arguments, given, strict=True)))
         return applied(own, *given)
 
@@ -230,7 +235,7 @@ def function(
         are those of these expressions. None: those of the value, which then is no C text.
     python : of C text, its value in Python: an expression of the arguments, by which kernels run
         where there is no compiler, too; or a function of NumPy arrays, without which nothing can
-        say which part of a model is not finite. Kernels with C text and no expression need a
+        say which part of a model is not finite; one that pickles, if the model shall. Kernels with C text and no expression need a
         compiler. That C text has the same value is not checked.
 
     A function whose value is an expression without further derivatives stands for that expression
@@ -242,28 +247,25 @@ def function(
     _check_name(name, "the name of a function")
     what = f"the function {name}"
     symbols = _arguments(arguments, what)
-    body = value if isinstance(value, str) else ""
-    if body:
+    slopes = None if derivatives is None else _derivatives(derivatives, symbols, name, what)
+    if not isinstance(value, str):
+        if python is not None:
+            raise ValueError(f"{what}: python is for C text; this value is Python's already")
+        body, formula = "", _expression(value, symbols, "", f"{what}: its value")
+    else:
+        body, formula = value.strip(), _formula(python, symbols, what)
         _check_body(body, symbols, what)
-    elif isinstance(value, str):
-        raise ValueError(
-            f"{what}: the C text is empty; write an expression such as 'log1p(exp(x))'"
-        )
-    elif python is not None:
-        raise ValueError(f"{what}: python is for C text; this value is Python's already")
-    formula = _formula(python if body else value, symbols, what)
-    if formula is not None and (body or derivatives is not None):
-        _check_smooth(formula, f"{what}: its value")
-    if derivatives is None and body:
-        raise ValueError(f"{what}: C text has no derivatives; give one for each argument")
-    slopes = _derivatives(() if derivatives is None else derivatives, symbols, name, what)
-    if body and formula is None and not callable(python):
-        raise ValueError(
-            f"{what}: give the value of its C text in Python, too: python=..., an expression or a "
-            "function of NumPy arrays"
-        )
-    if derivatives is None:
+        if slopes is None:
+            raise ValueError(f"{what}: C text has no derivatives; give one for each argument")
+        if python is None:
+            raise ValueError(
+                f"{what}: give the value of its C text in Python, too: python=..., an expression "
+                "or a function of NumPy arrays"
+            )
+    if slopes is None:
         return OwnFunction(Definition(name, symbols, "", formula, (), None))
+    if formula is not None:
+        _check_smooth(formula, f"{what}: its value")
     made = Definition(name, symbols, body, formula, slopes, None if formula is not None else python)
     _check_values(made, what)
     return OwnFunction(made)
@@ -298,6 +300,10 @@ def _counted(arguments: Sequence[sp.Symbol]) -> str:
 
 def _check_body(body: str, symbols: Sequence[sp.Symbol], what: str) -> None:
     """Brackets that close, and names that C has or the text declares."""
+    if not body:
+        raise ValueError(
+            f"{what}: the C text is empty; write an expression such as 'log1p(exp(x))'"
+        )
     open_brackets: list[str] = []
     for letter in body:
         if letter in "([{":
@@ -351,7 +357,7 @@ def _expression(given: Any, symbols: Sequence[sp.Symbol], name: str, what: str) 
 
 
 def _formula(given: Any, symbols: Sequence[sp.Symbol], what: str) -> sp.Expr | None:
-    """The value as an expression; None if it is a function of arrays, or not given."""
+    """The value of C text as an expression; None if it is a function of arrays."""
     if given is None or (callable(given) and not isinstance(given, sp.Basic)):
         return None
     return _expression(given, symbols, "", f"{what}: its value")
@@ -361,14 +367,15 @@ def _derivatives(
     given: Any, symbols: Sequence[sp.Symbol], name: str, what: str
 ) -> tuple[sp.Expr, ...]:
     """One for each argument; a single one need not be in a list."""
-    every = [given] if isinstance(given, sp.Expr) else listed(given, f"{what}: the derivatives")
-    if every and len(every) != len(symbols):
+    several = isinstance(given, (list, tuple, np.ndarray, sp.MatrixBase))
+    every = listed(given, f"{what}: the derivatives") if several else (given,)
+    if len(every) != len(symbols):
         raise ValueError(
             f"{what} takes {_counted(symbols)}, got {len(every)} of its derivatives; give one for "
             "each argument"
         )
     found = []
-    for e, symbol in zip(every, symbols, strict=False):
+    for e, symbol in zip(every, symbols, strict=True):
         title = f"{what}: the derivative with respect to {symbol.name}"
         found.append(_expression(e, symbols, name, title))
         _check_smooth(found[-1], title)
@@ -381,25 +388,27 @@ def _check_values(made: Definition, what: str) -> None:
     points = [np.array([*_TRIED[k:], *_TRIED[:k]]) * (1.0 + 0.1 * k) for k in range(count)]
     try:
         with np.errstate(all="ignore"):
-            slopes = [np.broadcast_to(s, len(_TRIED)) for s in made._numeric_slopes(*points)]
-            for j, symbol in enumerate(made.arguments):
-                ends = [[*points[:j], points[j] + h, *points[j + 1 :]] for h in (_STEP, -_STEP)]
-                above, below = (np.asarray(made(*end), dtype=float) for end in ends)
-                found = np.broadcast_to((above - below) / (2.0 * _STEP), len(_TRIED))
-                error = np.abs(found - slopes[j]) / (1.0 + np.abs(found))
-                wrong = np.flatnonzero(error > _WRONG)
-                if len(wrong):
-                    k = int(wrong[0])
-                    at = ", ".join(
-                        f"{s.name} = {p[k]:g}" for s, p in zip(made.arguments, points, strict=True)
-                    )
-                    raise ValueError(
-                        f"{what}: its derivative with respect to {symbol.name} is "
-                        f"{slopes[j][k]:.6g} at {at}, where differences of its value give "
-                        f"{found[k]:.6g}; mend one of them"
-                    )
+            said = [np.broadcast_to(s, len(_TRIED)) for s in made.numeric_slopes(*points)]
+            found = [[_difference(made, points, j, h) for h in _STEPS] for j in range(count)]
     except (TypeError, NameError, AttributeError) as error:
         raise ValueError(f"{what}: its value cannot be computed of arrays: {error}") from error
+    for symbol, slope, (one, other) in zip(made.arguments, said, found, strict=True):
+        off = np.abs(one - slope)
+        sure = off > np.maximum(_WRONG * (1.0 + np.abs(one)), 3.0 * np.abs(one - other))
+        for k in np.flatnonzero(sure)[:1]:
+            pairs = zip(made.arguments, points, strict=True)
+            at = ", ".join(f"{s.name} = {x[k]:g}" for s, x in pairs)
+            raise ValueError(
+                f"{what}: its derivative with respect to {symbol.name} is {slope[k]:.6g} at {at}, "
+                f"where differences of its value give {one[k]:.6g}; mend one of them"
+            )
+
+
+def _difference(made: Definition, points: Sequence[Any], j: int, h: float) -> Any:
+    """The derivative with respect to argument j, by central differences with a step h."""
+    ends = [[*points[:j], points[j] + step, *points[j + 1 :]] for step in (h, -h)]
+    above, below = (np.asarray(made(*end), dtype=float) for end in ends)
+    return np.broadcast_to((above - below) / (2.0 * h), len(_TRIED))
 
 
 def _text(told: Any) -> str:

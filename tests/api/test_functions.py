@@ -124,7 +124,7 @@ ONLY_C = ks.function(
 @pytest.mark.parametrize("own", [SOFTPLUS, ONLY_C], ids=repr)
 def test_in_models(own):
     """Simulation, sensitivities, first and second derivatives of a collocation problem are those of
-    the formula; so is what a structural analysis finds."""
+    the formula, of copies of the problem, too."""
     time = np.linspace(0.0, 2.0, 11)
     trial = ks.Experiment(time, measurements={"shown": 1.0 + 0.5 * np.cos(time)})
     found = []
@@ -136,7 +136,12 @@ def test_in_models(own):
         z = np.sin(np.arange(1.0, problem.pack().size + 1.0))
         multipliers = np.linspace(0.5, 1.5, problem.n_constraints)
         matrices = problem.constraint_jacobian(z), problem.lagrangian_hessian(z, multipliers)
-        found.append([run["q"], run.run["shown"], problem.cost_gradient(z), *(a.data for a in matrices)])
+        found.append(
+            [run["q"], run.run["shown"], problem.cost_gradient(z), *(a.data for a in matrices)]
+        )
+        if own is SOFTPLUS:
+            again = pickle.loads(pickle.dumps(problem)).lagrangian_hessian(z, multipliers)
+            np.testing.assert_array_equal(again.data, matrices[1].data)
     for mine, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(mine, theirs, 1e-9, 1e-11)
 
@@ -215,6 +220,7 @@ def test_C_that_is_wrong():
         (lambda: ks.function("f", [x], "x; // y", 1), "without directives, text and comments"),
         (lambda: ks.function("f", [x], "double z = x;", 1), "statements of C end in a return"),
         (lambda: ks.function("f", [x], "exp(x)"), "C text has no derivatives"),
+        (lambda: ks.function("f", [x], "exp(x)", [], python=sp.exp(x)), "got 0 of its derivatives"),
         (lambda: ks.function("f", [x], "exp(x)", sp.exp(x)), "in Python, too: python="),
         (lambda: ks.function("f", [x], x, python=np.exp), "python is for C text"),
         (
@@ -234,3 +240,10 @@ def test_C_that_is_wrong():
 def test_refused(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_differences_that_say_nothing():
+    """A value that turns faster than differences see, or has none at usual places, is taken."""
+    fast = ks.function("fast", [x], "sin(1e5*x)", [1e5 * sp.cos(1e5 * x)], python=sp.sin(1e5 * x))
+    far = ks.function("far", [x], "log(x - 9)", 1 / (x - 9), python=sp.log(x - 9))
+    assert str(fast(x) + far(x)) == "far(x) + fast(x)"

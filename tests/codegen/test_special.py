@@ -99,7 +99,7 @@ def test_refused(e, lowered):
         lowered([x, y], [2 + e * x])
     said = str(caught.value)
     assert said.startswith(f"term {e} ({type(e).__name__}) cannot be turned into C; ")
-    assert said.endswith("write it with elementary functions, or as ks.table")
+    assert said.endswith("write it with elementary functions, or as ks.table or ks.function")
 
 
 def test_transit_compartments():
