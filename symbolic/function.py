@@ -234,9 +234,9 @@ def function(
         of this kind, and the function itself as `sp.Function(name)(*arguments)`. Second derivatives
         are those of these expressions. None: those of the value, which then is no C text.
     python : of C text, its value in Python: an expression of the arguments, by which kernels run
-        where there is no compiler, too; or a function of NumPy arrays, without which nothing can
-        say which part of a model is not finite; one that pickles, if the model shall. Kernels with C text and no expression need a
-        compiler. That C text has the same value is not checked.
+        where there is no compiler, too; or a function of NumPy arrays, one that pickles if the
+        model shall. Kernels with C text and no expression need a compiler. That C text has the
+        same value is not checked.
 
     A function whose value is an expression without further derivatives stands for that expression
     wherever it is called. Values and derivatives are smooth: jumps are not looked for in them.

@@ -1,5 +1,7 @@
 """Schemes are data: methods of more stages than the library has step, shoot and collocate."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -9,7 +11,7 @@ import kinesym as ks
 from kinesym.runtime.library.manifest import TableauManifest
 from kinesym.runtime.stepping.stages import loop_numbers
 from kinesym.symbolic import schemes
-from kinesym.symbolic.schemes.scheme import CollocationScheme
+from kinesym.symbolic.schemes.scheme import MOST_STAGES, CollocationScheme
 
 
 def scheme(name, nodes, order):
@@ -173,6 +175,8 @@ def test_refused(change, words):
 
 
 def test_too_many_stages():
+    header = Path(schemes.__file__).parents[2] / "runtime/native/c/include/kinesym.h"
+    assert f"#define KS_UNKNOWN_MOST {MOST_STAGES} " in header.read_text()
     nodes = roots_legendre(9)[0] * 0.5 + 0.5
     with pytest.raises(
         ValueError, match="scheme gauss-18 has 9 stages; steps are made of at most 8"
