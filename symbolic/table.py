@@ -314,6 +314,24 @@ def smooth_instead(e: sp.Expr) -> sp.Expr:
     return e.replace(lambda part: isinstance(part, tabulated), sine)
 
 
+def printable(expressions: Any) -> tuple[Any, dict[str, Any]]:
+    """Expressions, one or nested lists of them, with functions of new names in place of tables and
+    of functions of users, and what these names mean to `lambdify`."""
+    names: dict[Callable[..., Any], str] = {}
+
+    def named(part: Evaluated) -> sp.Expr:
+        name = names.setdefault(part.evaluated, f"own_{len(names)}")
+        return sp.Function(name)(*part.variables)
+
+    def plain(e: Any) -> Any:
+        if isinstance(e, list):
+            return [plain(each) for each in e]
+        return e.replace(lambda part: isinstance(part, Evaluated), named)
+
+    every = plain(expressions)
+    return every, {name: function for function, name in names.items()}
+
+
 @dataclass(frozen=True)
 class NumericFunction:
     """Expressions, one or nested lists of them, as a function of numbers or arrays in place of the
@@ -331,23 +349,9 @@ class NumericFunction:
 
     @cached_property
     def _function(self) -> Callable[..., Any]:
-        known: dict[str, Any] = {"Cbrt": np.cbrt}  # which SymPy does not print
-        names = dict[Callable[..., Any], str]()
-
-        def named(part: Evaluated) -> sp.Expr:
-            own = part.evaluated
-            if own not in names:
-                names[own] = f"own_{len(names)}"
-                known[names[own]] = own
-            return sp.Function(names[own])(*part.variables)
-
-        def plain(e: Any) -> Any:
-            if isinstance(e, list):
-                return [plain(each) for each in e]
-            return e.replace(lambda part: isinstance(part, Evaluated), named)
-
-        every = plain(self.expressions)
-        found: Callable[..., Any] = sp.lambdify(self.symbols, every, [known, "scipy", "numpy"])
+        every, known = printable(self.expressions)
+        modules = [known | {"Cbrt": np.cbrt}, "scipy", "numpy"]  # SymPy does not print it
+        found: Callable[..., Any] = sp.lambdify(self.symbols, every, modules)
         return found
 
 

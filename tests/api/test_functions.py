@@ -15,6 +15,7 @@ from kinesym.codegen.graph import Graph
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
+from kinesym.internal.combination import _function as combined
 from kinesym.internal.content import digest
 from kinesym.runtime.library.build import CompilerError, build
 from kinesym.runtime.native import Call, Interpreted, Plan
@@ -162,6 +163,17 @@ def test_pickles_and_counts():
     assert digest(models[0]) == digest(models[1]) != digest(models[2])
     keys = [printed_from(program_of([f(x)])) for f in (SOFTPLUS, again, other)]
     assert keys[0] == keys[1] != keys[2]
+
+
+def test_in_combinations_of_estimates():
+    """Value, slope and curvature of what is asked of a fit."""
+    for own, formula in (SAME["softplus"], (sp.gamma(x) * sp.besselj(1, y),) * 2):
+        value, first, second = combined(own, (x, y))(np.array([0.4, 1.3]))
+        at = {x: sp.Float("0.4", 30), y: sp.Float("1.3", 30)}
+        exact = [formula, *(formula.diff(s) for s in (x, y))]
+        exact += [formula.diff(one, other) for one in (x, y) for other in (x, y)]
+        found = [value, *first, *second.ravel()]
+        np.testing.assert_allclose(found, [float(e.subs(at)) for e in exact], 1e-12)
 
 
 def test_of_numbers():
