@@ -37,7 +37,7 @@ ODD, EVEN, NEITHER = "odd", "even", "neither"
 
 @dataclass(frozen=True)
 class Operation:
-    """What one operation is.
+    """Row of the table: one operation of the graph.
 
     name : of the operation; C calls it ks_<name>. arity : how many operands it has. value : of
     NumPy arrays, real or complex, see `codegen.values`. constant : of Python floats, for constants,
@@ -83,6 +83,32 @@ class Operation:
 def operation_named(name: str) -> Operation:
     """The row of that name."""
     return OPERATIONS[name]
+
+
+def _one(
+    name: str,
+    value: Callable[..., Any],
+    rule: Rule,
+    parity: str = NEITHER,
+    size: str = TINY,
+    sign: str = ANY,
+    total: bool = False,
+    constant: Callable[..., float] | None = None,
+    of: type | None = None,
+) -> Operation:
+    """A function of one number; constants as in `math` and classes of SymPy are those of the same
+    name, unless others are given."""
+    return Operation(
+        name,
+        value,
+        rule,
+        constant or getattr(math, name, None),
+        parity=parity,
+        size=size,
+        sign=sign,
+        total=total,
+        of=of or getattr(sp, name, None) or getattr(cfunctions, name),
+    )
 
 
 def _comparison(name: str, holds: Callable[[Any, Any], Any], sign: str, of: type) -> Operation:
@@ -188,13 +214,7 @@ _HIGHEST = 20
 _OF_TWO = (
     Operation("pow", lambda a, b: a**b, partials.pow, math.pow, arity=2),
     Operation(
-        "atan2",
-        values.arctan2,
-        partials.atan2,
-        math.atan2,
-        arity=2,
-        total=True,
-        of=sp.atan2,
+        "atan2", values.arctan2, partials.atan2, math.atan2, arity=2, total=True, of=sp.atan2
     ),
     Operation("mod", values.mod, partials.mod, lambda a, b: a % b, arity=2, of=sp.Mod),
     Operation(
@@ -263,207 +283,31 @@ _OF_TWO = (
 
 #: Functions of one number.
 _OF_ONE = (
-    Operation(
-        "sin",
-        np.sin,
-        lambda g, y, a: (g.function("cos", a[0]),),
-        math.sin,
-        parity=ODD,
-        size=SMALL,
-        total=True,
-        of=sp.sin,
-    ),
-    Operation(
-        "cos",
-        np.cos,
-        lambda g, y, a: (g.neg(g.function("sin", a[0])),),
-        math.cos,
-        parity=EVEN,
-        size=SMALL,
-        total=True,
-        of=sp.cos,
-    ),
-    Operation(
-        "tan",
-        np.tan,
-        lambda g, y, a: (g.add(g.one, g.mul(y, y)),),
-        math.tan,
-        parity=ODD,
-        size=SMALL,
-        of=sp.tan,
-    ),
-    Operation(
-        "asin",
-        np.arcsin,
-        partials.asin,
-        math.asin,
-        parity=ODD,
-        size=SMALL,
-        of=sp.asin,
-    ),
-    Operation(
-        "acos",
-        np.arccos,
-        lambda g, y, a: (g.neg(*partials.asin(g, y, a)),),
-        math.acos,
-        size=SMALL,
-        of=sp.acos,
-    ),
-    Operation(
-        "atan",
-        np.arctan,
-        partials.atan,
-        math.atan,
-        parity=ODD,
-        size=SMALL,
-        total=True,
-        of=sp.atan,
-    ),
-    Operation(
-        "sinh",
-        np.sinh,
-        lambda g, y, a: (g.function("cosh", a[0]),),
-        math.sinh,
-        parity=ODD,
-        of=sp.sinh,
-    ),
-    Operation(
-        "cosh",
-        np.cosh,
-        lambda g, y, a: (g.function("sinh", a[0]),),
-        math.cosh,
-        parity=EVEN,
-        size=ORDINARY,
-        sign=NONNEGATIVE,
-        of=sp.cosh,
-    ),
-    Operation(
-        "tanh",
-        np.tanh,
-        partials.tanh,
-        math.tanh,
-        parity=ODD,
-        size=SMALL,
-        total=True,
-        of=sp.tanh,
-    ),
-    Operation(
-        "asinh",
-        np.arcsinh,
-        partials.asinh,
-        math.asinh,
-        parity=ODD,
-        size=SMALL,
-        total=True,
-        of=sp.asinh,
-    ),
-    Operation("acosh", np.arccosh, partials.acosh, math.acosh, size=SMALL, of=sp.acosh),
-    Operation(
-        "atanh",
-        np.arctanh,
-        partials.atanh,
-        math.atanh,
-        parity=ODD,
-        size=SMALL,
-        of=sp.atanh,
-    ),
-    Operation("exp", np.exp, lambda g, y, a: (y,), math.exp, sign=NONNEGATIVE, of=sp.exp),
-    Operation(
-        "expm1",
-        np.expm1,
-        lambda g, y, a: (g.function("exp", a[0]),),
-        math.expm1,
-        size=SMALL,
-        of=cfunctions.expm1,
-    ),
-    Operation(
-        "log",
-        np.log,
-        lambda g, y, a: (g.div(g.one, a[0]),),
-        math.log,
-        size=ORDINARY,
-    ),
-    Operation(
-        "log1p",
-        np.log1p,
-        lambda g, y, a: (g.inv(g.add(g.one, a[0])),),
-        math.log1p,
-        size=SMALL,
-        of=cfunctions.log1p,
-    ),
-    Operation(
-        "sqrt",
-        np.sqrt,
-        lambda g, y, a: (partials.scaled(g, 0.5, g.div(g.one, y)),),
-        math.sqrt,
-        size=SMALL,
-        sign=NONNEGATIVE,
-        of=cfunctions.Sqrt,
-    ),
-    Operation(
-        "cbrt",
-        values.cbrt,
-        lambda g, y, a: (partials.scaled(g, 1.0 / 3.0, g.div(g.one, g.mul(y, y))),),
-        parity=ODD,
-        size=SMALL,
-        total=True,
-        of=cfunctions.Cbrt,
-    ),
-    Operation(
-        "abs",
-        lambda a: np.where(np.real(a) < 0.0, -a, a),
-        lambda g, y, a: (g.function("sign", a[0]),),
-        abs,
-        parity=EVEN,
-        size=SMALL,
-        sign=NONNEGATIVE,
-        total=True,
-        of=sp.Abs,
-    ),
-    Operation(
-        "sign",
-        lambda a: np.sign(np.real(a)),
-        partials.flat(1),
-        lambda a: math.copysign(1.0, a) if a else 0.0,
-        parity=ODD,
-        size=ORDINARY,
-        total=True,
-        of=sp.sign,
-    ),
-    Operation(
-        "floor",
-        lambda a: np.floor(np.real(a)),
-        partials.flat(1),
-        math.floor,
-        size=ORDINARY,
-        total=True,
-        of=sp.floor,
-    ),
-    Operation(
-        "erf", special.erf, partials.erf, math.erf, parity=ODD, size=SMALL, total=True, of=sp.erf
-    ),
-    Operation(
-        "erfc",
-        special.erfc,
-        lambda g, y, a: (g.neg(*partials.erf(g, y, a)),),
-        math.erfc,
-        sign=NONNEGATIVE,
-        total=True,
-        of=sp.erfc,
-    ),
-    Operation(
-        "gamma",
-        values.gamma,
-        lambda g, y, a: (g.mul(y, partials.digamma(g, a[0])),),
-        values.gamma_of_constant,
-        of=sp.gamma,
-    ),
-    Operation(
-        "loggamma",
-        values.log_gamma,
-        lambda g, y, a: (partials.digamma(g, a[0]),),
-        of=sp.loggamma,
-    ),
+    _one("sin", np.sin, lambda g, y, a: (g.function("cos", a[0]),), ODD, SMALL, total=True),
+    _one("cos", np.cos, lambda g, y, a: (g.neg(g.function("sin", a[0])),), EVEN, SMALL, total=True),
+    _one("tan", np.tan, lambda g, y, a: (g.add(g.one, g.mul(y, y)),), ODD, SMALL),
+    _one("asin", np.arcsin, partials.asin, ODD, SMALL),
+    _one("acos", np.arccos, lambda g, y, a: (g.neg(*partials.asin(g, y, a)),), NEITHER, SMALL),
+    _one("atan", np.arctan, partials.atan, ODD, SMALL, total=True),
+    _one("sinh", np.sinh, lambda g, y, a: (g.function("cosh", a[0]),), ODD),
+    _one("cosh", np.cosh, lambda g, y, a: (g.function("sinh", a[0]),), EVEN, ORDINARY, NONNEGATIVE),
+    _one("tanh", np.tanh, partials.tanh, ODD, SMALL, total=True),
+    _one("asinh", np.arcsinh, partials.asinh, ODD, SMALL, total=True),
+    _one("acosh", np.arccosh, partials.acosh, NEITHER, SMALL),
+    _one("atanh", np.arctanh, partials.atanh, ODD, SMALL),
+    _one("exp", np.exp, lambda g, y, a: (y,), NEITHER, TINY, NONNEGATIVE),
+    _one("expm1", np.expm1, lambda g, y, a: (g.function("exp", a[0]),), NEITHER, SMALL),
+    _one("log", np.log, lambda g, y, a: (g.div(g.one, a[0]),), NEITHER, ORDINARY),
+    _one("log1p", np.log1p, lambda g, y, a: (g.inv(g.add(g.one, a[0])),), NEITHER, SMALL),
+    _one("sqrt", np.sqrt, partials.sqrt, NEITHER, SMALL, NONNEGATIVE, of=cfunctions.Sqrt),
+    _one("cbrt", values.cbrt, partials.cbrt, ODD, SMALL, total=True, of=cfunctions.Cbrt),
+    _one("abs", values.size, partials.size, EVEN, SMALL, NONNEGATIVE, True, abs, sp.Abs),
+    _one("sign", values.sign, partials.flat(1), ODD, ORDINARY, ANY, True, values.sign_of_constant),
+    _one("floor", values.floor, partials.flat(1), NEITHER, ORDINARY, total=True),
+    _one("erf", special.erf, partials.erf, ODD, SMALL, total=True),
+    _one("erfc", special.erfc, partials.erfc, NEITHER, TINY, NONNEGATIVE, total=True),
+    _one("gamma", values.gamma, partials.gamma, constant=values.gamma_of_constant),
+    _one("loggamma", values.log_gamma, lambda g, y, a: (partials.digamma(g, a[0]),)),
 )
 
 #: All, by name.

@@ -26,7 +26,7 @@ class OwnOperation(Operation):
 
     @property
     def definition(self) -> Definition:
-        """What was given."""
+        """Definition by the user."""
         assert isinstance(self.value, Definition)
         return self.value
 

@@ -23,7 +23,7 @@ def flat(count: int) -> Rule:
 
 
 def pow(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
-    """Those of a^b; that to b only where b is no constant."""
+    """b a^(b - 1), and a^b log(a) where b is no constant."""
     base, exponent = a
     if exponent in g.value:
         n = g.value[exponent]
@@ -105,6 +105,31 @@ def acosh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
     """1/sqrt((x - 1) (x + 1))."""
     below, above = (g.function("sqrt", f(a[0], g.one)) for f in (g.sub, g.add))
     return (g.div(g.one, g.mul(below, above)),)
+
+
+def erfc(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    """-2/sqrt(pi) exp(-x^2)."""
+    return (g.neg(*erf(g, y, a)),)
+
+
+def sqrt(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    """1/(2 y)."""
+    return (scaled(g, 0.5, g.div(g.one, y)),)
+
+
+def cbrt(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    """1/(3 y^2)."""
+    return (scaled(g, 1.0 / 3.0, g.div(g.one, g.mul(y, y))),)
+
+
+def size(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    """Sign of x."""
+    return (g.function("sign", a[0]),)
+
+
+def gamma(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
+    """y times the logarithmic derivative."""
+    return (g.mul(y, digamma(g, a[0])),)
 
 
 def digamma(g: Graph, x: int) -> int:

@@ -38,7 +38,7 @@ def _real_polygamma(n: Any, x: Any) -> Any:
 
 
 def locate(data: Any, begin: Any, count: Any, x: Any) -> Any:
-    """How many of the increasing numbers of a table are not larger than x."""
+    """Number of the increasing points of a table that are not larger than x."""
     first, x = int(begin) + 1, np.real(x)
     found = np.searchsorted(data[first : first + int(count)], x, side="right")
     return np.where(np.isnan(x), 0.0, found)
@@ -49,6 +49,26 @@ def entry(data: Any, begin: Any, step: Any, number: Any) -> Any:
     return data[np.asarray(begin + step * number, dtype=np.intp)]
 
 
+def size(x: Any) -> Any:
+    """Absolute value, analytic but at 0."""
+    return np.where(np.real(x) < 0.0, -x, x)
+
+
+def sign(x: Any) -> Any:
+    """Sign of the real part."""
+    return np.sign(np.real(x))
+
+
+def sign_of_constant(x: float) -> float:
+    """Sign of a Python float."""
+    return math.copysign(1.0, x) if x else 0.0
+
+
+def floor(x: Any) -> Any:
+    """Largest whole number that is not larger than the real part."""
+    return np.floor(np.real(x))
+
+
 def gamma(x: Any) -> Any:
     """The gamma function; infinite at its poles, so that its reciprocal is 0 there."""
     pole = (np.real(x) <= 0.0) & (np.real(x) == np.floor(np.real(x)))
@@ -56,7 +76,7 @@ def gamma(x: Any) -> Any:
 
 
 def gamma_of_constant(x: float) -> float:
-    """The same of a Python float."""
+    """Gamma function of a Python float; infinite at its poles."""
     return math.inf if x <= 0.0 and x == math.floor(x) else math.gamma(x)
 
 

@@ -122,14 +122,14 @@ def atoms_of(*expressions: sp.Expr) -> set[sp.Basic]:
 
 
 class Evaluated(sp.Expr):
-    """An expression that no formula says: a Python function of numbers, and where it is taken."""
+    """Expression that no formula says: a Python function of numbers, at some variables."""
 
     is_commutative = True
     is_extended_real = True
 
     @property
     def variables(self) -> tuple[sp.Expr, ...]:
-        """Where it is taken."""
+        """Arguments that its value is taken at."""
         raise NotImplementedError
 
     @property

@@ -51,15 +51,14 @@ _REFUSED = {
 }
 #: Values of the arguments at which derivatives are compared with differences of the value.
 _TRIED = (0.3, 0.7, 1.3, 2.1)
-#: Steps of the differences, relative errors near the root of rounding and far above it; where the
-#: two differ, neither is believed.
+#: Steps of these differences; where the two disagree, neither is believed.
 _STEPS = (1e-5, 1e-4)
 #: Relative error of a derivative that is taken for a mistake.
 _WRONG = 1e-4
 
 
 class Definition(sp.Atom):
-    """What a function of a user is, as the first operand of `applied`; equal content, equal.
+    """Definition of a function of a user, the first operand of `applied`; equal content, equal.
 
     name : of it. arguments : symbols. body : C text, or nothing. formula : the same in SymPy, or
     None. derivatives : with respect to each argument; the function itself is an undefined function
@@ -103,7 +102,7 @@ class Definition(sp.Atom):
 
     @cached_property
     def digest(self) -> bytes:
-        """Of all that decides its numbers."""
+        """Digest of all that decides its numbers."""
         told = (*self.arguments, self.formula, *self.derivatives)
         text = "\0".join((self.name, self.body, *map(_text, told)))
         return blake2b(text.encode(), digest_size=16).digest()
@@ -152,18 +151,18 @@ class applied(Evaluated):
 
     @property
     def definition(self) -> Definition:
-        """What the function is."""
+        """Definition of the function."""
         found: Definition = self.args[0]
         return found
 
     @property
     def variables(self) -> tuple[sp.Expr, ...]:
-        """Where its value is taken."""
+        """Arguments that its value is taken at."""
         return self.args[1:]
 
     @property
     def evaluated(self) -> Definition:
-        """It as a function of numbers."""
+        """Function of numbers or arrays in place of the variables."""
         return self.definition
 
     def _eval_derivative(self, symbol: sp.Basic) -> sp.Expr:

@@ -143,7 +143,7 @@ class tabulated(Evaluated):
 
     @property
     def evaluated(self) -> Callable[..., Any]:
-        """It as a function of numbers."""
+        """Function of numbers or arrays in place of the variables."""
         return partial(self.record, self.orders)
 
     def _eval_derivative(self, symbol: sp.Basic) -> sp.Expr:

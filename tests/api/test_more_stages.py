@@ -58,7 +58,7 @@ def exact():
 
 @pytest.mark.parametrize("name", MORE)
 def test_order_of_steps(name, exact):
-    """Of one run, and of an ensemble, whose members go side by side."""
+    """Order of convergence of one run, and an ensemble, whose members go side by side."""
     errors = []
     steps = (2, 3) if MORE[name][1] > 8 else (4, 6)
     for substeps in steps:
@@ -81,7 +81,7 @@ def test_order_of_steps(name, exact):
 
 @pytest.mark.parametrize("name", ["gauss-8", "radau-7"])
 def test_algebraic_states(name):
-    """Of index 1, with a state that has no rate."""
+    """A model of index 1, with a state that has no rate."""
     load = ks.dynamicsymbols("load")
     model = ks.Model(
         "dae",
