@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
 
 import sympy as sp
+from sympy.codegen import cfunctions
 from sympy.functions.combinatorial.factorials import CombinatorialFunction
 from sympy.logic.boolalg import BooleanFunction
 
@@ -127,6 +128,8 @@ def _formula(e: sp.Basic) -> sp.Basic | None:
     ways: list[Callable[[], sp.Basic]] = [lambda: e.doit(deep=False)]
     if isinstance(e, BooleanFunction):
         ways.append(lambda: e.to_nnf(simplify=False))
+    if isinstance(e, (cfunctions.log2, cfunctions.log10, cfunctions.exp2, cfunctions.fma)):
+        ways.append(lambda: sp.expand_func(e))
     if isinstance(e, CombinatorialFunction):
         ways += [lambda: sp.expand_func(e), lambda: e.rewrite(sp.gamma)]
     if isinstance(e, (sp.KroneckerDelta, sp.SingularityFunction)):

@@ -58,6 +58,8 @@ def test_values_and_derivatives(e, places, lowered, values_of):
         (sp.binomial(x, 3), [1.0, 0.3125]),
         (sp.ff(x, 3) + sp.rf(x, 2), [6.0 + 12.0, 1.875 + 8.75]),
         (sp.KroneckerDelta(x, 3), [1.0, 0.0]),
+        (cfunctions.log2(x) + cfunctions.log10(x), [np.log2(a) + np.log10(a) for a in (3.0, 2.5)]),
+        (cfunctions.exp2(x) + cfunctions.fma(x, y, 1), [15.0, 2.0**2.5 + 6.0]),
         (sp.SingularityFunction(x, y, 2), [1.0, 0.25]),
         (sp.SingularityFunction(x, y, 0), [1.0, 1.0]),
         (sp.Piecewise((1, sp.Xor(x > 2.7, y > 1)), (0, True)), [0.0, 1.0]),
