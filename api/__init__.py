@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from kinesym.simulation import simulate as simulate
     from kinesym.study import Study as Study
     from kinesym.symbolic.delayed import delayed as delayed
+    from kinesym.symbolic.function import function as function
     from kinesym.symbolic.homotopy import homotopy as homotopy
     from kinesym.symbolic.model import Model as Model
     from kinesym.symbolic.names import dynamicsymbols as dynamicsymbols

@@ -11,11 +11,16 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import shown, suggest
+from kinesym.codegen.operations import OPERATIONS
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.objective import at_end, at_start
+from kinesym.symbolic.table import printable
+
+#: Functions that SymPy would look for in the module math, which has not got them.
+_NOT_OF_MATH = {row.of.__name__: row.value for row in OPERATIONS.values() if row.of and row.orders}
 
 #: Where an argument of a combination is from, and its name.
 Argument = tuple[str, str]
@@ -93,7 +98,8 @@ def _function(
     """Of the symbols in turn: value, derivatives, second derivatives."""
     slopes = [expression.diff(s) for s in symbols]
     bends = [[slope.diff(s) for s in symbols] for slope in slopes]
-    made = sp.lambdify(symbols, [expression, slopes, bends], "math")
+    every, known = printable([expression, slopes, bends])
+    made = sp.lambdify(symbols, every, [known | _NOT_OF_MATH, "math"])
     k = len(symbols)
 
     def at(values: Array) -> tuple[float, Array, Array]:

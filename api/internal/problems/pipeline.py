@@ -13,18 +13,21 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from kinesym.checks import check_kind
 from kinesym.codegen.bytecode import encode
 from kinesym.codegen.c import emit, printed_from
 from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.codegen.kernel import Program
+from kinesym.codegen.own import only_compiled
 from kinesym.codegen.transcribe import output_slopes
 from kinesym.runtime.functions import Functions
+from kinesym.runtime.library.build import CompilerError, build
 from kinesym.runtime.library.files import Files
 from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
-from kinesym.runtime.library.tiers import opened
-from kinesym.runtime.native import Interpreted
+from kinesym.runtime.library.tiers import INTERPRETED, opened, tier
+from kinesym.runtime.native import Interpreted, Library
 from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
 from kinesym.runtime.nlp.delay_rows import Lag, Lags
 from kinesym.runtime.nlp.layout import Layout
@@ -41,13 +44,27 @@ def realise(program: Program, lanes: int | None = None, narrow: bool = False) ->
     An unchanged program is taken from the cache.
     """
     start = time.perf_counter()
-    library, compiling = opened(
-        lambda: {"files": c_of(program), "lanes": lanes, "narrow": narrow},
-        lambda: _interpreted(program, lanes),
-        at_once=narrow or lanes is not None,
-    )
+    source = {"files": c_of(program), "lanes": lanes, "narrow": narrow}
+    if (own := only_compiled(program)) and tier() != INTERPRETED:
+        library, compiling = _compiled(own, source)
+    else:
+        library, compiling = opened(
+            lambda: source,
+            lambda: _interpreted(program, lanes),
+            at_once=narrow or lanes is not None,
+        )
     derive = time.perf_counter() - start - compiling
     return Built(library, load_manifest(program.manifest), derive, compiling, program.tables)
+
+
+def _compiled(own: Sequence[str], source: Mapping[str, Any]) -> tuple[Library, float]:
+    """The library of a program with functions that are C text alone, and the seconds it took."""
+    try:
+        return build(**source)
+    except CompilerError as error:
+        raise CompilerError(
+            f"the C text of {', '.join(own)} cannot be compiled: {error}"
+        ) from error
 
 
 def _interpreted(program: Program, lanes: int | None) -> Interpreted:
