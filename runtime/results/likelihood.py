@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from scipy.special import gammaln
 
-from kinesym.notebook import Displayed
+from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.estimates import Noise

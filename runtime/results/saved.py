@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
 
-from kinesym.notebook import Displayed
+from kinesym.base.notebook import Displayed
 from kinesym.runtime.results.event_log import EventLog, EventTable
 from kinesym.runtime.results.files import WRITER, save_result, saved_result
 
