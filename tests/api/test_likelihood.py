@@ -416,6 +416,26 @@ def test_the_same_record_by_other_means():
         assert found(scheme=scheme) == pytest.approx(here, abs=off)
 
 
+@pytest.mark.parametrize("name", ["push", "white_push"])
+def test_the_name_of_an_input_is_no_noise(name):
+    """An unknown input beside process noise, whatever it is called: as by another name."""
+    time, row = next(walks(1, 4))
+    time, row = time[:21], row[:21]
+
+    def found(name):
+        push = ks.dynamicsymbols(name)
+        model = ks.Model("walk", [x], [u, push], [k], [x.diff(t) + k * x - u - push])
+        trial = ks.Experiment(
+            time, measurements={x: row, push: np.sin(time)}, std={x: 0.3, push: 0.1}
+        )
+        given = {"noise": {u: (0.1, 5.0)}, "unknown_inputs": {push: ks.held()}, "known": {k: 0.5}}
+        fit = ks.Collocation(model, trial, scheme="radau-3", **given).solve()
+        assert fit.success
+        return [*fit.parameters.values(), fit.log_likelihood, fit.aic, fit.likelihood[0].integrated]
+
+    np.testing.assert_allclose(found(name), found("torque"), rtol=1e-9)
+
+
 def test_samples_at_times_of_their_own():
     """Between nodes a sample feels a part of the noise of its interval: by the covariance of all
     samples, the start anywhere, in units of what moves the first samples."""

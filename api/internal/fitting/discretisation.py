@@ -248,13 +248,7 @@ class Discretisation:
         """The random effects among its parameters."""
         if self.effects is not None:
             return self.effects
-        return population(self.unknown, self.layout.owned, self.intensities)
-
-    @property
-    def intensities(self) -> list[str]:
-        """Parameters that are intensities of process noise."""
-        noises = (u.removeprefix("white_") for u in self.layout.inputs if u.startswith("white_"))
-        return [f"sigma_{u}" for u in noises if self.formulation.noisy]
+        return population(self.unknown, self.layout.owned, self.formulation.intensities)
 
     # -- bounds ------------------------------------------------------------------------------
 
@@ -299,7 +293,7 @@ class Discretisation:
     def _check_last_samples(self) -> None:
         """What is measured at the last node must not depend on noise that would begin there."""
         for (trial, name), end in self.ends.items():
-            noise = name.removeprefix("white_")
+            noise = self.formulation.noises.get(name)
             if end.used and noise in self.model.outputs:
                 t = self.trials[trial].grid[-1]
                 raise ValueError(

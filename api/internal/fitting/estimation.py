@@ -328,7 +328,7 @@ class Estimation:
             return []
         if self.integrated:
             drawn = int(self.problem.population.random.sum())
-            drawn += len(self.problem.intensities) * sum(
+            drawn += len(self.problem.formulation.noises) * sum(
                 nodes - 1 for nodes in self.problem.layout.nodes
             )
             return [replace(each, integrated=directions - drawn) for each in solution.likelihood]

@@ -249,7 +249,8 @@ class FirstGuess:
         conditions tell none; rows : see `simulated`."""
         trial, model, layout = self.problem.trials[number], self.problem.model, self.problem.layout
         known = self._guessed_parameters(values, number)
-        unsaid = [u for u in layout.inputs if u not in told and not u.startswith("white_")]
+        noises = self.problem.formulation.noises
+        unsaid = [u for u in layout.inputs if u not in told and u not in noises]
         if unsaid or not {*model.parameter_names} <= known.keys():
             return None
         inputs = {n: s for n, s in trial.signals.items() if n in model.input_names}

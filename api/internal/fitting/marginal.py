@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.internal.fitting.marginal_laplace import log_likelihood, priors_of_inputs
+from kinesym.internal.fitting.marginal_laplace import log_likelihood
 from kinesym.internal.problems.random_effects import Numbers, Population
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
@@ -84,8 +84,8 @@ class Marginal:
 
     problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
     the nonlinear program of other trials and distributions from a near one. seen : see
-    `log_volume`, at any z. population : the random effects, limits : of h. idle : see `kkt_at`.
-    chosen : how IPOPT is to solve.
+    `log_volume`, at any z. population : the random effects, limits : of h. intensities : parameters
+    that are those of process noise. idle : see `kkt_at`. chosen : how IPOPT is to solve.
     """
 
     symbolic: Problem
@@ -97,6 +97,7 @@ class Marginal:
     population: Population
     limits: tuple[Array, Array]
     seen: Callable[[Array], Array]
+    intensities: Sequence[str]
     idle: Sequence[int]
     chosen: SolverOptions
     report: Callable[[Iteration], None]
@@ -160,9 +161,7 @@ class Marginal:
     def _likelihood(self, found: Minimum, about: Uncertainty) -> Likelihood:
         """That of which x is the maximum; what a bound holds is no unknown but at its edge: an
         intensity, or a spread, that is like zero."""
-        owned = self.nlp.layout.owned
-        noises = [u.removeprefix("white_") for u in priors_of_inputs(self.symbolic)]
-        strong = {f"sigma_{u}" for u in noises}
+        owned, strong = self.nlp.layout.owned, self.intensities
         edges = [name for name, p in zip(owned.names, owned.members, strict=True) if p in strong]
         edges += self.population.edges
         return Likelihood(

@@ -53,6 +53,7 @@ def marginal(
         population=problem.population,
         limits=limits,
         seen=lambda z: _seen(problem, z),
+        intensities=problem.formulation.intensities,
         idle=[end.place for end in problem.ends.values() if not end.determined],
         chosen=chosen,
         report=report,

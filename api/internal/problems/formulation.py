@@ -59,12 +59,13 @@ class Draft:
     """A question on its way to one model with conditions.
 
     The first fields are arguments as far as they are rewritten. phases : what makes one motion of
-    several. observer : of the record, if `homotopy="data"` asks for one. steps, moments, every,
-    followed : of inputs that stand for something: see `Step`, `Moment`, `Formulation`. posed : the
-    model with trials and conditions, in place of the first fields, once they are checked. records,
-    values, inputs : of unknown parameters, values of the known ones of each trial, and unknown
-    inputs by name. written : the model before its jumps were rewritten. jumps, histories : what
-    these have become. delays : unknown ones of sensors. notes : on what cannot be relied on.
+    several. observer : of the record, if `homotopy="data"` asks for one. noises : names of process
+    noise by those of the inputs of unit intensity behind it. steps, moments, followed : inputs that
+    stand for something else, see `Step`, `Moment`, `Formulation`. posed : the model with trials and
+    conditions, in place of the first fields, once they are checked. records, values, inputs :
+    unknown parameters, values of the known ones of each trial, and unknown inputs by name. written
+    : the model before its jumps were rewritten. jumps, histories : what these have become. delays :
+    unknown ones of sensors. notes : on what cannot be relied on.
     """
 
     question: Question
@@ -80,6 +81,7 @@ class Draft:
     unknown_inputs: Mapping[Any, Any] | None
     phases: SmoothPhases = field(default_factory=lambda: SmoothPhases(None, None, None))
     observer: Observer | None = None
+    noises: Mapping[str, str] = field(default_factory=dict)
     steps: Sequence[Step] = ()
     moments: Sequence[Moment] = ()
     followed: frozenset[str] = frozenset()
@@ -127,14 +129,15 @@ def _process_noise(draft: Draft) -> Draft:
     if not noise:
         return draft
     given = (draft.unknown, draft.known, draft.unknown_inputs, draft.objective)
-    system, unknown, known, inputs, objective = driven(draft.system, noise, *given)
+    made = driven(draft.system, noise, *given)
     return replace(
         draft,
-        system=system,
-        unknown=unknown,
-        known=known,
-        unknown_inputs=inputs,
-        objective=objective,
+        system=made.model,
+        unknown=made.unknown,
+        known=made.known,
+        unknown_inputs=made.unknown_inputs,
+        objective=made.objective,
+        noises=made.noises,
     )
 
 
@@ -267,12 +270,13 @@ class Formulation:
 
     symbolic : the problem of which kernels are generated. unknown, bounds : records of unknown
     parameters; (low, high) of parameters, and of states and inputs where they do not change over
-    time. lags : delays of the model. observer : of the record, for the ladder. written : the model
-    as it was before its jumps became inputs; hidden : names of these inputs; between : whether a
-    jump is between nodes. histories : parameters that are what was before the start. boundary :
-    expressions of conditions at the ends. steps, moments : see `Step`, `Moment`. spans : of the
-    times at which path conditions hold. followed : inputs that may be on any grid, as they follow
-    from others or are constant over several intervals. notes : on what cannot be relied on.
+    time. lags : delays of the model. noises : see `Draft`. observer : of the record, for the
+    ladder. written : the model as it was before its jumps became inputs; hidden : names of these
+    inputs; between : whether a jump is between nodes. histories : parameters that are what was
+    before the start. boundary : expressions of conditions at the ends. steps, moments : see `Step`,
+    `Moment`. spans : of the times at which path conditions hold. followed : inputs that may be on
+    any grid, as they follow from others or are constant over several intervals. notes : on what
+    cannot be relied on.
     """
 
     question: Question
@@ -281,6 +285,7 @@ class Formulation:
     unknown: Mapping[str, Unknown]
     bounds: Mapping[str, tuple[float, float]]
     lags: Sequence[Lag]
+    noises: Mapping[str, str]
     observer: Observer | None
     written: Model
     hidden: Sequence[str]
@@ -301,7 +306,12 @@ class Formulation:
     @property
     def noisy(self) -> bool:
         """Whether there is process noise."""
-        return bool(self.question.noise)
+        return bool(self.noises)
+
+    @property
+    def intensities(self) -> list[str]:
+        """Parameters that are intensities of process noise, known and unknown ones."""
+        return [f"sigma_{noise}" for noise in self.noises.values()]
 
     @property
     def every(self) -> dict[str, float]:
@@ -362,6 +372,7 @@ def formulate(question: Question) -> tuple[Formulation, PerTrial]:
         unknown=draft.records,
         bounds=bounds,
         lags=[replace(lag, trials=()) for lag in lags],
+        noises=draft.noises,
         observer=draft.observer,
         written=draft.written or given.model,
         hidden=draft.jumps.names,

@@ -21,13 +21,15 @@ from kinesym.symbolic.objective import Integral, LeastSquares, Objective
 
 
 class Driven(NamedTuple):
-    """Arguments of `Collocation` in which process noise is an unknown input with a prior."""
+    """Arguments of `Collocation` in which process noise is an unknown input with a prior. noises :
+    names of the noises by those of these inputs."""
 
     model: Model
     unknown: Mapping[Any, Any]
     known: Mapping[Any, Any]
     unknown_inputs: Mapping[Any, Any]
     objective: Objective
+    noises: Mapping[str, str]
 
 
 def driven(
@@ -67,6 +69,7 @@ def driven(
         {**(known or {}), **{f"sigma_{name}": sigma for name, sigma in fixed.items()}},
         {**free, **{f"white_{name}": held() for name in asked}},
         LeastSquares() + Integral(sum(white_of(name) ** 2 for name in asked)),
+        {name_of(white_of(name)): name for name in asked},
     )
 
 
