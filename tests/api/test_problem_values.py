@@ -11,7 +11,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym.internal.fitting.discretisation import Discretisation
-from kinesym.internal.fitting.leaving_out import part_of
+from kinesym.internal.fitting.leaving_out import arguments_of, part_of
 from kinesym.internal.problems.content import digest
 from kinesym.internal.problems.question import Question
 
@@ -218,3 +218,51 @@ def test_the_clock_of_trials_is_nobodys(case):
     (one, densities), (other, others) = found(0.0), found(10.0)
     np.testing.assert_allclose(one, other, rtol=1e-6)
     np.testing.assert_allclose(densities, others, atol=1e-5)
+
+
+# -- shooting ----------------------------------------------------------------------------------
+
+
+def shot(trials, **more):
+    given = {"unknown": {k: (1.0, 9.0)}, "initial": {x: 0.1, v: 0.0}, **more}
+    return ks.Shooting(spring(), trials, **given)
+
+
+#: By name, what each trial has of its own.
+SHOTS = {
+    "shared": {},
+    "owners": {"unknown": {k: ks.per("subject", (1.0, 9.0))}},
+    "each": {"unknown": {k: ks.per_trial(1.0, 9.0)}},
+    "starts": {"initial": {x: None, v: [0.0, 0.1, 0.2]}},
+    "expressions": {"initial": {x: c**2, v: 0.0}},
+    "segments": {"segments": 2, "unknown": {k: (1.0, 9.0)}},
+}
+
+
+def of_shooting(problem, q=None):
+    """All that an optimiser reads of a problem by shooting, at a point."""
+    q = problem.pack() if q is None else q
+    slopes = problem.residual_jacobian(q)
+    return [q, *problem.bounds, np.array([problem.cost(q)]), problem.gradient(q), slopes]
+
+
+@pytest.mark.parametrize("case", SHOTS)
+def test_shooting_taken_apart_and_put_together(case):
+    whole = shot(trials(), **SHOTS[case])
+    back = whole.of(arguments_of(arguments_of(whole.arguments, [2, 0, 1]), [1, 2, 0]))
+    again = pickle.loads(pickle.dumps(whole))
+    for other in (whole.of(arguments_of(whole.arguments, range(3))), back, again):
+        for a, b in zip(of_shooting(whole), of_shooting(other), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("case", SHOTS)
+def test_a_part_of_shooting_is_the_problem_of_its_trials(case):
+    part = shot(trials(), **SHOTS[case])
+    part = part.of(arguments_of(part.arguments, [2]))
+    options = dict(SHOTS[case])
+    if case == "starts":
+        options["initial"] = {x: None, v: 0.2}
+    alone = shot(trials()[2:], **options)
+    for a, b in zip(of_shooting(part), of_shooting(alone), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
