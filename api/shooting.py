@@ -493,7 +493,7 @@ class Shooting(Displayed):
                 climb.told(f"homotopy {place:.4g}: a simulation does not reach its end")
                 return None
             climb.left -= found.iterations
-            climb.interrupted |= found.interrupted
+            climb.interrupted |= found.status is Solve.INTERRUPTED
             words = f"{found.message} after {found.iterations} iterations"
             climb.told(f"homotopy {place:.4g}: {words}")
             return found
@@ -520,7 +520,7 @@ class Shooting(Displayed):
         follow = Collocation(system, trials, free, known, unknown_inputs=inputs)
         values, names = self.unpack(q), follow.layout.parameters
         solution = follow.solve({name: values[name] for name in names}, progress=how.progress)
-        climb.interrupted |= solution.status is Solve.INTERRUPTED
+        climb.interrupted |= solution.interrupted
         climb.told(f"collocation: {solution.status} after {solution.iterations} iterations")
         return self.pack(solution) if solution.success else None
 

@@ -54,7 +54,8 @@ class Task(Status):
 
 
 class Solve(Status):
-    """How IPOPT ended; codes as in its IpReturnCodes.h."""
+    """How a solve ended, by whatever optimiser; codes of IPOPT as in its IpReturnCodes.h, others
+    below -1000."""
 
     CONVERGED = "converged", "converged", 0
     ACCEPTABLE = (
@@ -117,6 +118,10 @@ class Solve(Status):
         "converged on a grid too coarse to show the motion",
         -1002,
     )
+    NO_MINIMUM = "no minimum", "this is not the minimum", -1003
+    RISEN = "risen", "this is the best iterate", -1004
+    STUCK = "stuck", "no step lowers the cost any more", -1005
+    UNSEEN = "unseen", "unknowns move a jump that the derivatives do not see", -1006
     UNKNOWN = "unknown", "IPOPT ended in a way that it does not document", -1000
 
     @property

@@ -21,7 +21,6 @@ from kinesym.runtime.progress import say
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trials import better
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.status import Solve
 from kinesym.symbolic.homotopy import HOMOTOPY
 
 _Problem = TypeVar("_Problem", bound=Fitted)
@@ -81,7 +80,7 @@ class SolverClimb(Climb):
             self.told(f"{what}: {error}")
             return None
         self.left -= found.iterations
-        self.interrupted |= found.status is Solve.INTERRUPTED
+        self.interrupted |= found.interrupted
         self.told(f"{what}: {_ended(found)}")
         return found
 

@@ -14,6 +14,7 @@ from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid import Hybrid
@@ -157,12 +158,14 @@ def _distrusted(result: _Result, words: str) -> _Result:
     def none() -> NoReturn:
         raise ValueError(f"there are no standard errors: {words}")
 
-    names = [*result.names] if isinstance(result, Fit) else [*result.parameters]
-    unknown = Uncertainty(names=names, covariance=np.full((len(names), len(names)), np.nan))
-    about = [unknown] if result.uncertainty or isinstance(result, Fit) else []
+    about = [
+        Uncertainty(names=known.names, covariance=np.full_like(known.covariance, np.nan))
+        for known in result.uncertainty
+    ]
     return replace(
         result,
         success=False,
+        status=Solve.UNSEEN if result.success else result.status,
         message=message,
         notes=[],
         uncertainty=about,

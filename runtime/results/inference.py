@@ -88,7 +88,7 @@ def by_profile(
     for name, row in plain.table.items():
         if row.standard_error > 0.0:
             found = of.profile(name, level)
-            remark = "; ".join(note.removeprefix(f"{name} ") for note in found.notes)
+            remark = "; ".join(found.remarks)
             table[name] = replace(row, low=found.low, high=found.high, remark=remark)
     return Estimates(values, table, level, "profile likelihood")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ class Profile(Rises, Saved):
     name : of the quantity. estimate, standard_error : at the minimum. rise : J - J(estimate) at
     `values`, in order, in units of the variance of samples. level, target : of the interval, and
     the rise at its ends. low, high : ends of the interval; infinite, or the bound, where a side
-    is open; `notes` says so. units : by name, as far as they are known.
+    is open; `remarks` say so, and as sentences `notes`. units : by name, as far as they are known.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Profile(Rises, Saved):
     standard_error: float
     level: float
     target: float
+    notes: Sequence[str] = ()
     units: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -91,7 +92,7 @@ def profiled(
 
     estimate, target = shown(best.value), about.quantile(level) ** 2
     own = error / estimate if log else error
-    found = rises(name, best, own, bounds, held, target, about.variance, shown)
+    found = rises(best, own, bounds, held, target, about.variance, shown)
     return Profile(
         name=name,
         estimate=estimate,
@@ -102,5 +103,6 @@ def profiled(
         rise=found.rise,
         low=shown(found.low),
         high=shown(found.high),
-        notes=found.notes,
+        remarks=found.remarks,
+        notes=[f"{name} {remark}" for remark in found.remarks],
     )

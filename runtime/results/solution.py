@@ -35,17 +35,12 @@ class Solution(Trials):
     """The result of `Collocation.solve`; see `Trials`. NaN in trajectories is what nothing
     determines; `notes` says why.
 
-    status : the name of how the solve ended. multipliers : of the constraints. linear_solver :
-    which one was used, and why if it was not the time-structured one. grid : the error that the
-    grid leaves, if it converged; see `grid_error`. timings : seconds to derive,
-    compile, evaluate, about as many of these in kernels that were interpreted, in the linear
-    solver, in total. problem : sizes and names. ladder : a line
-    for each rung, where easier problems were solved on the way. reasons : finds why there is no
-    solution, for `why`.
+    multipliers : of the constraints, and of lower and upper bounds. linear_solver : which one was
+    used, and why if it was not the time-structured one. timings : seconds to derive, compile,
+    evaluate, about as many of these in kernels that were interpreted, in the linear solver, in
+    total. problem : sizes and names. reasons : finds why there is no solution, for `why`.
     """
 
-    status: Solve
-    free_vector: Variables
     multipliers: Annotated[Array, "constraint"]
     lower_multipliers: Variables
     upper_multipliers: Variables
@@ -54,13 +49,7 @@ class Solution(Trials):
     grid: Sequence[GridError] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
     log: str = ""
-    ladder: Sequence[str] = ()
     reasons: Callable[[], Why] | None = field(default=None, metadata=UNSAVED)
-
-    @property
-    def iterations(self) -> int:
-        """Number of iterations of the solver."""
-        return self.history[-1].number if self.history else 0
 
     @property
     def duration(self) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -38,9 +38,10 @@ from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings, target_of
-from kinesym.runtime.results.saved import UNSAVED, Saved
+from kinesym.runtime.results.saved import UNSAVED, Columns, Saved
 from kinesym.runtime.results.series import MET, sampling, series_of
 from kinesym.runtime.results.trajectory import ByName, Trajectory, Values
+from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 
 #: Standard errors of combinations are lost in rounding beyond so many times their values.
@@ -57,9 +58,12 @@ class Trials(ByName, Saved):
     """A result with trajectories of several trials.
 
     `result["theta"]` is the trajectory of the first trial, `result.trials[k]["theta"]` that of
-    trial k, and `result.trials[k].parameters` has all of its parameters. message : a sentence on
-    how the solve ended. parameters : identified ones, with their owners. known : those that were
-    given, the same in all trials. notes : sentences on what cannot be relied on. timings : seconds
+    trial k, and `result.trials[k].parameters` has all of its parameters. status : the name of how
+    the solve ended; message : a sentence on it. parameters : identified ones, with their owners.
+    known : those that were given, the same in all trials. free_vector : all unknowns (n,). history
+    : by iteration, the start first. grid : the error that the grid or the steps leave, where it is
+    known; see `grid_error`. ladder : a line for each easier problem that was solved on the way.
+    notes : sentences on what cannot be relied on. timings : seconds
     by what they were spent on. model : its name. uncertainty : what is known of the errors of
     estimates, if it is; `parameters` shows it as a table. noise : standard deviations of
     measurements that were not given but estimated. likelihood : of the samples, if the objective is
@@ -70,11 +74,16 @@ class Trials(ByName, Saved):
     """
 
     success: bool
+    status: Solve
     message: str
     objective: float
     parameters: Estimates
     known: Mapping[str, float]
     trials: Sequence[Trajectory]
+    free_vector: Annotated[Array, "variable"]
+    history: Sequence[Any]
+    grid: Sequence[Any] = ()
+    ladder: Sequence[str] = ()
     notes: Sequence[str] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     model: str = ""
@@ -99,6 +108,28 @@ class Trials(ByName, Saved):
     def keys(self) -> list[str]:
         """Names of states, inputs and outputs."""
         return self.trials[0].keys()
+
+    @classmethod
+    def renewed(cls, found: Columns, attributes: Mapping[str, Any]) -> tuple[Columns, Any]:
+        """As of `Saved`; fits had no status, and called their free vector values."""
+        moved = {"values": "free_vector"}
+        found = {moved.get(field, field): columns for field, columns in found.items()}
+        if "status" in attributes or "success" not in attributes:
+            return found, attributes
+        words = str(attributes.get("message", ""))
+        stopped = Solve.INTERRUPTED if words.startswith("interrupted") else Solve.UNKNOWN
+        status = Solve.CONVERGED if attributes["success"] else stopped
+        return found, {**attributes, "status": str(status)}
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return self.status is Solve.INTERRUPTED
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations of the optimiser."""
+        return max(0, len(self.history) - 1)
 
     @property
     def time(self) -> Array:

@@ -75,18 +75,17 @@ class Held:
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rises:
     """How J rises: at `values`, in order, by `rise` in units of the variance of samples; the ends
-    `low` and `high` of an interval, infinite, or the bound, where a side is open, and sentences on
-    these."""
+    `low` and `high` of an interval, infinite, or the bound, where a side is open, and remarks on
+    these, without the name of the quantity."""
 
     values: Points
     rise: Points
     low: float
     high: float
-    notes: Sequence[str] = ()
+    remarks: Sequence[str] = ()
 
 
 def rises(
-    name: str,
     best: Held,
     standard_error: float,
     bounds: tuple[float, float],
@@ -111,13 +110,12 @@ def rises(
     )
     every = [*(p for p in points if p.value < best.value), best]
     every += [p for p in points if p.value > best.value]
-    words = [f"{name} {side.words}" for side in sides if side.words]
     return Rises(
         values=np.array([point.value for point in every]),
         rise=np.array([rising.root(point) ** 2 for point in every]),
         low=sides[0].end,
         high=sides[1].end,
-        notes=words,
+        remarks=[side.words for side in sides if side.words],
     )
 
 

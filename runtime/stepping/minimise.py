@@ -118,11 +118,16 @@ class Minimisation:
 
 @dataclass(frozen=True)
 class Minimum:
-    """The point where an optimiser ended, whether it converged, and its message."""
+    """The point where an optimiser ended, how, and its message."""
 
     q: Array
-    success: bool
+    status: Solve
     message: str
+
+    @property
+    def success(self) -> bool:
+        """Whether it converged."""
+        return self.status.success
 
 
 def minimise(optimizer: str, problem: Minimisation, q: Array) -> Minimum:
@@ -137,12 +142,13 @@ def minimise(optimizer: str, problem: Minimisation, q: Array) -> Minimum:
         best = _best(problem, q)
         which = "last" if problem.trials.unknowns.several else "best"
         words = f"interrupted: this is the {which} iterate, not a solution"
-        return Minimum(best.values, False, words)
+        return Minimum(best.values, Solve.INTERRUPTED, words)
     best, J = _best(problem, found.q), problem.trials.cost(found.q)
     if problem.trials.unknowns.several:
         return found
     if J - best.objective > 1e-9 * abs(best.objective) + _ROUNDING * problem.unit:
-        return Minimum(best.values, False, f"this is the best iterate; at the end: {found.message}")
+        words = f"{Solve.RISEN.sentence}; at the end: {found.message}"
+        return Minimum(best.values, Solve.RISEN, words)
     return checked(problem, found) if found.success else found
 
 
@@ -152,7 +158,8 @@ def checked(problem: Minimisation, found: Minimum) -> Minimum:
     if left <= _REST * abs(J) + _ROUNDING * problem.unit:
         return found
     words = f"derivatives say that a step lowers the objective by {left:.1e}"
-    return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
+    words = f"{Solve.NO_MINIMUM.sentence}: {words} ({found.message})"
+    return Minimum(found.q, Solve.NO_MINIMUM, words)
 
 
 def _left(problem: Minimisation, q: Array) -> float:
@@ -196,9 +203,10 @@ def _stuck(problem: Minimisation, y: Array, slope: float) -> Minimum:
     """The end of a line search that finds no lower cost, by rounding of the cost if this is a
     minimum; `minimise` asks sums of squares whether it is one, else the gradient has to be small.
     slope : of the scaled gradient, relative to the first cost."""
-    small = problem.squares or slope <= _STATIONARY
-    words = "no step lowers the cost any more"
-    return Minimum(problem.at(y), small, f"converged: {words}" if small else words)
+    words = Solve.STUCK.sentence
+    if problem.squares or slope <= _STATIONARY:
+        return Minimum(problem.at(y), Solve.CONVERGED, f"converged: {words}")
+    return Minimum(problem.at(y), Solve.STUCK, words)
 
 
 def _best(problem: Minimisation, q: Array) -> Step:
@@ -221,7 +229,7 @@ def steepest_descent(problem: Minimisation, q: Array) -> Minimum:
         slope = float(np.linalg.norm(np.clip(y - g, low, high) - y))
         problem.note(problem.at(y), J, slope)
         if slope <= problem.tolerance * problem.unit:
-            return Minimum(problem.at(y), True, "converged: the gradient is small")
+            return Minimum(problem.at(y), Solve.CONVERGED, "converged: the gradient is small")
         if len(problem.history) > limit:
             break
         if step == 0.0:
@@ -230,7 +238,8 @@ def steepest_descent(problem: Minimisation, q: Array) -> Minimum:
         if new is None:
             return _stuck(problem, y, slope / problem.unit)
         y = new
-    return Minimum(problem.at(y), False, f"the limit of {limit} iterations was reached")
+    words = f"the limit of {limit} iterations was reached"
+    return Minimum(problem.at(y), Solve.ITERATION_LIMIT, words)
 
 
 def _line_search(
@@ -277,7 +286,7 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
     problem.note(q, problem.trials.cost(q))
     low, high = problem.scaled_bounds
     if (low == high).all():
-        return Minimum(q, True, "all unknowns are held by their bounds")
+        return Minimum(q, Solve.CONVERGED, "all unknowns are held by their bounds")
     settings = {
         "maxiter": problem.limit,
         "gtol": problem.tolerance,
@@ -300,7 +309,8 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
     stuck = found.status == 2  # its line search ended; 1 is a limit
     if stuck:
         return _stuck(problem, found.x, float(np.linalg.norm(slope)))
-    return Minimum(problem.at(found.x), bool(found.success), _said(found.message))
+    status = Solve.CONVERGED if found.success else Solve.ITERATION_LIMIT
+    return Minimum(problem.at(found.x), status, _said(found.message))
 
 
 def trust_region(problem: Minimisation, q: Array) -> Minimum:
@@ -331,7 +341,8 @@ def trust_region(problem: Minimisation, q: Array) -> Minimum:
     found = scipy.optimize.least_squares(
         values, inside, jac=slopes, bounds=(low, high), method="trf", **settings
     )
-    return Minimum(problem.at(found.x), found.status > 0, _said(found.message))
+    status = Solve.CONVERGED if found.status > 0 else Solve.ITERATION_LIMIT
+    return Minimum(problem.at(found.x), status, _said(found.message))
 
 
 def _said(message: Any) -> str:
@@ -433,7 +444,7 @@ def ipopt(problem: Minimisation, q: Array) -> Minimum:
     found = run(nlp, Start(problem.scaled(q)), settings, settings, watch)
     if found.status is Solve.INTERRUPTED:
         raise KeyboardInterrupt
-    return Minimum(problem.at(found.z), found.status.success, found.status.sentence)
+    return Minimum(problem.at(found.z), found.status, found.status.sentence)
 
 
 #: By the names that users give them.

@@ -89,10 +89,14 @@ class Rung(NamedTuple):
     """Unknowns where an easier problem that leads to another one ended, and how."""
 
     free_vector: Array
-    success: bool
+    status: Solve
     iterations: int
     message: str
-    interrupted: bool
+
+    @property
+    def success(self) -> bool:
+        """Whether it converged."""
+        return self.status.success
 
 
 class _Minimised(NamedTuple):
@@ -168,7 +172,7 @@ class Identification:
                 made = made._replace(
                     history=[*before.history, *made.history], seconds=before.seconds + made.seconds
                 )
-            if made.found.message.startswith("interrupted"):
+            if made.found.status is Solve.INTERRUPTED:
                 return made, None
             return made, weighed._noise(made, std, self.trials.trials)
 
@@ -189,7 +193,7 @@ class Identification:
         if not begin < fit.merit - margin:
             return fit
         words = f"{Solve.WORSE.sentence} ({fit.merit:.6g}, the guess {begin:.6g})"
-        return replace(fit, success=False, message=words)
+        return replace(fit, success=False, status=Solve.WORSE, message=words)
 
     def minimum(self, q: Array, chosen: Chosen, first: bool) -> Rung | None:
         """Only the minimum, with first standard deviations for those that are not known; None if a
@@ -205,8 +209,7 @@ class Identification:
         of = self.weighed(first_std(trials.trials)) if self.reweighs else self
         made = of._minimised(q, chosen)
         found = made.found
-        interrupted = found.message.startswith("interrupted")
-        return Rung(found.q, found.success, len(made.history) - 1, found.message, interrupted)
+        return Rung(found.q, found.status, len(made.history) - 1, found.message)
 
     @property
     def reweighs(self) -> bool:
@@ -267,8 +270,8 @@ class Identification:
         first, last = history[0].values, history[-1].values
         size = self._sizes(first)
         problem = self._problem(first, size, True, chosen, lambda step: None)
-        minimum = Minimum(last, True, "converged: no step would lower the objective any more")
-        minimum = checked(problem, minimum)
+        words = "converged: no step would lower the objective any more"
+        minimum = checked(problem, Minimum(last, Solve.CONVERGED, words))
         return self._fit(_Minimised(self, minimum, problem, chosen.optimizer, size, 0.0, history))
 
     def _squares(self, optimizer: str) -> bool:
@@ -362,6 +365,7 @@ class Identification:
         shown = with_noise(runs, self.trials.trials, told.noise) if runs else []
         fit = Fit(
             success=found.success,
+            status=found.status,
             message=found.message,
             objective=J,
             parameters=Estimates(dict(zip(unknowns.parameters, map(float, q), strict=False))),
@@ -369,7 +373,7 @@ class Identification:
             initial=unknowns.initial_values(q),
             trials=shown,
             names=list(unknowns.names),
-            values=q,
+            free_vector=q,
             gradient=gradient,
             history=list(made.history),
             condition=told.sure.condition,

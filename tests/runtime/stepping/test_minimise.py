@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.minimise import Minimisation, minimise
 
 SLOPES = np.vander(np.linspace(0.0, 1.0, 40), 3)
@@ -39,10 +40,10 @@ class Straight:
         return csr_array(SLOPES)
 
 
-def end(trials, optimizer="bfgs", begin=(3.0, -2.0, 1.0), bounds=1e3, squares=True):
+def end(trials, optimizer="bfgs", begin=(3.0, -2.0, 1.0), bounds=1e3, squares=True, limit=2000):
     q, one = np.array(begin), np.ones(3)
     limits, unit = (-bounds * one, bounds * one), trials.cost(q)
-    problem = Minimisation(trials, one, unit, limits, squares, lambda step: None, 1e-14, 2000, {})
+    problem = Minimisation(trials, one, unit, limits, squares, lambda step: None, 1e-14, limit, {})
     return minimise(optimizer, problem, q)
 
 
@@ -63,7 +64,7 @@ def test_rounding_at_the_minimum(optimizer, rounding):
 def test_rounding_before_the_minimum(optimizer):
     """So coarse that the descent ends where estimates are still off."""
     found = end(Straight(4.0), optimizer)
-    assert not found.success and "this is not the minimum" in found.message
+    assert found.status is Solve.NO_MINIMUM and "this is not the minimum" in found.message
 
 
 @pytest.mark.parametrize("squares", [False, True])
@@ -72,7 +73,14 @@ def test_wrong_gradient(squares):
     right = Straight()
     trials = Straight(cost=right.cost, gradient=lambda q: -right.gradient(q))
     found = end(trials, squares=squares)
-    assert not found.success and "no step lowers the cost" in found.message
+    assert found.status in (Solve.STUCK, Solve.NO_MINIMUM)
+    assert "no step lowers the cost" in found.message
+
+
+@pytest.mark.parametrize("optimizer", ["bfgs", "steepest-descent", "least-squares"])
+def test_a_limit_is_told_by_its_status(optimizer):
+    found = end(Straight(), optimizer, limit=1)
+    assert found.status is Solve.ITERATION_LIMIT and not found.success
 
 
 def test_a_bound_holds_what_is_pushed_against_it():
