@@ -56,8 +56,10 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials
 from kinesym.runtime.stepping.minimise import OPTIMIZERS
-from kinesym.runtime.stepping.shooting import Chosen, Identification, Rung
+from kinesym.runtime.stepping.minimising import Chosen
+from kinesym.runtime.stepping.shooting import Identification, Rung
 from kinesym.runtime.stepping.simulated import Simulated
+from kinesym.runtime.stepping.telling import Task
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.hybrid import Hybrid
@@ -550,11 +552,16 @@ class Shooting(Displayed):
     def _identification(self, given: ShootingArguments, trials: Simulated) -> Identification:
         """Of trials, and with other standard deviations of these."""
 
-        def weighed(std: Mapping[str, float]) -> Identification:
+        def weighed(std: Mapping[str, float]) -> Task:
             known = [trial.with_std(std) for trial in given.trials]
             fine = [trial.with_std(std) for trial in given.fine]
             made = replace(given, trials=known, fine=fine)
-            return self._identification(made, self._make(made))
+            return self._task(made, self._make(made))
+
+        return Identification(self._task(given, trials), weighed, partial(self._judged, given))
+
+    def _task(self, given: ShootingArguments, trials: Simulated) -> Task:
+        """What is to be found of trials."""
 
         def finer() -> FinerTrials:
             return self._finest if given is self._given else self._finer(given)
@@ -568,9 +575,8 @@ class Shooting(Displayed):
             fine = [trial.refined(parts) for trial in known]
             return self._make(replace(given, trials=known, fine=fine))
 
-        about = (finer, weighed, remeasured, combination, self.trials, given.gaps)
-        judged = partial(self._judged, given)
-        return Identification(trials, self.bounds, *about, judged, dict(self.timings))
+        about = (self.trials, finer, remeasured, combination, given.gaps, dict(self.timings))
+        return Task(trials, self.bounds, *about)
 
     def _judged(self, given: ShootingArguments, fit: Fit) -> Fit:
         """A fit, or what is left of it where its derivatives lack a jump that unknowns move."""

@@ -33,7 +33,6 @@ class ShootingInference:
 
     on : makes the trials with other measurements. combine : an expression at a trajectory, with
     `arguments`, `values` and `partly` as `kinesym.internal.combination.Combination` has them.
-    scale : variance of the residuals whose squares are in the cost.
     """
 
     trials: Simulated
@@ -42,7 +41,6 @@ class ShootingInference:
     about: Uncertainty
     on: Callable[[Record], Simulated]
     combine: Callable[[Any, Trajectory], Any]
-    scale: float
 
     def influences(self) -> Influences:
         """See `Inference`."""
@@ -129,11 +127,11 @@ class ShootingInference:
         _, s, v = np.linalg.svd(x / size, full_matrices=False)
         known, g = v[s > _NULL * s[0]], g / size
         share = known @ g
-        if self.trials.loss is not None or not np.isfinite(self.scale):
+        if self.trials.loss is not None or not np.isfinite(self.about.variance):
             return np.nan
         if np.linalg.norm(g - known.T @ share) > _OUTSIDE * np.linalg.norm(g):
             return np.nan
-        return float(np.sqrt(self.scale) * np.linalg.norm(share / s[s > _NULL * s[0]]))
+        return float(np.sqrt(self.about.variance) * np.linalg.norm(share / s[s > _NULL * s[0]]))
 
     def refit(self, record: Record) -> Array | None:
         """Estimates from other measurements, from the minimum; None without convergence."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +11,9 @@ from scipy.sparse import csc_array
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.estimation import Residuals
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
-from kinesym.runtime.results.estimates import Noise
-from kinesym.runtime.results.noise import estimated, estimated_together
-from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.leverage import leverages_of_columns
 from kinesym.runtime.stepping.simulated import Simulated
 
@@ -62,18 +60,10 @@ def through_segments(
     return first, [rows[:, first].toarray() - rows[:, inner] @ follow for rows in columns]
 
 
-def noise_of(
-    trials: Simulated,
-    q: Array,
-    free: NDArray[np.bool_],
-    used: Mapping[str, float],
-    experiments: Sequence[Experiment],
-) -> list[Noise]:
-    """What the residuals at q show of standard deviations that `experiments` leave open, found with
-    those `used`. free : which unknowns (n,) no bound holds."""
+def residuals_of(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> Residuals:
+    """The residuals at q with their leverages; free : which unknowns (n,) no bound holds."""
     found = measured(trials, q)
-    taken = _leverages(found, free)
-    return estimated(found.residuals, found.samples, taken, experiments, used, trials.loss)
+    return Residuals(found.residuals, found.samples, _leverages(found, free))
 
 
 def taken_of(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> dict[str, float]:
@@ -90,13 +80,10 @@ def _leverages(found: Measured, free: NDArray[np.bool_]) -> Array:
     return leverages_of_columns(moved)[: len(found.residuals)]
 
 
-def noise_together(
-    trials: Simulated, J: float, free: int, experiments: Sequence[Experiment]
-) -> Noise:
-    """Of the one group of all measurements at a cost J, with so many unknowns that are free."""
+def number_of_samples(trials: Simulated) -> int:
+    """How many samples are not missing."""
     samples = trials.samples()
-    n = np.count_nonzero((samples.channel >= 0) & (samples.weight > 0.0))
-    return estimated_together(J / trials.factor, float(n), float(free), experiments)
+    return int(np.count_nonzero((samples.channel >= 0) & (samples.weight > 0.0)))
 
 
 def robust_covariance(

@@ -575,7 +575,7 @@ def test_interrupt_returns_the_best_iterate(one, monkeypatch, sigint, optimizer,
 
         yield report
 
-    monkeypatch.setattr("kinesym.runtime.stepping.shooting.iteration_line", pressing)
+    monkeypatch.setattr("kinesym.runtime.stepping.minimising.iteration_line", pressing)
     fit = one.solve({k: 2.0, c: 0.5}, optimizer=optimizer)
     assert fit.status is Solve.INTERRUPTED and fit.interrupted and not fit.success
     assert "interrupted" in fit.message and fit.iterations == 2

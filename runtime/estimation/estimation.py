@@ -1,0 +1,187 @@
+"""Maximum-likelihood estimation of unknowns from noisy samples: the standard deviations of these,
+the likelihood, the uncertainty of the unknowns, and what is said of all that.
+
+Collocation and shooting bring residuals, leverages and a curvature, each its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.nlp.samples import Samples
+from kinesym.runtime.results.estimates import Noise, Uncertainty
+from kinesym.runtime.results.likelihood import Likelihood, likelihood_of, merit_before, merit_of
+from kinesym.runtime.results.noise import (
+    GIVE_STD,
+    contradictions,
+    estimated,
+    estimated_together,
+    first_std,
+    groups_of,
+    not_told,
+    pooled,
+    settled,
+)
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.covariance import Confidence
+from kinesym.runtime.statistics.exchange import KnownAs
+from kinesym.runtime.summary import listed
+
+R = TypeVar("R")
+
+
+class Residuals(NamedTuple):
+    """Residuals (modelled - measured)/std (k,) of `samples`, and their leverages, how much of each
+    the unknowns take."""
+
+    values: Array
+    samples: Samples
+    leverage: Array
+
+
+@dataclass(frozen=True)
+class Estimation:
+    """What is estimated from which samples.
+
+    trials : as they were given; standard deviations may not be known. factor : of the squares of
+    residuals in the objective J, zero without any. loss : of residuals, None for squares. priors :
+    whether J has those of parameters. mixed : whether it has other terms. integrated : whether
+    trajectories or random effects are integrated out, so that J is no likelihood of parameters.
+    """
+
+    trials: Sequence[Experiment]
+    factor: float
+    loss: RobustLoss | None = None
+    priors: bool = False
+    mixed: bool = False
+    integrated: bool = False
+
+    # -- standard deviations ----------------------------------------------------------------
+
+    @cached_property
+    def unknown(self) -> Sequence[str]:
+        """Groups of measurements whose standard deviation is to be estimated."""
+        return list(dict.fromkeys(groups_of(self.trials).values())) if self.factor else []
+
+    @cached_property
+    def pooled(self) -> bool:
+        """Whether all measurements share one unknown standard deviation, and J has nothing else
+        than their squares: then estimates do not depend on it."""
+        plain = not (self.loss or self.mixed or self.priors)
+        return bool(self.unknown) and plain and pooled(self.trials)
+
+    @property
+    def untold(self) -> bool:
+        """Whether there are unknown standard deviations that nothing tells, as J is no
+        likelihood."""
+        return bool(self.unknown) and self.mixed and not self.integrated
+
+    @property
+    def reweighs(self) -> bool:
+        """Whether estimates depend on unknown standard deviations: these are to be found along
+        with them."""
+        return bool(self.unknown) and not self.pooled and not self.untold
+
+    def noise(self, found: Residuals, used: Mapping[str, float]) -> list[Noise]:
+        """The standard deviation of each group from residuals over those `used`, 1 where not
+        named; see `estimated`."""
+        return estimated(*found, self.trials, used, self.loss)
+
+    def pooled_noise(self, J: float, samples: float, taken: float) -> list[Noise]:
+        """The one standard deviation of all measurements from the objective at the minimum, of
+        whose samples the unknowns take so many; nothing if that is not what is unknown."""
+        if not self.pooled:
+            return []
+        return [estimated_together(J / self.factor, samples, taken, self.trials)]
+
+    def settled(
+        self,
+        fit: Callable[[Mapping[str, float], R | None], tuple[R, Sequence[Noise] | None]],
+        known: Mapping[str, float] | None = None,
+    ) -> tuple[R, list[Noise], list[str]]:
+        """Fits with standard deviations until these are those of the residuals, from `known` ones
+        on; see `settled`."""
+        return settled(fit, {**first_std(self.trials), **(known or {})})
+
+    def variance(self, noise: Sequence[Noise]) -> float:
+        """Variance of the residuals in units of J, NaN if it is not known. Where standard
+        deviations are given J is taken as it is, twice the negative log-likelihood."""
+        if self.untold or np.isnan([each.std for each in noise]).any():
+            return np.nan
+        if self.pooled:
+            return float(self.factor * noise[0].std ** 2) if noise else np.nan
+        return self.factor if noise else 1.0
+
+    # -- likelihood -------------------------------------------------------------------------
+
+    def likelihood(
+        self, runs: Sequence[Trajectory], directions: float | None
+    ) -> Sequence[Likelihood]:
+        """That of the samples, if J has nothing else than these and priors. runs : with standard
+        deviations. directions : in which unknowns can move, None if it is not known."""
+        if directions is None or self.mixed or not self.factor:
+            return []
+        return likelihood_of(runs, self.trials, directions, self.loss, self.priors)
+
+    def merit(self, runs: Sequence[Trajectory], J: float, priors: float) -> float:
+        """By what fits are ranked, see `Trials`; priors : the sum of their squares, -2 log of their
+        density."""
+        if not self.reweighs:
+            return J
+        return merit_of(runs, self.trials, J / self.factor, self.loss, priors)
+
+    def merit_before(
+        self, runs: Callable[[], Sequence[Trajectory]], J: float, priors: float
+    ) -> float:
+        """The same of trajectories before a fit."""
+        return merit_before(runs(), self.trials, self.loss, priors) if self.reweighs else J
+
+    # -- what is known of the unknowns ------------------------------------------------------
+
+    def uncertainty(
+        self,
+        names: Sequence[str],
+        logarithmic: Sequence[str],
+        sure: Confidence,
+        noise: Sequence[Noise],
+        known: Sequence[KnownAs] = (),
+    ) -> Uncertainty:
+        """What is known of the errors of unknowns; known : instead of those that the record does
+        not tell apart."""
+        return Uncertainty(
+            names=list(names),
+            covariance=sure.covariance,
+            held=[name for name, held in zip(names, sure.held, strict=True) if held],
+            logarithmic=list(logarithmic),
+            freedom=min((each.freedom for each in noise), default=np.inf),
+            variance=self.variance(noise),
+            notes=[each.sentence for each in known] or list(sure.notes),
+            instead={name: words for each in known for name, words in each.remarks.items()},
+        )
+
+    def notes(
+        self,
+        noise: Sequence[Noise],
+        runs: Sequence[Trajectory],
+        directions: float,
+        taken: Callable[[], Mapping[str, float]],
+    ) -> list[str]:
+        """Sentences on standard deviations, given or not. directions, taken : how many degrees of
+        freedom unknowns take of all samples, and of each channel, see `contradictions`."""
+        if not self.factor:
+            return []
+        notes = not_told(noise, self.trials)
+        if self.untold:
+            notes.append(GIVE_STD.format(listed(self.unknown)))
+        if self.loss is None and not self.mixed:
+            rows = [run.residuals() for run in runs]
+            notes += contradictions(self.trials, rows, directions, taken)
+        return notes
