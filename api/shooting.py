@@ -46,7 +46,7 @@ from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.nlp.owned import check_positive
-from kinesym.runtime.results.bootstrap import Record
+from kinesym.runtime.results.bootstrap import Record, remeasured
 from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.multistart import multistart as gathered
@@ -566,16 +566,13 @@ class Shooting(Displayed):
         def finer() -> FinerTrials:
             return self._finest if given is self._given else self._finer(given)
 
-        def remeasured(record: Record) -> Simulated:
-            known = [
-                trial.remeasured({name: y for (j, name), y in record.items() if j == k})
-                for k, trial in enumerate(given.trials)
-            ]
+        def again(record: Record) -> Simulated:
+            known = remeasured(given.trials, record)
             parts = 1 if isinstance(self.system, Hybrid) else given.steps.substeps
             fine = [trial.refined(parts) for trial in known]
             return self._make(replace(given, trials=known, fine=fine))
 
-        about = (self.trials, finer, remeasured, combination, given.gaps, dict(self.timings))
+        about = (self.trials, finer, again, combination, given.gaps, dict(self.timings))
         return Task(trials, self.bounds, *about)
 
     def _judged(self, given: ShootingArguments, fit: Fit) -> Fit:

@@ -13,6 +13,7 @@ import numpy as np
 from kinesym.internal.bands import Smoothed
 from kinesym.internal.combination import combination
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.inference import AskedAgain, Wanted, influences_of
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.scaling import Bounds
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
@@ -21,10 +22,9 @@ from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.pulled import Pulled, pulled_hessian
 from kinesym.runtime.nlp.sensor_delays import settled
 from kinesym.runtime.results.bands import Bands
-from kinesym.runtime.results.bootstrap import Record
+from kinesym.runtime.results.bootstrap import Record, remeasured
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.inference import Influences
-from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import KktFactors
 from kinesym.runtime.statistics.leverage import followed, free_directions
@@ -36,7 +36,7 @@ _ITERATIONS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class CollocationInference:
+class CollocationInference(AskedAgain):
     """A nonlinear program at its solution, asked again.
 
     course : the solution. problem : of IPOPT, of these trials. best : its solution. on : makes the
@@ -81,15 +81,12 @@ class CollocationInference:
         if directions is not None:
             taken = float(directions)
             basis = followed(self.course.kkt, jacobian, self.factor, directions)
-        series, priors = samples.influences(slope, pulls, basis), pulls[np.isnan(samples.time)]
-        return Influences(series, float(samples.counts.sum()), taken, priors.T @ priors)
+        return influences_of(samples, slope, pulls, basis, taken, pulls[np.isnan(samples.time)])
 
-    def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
-        """See `Inference`. A spring holds the quantity, so that library and analysis of the
-        matrices serve all solves; the first guess of each follows from a column of the inverse of
-        the KKT matrix."""
-        layout, log = self.nlp.layout, False
-        limits = (-np.inf, np.inf)
+    def _wanted(self, wanted: Any, trial: int) -> Wanted:
+        """A spring holds it, so that library and analysis of the matrices serve all solves; the
+        first guess of each follows from a column of the inverse of the KKT matrix."""
+        layout, log, limits = self.nlp.layout, False, (-np.inf, np.inf)
         if isinstance(wanted, str):
             row = layout.parameters.index(wanted)
             quantity, log = self._parameter(row), wanted in self.about.logarithmic
@@ -101,24 +98,21 @@ class CollocationInference:
             quantity, error = self._quantity(wanted, trial), self.combination(wanted, trial)[1]
         z, places = self.best.z, quantity.places
         value, slopes, _ = quantity.at(z[places])
-        own = error / np.exp(value) if log else error
         way = self._toward(quantity, slopes)
         ahead = way / (slopes @ way[places])
 
-        def held(value: float, near: Held) -> Held:
-            z, multipliers = near.state
-            spring = Spring.to(value, start.value, own, self.about.variance)
-            guess = np.clip(z + (value - near.value) * ahead, *self.problem.bounds)
-            if not abs(quantity.at(guess[places])[0] - value) < abs(near.value - value):
-                guess = z  # the prediction leads away
-            nlp, found = self._solved(self.trials, guess, multipliers, (quantity, spring))
-            if not found.status.success:
-                return Held(value, np.inf, np.nan)
-            g = quantity.at(found.z[places])[0]
-            return Held(g, nlp.cost(found.z), spring.pull(g), (found.z, found.multipliers))
+        def at(z: Array) -> float:
+            return quantity.at(z[places])[0]
 
-        start = Held(value, self.best.objective, 0.0, (z, self.best.multipliers))
-        return profiled(str(wanted), start, error, self.about, limits, held, level, log)
+        best = Held(value, self.best.objective, 0.0, z, self.best.multipliers)
+        return Wanted(best, error, limits, self.problem.bounds, ahead, at, quantity, log)
+
+    def _pulled(
+        self, guess: Array, near: Held, pull: tuple[Quantity, Spring]
+    ) -> tuple[Array, float, Any] | None:
+        nlp, found = self._solved(self.trials, guess, near.multipliers, pull)
+        good = found.status.success
+        return (found.z, nlp.cost(found.z), found.multipliers) if good else None
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`."""
@@ -141,10 +135,7 @@ class CollocationInference:
 
     def refit(self, record: Record) -> Array | None:
         """Estimates from other measurements, from the solution; None without convergence."""
-        trials = [
-            trial.remeasured({name: y for (j, name), y in record.items() if j == k})
-            for k, trial in enumerate(self.trials)
-        ]
+        trials = remeasured(self.trials, record)
         _, found = self._solved(trials, self.best.z, self.best.multipliers)
         if not found.status.success:
             return None
@@ -214,7 +205,7 @@ class CollocationInference:
         ) -> tuple[NLP, Solved]:
             nlp = self.nlp if trials is self.trials else self.on(trials)
             problem = replace(self.problem, callbacks=nlp.callbacks, bounds=bounds)
-            problem = _pulled(problem, *held) if held else problem
+            problem = _with_spring(problem, *held) if held else problem
             return nlp, solve(problem, start, chosen, lambda step: None)
 
         start = Start(np.clip(z, *self.problem.bounds), multipliers)
@@ -222,7 +213,7 @@ class CollocationInference:
         return settled(about, layout, trials, start, self.problem.bounds, solved)[-1]
 
 
-def _pulled(problem: IpoptProblem, quantity: Quantity, spring: Spring) -> IpoptProblem:
+def _with_spring(problem: IpoptProblem, quantity: Quantity, spring: Spring) -> IpoptProblem:
     """A problem with a spring more."""
     jacobian, hessian = problem.structures
     softer = problem.scaling and replace(

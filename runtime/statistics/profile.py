@@ -63,13 +63,14 @@ class Held:
     """The minimum of J with a quantity held at a value, or that there is none.
 
     objective : J there, infinite if no minimum was found. slope : d J / d value, by the multiplier.
-    state : from where neighbours start.
+    state, multipliers : from where neighbours start.
     """
 
     value: float
     objective: float
     slope: float
     state: Any = field(default=None, repr=False)
+    multipliers: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

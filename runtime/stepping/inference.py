@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.inference import AskedAgain, Wanted, influences_of
 from kinesym.runtime.results.bands import Bands, band_of
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.inference import Influences
-from kinesym.runtime.results.profile import Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.statistics.profile import Held, Spring
@@ -28,7 +28,7 @@ _NULL, _OUTSIDE = 1e-7, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class ShootingInference:
+class ShootingInference(AskedAgain):
     """Trials at the minimum q of a sum of squares, asked again.
 
     on : makes the trials with other measurements. combine : an expression at a trajectory, with
@@ -60,8 +60,8 @@ class ShootingInference:
         rows[:, numbers[mine]] = pulls[:, mine]
         root = np.sqrt(np.maximum(bend, 0.0))[:, None]
         basis = basis_of_columns(np.vstack([root * unit, others]))[: len(e)]
-        series, priors = found.samples.influences(slope, rows[: len(e)], basis), rows[len(e) :]
-        return Influences(series, float(len(e)), float(which.sum()), priors.T @ priors)
+        own, priors, taken = rows[: len(e)], rows[len(e) :], float(which.sum())
+        return influences_of(found.samples, slope, own, basis, taken, priors)
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """See `Inference`; to first order in the unknowns."""
@@ -75,12 +75,10 @@ class ShootingInference:
             trials.append(band_of(run, dict(spread), self.about.freedom))
         return Bands(trials=trials, model=runs[0].model, units=runs[0].units)
 
-    def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
-        """See `Inference`."""
-        names, (low, high) = self.trials.unknowns.names, self.bounds
-        limits = (-np.inf, np.inf)
+    def _wanted(self, wanted: Any, trial: int) -> Wanted:
+        limits, names = (-np.inf, np.inf), self.trials.unknowns.names
         if isinstance(wanted, str):
-            place = names.index(wanted)
+            place, (low, high) = names.index(wanted), self.bounds
             limits, quantity = (low[place], high[place]), _entry(place, len(names))
             error = float(self.about.deviations()[place])
         else:
@@ -90,25 +88,17 @@ class ShootingInference:
         way = self._known @ slopes
         ahead = way / (slopes @ way) if slopes @ way > 0.0 else way  # none is known by itself
 
-        def held(value: float, near: Held) -> Held:
-            spring = Spring.to(value, best.value, error, self.about.variance)
-            guess = np.clip(near.state + (value - near.value) * ahead, low, high)
-            if not self._nears(quantity, guess, value, near):
-                guess = near.state
-            q, good = self._solved(self.trials, guess, (quantity, spring))
-            if not good:
-                return Held(value, np.inf, np.nan)
-            g = quantity(q)[0]
-            return Held(g, self.trials.cost(q), spring.pull(g), q)
+        def at(q: Array) -> float:
+            return quantity(q)[0] if np.isfinite(self.trials.cost(q)) else np.nan
 
         best = Held(value, self.trials.cost(self.q), 0.0, self.q)
-        return profiled(str(wanted), best, error, self.about, limits, held, level)
+        return Wanted(best, error, limits, self.bounds, ahead, at, quantity)
 
-    def _nears(self, quantity: Follows, guess: Array, value: float, near: Held) -> bool:
-        """Whether a guess is nearer to a value than a neighbour."""
-        if not np.isfinite(self.trials.cost(guess)):
-            return False
-        return abs(quantity(guess)[0] - value) < abs(near.value - value)
+    def _pulled(
+        self, guess: Array, near: Held, pull: tuple[Follows, Spring]
+    ) -> tuple[Array, float, Any] | None:
+        q, good = self._solved(self.trials, guess, pull)
+        return (q, self.trials.cost(q), None) if good else None
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`."""
