@@ -64,8 +64,9 @@ def simulate(
     parameters : values, those of the model where not given; (M,) for an ensemble.
     inputs : each a number, (N,) with straight lines between the nodes, or a `Signal` at times of
         its own; for an ensemble also (M, N), or a list of M signals. Jumps are hit exactly, as are
-        those of equations at times that parameters tell, as of `Heaviside(t - p)`. Between two
-        nodes a smooth signal is a parabola through its values there and halfway; in a system
+        those of equations at times that parameters tell, as of `Heaviside(t - p)`, and steps end
+        about pulses and smooth steps of time that are narrow, as of `tanh((t - p) / w)`. Between
+        two nodes a smooth signal is a parabola through its values there and halfway; in a system
         with events it is what it is.
     method : "rk4", the classical method of order 4 (default); "dormand-prince", adaptive, of order
         5 with dense output (default with events); "radau-5", the same for stiff models and

@@ -243,9 +243,11 @@ class Attempts:
         """A fit, or a better one from the motion that the guess means, if that follows the
         measurements better; where nothing does so, the fit has not converged."""
         problem, begin = self.problem, self._meant() if self._may_be_worse(found) else None
+        if begin is None:
+            return found
         margin = _SAME * abs(found.objective) + _ROUNDING * problem._size_of_samples
         margin = ALIKE if problem._reweighs else margin
-        if begin is None or problem._merit_at(begin) >= found.merit - margin:
+        if problem._merit_at(begin) >= found.merit - margin:
             return found
         say(self.progress, "the guess follows the measurements better: trying from its own motion")
         entries = problem.layout.parameter_values(begin)

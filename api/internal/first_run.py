@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -36,22 +36,25 @@ _ROUGH = (1e-6, 1e-9)
 _PARTS = 20
 
 
+def shown_by_outputs(model: Model, trial: Experiment) -> dict[str, Inverse]:
+    """Outputs that are measured and show one state each that is not, one to one, such as degrees,
+    logarithms, a gain and an offset."""
+    every = measured_expressions(model, list(trial.measured)).items()
+    pairs = ((name, _inverse(model, shows)) for name, shows in every)
+    return {name: found for name, found in pairs if found and found.state not in trial.measured}
+
+
 def shown_states(
-    model: Model, trial: Experiment, parameters: Mapping[str, float]
+    trial: Experiment, shows: Mapping[str, Inverse], parameters: Mapping[str, float]
 ) -> dict[str, Array]:
-    """Courses (N,) of states that are not measured themselves, from outputs that are and show one
-    of them each, one to one, such as degrees, logarithms, a gain and an offset.
+    """Courses (N,) of states that outputs show, see `shown_by_outputs`.
 
     parameters : those that are known, or guessed.
     """
     found = dict[str, Array]()
-    for name, shows in measured_expressions(model, list(trial.measured)).items():
-        inverse = _inverse(model, shows)
+    for name, (state, needed, states_of) in shows.items():
         own = trial.timed_samples(name)
-        if inverse is None or own is None:
-            continue
-        state, needed, states_of = inverse
-        if state in found or state in trial.measured or not {*needed} <= {*parameters}:
+        if own is None or state in found or not {*needed} <= {*parameters}:
             continue
         with np.errstate(all="ignore"):
             row = states_of(own.values, *(parameters[p] for p in needed))
@@ -61,12 +64,18 @@ def shown_states(
     return found
 
 
-@lru_cache(maxsize=256)
-def _inverse(
-    model: Model, shows: sp.Expr
-) -> tuple[str, tuple[str, ...], Callable[..., Any]] | None:
+class Inverse(NamedTuple):
     """The one state that an output shows, the parameters in it, and the state as a function of
-    samples (K,) and these; None of outputs that show none, several, or one not one to one."""
+    samples (K,) and these."""
+
+    state: str
+    needed: Sequence[str]
+    states_of: Callable[..., Any]
+
+
+@lru_cache(maxsize=256)
+def _inverse(model: Model, shows: sp.Expr) -> Inverse | None:
+    """None of outputs that show no state, several, or one not one to one."""
     if len(model.intermediates) <= _SHORT:
         for symbol, e in reversed(model.intermediates):
             shows = shows.xreplace({symbol: e})
@@ -82,7 +91,7 @@ def _inverse(
         return None
     needed = sorted(others, key=name_of)
     states_of = sp.lambdify([y, *needed], root, "numpy")
-    return name_of(x), tuple(map(name_of, needed)), states_of
+    return Inverse(name_of(x), tuple(map(name_of, needed)), states_of)
 
 
 def _root(e: sp.Expr, y: sp.Expr, x: sp.Dummy) -> sp.Expr | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.internal.discretised import Discretised
-from kinesym.internal.first_run import shown_states, simulated, start_values
+from kinesym.internal.first_run import (
+    shown_by_outputs,
+    shown_states,
+    simulated,
+    start_values,
+)
 from kinesym.internal.problem import kinematic_pairs
 from kinesym.internal.straight import straight_lines
 from kinesym.runtime.arrays import Array, real_array
@@ -17,7 +22,9 @@ from kinesym.runtime.nlp.bounds import Limits
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.signal import Signal
-from kinesym.symbolic.names import by_name, names_of
+from kinesym.symbolic.expression import atoms_of
+from kinesym.symbolic.names import by_name, name_of, names_of
+from kinesym.symbolic.objective import at_start
 
 #: Trajectories (N,) by name, of each trial.
 Drawn = Sequence[Mapping[str, Array]]
@@ -149,8 +156,9 @@ class Guessed(Discretised):
         """The trajectories with those of states that measured outputs show, and their names."""
         pairs, made, names = kinematic_pairs(self.model), [], frozenset[str]()
         for number, (trial, row) in enumerate(zip(self.trials, lines, strict=True)):
-            known = self._guessed_parameters(values, number)
-            shown = shown_states(self.model, trial, known)
+            shows = shown_by_outputs(self.model, trial)
+            known = self._guessed_parameters(values, number) if shows else {}
+            shown = shown_states(trial, shows, known)
             rates = {v for v, x in pairs.items() if x in shown}  # the slopes of these
             kept = {name: line for name, line in row.items() if name not in rates}
             made.append({**kept, **shown})
@@ -162,7 +170,7 @@ class Guessed(Discretised):
         if not isinstance(guess, Mapping | None) or not self.symbolic.objective.least_squares:
             return False
         values = self._named(guess)
-        return bool(self._with_shown(values, self._lines)[1] - values.keys())
+        return bool(self._with_shown(values, [{} for _ in self.trials])[1] - values.keys())
 
     def _guessed_parameters(self, values: Mapping[str, Any], number: int) -> dict[str, float]:
         """Values of all parameters of a trial that are known, guessed, or of the model."""
@@ -186,6 +194,8 @@ class Guessed(Discretised):
         every = [told | {v for v, x in pairs.items() if x in told} for told in every]
         if not self._can_run or all(states <= told for told in every):
             return []
+        if any(states - told and self._open_starts(k, told) for k, told in enumerate(every)):
+            return []
         z, found = self._first(values, drawn)[0], list[dict[str, Array]]()
         for number, told in enumerate(every):
             courses = self._courses(z, number)
@@ -203,6 +213,14 @@ class Guessed(Discretised):
         asked = self.symbolic
         apart = not (asked.links or asked.cycle or asked.contacts)
         return apart and not (self.model.delays or self.layout.free_duration)
+
+    def _open_starts(self, number: int, told: Collection[str]) -> set[str]:
+        """States of a trial that neither what is told nor a condition can start."""
+        conditions = [row.expression for row in self._asked.given.boundary]
+        behind = atoms_of(*(e for e in conditions if e is not None and e.has(at_start)))
+        fixed = {x for x, at in self._fixed[number].items() if -np.inf in at}
+        started = fixed.union(told, (name_of(x) for x in self.model.states if x in behind))
+        return {*self.model.state_names} - {*self.model.index.algebraic} - started
 
     def _run(
         self,
@@ -239,6 +257,8 @@ class Guessed(Discretised):
         if not self._can_run:
             return None
         values = self._named(guess)
+        if any(self._open_starts(number, values) for number in range(len(self.trials))):
+            return None
         z, runs = self._first(values, self._lines)[0], []
         for number in range(len(self.trials)):
             courses = self._courses(z, number)

@@ -399,7 +399,8 @@ def named_bounds(
     return pairs
 
 
-def kinematic_pairs(model: Model) -> dict[str, str]:
+@lru_cache(maxsize=32)
+def kinematic_pairs(model: Model) -> Mapping[str, str]:
     """{omega: theta} for every equation theta' - omega = 0."""
     pairs: dict[str, str] = {}
     states = {rate: x for x, rate in zip(model.states, model.derivatives, strict=True)}

@@ -193,6 +193,9 @@ def _looks(problem: Fitted, z: Array, size: Array, parts: int, count: int | None
     in so many combinations, None for all that hardly change; fewer where there is no motion, or
     nothing is bound together on the first ones."""
     found = list[_Look]()
+    if parts > 1:  # most of the way to a motion is gone on the grid that costs least
+        coarse, look = _motion(problem, z, size, count)
+        z = coarse if max(look.left) <= _NEAR else z
     runs = problem._trajectories(z, np.zeros(len(z), dtype=bool))
     for level in range(_GRIDS):
         k = 2**level * parts
@@ -264,7 +267,7 @@ def _look(problem: Fitted, z: Array, size: Array, rows: _Index, count: int | Non
     factors = _factors(problem, jacobian, weights, equations)
     slopes = jacobian[rows].toarray()
     n, count = len(z), len(rows)
-    sides = np.zeros((n + len(off), 1 + count))
+    sides = np.zeros((n + len(off), 1 + count), order="F")
     sides[:n, 1:], sides[n:, 0] = slopes.T, -np.where(equations, off, 0.0)
     sides[factors.gone] = 0.0
     found = factors.factors.solve(sides)[:n]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,18 @@ def setting_of(
 ) -> dict[str, Any]:
     """Equations of the model; the bounds of parameters, by name; subjects of the trials, if they
     have labels; method and steps are where they were chosen."""
-    equations = [f"0 = {written(e, _OPERATIONS)}" for e in model.equations[:_EQUATIONS]]
-    more = len(model.equations) - len(equations)
     pairs = zip(names, *bounds, strict=True)
     sides = {n: [float(a), float(b)] for n, a, b in pairs if np.isfinite([a, b]).any()}
     return {
-        "equations": [*equations, *([f"... and {more} more"] if more else [])],
+        "equations": list(_equations(model)),
         "bounds": {name: f"{low:g} ... {high:g}" for name, (low, high) in sides.items()},
         "subjects": [", ".join(map(str, trial.labels.values())) for trial in trials],
     }
+
+
+@lru_cache(maxsize=32)
+def _equations(model: Model) -> Sequence[str]:
+    """The first equations as text, and how many more there are; kept, as SymPy writes slowly."""
+    equations = [f"0 = {written(e, _OPERATIONS)}" for e in model.equations[:_EQUATIONS]]
+    more = len(model.equations) - len(equations)
+    return [*equations, *([f"... and {more} more"] if more else [])]

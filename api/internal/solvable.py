@@ -57,6 +57,8 @@ _ASK_WHY = "solution.why() tries other signs, units and names of channels"
 
 #: From so many times the factor of the objective a solution is not one by the factor there.
 _SMALLER = 1e4
+#: A parameter is so many times what was 1 for the solver, where it had been far too small.
+_GROWN = 1e6
 
 #: Iterations of a fit that tells whether the data follow the model.
 _QUICK = 40
@@ -115,12 +117,16 @@ class Solvable(Integrated):
 
     def _scale_there(self, used: Scaling, found: Solved) -> Scaling | None:
         """That of a solution, where the objective was so much larger at the guess that its rest
-        counted as nothing; else None."""
-        small = used.objective * abs(found.objective) <= TOLERANCE
-        if self.symbolic.aimless or not (found.status.success and small):
+        counted as nothing, or a parameter so much smaller that its slope did; else None."""
+        if self.symbolic.aimless or not found.status.success:
+            return None
+        begin = self.layout.parameter_offset
+        mine = slice(begin, begin + len(self.layout.parameters))
+        grown = bool((np.abs(found.z[mine]) > _GROWN * used.sizes[mine]).any())
+        if not grown and used.objective * abs(found.objective) > TOLERANCE:
             return None
         there = scaling(self, found.z)
-        return there if there.objective > _SMALLER * used.objective else None
+        return there if grown or there.objective > _SMALLER * used.objective else None
 
     def _fitted(
         self, z: Array, guess: Any, chosen: SolverOptions, progress: bool | None
@@ -248,7 +254,6 @@ class Solvable(Integrated):
             solution = self._with_noise(solution, kkt)
             free = free_directions(kkt) if self.symbolic.objective.least_squares else None
             told = {} if free is None else {"directions": free}
-            solution = replace(solution, problem={**solution.problem, **told})
             about = self._uncertainty(solution, kkt)
             variance = self._variance(solution)
             error = grid_error(*made, solution, kkt, self.variable_bounds, variance)
@@ -272,7 +277,8 @@ class Solvable(Integrated):
         seconds = time.perf_counter() - start
         timings = {**solution.timings, "grid": seconds}
         timings["total"] += seconds
-        return replace(solution, grid=[error], timings=timings)
+        problem = {**solution.problem, **told}
+        return replace(solution, grid=[error], timings=timings, problem=problem)
 
     def _without(self, more: Open, solution: Solution) -> Solution:
         """The solution without what else nothing determines."""

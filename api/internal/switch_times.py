@@ -31,6 +31,7 @@ from kinesym.symbolic.jumps import (
 )
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.pulses import pulsed
 from kinesym.symbolic.switching import switched
 
 #: Of a trial of unknown duration, on whose grid a known time is anywhere.
@@ -48,15 +49,27 @@ _SAME = 1e-9
 _MOST_APART = 2000
 #: A switching function that is no straight line is looked at so often before it is refined.
 _LOOKS, _LEAST = 8192, 16
+#: An extremum is at most so many times farther than what is seen about it; secants to a root.
+_BEYOND, _SECANTS = 16.0, 5
+#: Steps end so many widths from the middle of a pulse, if its width is at most this part of a run.
+_ABOUT, _WIDE = np.array([-6.0, -2.0, 0.0, 2.0, 6.0]), 10.0
 
 
 def timed(
     system: Model | Hybrid, given: SimulationArguments, alone: bool = False
 ) -> tuple[Model | Hybrid, SimulationArguments]:
-    """The system with inputs for what jumps or bends at times that are known, and arguments with
-    these; the same if there is nothing. alone : only for jumps that no parameter moves.
+    """The system with inputs for what jumps or bends at times that are known, and for narrow
+    pulses, and arguments with these; the same if there is nothing. alone : only for jumps that no
+    parameter moves.
 
     Raises `ValueError` for too many jumps, naming the expression."""
+    return _at_pulses(*_switching(system, given, alone))
+
+
+def _switching(
+    system: Model | Hybrid, given: SimulationArguments, alone: bool
+) -> tuple[Model | Hybrid, SimulationArguments]:
+    """The system with inputs for what jumps or bends, and arguments with these, see `timed`."""
     model = system if isinstance(system, Model) else system.model
     found = switched(model, of_time_alone if alone else of_time, True)
     if not found.switches:
@@ -83,6 +96,38 @@ def timed(
     return changed, replace(given, inputs=made)
 
 
+def _at_pulses(
+    system: Model | Hybrid, given: SimulationArguments
+) -> tuple[Model | Hybrid, SimulationArguments]:
+    """The system with an input that no equation has, whose jumps end steps about narrow pulses."""
+    found = pulsed(system if isinstance(system, Model) else system.model)
+    if found is None:
+        return system, given
+    begin, end = float(given.time[0]), float(given.time[-1])
+    try:
+        first, last = found.at(np.array([begin, end]), given.parameters).swapaxes(0, 1)
+    except (NameError, TypeError, ArithmeticError):  # NumPy does not have it
+        return system, given
+    narrow = np.isfinite(first) & np.isfinite(last) & (np.abs(last - first) > _WIDE)
+    if not narrow.any():
+        return system, given
+    shares = (_ABOUT[:, None] - first[narrow]) / (last - first)[narrow]
+    times = begin + np.unique(shares[(shares > 0.0) & (shares < 1.0)]) * (end - begin)
+    if len(times) > _MOST_APART:
+        warnings.warn(
+            f"{found.pulses[0].said} is a narrow pulse or step of time, one of {len(times)} times "
+            "at which steps would end, too many: steps that choose their length may pass it "
+            "unseen; simulate less time or fewer members at a time",
+            stacklevel=4,
+        )
+        return system, given
+    if not len(times):
+        return system, given
+    ends = Signal(np.append(begin, times), np.arange(len(times) + 1.0), between="held")
+    made = found.model if isinstance(system, Model) else _with_model(system, found.model)
+    return made, replace(given, inputs={**given.inputs, found.name: ends})
+
+
 def without_inputs(run: _Run, names: Collection[str]) -> _Run:
     """A trajectory or an ensemble that does not show some inputs: what jumps is nobody's."""
     inputs = {name: row for name, row in run.inputs.items() if name not in names}
@@ -101,6 +146,8 @@ class Held(NamedTuple):
 
     def on_own_grid(self, guess: Mapping[str, Any]) -> dict[str, Any]:
         """Values by name, with trajectories (N,) on the grids before as signals."""
+        if not self.before:
+            return dict(guess)
         return {name: self._signals(value) for name, value in guess.items()}
 
     def _signals(self, value: Any) -> Any:
@@ -223,9 +270,10 @@ def _course(
     parts = 1 if _straight(found, switch) else max(_LEAST, _LOOKS // (len(edges) - 1))
     time = edges[:-1, None] + np.linspace(0.0, 1.0, parts + 1) * np.diff(edges)[:, None]
     time[:, -1] = edges[1:]
+    s = guard(time)
     if parts > 1:
-        time = _with_extrema(time, guard)
-    roots = _roots(switch, time, guard)
+        time, s = _with_extrema(switch, time, s, guard)
+    roots = _roots(switch, time, s, guard)
     cuts = np.unique(np.concatenate([edges, roots]))
     middle = 0.5 * (cuts[:-1] + cuts[1:])
     values = switch.value(guard(middle[:, None])[:, 0])
@@ -242,16 +290,19 @@ def _straight(found: Switched, switch: Switch) -> bool:
     return bool(bare.is_polynomial(t) and sp.degree(bare, t) <= 1)
 
 
-def _with_extrema(time: Array, guard: Any) -> Array:
-    """Times (pieces, looks) with the places of the extrema that are seen between them."""
-    s = guard(time)
+def _with_extrema(switch: Switch, time: Array, s: Array, guard: Any) -> tuple[Array, Array]:
+    """Times (pieces, looks) with the places of the extrema that are seen between them, where the
+    switch may change, and the guard there."""
     left, middle, right = s[:, :-2], s[:, 1:-1], s[:, 2:]
-    peak = (middle - left) * (right - middle) <= 0.0
-    piece, k = np.nonzero(peak)
+    piece, k = np.nonzero((middle - left) * (right - middle) <= 0.0)
+    left, middle, right = left[piece, k], middle[piece, k], right[piece, k]
+    up = np.where(middle >= left, 1.0, -1.0)
+    far = middle + up * _BEYOND * np.maximum(np.abs(middle - left), np.abs(right - middle))
+    changes = switch.value(far) != switch.value(middle)
+    piece, k, up = piece[changes], k[changes], up[changes]
     if not len(piece):
-        return time
+        return time, s
     a, b = time[piece, k], time[piece, k + 2]
-    up = np.where(middle[piece, k] >= left[piece, k], 1.0, -1.0)
     share = 0.5 * (np.sqrt(5.0) - 1.0)
     for _ in range(60):  # by the golden section
         c, d = b - share * (b - a), a + share * (b - a)
@@ -260,12 +311,12 @@ def _with_extrema(time: Array, guard: Any) -> Array:
     more = np.repeat(time[:, -1:], int(np.bincount(piece).max()), axis=1)
     place = np.arange(len(piece)) - np.searchsorted(piece, piece)
     more[piece, place] = 0.5 * (a + b)
-    return np.sort(np.concatenate([time, more], axis=1), axis=1)
+    every = np.sort(np.concatenate([time, more], axis=1), axis=1)
+    return every, guard(every)
 
 
-def _roots(switch: Switch, time: Array, guard: Any) -> Array:
-    """Times at which the guard passes a point where the switch changes."""
-    s = guard(time)
+def _roots(switch: Switch, time: Array, s: Array, guard: Any) -> Array:
+    """Times at which the guard, s at these, passes a point where the switch changes."""
     value = switch.value(s)
     changed = np.isfinite(s[:, :-1]) & np.isfinite(s[:, 1:]) & (value[:, :-1] != value[:, 1:])
     piece, k = np.nonzero(changed)
@@ -288,8 +339,8 @@ def _roots(switch: Switch, time: Array, guard: Any) -> Array:
         """Whether the guard has passed the level."""
         return np.asarray((guard(at[:, None])[:, 0] >= level) == rises)
 
-    share = (level - first[which]) / (last - first)[which]
-    near, little = a + share * (b - a), 1e-14 * np.maximum(np.abs(a), np.abs(b))
+    near = _by_secants(a, b, first[which] - level, last[which] - level, level, guard)
+    little = 1e-14 * np.maximum(np.abs(a), np.abs(b))
     low, high = np.maximum(a, near - little), np.minimum(b, near + little)
     straight = beyond(high) & ~beyond(low)  # nothing else is left to find
     a, b = np.where(straight, low, a), np.where(straight, high, b)
@@ -300,3 +351,17 @@ def _roots(switch: Switch, time: Array, guard: Any) -> Array:
     ends = time[:, [0, -1]].ravel()
     touched = time[:, 1:-1][(value[:, 1:-1] != value[:, :-2])]
     return np.concatenate([b, ends, touched])
+
+
+def _by_secants(a: Array, b: Array, begin: Array, end: Array, level: Array, guard: Any) -> Array:
+    """Times within (a, b), where the guard less the level is `begin` and `end`, near its roots."""
+    before, at, value, now = a, b, begin, end
+    for _ in range(_SECANTS):
+        with np.errstate(all="ignore"):
+            found = at - now * (at - before) / (now - value)
+        found = np.clip(np.where(np.isfinite(found), found, at), a, b)
+        if (np.abs(found - at) <= np.spacing(np.abs(at))).all():
+            break
+        before, at, value = at, found, now
+        now = guard(at[:, None])[:, 0] - level
+    return at

@@ -8,7 +8,7 @@ In the order in which they lie in z, with parameters k for all, a and b per subj
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -186,7 +186,7 @@ def _of_owners(group: Group, p: str, value: Any) -> dict[str, float]:
     if not isinstance(value, Mapping):
         first = f"{{{group.owners[0]!r}: ...}}"
         number = one_number(value, what, f"; one per {group.label}: {first}" if group.label else "")
-        return {name: number for name, member in _named(group) if member == p}
+        return dict.fromkeys(group.names[group.members.index(p) :: len(group.members)], number)
     found: dict[str, float] = {}
     for key, number in value.items():
         owner = str(key)
@@ -196,11 +196,6 @@ def _of_owners(group: Group, p: str, value: Any) -> dict[str, float]:
             )
         found[f"{p}[{owner}]"] = one_number(number, f"the guess of {p}[{owner}]")
     return found
-
-
-def _named(group: Group) -> Iterator[tuple[str, str]]:
-    """Names and parameters of all values of a group."""
-    return zip(group.names, group.members * len(group.owners), strict=True)
 
 
 def shared_values(known: Sequence[Mapping[str, float]]) -> dict[str, float]:

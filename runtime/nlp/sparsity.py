@@ -146,6 +146,8 @@ class Structure:
             whole = count // self.lanes * self.lanes
             for slot, run in enumerate(block):
                 i = points(run)
+                if not len(i):
+                    continue
                 first = np.where(i < whole, i // self.lanes * self.lanes, whole)
                 width = np.where(i < whole, self.lanes, count - whole)
                 number = begin + first * len(block) + slot * width + i - first

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -75,13 +75,12 @@ class ChannelCheck:
     @property
     def autocorrelated(self) -> bool:
         """Whether the residuals are correlated in time so that plain intervals are too narrow."""
-        return self.white < SIGNIFICANT and abs(self.correlation) > _HARMLESS
+        return _is_autocorrelated(self.white, self.correlation)
 
     @property
     def explained(self) -> bool:
         """Whether the model leaves nothing of the channel but noise, or next to nothing."""
-        white = np.isfinite(self.white) and not self.autocorrelated
-        return bool(self.vaf >= (_HALF if white else _ALL))
+        return _is_explained(self.vaf, self.white, self.correlation)
 
     def sentences(self) -> list[str]:
         """What does not hold, in words."""
@@ -215,26 +214,49 @@ def diagnostics(trials: Sequence[Trajectory]) -> Diagnostics:
 
 def explained(trials: Sequence[Trajectory]) -> bool:
     """Whether all channels of trials are explained, see `ChannelCheck`."""
-    return all(check.explained for check in diagnostics(trials).checks)
+    for series in series_of(trials):
+        vaf, whiteness = series.variance_accounted_for, _whiteness(series)
+        if not _is_explained(vaf, whiteness.probability, whiteness.correlation):
+            return False
+    return True
+
+
+def _is_autocorrelated(white: float, correlation: float) -> bool:
+    """See `ChannelCheck`."""
+    return white < SIGNIFICANT and abs(correlation) > _HARMLESS
+
+
+def _is_explained(vaf: float, white: float, correlation: float) -> bool:
+    """See `ChannelCheck`."""
+    noise = np.isfinite(white) and not _is_autocorrelated(white, correlation)
+    return bool(vaf >= (_HALF if noise else _ALL))
+
+
+class _Whiteness(NamedTuple):
+    """The probability of residuals as correlated if they are white, NaN where there are too few or
+    nothing but rounding; the lag of the largest autocorrelation, and that."""
+
+    probability: float = np.nan
+    lag: int = 0
+    correlation: float = 0.0
+
+
+def _whiteness(series: Series) -> _Whiteness:
+    e, lags = series.standardised, usual_lags(len(series.time))
+    if not (lags and np.std(e) > 0.0) or series.rms <= MET * series.size:
+        return _Whiteness()  # rounding is neither white nor normal
+    rho = autocorrelation(e, lags)
+    lag = int(np.argmax(np.abs(rho))) + 1
+    return _Whiteness(ljung_box(rho, len(e)), lag, float(rho[lag - 1]))
 
 
 def _check(series: Series, inputs: Mapping[str, Array]) -> ChannelCheck:
-    e, K = series.standardised, len(series.time)
-    lags, spread = usual_lags(K), float(np.std(e))
-    rms = float(np.sqrt(np.mean(series.residuals**2)))
-    if rms <= MET * series.size:
-        spread = 0.0  # rounding is neither white nor normal
-    white = normal = np.nan
-    lag, correlation = 0, 0.0
-    if lags and spread > 0.0:
-        rho = autocorrelation(e, lags)
-        lag = int(np.argmax(np.abs(rho))) + 1
-        correlation, white = float(rho[lag - 1]), ljung_box(e, lags)
-        normal = jarque_bera(e)
+    e, K, whiteness = series.standardised, len(series.time), _whiteness(series)
+    lags, told = usual_lags(K), whiteness.lag > 0
     followed = [
         (name, *cross_correlation(e, u, lags))
         for name, u in inputs.items()
-        if lags and spread > 0.0 and np.isfinite(u).all()
+        if told and np.isfinite(u).all()
     ]
     most = min(followed, key=lambda found: found[3], default=("", 0, 0.0, 1.0))
     outside = outliers(e)
@@ -242,13 +264,13 @@ def _check(series: Series, inputs: Mapping[str, Array]) -> ChannelCheck:
         channel=series.channel,
         trial=series.trial,
         samples=K,
-        rms=rms,
+        rms=series.rms,
         std=float(np.median(series.std)),
         vaf=series.variance_accounted_for,
-        white=white,
-        lag=lag,
-        correlation=correlation,
-        normal=normal,
+        white=whiteness.probability,
+        lag=whiteness.lag,
+        correlation=whiteness.correlation,
+        normal=jarque_bera(e) if told else np.nan,
         input=most[0],
         input_lag=most[1],
         input_correlation=most[2],

@@ -199,14 +199,15 @@ def estimates_of(
     level: float = 0.95,
     shifts: Mapping[str, float] | None = None,
     method: str = "t",
+    units: Mapping[str, str] | None = None,
 ) -> Estimates:
     """The table of estimates with intervals by Student's t, for their logarithms where these are
     estimated.
 
-    shifts : by the grid, by name. method : what is said of the intervals.
+    shifts : by the grid, by name. method : what is said of the intervals. units : see `Estimates`.
     """
     if about is None:
-        return Estimates(values)
+        return Estimates(values, units=units)
     errors = dict(zip(about.names, about.deviations().tolist(), strict=True))
     moved, table = {} if shifts is None else shifts, {}
     for name, value in values.items():
@@ -229,7 +230,7 @@ def estimates_of(
             remark = UNKNOWN if about.notes else ""
         shift = float(moved.get(name, np.nan))
         table[name] = Estimate(value, error, low, high, shift, remark)
-    return Estimates(values, table, level, method)
+    return Estimates(values, table, level, method, units)
 
 
 def _rough(number: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
@@ -21,6 +21,13 @@ Trials: TypeAlias = Annotated[NDArray[np.intp], "interval"]
 
 #: Smaller shares of the largest error are rounding, as at ends that are fixed, and not drawn.
 _SHOWN = 1e-9
+#: Shares of the range of a state: a local error by which a motion jumps from node to node, and a
+#: sum of them from which what is asked for shifts with the motion.
+_JUMPED, _MOVED = 0.25, 0.05
+#: So many standard errors are more than noise.
+_BEYOND = 3.0
+#: A state whose range is so small a share of that of others does not move.
+_STILL = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -132,16 +139,61 @@ class GridError(Saved):
         return np.max(np.nan_to_num(rows, nan=np.inf), axis=0)
 
     def drowns(self, most: float) -> str:
-        """A sentence if the grid shows nothing of a motion, as it shifts all durations together by
-        this share of them; nothing otherwise, nor where the objective does not ask for them and
-        is flat in them. Steps that jump over a pole, or damp what is stiff, have such solutions."""
-        if self.note or self.fitted or not self.timed:
+        """A sentence if the grid shows nothing of a motion, nothing otherwise: where it shifts all
+        durations together by this share of them, or what else is asked for, or where the motion
+        jumps from node to node. Steps that jump over a pole, damp what is stiff or are longer than
+        what happens have such solutions. What the objective does not ask for is not judged by."""
+        found = self._misses_durations(most) if self.timed else self._misses_aim(most)
+        return found or self._jumps()
+
+    def _misses_durations(self, most: float) -> str:
+        """That durations shift by a share of them, all together."""
+        if self.note or self.fitted:
             return ""
         whole = sum(self.values[f"duration {k}"] for k in range(len(self.durations)))
         shift = float(np.abs(self.durations).sum()) if len(self.durations) else 0.0
         if not shift >= most * whole > 0.0:
             return ""
         return f"the grid shifts the duration, {whole:.4g} s, by {shift:.3g} s"
+
+    def _misses_aim(self, most: float) -> str:
+        """That the objective, or parameters of a fit beyond their standard errors, shift by a share
+        of them, and the motion is off, too: what is next to zero has no share. Steps of first order
+        are too far from the true motion for a first order of shifts to say something."""
+        moved = [size / self.ranges[name] for name, size in self._sizes(np.sum)]
+        if self.note or self.order < 2 or not max(moved, default=0.0) >= _MOVED:
+            return ""
+        if not self.fitted and self.values.get("objective"):
+            shift, value = self.objective, self.values["objective"]
+            if np.abs(shift) >= most * np.abs(value):
+                return f"the grid shifts the objective, {value:.4g}, by {shift:.3g}"
+        for name, shift in self.parameters.items() if self.fitted else ():
+            value, deviation = self.values[name], self.deviations.get(name, np.nan)
+            if np.abs(shift) >= max(most * np.abs(value), _BEYOND * deviation) > 0.0:
+                return f"the grid shifts {name}, {value:.4g}, by {shift:.3g}"
+        return ""
+
+    def _jumps(self) -> str:
+        """That a state is off by a large share of its range after a single interval, by schemes of
+        second order or more: as when a step is longer than 1.4 times a time constant. Those of
+        first order have such errors wherever a motion is quick, and damp it."""
+        for name, size in self._sizes(np.max) if self.order > 1 else ():
+            if size >= _JUMPED * self.ranges[name]:
+                k = int(np.nanargmax(np.abs(self.defects[name])))
+                return (
+                    f"within the interval from t = {self.begin[k]:.4g} s on alone {name} is off by "
+                    f"{size / self.ranges[name]:.2g} of its range"
+                )
+        return ""
+
+    def _sizes(self, of: Callable[[Array], Any]) -> Iterator[tuple[str, float]]:
+        """The largest, or the sum, of the local errors of each state that moves by more than
+        rounding does, where they are known."""
+        least = _STILL * max(np.nan_to_num([*self.ranges.values()]), default=0.0)
+        for name, row in self.defects.items():
+            known = np.abs(row[np.isfinite(row)])
+            if self.ranges[name] > least and len(known):
+                yield name, float(of(known))
 
     def resists(self, tolerance: float) -> str:
         """A sentence on where the error is, if it is larger than a tolerance."""

@@ -70,9 +70,8 @@ def first_std(trials: Sequence[Experiment]) -> dict[str, float]:
     channels then count alike, whatever their units."""
     found: dict[str, list[float]] = {}
     for (k, name), group in groups_of(trials).items():
-        row = trials[k].measured[name]
-        size = np.nanmax(np.abs(row)) if _is_constant(row) else np.nanstd(row)
-        found.setdefault(group, []).append(float(size))
+        spread, most = _spread(trials[k].measured[name])
+        found.setdefault(group, []).append(most if _is_nothing(spread, most) else spread)
     return {group: float(np.sqrt(np.mean(np.square(s)))) or 1.0 for group, s in found.items()}
 
 
@@ -224,7 +223,17 @@ def _why_not(noise: Noise) -> str:
 
 def _is_constant(row: Array) -> bool:
     """Whether samples are all the same but for rounding."""
-    return not float(np.nanstd(row)) > _CONSTANT * float(np.nanmax(np.abs(row)))
+    return _is_nothing(*_spread(row))
+
+
+def _spread(row: Array) -> tuple[float, float]:
+    """Standard deviation and largest absolute value of samples, NaN where missing."""
+    return float(np.nanstd(row)), float(np.nanmax(np.abs(row)))
+
+
+def _is_nothing(spread: float, most: float) -> bool:
+    """Whether a standard deviation is that of rounding."""
+    return not spread > _CONSTANT * most
 
 
 def with_noise(

@@ -55,6 +55,11 @@ class Series:
         return float(np.sqrt(np.mean(self.measured**2)))
 
     @property
+    def rms(self) -> float:
+        """The rms of the residuals."""
+        return float(np.sqrt(np.mean(self.residuals**2)))
+
+    @property
     def variance_accounted_for(self) -> float:
         """100 (1 - var(residuals)/var(measured)) [%], NaN of what is constant."""
         whole = float(np.var(self.measured))

@@ -95,8 +95,8 @@ class Trials(ByName, Saved):
     inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
 
     def __post_init__(self) -> None:
-        table = estimates_of(self.parameters, self._about, shifts=self._shifts())
-        table = table.with_units(self._units)
+        shifts, units = self._shifts(), self._units
+        table = estimates_of(self.parameters, self._about, shifts=shifts, units=units)
         object.__setattr__(self, "parameters", table)
         object.__setattr__(self, "known", Values(self.known))
         if np.isnan(self.merit):
@@ -315,7 +315,7 @@ class Trials(ByName, Saved):
         rows = [*self._how(), *self._rows(), ("objective", f"{self.objective:.8g}")]
         rows.append(("seconds", self._seconds))
         measured = [[*run.measurements, *run.timed] for run in self.trials]
-        plain = Estimates(dict(self.parameters)).with_units(self._units)
+        plain = Estimates(dict(self.parameters), units=self._units)
         findings = Findings(
             title=self._title,
             ending="" if self.success else f"It has not converged: {self.message}",

@@ -64,8 +64,13 @@ def active(kkt: Kkt, limits: Limits) -> Kkt:
     presses = np.append(kkt.stiffness > 0.0, kkt.softness > 0.0) & ~kkt.gone
     if not presses.any():
         return kkt
+    workspace = kkt.workspace
+    if _are_far(kkt, limits, presses):  # then mostly none holds, and there is nothing to scale
+        found, workspace = _with(kkt, np.zeros_like(presses), workspace), None
+        if _is_inside(found, limits):
+            return found
     firm = presses & (_stiffness(kkt) * _sizes(kkt) ** 2 > _FIRM)
-    now, workspace = _Set(firm, limits.force >= 0.0), kkt.workspace
+    now = _Set(firm, limits.force >= 0.0)
     for _ in range(_ROUNDS):
         found = _with(kkt, now.held, workspace)
         workspace = None
@@ -76,6 +81,15 @@ def active(kkt: Kkt, limits: Limits) -> Kkt:
             return found
         now = after
     return _with(kkt, firm if kkt.singular else _by_share(kkt, limits, presses), None)
+
+
+def _are_far(kkt: Kkt, limits: Limits, presses: NDArray[np.bool_]) -> bool:
+    """Whether what presses is variables alone, none of them near its bound for its size."""
+    n = len(kkt.stiffness)
+    if kkt.sizes is None or presses[n:].any():
+        return False
+    room, size = np.minimum(limits.above, limits.below)[:n], kkt.sizes
+    return bool(((size > 0.0) & (room > _NEAR * size))[presses[:n]].all())
 
 
 def _stiffness(kkt: Kkt) -> Array:
@@ -102,6 +116,14 @@ def _with(kkt: Kkt, held: NDArray[np.bool_], workspace: Workspace | None) -> Kkt
     )
 
 
+def _is_inside(kkt: Kkt, limits: Limits) -> bool:
+    """Whether there is a minimum without limits that keeps them all; kkt : without them."""
+    if kkt.singular or not kkt.factorised().positive:
+        return False
+    nothing = np.zeros(kkt.order, dtype=bool)
+    return _changed(kkt, limits, _Set(nothing, nothing), np.zeros(kkt.order)) is None
+
+
 def _changed(kkt: Kkt, limits: Limits, now: _Set, passed: Array) -> _Set | None:
     """The next set, None if this one is right; kkt : with it. passed : by how much limits may
     be."""
@@ -125,8 +147,12 @@ def _changed(kkt: Kkt, limits: Limits, now: _Set, passed: Array) -> _Set | None:
 def _to_minimum(kkt: Kkt, limits: Limits, now: _Set) -> tuple[Array, Array]:
     """The step of variables and constraints to the minimum with this set, (n + m,), and what limits
     push with there."""
-    n, held = len(kkt.stiffness), now.held
-    H, A = _hessian(kkt.hessian, n), _sparse(kkt.jacobian, len(kkt.softness), n)
+    n, m, held = len(kkt.stiffness), len(kkt.softness), now.held
+    H, A = csr_array((n, n)), csr_array((m, n))  # they tell of what is held, and of inequalities
+    if held.any():
+        H = _hessian(kkt.hessian, n)
+    if held.any() or kkt.softness.any():
+        A = _sparse(kkt.jacobian, m, n)
     goal = np.where(held, np.where(now.low, -limits.above, limits.below), 0.0)
     step, gone = goal[:n], kkt.gone[n:]
     force = np.where(np.isinf(kkt.stiffness) & ~held[:n], 0.0, limits.force[:n])

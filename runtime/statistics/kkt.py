@@ -107,12 +107,17 @@ class Kkt:
         singular."""
         if isinstance(self._found, RuntimeError):
             raise ValueError("the curvature at the solution is singular") from self._found
-        return KktFactors(len(self.stiffness), self.gone, self._found)
+        return self._factorised
 
     @property
     def singular(self) -> bool:
         """Whether it has no factors, or only by rounding."""
         return isinstance(self._found, RuntimeError)
+
+    @cached_property
+    def _factorised(self) -> KktFactors:
+        assert not isinstance(self._found, RuntimeError)
+        return KktFactors(len(self.stiffness), self.gone, self._found)
 
     @cached_property
     def _found(self) -> _InTime | _General | RuntimeError:
@@ -184,10 +189,18 @@ class KktFactors:
         return self.factors.solve(sides)[: self.n]
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
-        """The entries of variables `wanted` in the inverse, zero for what is fixed."""
-        inverse = self.factors.inverse(wanted)
-        inverse[self.gone[wanted]] = inverse[:, self.gone[wanted]] = 0.0
-        return inverse
+        """The entries of variables `wanted` in the inverse, zero for what is fixed; kept for who
+        asks for the same."""
+        key = wanted.tobytes()
+        if key not in self._inverses:
+            inverse = self.factors.inverse(wanted)
+            inverse[self.gone[wanted]] = inverse[:, self.gone[wanted]] = 0.0
+            self._inverses[key] = inverse
+        return self._inverses[key].copy()
+
+    @cached_property
+    def _inverses(self) -> dict[bytes, Array]:
+        return {}
 
     def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
         """The entries (k,) of variables in the inverse, zero for what is fixed: in linear time, if

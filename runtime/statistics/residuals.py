@@ -28,13 +28,13 @@ def autocorrelation(e: Array, lags: int) -> Array:
     return np.array([centred[k:] @ centred[:-k] for k in range(1, lags + 1)]) / whole
 
 
-def ljung_box(e: Array, lags: int) -> float:
-    """The probability that white residuals have autocorrelations as large, at lags up to `lags`.
+def ljung_box(rho: Array, samples: int) -> float:
+    """The probability that so many white residuals have autocorrelations rho (lags,) as large.
 
     Q = K (K + 2) sum_k rho_k^2 / (K - k) is chi-square with as many degrees of freedom as lags
     (Ljung and Box 1978, Biometrika 65, 297).
     """
-    rho, K = autocorrelation(e, lags), len(e)
+    K, lags = samples, len(rho)
     Q = K * (K + 2.0) * float(np.sum(rho**2 / (K - np.arange(1, lags + 1))))
     return float(chdtrc(lags, Q))
 

@@ -11,6 +11,9 @@ from scipy.integrate import quad
 
 import kinesym as ks
 from kinesym.hybrid import Event, Hybrid
+from kinesym.internal.switch_times import signals
+from kinesym.symbolic.jumps import Switched, of_time
+from kinesym.symbolic.switching import switched
 
 t = ks.t
 x, v, on = ks.dynamicsymbols("x v on")
@@ -438,3 +441,25 @@ def test_samples_that_jump_where_the_motion_takes_them_are_named(shown):
     for fit in (problem.solve({q: 0.8}), shooting.solve({q: 0.8})):
         told = any("y jumps" in note and "may fit better" in note for note in fit.notes)
         assert fit.success and told == (shown != q * x)
+
+
+@pytest.mark.parametrize("guard, count", [(sp.sin(p * t), 9), (sp.sin(p * t) - 1 + 1e-9, 10)])
+def test_jumps_of_members_are_found_with_few_looks(guard, count, monkeypatch):
+    """Zeros of a sine, also in pairs some 1e-5 s apart, which are looked for by extrema."""
+    looks, members = [], 4
+    plain = Switched.guard
+    monkeypatch.setattr(Switched, "guard", lambda *given: looks.append(1) or plain(*given))
+    model = ks.Model("switched", [x], [], [p], [x.diff(t) - sp.Heaviside(guard)])
+    found = switched(model, of_time)
+    [name] = found.names
+    angles = np.arange(1, 10) * np.pi
+    if count == 10:
+        half = np.arccos(1 - 1e-9)
+        angles = np.sort([(2 * k + 0.5) * np.pi + s for k in range(5) for s in (-half, half)])
+    for rate in np.linspace(3.0, 3.3, members):
+        times = signals(found, {"p": rate}, (0.1, angles[-1] / rate + 0.1))[name].begin[1:]
+        exact = angles / rate
+        np.testing.assert_allclose(times, exact[exact > 0.1], atol=1e-9 if count == 10 else 1e-14)
+        assert len(times) == count
+    if count == 9:
+        assert len(looks) < 40 * members

@@ -134,3 +134,24 @@ def test_a_guess_at_which_the_objective_is_huge(unit):
         found = problem.solve({rate: 0.5, **first})
         assert found.success and found.parameters["rate"] == pytest.approx(-slope, rel=1e-3)
         assert found.noise[0].freedom == 28 and not found.notes
+
+
+@pytest.mark.parametrize("guess", [(0.0013342648720990266, 444.558504760672), (1e-3, 30.0)])
+def test_a_parameter_that_was_guessed_far_too_small_has_a_slope(guess):
+    """Of an epidemic by the log of the ill: what is 1 for the solver is 1e-3 of the guess, and the
+    slope by a parameter that grows by 5000 counts as nothing there, as if at an optimum."""
+    S, ill = ks.dynamicsymbols("S I")
+    beta, gamma = sp.symbols("beta gamma")
+    flow = [S.diff(ks.t) + beta * S * ill, ill.diff(ks.t) - beta * S * ill + gamma * ill]
+    model = ks.Model("sir", [S, ill], [], [beta, gamma], flow, outputs={"log_I": sp.log(ill)})
+    time, true = np.arange(60.0), {beta: 0.45, gamma: 0.16}
+    run = ks.simulate(model, time, {S: 0.9998, ill: 2e-4}, true, method="dormand-prince")
+    noise = 0.15 * np.random.default_rng(11).standard_normal(60)
+    found = ks.Collocation(
+        model,
+        ks.Experiment(time, measurements={"log_I": run["log_I"] + noise}),
+        {beta: (1e-6, 1e3), gamma: (1e-6, 1e3)},
+        bounds={ill: (1e-12, 1.0), S: (0, 1)},
+        boundary=[ks.at_start(S + ill) - 1],
+    ).solve(dict(zip((beta, gamma), guess, strict=True)), progress=False)
+    assert found.success and found.parameters["beta"] == pytest.approx(0.4463, abs=1e-3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from kinesym.runtime.results.diagnostics import diagnostics
+from kinesym.runtime.results.diagnostics import diagnostics, explained
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.residuals import autocorrelation, cross_correlation, ljung_box
 
@@ -26,6 +26,16 @@ def trial(e, std=1.0, u=None, unit=1.0):
 
 def check(*runs):
     return diagnostics(runs)
+
+
+@pytest.mark.parametrize("std", [1e-3, 0.1, 30.0])
+@pytest.mark.parametrize("samples", [8, 400])
+@pytest.mark.parametrize("pole", [0.0, 0.9])
+def test_whether_all_is_explained_needs_no_other_tests(std, samples, pole):
+    noise = np.random.default_rng(samples).standard_normal((2, samples))
+    runs = [trial(std * lfilter([1.0], [1.0, -pole], e)) for e in noise]
+    assert explained(runs) == all(c.explained for c in check(*runs).checks)
+    assert explained([trial(np.zeros(samples))])
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
@@ -96,7 +106,8 @@ def test_known_numbers():
     assert autocorrelation(e, 1) == pytest.approx([2.0 / 14.0])
     from scipy.stats import chi2
 
-    assert ljung_box(e, 1) == pytest.approx(chi2.sf(4 * 6 * (2 / 14) ** 2 / 3, 1))
+    rho = autocorrelation(e, 1)
+    assert ljung_box(rho, len(e)) == pytest.approx(chi2.sf(4 * 6 * (2 / 14) ** 2 / 3, 1))
 
 
 def test_table_and_picture():
