@@ -7,7 +7,7 @@ Collocation and shooting bring residuals, leverages and a curvature, each its ow
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -30,12 +30,14 @@ from kinesym.runtime.results.noise import (
     settled,
 )
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.covariance import Confidence
 from kinesym.runtime.statistics.exchange import KnownAs
 from kinesym.runtime.summary import listed
 
 R = TypeVar("R")
+F = TypeVar("F", bound=Trials)
 
 
 class Residuals(NamedTuple):
@@ -166,6 +168,28 @@ class Estimation:
             notes=[each.sentence for each in known] or list(sure.notes),
             instead={name: words for each in known for name, words in each.remarks.items()},
         )
+
+    def judged(
+        self,
+        fit: F,
+        taken: Callable[[], Mapping[str, float]],
+        most: float,
+        directions: float | None,
+        priors: float,
+    ) -> F:
+        """A fit with its likelihood, by what it is ranked, and sentences on standard deviations.
+
+        Its trials have the standard deviations that were found. taken : degrees of freedom that
+        unknowns take of each channel; most : of all samples, at most, and directions : what they
+        are, None if it is not known. priors : the sum of their squares.
+        """
+        notes = self.notes(fit.noise, fit.trials, most, taken)
+        if self.integrated:
+            likelihood, merit = fit.likelihood, -2.0 * fit.log_likelihood
+        else:
+            likelihood = self.likelihood(fit.trials, directions)
+            merit = self.merit(fit.trials, fit.objective, priors)
+        return replace(fit, notes=[*fit.notes, *notes], likelihood=likelihood, merit=merit)
 
     def notes(
         self,

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import Fit, poor_fits
 from kinesym.runtime.results.kept import kept
-from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.noise import with_noise
 from kinesym.runtime.results.series import squares_of_samples
 from kinesym.runtime.results.trajectory import Trajectory
@@ -72,99 +70,96 @@ class Task:
         return float((priors.residuals(q) ** 2).sum()) / self.trials.factor if priors else 0.0
 
 
-class _Told(NamedTuple):
-    """What is computed about a minimum: how sure it is, sentences, the error of the steps, standard
-    deviations of measurements, the likelihood, errors of estimates, and seconds."""
-
-    sure: Confidence
-    notes: Sequence[str]
-    grid: Sequence[EstimateError] = ()
-    noise: Sequence[Noise] = ()
-    likelihood: Sequence[Likelihood] = ()
-    about: Sequence[Uncertainty] = ()
-    spent: Mapping[str, float] = MappingProxyType({})
-
-
 def fit_of(
     task: Task, made: Minimised, noise: Sequence[Noise] = (), more: Sequence[str] = ()
 ) -> Fit:
     """The fit that a minimum is. noise : standard deviations that are known already. more : further
     sentences."""
+    bare, estimation = _bare(task, made, noise), task.estimation
+    certified = partial(_certified, task, made, bare)
+    fit, sure = kept("errors of estimates", certified, lambda words: (_noted(bare, words), None))
+    if sure is not None and fit.success:
+        taken = partial(taken_of, task.trials, fit.values, ~sure.held)
+        told = None if np.isnan(sure.covariance).all() else sure.taken
+        about = (taken, sure.taken, told, task.prior_squares(fit.values))
+        judged = partial(estimation.judged, fit, *about)
+        fit = kept("remarks on standard deviations", judged, partial(_noted, fit))
+    return _noted(fit, [*more, *task.gaps])
+
+
+def _noted(fit: Fit, notes: Sequence[str]) -> Fit:
+    return replace(fit, notes=[*fit.notes, *notes])
+
+
+def _bare(task: Task, made: Minimised, noise: Sequence[Noise]) -> Fit:
+    """A minimum without all that is computed about it."""
     trials, found, q = task.trials, made.found, made.found.q
-    unknowns, system, J = trials.unknowns, trials.system, trials.cost(q)
-    gradient = task.gradient(q, J)
+    unknowns, J = trials.unknowns, trials.cost(q)
     runs = trials.trajectories(q) if np.isfinite(J) else []
-    told = kept(
-        "errors of estimates",
-        lambda: _told(task, made, J, gradient, runs, noise),
-        lambda words: _Told(nothing_told(q), notes=words, noise=noise),
-    )
-    about = told.about or [_uncertainty(task, told.sure, told.noise)]
-    timings = {**task.timings, **told.spent}
-    shown = with_noise(runs, trials.trials, told.noise) if runs else []
-    known = told.noise and found.success
+    timings, about = task.timings, _uncertainty(task, nothing_told(q), noise)
     return Fit(
         success=found.success,
         status=found.status,
         message=found.message,
         objective=J,
         parameters=Estimates(dict(zip(unknowns.parameters, map(float, q), strict=False))),
-        known=shared_values(system.known),
+        known=shared_values(trials.system.known),
         initial=unknowns.initial_values(q),
-        trials=shown,
+        trials=with_noise(runs, trials.trials, noise) if runs else [],
         names=list(unknowns.names),
         free_vector=q,
-        gradient=gradient,
+        gradient=task.gradient(q, J),
         history=list(made.history),
-        condition=told.sure.condition,
-        notes=[*told.notes, *more, *task.gaps],
+        condition=np.nan,
         timings={**timings, "total": sum(timings.values()) + made.seconds},
         optimizer=made.optimizer,
-        model=system.name,
-        grid=told.grid,
-        noise=list(told.noise),
-        likelihood=told.likelihood,
-        merit=task.estimation.merit(shown, J, task.prior_squares(q)) if known else J,
-        uncertainty=about,
-        inference=lambda: ShootingInference(
-            trials, task.bounds, q, about[0], task.remeasured, task.combine
-        ),
+        model=trials.system.name,
+        noise=list(noise),
+        uncertainty=[about],
+        inference=partial(_asked, task, q, about),
     )
 
 
-def _told(
-    task: Task,
-    made: Minimised,
-    J: float,
-    gradient: Array,
-    runs: Sequence[Trajectory],
-    noise: Sequence[Noise],
-) -> _Told:
-    """All that is computed about a minimum. runs : its trajectories. noise : what is known of it
-    already."""
-    found, q, trials, estimation = made.found, made.found.q, task.trials, task.estimation
-    sure, curvature = confidence(estimation, made, J, gradient)
+def _certified(task: Task, made: Minimised, fit: Fit) -> tuple[Fit, Confidence]:
+    """A fit with standard deviations, errors of estimates and the error of the steps; and how far
+    it tells its unknowns."""
+    estimation, noise = task.estimation, fit.noise
+    sure, curvature = confidence(estimation, made, fit.objective, fit.gradient)
     if noise and estimation.loss is None:  # whatever that of the objective
         sure = replace(sure, covariance=estimation.factor * sure.covariance)
-    if not noise and found.success and estimation.pooled:
-        noise = estimation.pooled_noise(J, number_of_samples(trials), sure.taken)
-    if not found.success or any(np.isnan(each.std) for each in noise):
+    if not noise and fit.success and estimation.pooled:
+        samples = number_of_samples(task.trials)
+        noise = estimation.pooled_noise(fit.objective, samples, sure.taken)
+    if not fit.success or any(np.isnan(each.std) for each in noise):
         sure = replace(sure, covariance=np.full_like(sure.covariance, np.nan))
-    begin = time.perf_counter()
-    grid: list[EstimateError] = []
-    if found.success and curvature is not None:
-        grid = estimate_error(_minimiser(task, made, gradient, curvature, sure), task.finer)
-    spent = {"grid": time.perf_counter() - begin} if grid else {}
-    runs = with_noise(runs, trials.trials, noise) if runs else []
-    notes = poor_fits(runs, trials.trials) if runs and trials.measured else []
-    if found.success:
-        taken = partial(taken_of, trials, q, ~sure.held)
-        notes += estimation.notes(noise, runs, sure.taken, taken)
-    variance = estimation.variance(noise)
-    about = _uncertainty(task, sure, noise, _known_as(task, made, sure, variance, runs))
-    told = found.success and not np.isnan(sure.covariance).all()
-    likelihood = estimation.likelihood(runs, sure.taken) if told else []
-    return _Told(sure, [*about.notes, *notes], grid, noise, likelihood, [about], spent)
+    begin, grid, timings = time.perf_counter(), list[EstimateError](), dict(fit.timings)
+    if fit.success and curvature is not None:
+        here = _minimiser(task, made, fit.gradient, curvature, sure)
+        grid = estimate_error(here, task.finer)
+    if grid:
+        timings["grid"] = time.perf_counter() - begin
+        timings["total"] = timings.pop("total") + timings["grid"]
+    runs = with_noise(fit.trials, task.trials.trials, noise) if fit.trials else []
+    known = _known_as(task, made, sure, estimation.variance(noise), runs)
+    about = _uncertainty(task, sure, noise, known)
+    poor = poor_fits(runs, task.trials.trials) if task.trials.measured and runs else []
+    found = replace(
+        fit,
+        trials=runs,
+        condition=sure.condition,
+        notes=[*about.notes, *poor],
+        timings=timings,
+        grid=grid,
+        noise=noise,
+        uncertainty=[about],
+        inference=partial(_asked, task, fit.values, about),
+    )
+    return found, sure
+
+
+def _asked(task: Task, q: Array, about: Uncertainty) -> ShootingInference:
+    """The problem at its minimum, to be asked more."""
+    return ShootingInference(task.trials, task.bounds, q, about, task.remeasured, task.combine)
 
 
 def _uncertainty(
