@@ -15,6 +15,7 @@ from kinesym.runtime.estimation.estimation import Residuals
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.statistics.leverage import leverages_of_columns
+from kinesym.runtime.statistics.robust import spread_by_loss
 from kinesym.runtime.stepping.simulated import Simulated
 
 
@@ -91,9 +92,9 @@ def robust_covariance(
 ) -> tuple[NDArray[np.intp], Array]:
     """Numbers of free unknowns in q, and their covariance with a loss.
 
-    With x the derivatives of residuals, A = sum psi' x x' and B = sum psi^2 x x' it is A^-1 B A^-1
-    k/(k - n) (Huber, Ronchetti 2009, Robust Statistics, section 7.6), of a likelihood A^-1. NaN if
-    A is not positive: no minimum, or not identifiable.
+    With x the derivatives of residuals and A = sum psi' x x' it is A^-1 of a likelihood, else as
+    `spread_by_loss` says. NaN if A is not positive, no minimum or not identifiable, and if nothing
+    is left of the residuals.
     """
     found = measured(trials, q)
     which = free[found.unknowns]
@@ -101,14 +102,13 @@ def robust_covariance(
     size = np.linalg.norm(np.vstack([x, others]), axis=0)
     size[size == 0.0] = 1.0
     x, others = x / size, others / size
-    known = others.T @ others  # what is squared counts as observed with variance 1
-    A = x.T @ (loss.bend(e)[:, None] * x) + known
+    A = x.T @ (loss.bend(e)[:, None] * x) + others.T @ others
     covariance = np.full(A.shape, np.nan)
     if len(A) and np.linalg.eigvalsh(A)[0] > 1e-14:
         covariance = np.linalg.inv(A)
         if not loss.likelihood:
-            B = x.T @ (loss.slope(e)[:, None] ** 2 * x) + known
-            left = len(e) - len(A)
-            covariance = covariance @ B @ covariance * (len(e) / left if left > 0 else np.nan)
+            pulls = np.vstack([loss.slope(e)[:, None] * x, others]) @ covariance
+            some = len(pulls) > len(A)
+            covariance = spread_by_loss(pulls, len(A)) if some else np.full(A.shape, np.nan)
         covariance = covariance / np.outer(size, size)
     return found.unknowns[which], covariance
