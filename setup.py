@@ -48,4 +48,5 @@ if get_platform() == "linux-x86_64" and platform.libc_ver()[0] == "glibc":
     machine.libraries.append("mvec")
 
 modules = [machine, extension("_ipopt"), kkt, hybrid, systems]
-setup(ext_modules=cythonize(modules, build_dir="build"))
+told = Extension("kinesym.keywords._told", ["api/keywords/_told.c"])
+setup(ext_modules=[*cythonize(modules, build_dir="build"), told])

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from copy import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any
 
-import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 
 from kinesym import checks
+from kinesym.codegen.kernel import Program
 from kinesym.internal.attempts import Attempts
+from kinesym.internal.discretisation import Discretisation
+from kinesym.internal.estimation import Estimation
+from kinesym.internal.first_guess import FirstGuess
+from kinesym.internal.formulation import formulate
+from kinesym.internal.free_history import histories_of
+from kinesym.internal.grid_refinement import on_finer_grids, until
 from kinesym.internal.ladder import BUDGET
+from kinesym.internal.marginal_fit import log_likelihood
+from kinesym.internal.phases import Phases
+from kinesym.internal.problem import warn_of_degrees, warn_of_rates_at_ends
+from kinesym.internal.question import Question
 from kinesym.internal.redundant import ROOMS, apart, bound_together
-from kinesym.internal.refine import (
-    many_nodes,
-    no_longer_falls,
-    refined_trials,
-    too_many_nodes,
-)
-from kinesym.internal.solvable import Solvable
+from kinesym.internal.solving import Solver, unexplained
 from kinesym.internal.starts import (
     checked_search,
     collocated,
@@ -34,27 +39,35 @@ from kinesym.internal.starts import (
     starting_points,
 )
 from kinesym.internal.unseen import judged, moved_by
+from kinesym.internal.violated import figure_within_bounds, violations
 from kinesym.internal.why import why
+from kinesym.notebook import Displayed
+from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.driver import check_driver
+from kinesym.runtime.ipopt.library import warn_if_missing
 from kinesym.runtime.ipopt.linear_solver import AUTO, TIME_STRUCTURED
 from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.memory import check_free
-from kinesym.runtime.progress import say
+from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.multistart import multistart as gathered
 from kinesym.runtime.results.solution import Solution, resolved
 from kinesym.runtime.results.verification import Verification
+from kinesym.runtime.results.violations import Violations
 from kinesym.runtime.results.why import Why
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.summary import listed
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.problem import Problem
 from kinesym.verification import verified
 
 HESSIANS = ("exact", "gauss-newton", "limited-memory")
 
-#: Refinements of the grid for one `tolerance_grid`, at most, and after how many in turn that do not
-#: help it ends.
-_ROUNDS, _STALLED = 20, 2
 
-
-class Collocation(Solvable):
+class Collocation(Displayed):
     """A nonlinear program made from a model, trials and unknowns.
 
     Parameters
@@ -104,6 +117,189 @@ class Collocation(Solvable):
     Raises `ValueError` for whatever does not fit, before anything is derived or compiled, and
     `MemoryError` if the matrices would not fit into memory.
     """
+
+    def __init__(
+        self,
+        system: Model | Hybrid,
+        trials: Experiment | Sequence[Experiment] | Phases,
+        unknown: Mapping[Any, Any] | None = None,
+        known: Mapping[Any, float] | None = None,
+        scheme: str = "radau-3",
+        objective: Objective | None = None,
+        bounds: Mapping[Any, Any] | None = None,
+        boundary: Sequence[Any] = (),
+        path: Sequence[Any] = (),
+        unknown_inputs: Mapping[Any, Any] | None = None,
+        threads: int | None = None,
+        sensors: Mapping[str, Any] | None = None,
+        noise: Mapping[Any, Any] | None = None,
+        homotopy: str | None = None,
+    ) -> None:
+        checks.threads(threads)  # whether it is a number of them; None stays: each process decides
+        question = Question(
+            *(system, trials, unknown, known, scheme, objective, bounds, boundary, path),
+            *(unknown_inputs, threads, sensors, noise, homotopy),
+        )
+        meant, per_trial = formulate(question)
+        warn_of_degrees(meant.model, per_trial.trials)
+        warn_of_rates_at_ends(meant.model, [*meant.symbolic.boundary, *meant.symbolic.cycle])
+        warn_if_missing()
+        self._problem = Discretisation.of(meant, per_trial, threads)
+
+    @classmethod
+    def of(cls, problem: Discretisation) -> Collocation:
+        """One of a problem that is there already."""
+        made = cls.__new__(cls)
+        made._problem = problem
+        return made
+
+    def __repr__(self) -> str:
+        count, nodes = len(self.trials), sum(self.layout.nodes)
+        return (
+            f"<collocation of {self.model.name}: {count} trial{'s' * (count > 1)} of {nodes} "
+            f"nodes, unknown {listed(self.layout.parameters) or 'no parameters'}, "
+            f"{self.n_variables} variables, {self.n_constraints} constraints>"
+        )
+
+    # -- what it is of ------------------------------------------------------------------------
+
+    @property
+    def problem(self) -> Discretisation:
+        """The nonlinear program as a value, with all that it is made of."""
+        return self._problem
+
+    @property
+    def model(self) -> Model:
+        """The model, with all that was asked of it."""
+        return self._problem.model
+
+    @property
+    def trials(self) -> Sequence[Experiment]:
+        """The trials on their grids."""
+        return self._problem.trials
+
+    @property
+    def symbolic(self) -> Problem:
+        """The problem in symbols, of which the kernels are generated."""
+        return self._problem.symbolic
+
+    @property
+    def program(self) -> Program:
+        """The kernels as graphs, and their description."""
+        return self._problem.libraries.program
+
+    @property
+    def timings(self) -> Mapping[str, float]:
+        """Seconds that it took to derive and to compile."""
+        return self._problem.libraries.timings
+
+    @property
+    def nlp(self) -> NLP:
+        """The nonlinear program with the data of the trials."""
+        return self._problem.nlp
+
+    @property
+    def layout(self) -> Layout:
+        """What the entries of the free vector and the constraints are."""
+        return self._problem.layout
+
+    @property
+    def variable_bounds(self) -> tuple[Array, Array]:
+        """Lower and upper bounds of the free vector, (n_variables,) each."""
+        return self._problem.variable_bounds
+
+    @property
+    def constraint_bounds(self) -> tuple[Array, Array]:
+        """Lower and upper bounds of the constraints, (n_constraints,) each."""
+        return self._problem.constraint_bounds
+
+    @property
+    def n_variables(self) -> int:
+        """Length of the free vector z."""
+        return self._problem.n_variables
+
+    @property
+    def n_constraints(self) -> int:
+        """Number of constraints."""
+        return self._problem.n_constraints
+
+    # -- the free vector ----------------------------------------------------------------------
+
+    def pack(self, guess: Any = None) -> Array:
+        """The free vector of a guess: None (from the data), values by symbol, a `Solution`, a
+        `Fit`, a `Trajectory` or a list with one per trial, or z.
+
+        Values are numbers, trajectories (N,), or a list with one of these per trial; of a parameter
+        per owner a number for all of them, or a mapping from owners to numbers. What is not given
+        comes from the measurements, of states or of outputs that show one state each; of fits whose
+        starts and parameters are known or guessed, from a simulation; from the model's values,
+        straight lines between values that conditions fix at the ends or at some times, or is zero.
+        All is moved into the bounds: results and what is made up silently, what is given with a
+        warning. Raises `ValueError` naming what is given and has a wrong size or is not finite.
+        """
+        return FirstGuess(self._problem).pack(guess)
+
+    def unpack(self, z: Array) -> dict[str, Any]:
+        """Values by name: (N,) for trajectories (a list of these for several trials), numbers."""
+        problem, layout, z = self._problem, self.layout, self._free(z)
+        result: dict[str, Any] = {}
+        courses = [problem.courses(z, trial) for trial in range(len(self.trials))]
+        for name in courses[0]:
+            rows = [course[name] for course in courses]
+            result[name] = rows if len(rows) > 1 else rows[0]
+        result.update(problem.parameters(z))
+        if layout.free_duration:
+            result["duration"] = layout.durations(z).copy()
+        return result
+
+    def _free(self, z: ArrayLike) -> Array:
+        return _vector(z, "the entries of the free vector", self.n_variables)
+
+    def variable_name(self, j: int) -> str:
+        """What z[j] is, in words."""
+        return self.layout.variable_name(checks.count(j, "the number of a variable", least=0))
+
+    def constraint_name(self, i: int) -> str:
+        """What constraint i is, in words."""
+        return self.layout.constraint_name(checks.count(i, "the number of a constraint", least=0))
+
+    # -- values and derivatives ---------------------------------------------------------------
+
+    def cost(self, z: Array) -> float:
+        """The objective at z."""
+        return self._problem.cost(self._free(z))
+
+    def cost_gradient(self, z: Array) -> Array:
+        """Its gradient, (n_variables,)."""
+        return self._problem.cost_gradient(self._free(z))
+
+    def residuals(self, z: Array) -> Array:
+        """(modelled - measured)/std of the samples that are not missing, (n_samples,), with std = 1
+        where it is not known: by trial, then what is measured between nodes, at nodes, and at the
+        ends; there by channel; there in time. Raises `ValueError` without `LeastSquares`."""
+        return self._problem.residuals(self._free(z))
+
+    def residual_jacobian(self, z: Array) -> csr_array:
+        """Their derivatives, (n_samples, n_variables)."""
+        return self._problem.residual_jacobian(self._free(z))
+
+    def constraints(self, z: Array) -> Array:
+        """The constraints at z, (n_constraints,): equations, path conditions, boundary conditions
+        of each trial; see `constraint_name`."""
+        return self._problem.constraints(self._free(z))
+
+    def constraint_jacobian(self, z: Array) -> csr_array:
+        """Their Jacobian, (n_constraints, n_variables), with its exact structure."""
+        return self._problem.constraint_jacobian(self._free(z))
+
+    def lagrangian_hessian(
+        self, z: Array, multipliers: ArrayLike, cost_factor: float = 1.0
+    ) -> csr_array:
+        """Second derivatives of cost_factor * cost + multipliers . constraints, symmetric."""
+        given = _vector(multipliers, "the multipliers", self.n_constraints)
+        return self._problem.lagrangian_hessian(self._free(z), given, cost_factor)
+
+    # -- solution -----------------------------------------------------------------------------
 
     def solve(
         self,
@@ -176,27 +372,20 @@ class Collocation(Solvable):
             self._check_refinable()
         most_nodes = checks.count(max_nodes, "max_nodes")
         spent = BUDGET if budget is None else checks.count(budget, "budget")
-        needed = self._sizes.solve(own_solver=linear_solver in (AUTO, TIME_STRUCTURED))
-        check_free(needed, self._sizes, "use fewer nodes, or free memory")
+        needed = self._problem.sizes.solve(own_solver=linear_solver in (AUTO, TIME_STRUCTURED))
+        check_free(needed, self._problem.sizes, "use fewer nodes, or free memory")
         end = math.inf if seconds is None else checks.positive(seconds, "seconds")
         chosen = SolverOptions(
             settings, hessian, linear_solver, driver, log, deadline=time.monotonic() + end
         )
-        guess = self._start if guess is None else guess
+        guess = self._problem.start if guess is None else guess
         goes_on = None if ladder is None else checks.flag(ladder, "ladder")
-        solution = Attempts(self, self.pack(guess), guess, chosen, progress, goes_on, spent).best()
+        attempts = (self.pack(guess), guess, chosen, progress, goes_on, spent)
+        solution = Attempts(self._problem, *attempts).best()
         if tolerance_grid is not None:
-            solution = self._until(solution, tolerance_grid, most_nodes, chosen, progress)
-        return resolved(self._trusted(solution))
-
-    def _trusted(self, solution: Solution) -> Solution:
-        """The solution, or what is left of it where a jump that unknowns move is not in its
-        derivatives."""
-        measured = {name for trial in self.trials for name in trial.measurements}
-        fit = bool(self.symbolic.objective.least_squares)
-        free = (*self._unknown, *self.layout.inputs)
-        moved = moved_by(self._written, free, measured if fit else (), starts=True)
-        return judged(solution, moved, fit)
+            solver = Solver(self._problem, chosen, progress)
+            solution = until(solver, solution, tolerance_grid, most_nodes)
+        return resolved(_trusted(self._problem, solution))
 
     def multistart(
         self,
@@ -228,68 +417,16 @@ class Collocation(Solvable):
         """
         given = (starts, seed, keep, detour, max_iterations, executor, progress)
         search, z = checked_search(*given), self.pack(guess)
-        names, values = list(self.layout.parameters), natural_parameters(self, z)
-        low, high = (natural_parameters(self, side) for side in self.variable_bounds)
+        problem = replace(self._problem, threads=1)
+        names, values = list(self.layout.parameters), natural_parameters(problem, z)
+        low, high = (natural_parameters(problem, side) for side in self.variable_bounds)
         rows = rows_of(search, values, ranges_of(names, values, (low, high), ranges))
         about = (rows[1:], names, search.detour, search.seed)
-        points = chain([z], starting_points(self, guess, *about))
-        solver = partial(_trusted_as, chosen=SolverOptions({"max_iter": search.limit}))
-        problem = self._serial()
+        points = chain([z], starting_points(problem, guess, *about))
+        solver = partial(_trusted_from, chosen=SolverOptions({"max_iter": search.limit}))
         problem = apart(problem, bound_together(problem, z), z, ROOMS[0])
         found = searched(points, search, partial(collocated, problem, solver))
         return gathered(names, rows, found, search.keep)
-
-    def _serial(self) -> Collocation:
-        """The same problem, and library, with one thread per solve."""
-        made = copy(self)
-        made._threads = 1
-        return made._on(self.trials)
-
-    def why(self, guess: Any = None) -> Why:
-        """What keeps this problem from a solution, seen from a guess or a solution, see `pack` and
-        `Solution.why`: also before a solve, to see whether all conditions can be met."""
-        ended = isinstance(guess, Solution)
-        head = self.model.name + (f": {guess.message}" if ended else ", not solved yet")
-        solved = ended and guess.success
-        return why(self, self.pack(guess), head, (), ended, solved, Solvable._unexplained)
-
-    def _until(
-        self,
-        solution: Solution,
-        most: float,
-        most_nodes: int,
-        chosen: SolverOptions,
-        progress: bool | None,
-    ) -> Solution:
-        """Solutions on refined grids until the error is at most `most`, or falls no longer."""
-        problem, latest, best, stalled, why = self, solution, solution, 0, ""
-        for round_ in range(_ROUNDS):
-            if not (latest.success and latest.grid) or best.grid_error().largest <= most:
-                break
-            if stalled == _STALLED:
-                why = no_longer_falls(best, problem.on_grid_of(best).variable_bounds, chosen)
-                break
-            say(progress, f"grid {round_}: {latest.grid_error().summary}")
-            problem = problem.refined(latest, most)
-            if sum(problem.layout.nodes) > most_nodes:
-                why = too_many_nodes(sum(problem.layout.nodes), most_nodes, self._scheme.order)
-                break
-            latest = problem._fitted(problem.pack(problem._start), latest, chosen, progress)
-            if latest.success and latest.grid:
-                helps = latest.grid_error().largest < 0.7 * best.grid_error().largest
-                stalled = 0 if helps else stalled + 1
-                best = min(
-                    best, latest, key=lambda s: np.nan_to_num(s.grid_error().largest, nan=np.inf)
-                )
-        if not best.grid:
-            return best
-        resists = best.grid_error().resists(most)
-        notes = [] if latest.success else [f"on a finer grid: {latest.message}"]
-        notes += [f"{resists}; {why}" if why else resists] if resists else []
-        if not notes:
-            nodes = sum(problem.on_grid_of(best).layout.nodes)
-            notes = many_nodes(nodes, sum(self.layout.nodes), self._scheme.order)
-        return replace(best, notes=[*best.notes, *notes])
 
     def refined(self, solution: Solution, tolerance: float = 1e-6) -> Collocation:
         """The same problem, and library, on grids adapted to the error of a solution of it.
@@ -303,20 +440,87 @@ class Collocation(Solvable):
         checks.check_kind(solution, Solution, "kinesym")
         most = checks.positive(tolerance, "tolerance")
         self._check_refinable()
-        error, problem = solution.grid_error(), self.on_grid_of(solution)
-        trials = refined_trials(problem.trials, error, self._scheme.order, most, self._instants)
-        made = problem._on(trials)
-        made._start = solution
-        return made
+        return Collocation.of(on_finer_grids(self._problem, solution, most))
 
     def _check_refinable(self) -> None:
-        between = {*self.layout.held, *self._about.linear} - self._asked.followed
+        about = self._problem.formulation
+        between = {*self.layout.held, *self._problem.about.linear} - about.followed
         tied = [u for u in self.layout.inputs if u in between]
         if self.symbolic.objective.least_squares and tied:
             raise ValueError(
                 f"on a finer grid the unknown input {tied[0]} would have values between its nodes "
                 "that no measurement tells; use scheme='radau-5' on this grid"
             )
+
+    # -- solutions of it ----------------------------------------------------------------------
+
+    def on_grid_of(self, solution: Solution) -> Collocation:
+        """This problem on the grid of a solution, such as one of `tolerance_grid`, without what was
+        left out for it; itself if it is the same. Raises `ValueError` for a solution of another
+        problem, and what is none."""
+        checks.check_kind(solution, Solution, "kinesym")
+        made = self._problem.on_grid_of(solution)
+        return self if made is self._problem else Collocation.of(made)
+
+    def covariance(self, solution: Solution) -> Array:
+        """Covariance of the identified parameters, (r, r), from the curvature at a solution.
+
+        Meaningful if the objective is -2 log(likelihood), as the least squares of measurements with
+        their `std`, given or estimated, is; see
+        `kinesym.runtime.statistics.covariance.parameter_confidence`. With a loss that is no
+        likelihood it is A^-1 B A^-1. Rows of parameters that the record does not determine are NaN,
+        and a warning says which can be exchanged for which. Raises `ValueError` if the solution has
+        not converged, determines none of them, or nothing tells a `std` that is not given.
+        """
+        return Estimation(self._problem).covariance(solution)
+
+    def log_likelihood(self, solution: Solution) -> float:
+        """log of the likelihood of the parameters of a solution, all trajectories counted in.
+
+        Unknown inputs with a prior, `Integral(u**2/sigma**2)`, are process noise: white, of the
+        intensity sigma^2, held between the nodes. The objective alone tells how likely the best
+        trajectories are, together with the samples, and prefers parameters with which these are
+        likely, such as a noise that is zero; the likelihood tells how likely the samples are, and
+        is what parameters and sigma are to be chosen by (marginal likelihood). It is that of the
+        Kalman filter where the model is linear, else by Laplace's method: of the curvature at the
+        solution. States at the start that no condition tells, and unknown inputs without a prior,
+        may be anywhere: it is that of a Kalman filter with a diffuse start (Durbin, Koopman 2012,
+        Time Series Analysis by State Space Methods, chapter 5), times sqrt(det X'X), where X is how
+        the first 5 % of the samples, in units of their std, depends on the start. Without it the
+        likelihood would depend on the coordinates of the model, and have peaks where parameters
+        hide a part of the start (Francke, Koopman, de Vos 2010, J. Time Series Analysis 31, 407).
+
+        Raises `ValueError` for other objectives, for process noise that is not held, if the
+        solution has not converged, if a bound or an inequality holds there, and if the samples do
+        not tell the start.
+        """
+        return log_likelihood(self._problem, solution)
+
+    def violations(self, guess: Any = None) -> Violations:
+        """How much a guess or a solution, see `pack`, violates equations, conditions and bounds:
+        `print(task.violations(solution))`, `task.violations(solution).plot()`."""
+        return violations(self._problem, self.pack(guess))
+
+    def plot(
+        self,
+        guess: Any = None,
+        beside: Any = None,
+        trial: int = 0,
+        names: Sequence[Any] | None = None,
+    ) -> Any:
+        """A figure of the states and unknown inputs of a guess or a solution, see `pack`, within
+        their bounds (dashed), and of another one `beside` it (dotted), such as its guess. Raises
+        `ValueError` for a trial or a name that there is not."""
+        other = None if beside is None else self.pack(beside)
+        return figure_within_bounds(self._problem, self.pack(guess), other, trial, names)
+
+    def why(self, guess: Any = None) -> Why:
+        """What keeps this problem from a solution, seen from a guess or a solution, see `pack` and
+        `Solution.why`: also before a solve, to see whether all conditions can be met."""
+        ended = isinstance(guess, Solution)
+        head = self.model.name + (f": {guess.message}" if ended else ", not solved yet")
+        solved = ended and guess.success
+        return why(self._problem, self.pack(guess), head, (), ended, solved, unexplained)
 
     def verify(self, solution: Solution, segments: int = 1) -> Verification:
         """How far a simulation leaves a solution of this problem: its inputs, as the scheme sees
@@ -335,19 +539,35 @@ class Collocation(Solvable):
                 f"a motion with delays ({self.model.delays[0].name}) is simulated as a whole, as a "
                 "part would begin with what was before it; leave segments out"
             )
-        problem, z = self.on_grid_of(solution), solution.free_vector
+        problem, z = self._problem.on_grid_of(solution), solution.free_vector
         free = [u for u in problem.layout.inputs if u not in problem.layout.delayed]
         found = []
         for k, run in enumerate(solution.trials):
             signals = problem.layout.signals(z, k, run.time)
             found.append({u: signals[u] for u in free})
-        every = replace(solution, trials=problem._trajectories(z, np.zeros(len(z), dtype=bool)))
-        runs = list(zip(problem.trials, every.trials, strict=True))
-        histories = [self._before.found(e, k, r) for k, (e, r) in enumerate(runs)]
+        every = replace(solution, trials=problem.trajectories(z))
+        rows = zip(problem.per_trial.rows, every.trials, strict=True)
+        histories = [histories_of(row.trial, row.before, run) for row, run in rows]
         return verified(self.model, problem.trials, every, found, histories, parts)
 
 
-def _trusted_as(problem: Any, z: Any, guess: Any, chosen: SolverOptions) -> Solution:
+def _trusted(problem: Discretisation, solution: Solution) -> Solution:
+    """The solution, or what is left of it where a jump that unknowns move is not in its
+    derivatives."""
+    measured = {name for trial in problem.trials for name in trial.measurements}
+    fit = bool(problem.symbolic.objective.least_squares)
+    free = (*problem.unknown, *problem.layout.inputs)
+    moved = moved_by(problem.formulation.written, free, measured if fit else (), starts=True)
+    return judged(solution, moved, fit)
+
+
+def _trusted_from(problem: Discretisation, z: Array, guess: Any, chosen: SolverOptions) -> Solution:
     """What a problem finds from a free vector, without a line per iteration."""
-    found: Solution = problem._trusted(Solvable._fitted_as(problem, z, guess, chosen))
-    return found
+    return _trusted(problem, Solver(problem, chosen).fitted(z, guess))
+
+
+def _vector(values: ArrayLike, what: str, size: int) -> Array:
+    row = real_array(values, what)
+    if row.shape != (size,):
+        raise ValueError(f"{what} are {size} numbers, got {row.shape}")
+    return row

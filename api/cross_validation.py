@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from kinesym import checks
 from kinesym.collocation import Collocation
+from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.leaving_out import arguments_of, drawn_from, part_of, taught
+from kinesym.internal.marginal_fit import marginal
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.losses import RobustLoss
@@ -131,8 +134,9 @@ def _without(
     kept = [k for k in range(len(problem.trials)) if k not in out]
     begin, end = ([fit.trials[k] for k in numbers] for numbers in (kept, out))
     if isinstance(problem, Collocation):
-        learnt = part_of(problem, kept).solve(begin, progress=False)
-        return _by_collocation(problem, learnt, out, end) if learnt.success else learnt.message
+        learnt = _solved(part_of(problem.problem, kept), begin)
+        whole = problem.problem
+        return _by_collocation(whole, learnt, out, end) if learnt.success else learnt.message
     assert isinstance(fit, Fit)
     left = problem.of(arguments_of(problem.arguments, kept))
     found = left.solve(begin, fit.optimizer, progress=False)
@@ -140,37 +144,45 @@ def _without(
 
 
 def _by_collocation(
-    problem: Collocation, learnt: Solution, out: Sequence[int], begin: Sequence[Trajectory]
+    problem: Discretisation, learnt: Solution, out: Sequence[int], begin: Sequence[Trajectory]
 ) -> _Answer | str:
-    part, some = part_of(problem, out, learnt), problem._population
-    known = taught(part.layout.owned, part._unknown, learnt.parameters)
+    part, some = part_of(problem, out, learnt), problem.population
+    known = taught(part.layout.owned, part.unknown, learnt.parameters)
     entries = part.layout.owned.entries(known.values)
-    found = part._holding(entries).solve(begin, progress=False)
+    found = _solved(part.holding(entries), begin)
     if not found.success:
         return found.message
     loss = RobustLoss.of(problem.symbolic.objective.loss)
-    score = found.log_likelihood if problem._noisy else _density(found.trials, part.trials, loss)
+    score = (
+        found.log_likelihood
+        if problem.formulation.noisy
+        else _density(found.trials, part.trials, loss)
+    )
     if some:  # the distribution in place of its mean
-        population = drawn_from(some, part._unknown, part.layout.owned)
-        drawn = part._holding(np.where(population.random, np.nan, entries))
-        drawn._population = population
+        population = drawn_from(some, part.unknown, part.layout.owned)
+        drawn = part.holding(np.where(population.random, np.nan, entries))
+        drawn = replace(drawn, effects=population)
         nothing = np.zeros(0)
         chosen, limits = SolverOptions({}), (nothing, nothing)
-        marginal = drawn._marginal({}, limits, chosen, lambda step: None)
-        best = marginal.estimated(found.free_vector, nothing, [])
+        likelihood = marginal(drawn, {}, limits, chosen, lambda step: None)
+        best = likelihood.estimated(found.free_vector, nothing, [])
         score = best.likelihood.log_likelihood
     return _Answer(found.trials, score, known.refitted, known.predicted)
+
+
+def _solved(problem: Discretisation, begin: Sequence[Trajectory]) -> Solution:
+    """The solution of a part of the trials, from trajectories of these."""
+    return Collocation.of(problem).solve(begin, progress=False)
 
 
 def _by_shooting(
     problem: Shooting, learnt: Fit, out: Sequence[int], begin: Sequence[Trajectory]
 ) -> _Answer | str:
     given = arguments_of(problem.arguments, out, learnt)
-    part = problem.of(given)
     known = taught(given.unknowns.owned, given.unknown, learnt.parameters)
     whole = np.full(given.unknowns.size, np.nan)
     whole[: len(known.values)] = known.values
-    part.bounds = _holding(part.bounds, whole)
+    part = problem.of(replace(given, bounds=_holding(given.bounds, whole)))
     optimizer = "bfgs" if learnt.optimizer == "least-squares" else learnt.optimizer
     found = part.solve(begin, optimizer, progress=False)
     if not found.success:

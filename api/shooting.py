@@ -146,6 +146,8 @@ class Shooting(Displayed):
             *(system, trials, unknown, known, initial, objective, method, unknown_inputs),
             *(segments, threads, substeps, rtol, atol),
         )
+        if method is not None:
+            checks.check_text(method, "method")
         if isinstance(system, Model):
             usual = methods_of(system, derivatives=True)[0]
             model = lowered_for_method(system, method or usual)

@@ -10,6 +10,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from kinesym.checks import check_text
 from kinesym.internal.consistent import consistent_initial
 from kinesym.internal.delayed_run import delayed_sensitivities
 from kinesym.internal.finer_steps import finer_arguments, finer_steps
@@ -240,6 +241,8 @@ def sensitivities(
     if isinstance(system, Model):
         system = _without_events(system)
     methods = methods_of(system, derivatives=True)
+    if method is not None:
+        check_text(method, "method")
     if method in SCHEMES:
         raise ValueError(f"there are sensitivities for {' and '.join(methods)}, not for {method}")
     steps = checked_steps(methods, method, substeps, rtol, atol)

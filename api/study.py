@@ -380,8 +380,8 @@ class Study(Displayed):
         return f"<study in {self.folder}: {found or 'no tasks yet'}>"
 
 
-for problem in (Collocation, Shooting):
-    counts_as(problem, lambda value: value._content())
+counts_as(Collocation, lambda value: [value.problem])
+counts_as(Shooting, lambda value: value._content())
 
 
 def _labelled(value: Any, name: Any) -> Any:

@@ -44,6 +44,51 @@ SAMPLED = (
     "symbolic/multibody",
     "symbolic/test_schemes.py",
 )
+#: The way that kernels run in all tests, if it is given from outside.
+FORCED_TIER = os.environ.get("KINESYM_TIER", "")
+#: Where kernels are interpreted unless a way is given: tests of what is done with kernels, in which
+#: compilers would take half of the time. Generated code, and how it is called, is tested elsewhere.
+INTERPRETED = (
+    "api/test_bad_statistics.py",
+    "api/test_bands.py",
+    "api/test_combinations.py",
+    "api/test_comparison.py",
+    "api/test_confidence.py",
+    "api/test_contract.py",
+    "api/test_controls.py",
+    "api/test_covariance.py",
+    "api/test_cross_validation.py",
+    "api/test_dae.py",
+    "api/test_delayed_shooting.py",
+    "api/test_delayed_signals.py",
+    "api/test_delayed_simulation.py",
+    "api/test_delays.py",
+    "api/test_estimate_error.py",
+    "api/test_exchanged.py",
+    "api/test_gauss_newton.py",
+    "api/test_grid_error.py",
+    "api/test_guesses.py",
+    "api/test_hybrid_phases.py",
+    "api/test_hybrid_sensitivity.py",
+    "api/test_identification.py",
+    "api/test_intervals.py",
+    "api/test_jumps.py",
+    "api/test_likelihood.py",
+    "api/test_losses.py",
+    "api/test_noise.py",
+    "api/test_observer.py",
+    "api/test_random_effects.py",
+    "api/test_sensors.py",
+    "api/test_starts.py",
+    "api/test_step_error.py",
+    "api/test_tables.py",
+    "api/test_unknown_instants.py",
+    "api/test_units.py",
+    "api/test_verify.py",
+    "api/test_why.py",
+    "benchmarks",
+    "public_reports",
+)
 
 
 def pytest_addoption(parser):
@@ -74,12 +119,22 @@ def pytest_collection_modifyitems(items):
 def compiler_cache(pytestconfig):
     """Compiled libraries go to the build folder, never to the user's cache. Their keys are their
     contents, so that all workers and later runs can use them. All kernels are compiled, but where a
-    test says otherwise: what takes over when would be a matter of time."""
+    place or a test says otherwise: what takes over when would be a matter of time."""
     with pytest.MonkeyPatch.context() as patch:
         folder = pytestconfig.rootpath / "build" / "test-cache"
         patch.setenv("KINESYM_CACHE", str(folder))
-        patch.setenv("KINESYM_TIER", os.environ.get("KINESYM_TIER", "compiled"))
+        patch.setenv("KINESYM_TIER", FORCED_TIER or "compiled")
         yield folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tier(request, compiler_cache):
+    """Kernels are interpreted in the files of `INTERPRETED`."""
+    with pytest.MonkeyPatch.context() as patch:
+        place = request.path.relative_to(TESTS).as_posix()
+        if not FORCED_TIER and place.startswith(INTERPRETED):
+            patch.setenv("KINESYM_TIER", "interpreted")
+        yield
 
 
 @pytest.fixture

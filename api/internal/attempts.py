@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.internal.discretisation import Discretisation
+from kinesym.internal.estimation import Estimation
+from kinesym.internal.first_guess import FirstGuess
 from kinesym.internal.ladder import SolverClimb, climbable, climbed
 from kinesym.internal.redundant import ROOMS, Bound, Doubt, apart, bound_together, is_strained
-from kinesym.internal.solvable import Solvable
+from kinesym.internal.solving import Solver, fitted_as
 from kinesym.internal.why import meeting_points
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
@@ -71,7 +74,7 @@ class Attempts:
     the ladder.
     """
 
-    problem: Solvable
+    problem: Discretisation
     z: Array
     guess: Any
     chosen: SolverOptions
@@ -79,12 +82,24 @@ class Attempts:
     ladder: bool | None
     budget: int
 
+    @property
+    def _begin(self) -> FirstGuess:
+        return FirstGuess(self.problem)
+
+    @property
+    def _about(self) -> Estimation:
+        return Estimation(self.problem)
+
+    @property
+    def _solver(self) -> Solver:
+        return Solver(self.problem, self.chosen, self.progress)
+
     def best(self) -> Solution:
         """The first solution that is found, or else how the plain solve ended. Conditions that
         follow from others along every motion are left out where no solution meets them, or only one
         that is bent by the error of the grid."""
         doubt = Doubt(self.problem, self.z)
-        if self.ladder is False or len(doubt.rows) < 2 or self.problem._integrated:
+        if self.ladder is False or len(doubt.rows) < 2 or self._about.integrated:
             return self._best(self._first())
         first = replace(self, chosen=replace(self.chosen, ends=doubt))._first()
         bound = Bound() if self.chosen.late else self._bound(first, doubt)
@@ -139,13 +154,13 @@ class Attempts:
         easier = found.status in _CLIMBED if self.ladder is None else self._is_poor(found)
         if goes_on and easier and found.status is not Solve.INTERRUPTED and climbable(self.problem):
             limits = (self.budget, self.progress)
-            climb = SolverClimb(*limits, solver=Solvable._fitted_as, chosen=self.chosen)
+            climb = SolverClimb(*limits, solver=fitted_as, chosen=self.chosen)
             found = climbed(self.problem, self.z, found, climb)
         return self._advised(found) if found.status in _LOST else self._no_worse(found)
 
     @property
     def _small(self) -> bool:
-        return self.problem.n_variables <= _MOST_VARIABLES and not self.problem._integrated
+        return self.problem.n_variables <= _MOST_VARIABLES and not self._about.integrated
 
     @property
     def _unlimited(self) -> bool:
@@ -161,20 +176,20 @@ class Attempts:
         """The plain solve, or its begin."""
         options: dict[str, Any] = {"max_iter": _SOON} if self._soon else {}
         if not {"mu_init", "mu_strategy"} & self.chosen.options.keys():
-            options |= {"mu_init": _SHOWN} if self.problem._are_shown(self.guess) else {}
+            options |= {"mu_init": _SHOWN} if self._begin.are_shown(self.guess) else {}
         return self._solved(self.z, options)
 
     def _is_poor(self, found: Solution) -> bool:
         """Whether easier problems may lead to a better solution: where the homotopy of the data is
         declared, also than a fit that leaves more than noise."""
-        tied = self.problem._observer is not None
+        tied = self.problem.formulation.observer is not None
         return not found.success or (tied and not only_noise_is_left(found))
 
     def _solved(self, z: Array, options: Mapping[str, Any] | None = None) -> Solution:
         """One solve from z, with these options of IPOPT besides those that were chosen."""
         chosen = replace(self.chosen, options={**self.chosen.options, **(options or {})})
         guess = self.guess if z is self.z else None  # multipliers belong to its own start
-        return self.problem._fitted(z, guess, chosen, self.progress)
+        return Solver(self.problem, chosen, self.progress).fitted(z, guess)
 
     def _again(self, lost: Solution, z: Array) -> Solution:
         """One solve after a lost one; where no function is finite at z, the lost one."""
@@ -183,7 +198,7 @@ class Attempts:
     def _known_again(self, lost: Solution, z: Array, known: Solution | None) -> Solution:
         """The same, with what a solution there tells of multipliers and standard deviations."""
         try:
-            return after(lost, self.problem._fitted(z, known, self.chosen, self.progress))
+            return after(lost, self._solver.fitted(z, known))
         except ValueError:  # not finite where it begins
             return lost
 
@@ -207,8 +222,8 @@ class Attempts:
         """Another solution, from lines in place of what was simulated, or from zero in place of
         these, where what z was made of leads to none."""
         last = self.z
-        for drawn, note in ((self.problem._lines, _FROM_LINES), ((), _FROM_ZERO)):
-            begin = self.problem._packed(self.guess, drawn)
+        for drawn, note in ((self._begin.lines, _FROM_LINES), ((), _FROM_ZERO)):
+            begin = self._begin.packed(self.guess, drawn)
             if np.array_equal(begin, last) or lost.success or self.chosen.late:
                 continue
             last, found = begin, self._again(lost, begin)
@@ -217,10 +232,10 @@ class Attempts:
 
     def _from_data(self, lost: Solution) -> Solution:
         """Another solution, from the parameters and durations of the guess alone."""
-        values: dict[str, Any] = dict(self.problem._parameters(self.z))
+        values: dict[str, Any] = dict(self.problem.parameters(self.z))
         if self.problem.layout.free_duration:
             values["duration"] = self.problem.layout.durations(self.z)
-        begin = self.problem.pack(values)
+        begin = self._begin.pack(values)
         if np.array_equal(begin, self.z) or self.chosen.late:
             return lost
         say(self.progress, "no solution yet: trying without the trajectories of the guess")
@@ -245,14 +260,14 @@ class Attempts:
         problem, begin = self.problem, self._meant() if self._may_be_worse(found) else None
         if begin is None:
             return found
-        margin = _SAME * abs(found.objective) + _ROUNDING * problem._size_of_samples
-        margin = ALIKE if problem._reweighs else margin
-        if problem._merit_at(begin) >= found.merit - margin:
+        margin = _SAME * abs(found.objective) + _ROUNDING * self._about.size_of_samples
+        margin = ALIKE if self._about.reweighs else margin
+        if self._about.merit_at(begin) >= found.merit - margin:
             return found
         say(self.progress, "the guess follows the measurements better: trying from its own motion")
         entries = problem.layout.parameter_values(begin)
         try:
-            held = problem._holding(entries.copy())._fitted(begin, None, self.chosen, self.progress)
+            held = replace(self._solver, problem=problem.holding(entries.copy())).fitted(begin)
         except ValueError:  # a function is not finite there
             return found
         if not held.success or held.merit >= found.merit - margin:
@@ -267,20 +282,20 @@ class Attempts:
     def _may_be_worse(self, found: Solution) -> bool:
         """Whether a fit leaves more than noise, so that a guess may be better."""
         problem = self.problem
-        told = not (problem._mixed and problem._unknown_std)  # else residuals have no size
-        fit = told and problem.symbolic.objective.least_squares and not problem._integrated
+        told = not (self._about.mixed and self._about.unknown_std)  # else residuals have no size
+        fit = told and problem.symbolic.objective.least_squares and not self._about.integrated
         asked = fit and found.success and not self.chosen.late
         return bool(asked and not only_noise_is_left(found))
 
     def _meant(self) -> Array | None:
         """The free vector of the motion that the guess means, if it means one."""
         if isinstance(self.guess, Mapping | None):
-            return self.problem._moved_by(self.guess)
+            return self._begin.moved_by(self.guess)
         return None if isinstance(self.guess, np.ndarray) else self.z
 
     def _advised(self, lost: Solution) -> Solution:
         """A lost solution whose message says of what there was no guess."""
-        names = self.problem._without_guess(self.guess)
+        names = self._begin.without_guess(self.guess)
         if not names:
             return lost
         words = (

@@ -14,7 +14,14 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial, singledispatch
 from hashlib import blake2b
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
@@ -24,6 +31,8 @@ import sympy as sp
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.signals.signal import Signal
 
+#: Metadata of a dataclass field on which results do not depend.
+UNCOUNTED: Mapping[str, bool] = MappingProxyType({"uncounted": True})
 _SIZE = 16
 #: Where packages are installed.
 _INSTALLED = tuple(
@@ -80,7 +89,8 @@ def _parts(value: Any, made: _Content) -> bytes:
     """The digest of a value, of any class."""
     kind = type(value)
     if is_dataclass(value) and not isinstance(value, type):
-        own = ((field.name, getattr(value, field.name)) for field in fields(value))
+        counted = [field.name for field in fields(value) if "uncounted" not in field.metadata]
+        own = ((name, getattr(value, name)) for name in counted)
         return made.joined("dataclass", [kind, *(part for pair in own for part in pair)])
     reduced = value.__reduce_ex__(4)
     if isinstance(reduced, str):

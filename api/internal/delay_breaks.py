@@ -66,7 +66,7 @@ def _sources(
 ) -> Iterator[tuple[float, int]]:
     """Times up to the start at which the value (0) or the rate (1) of a signal jumps."""
     start, x = float(run.time[0]), run[lag.signal]
-    before, history = lag.before[trial], given.history.get(lag.signal)
+    before, history = lag.trials[trial].before, given.history.get(lag.signal)
     scale = _LITTLE * float(np.ptp(x))
     length = float(run.time[-1] - start)
     value, rate = float(x[0]), 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from kinesym.internal.delay_sources import (
 from kinesym.internal.parameters import Unknown
 from kinesym.internal.phases import Posed, Row
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.delay_rows import Lag, UnknownCourse
+from kinesym.runtime.nlp.delay_rows import Lag, LagOfTrial, UnknownCourse
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal
 from kinesym.symbolic.model import Model
@@ -77,12 +77,12 @@ def lags_of(
     unknown: Mapping[str, Unknown],
     known: Sequence[Mapping[str, float]],
     held: Collection[str],
-    before: Callable[[str, int], UnknownCourse | None],
+    before: Sequence[Mapping[str, UnknownCourse]],
 ) -> list[Lag]:
     """The delays of a model in trials.
 
     known : of each trial, values of the known parameters. held : inputs that are constant between
-    nodes. before : what a signal was before the start of a trial, if that is unknown. Raises
+    nodes. before : of each trial, what signals were before its start, where that is unknown. Raises
     `ValueError` for delays that are negative, longer than a trial, or without bounds, or unknown
     and of what is held, and for a history that is too short or of something without a delay.
     """
@@ -100,12 +100,15 @@ def lags_of(
             parameters=tuple(map(name_of, symbols)),
             delay=partial(_evaluated, NumericFunction(symbols, every)),
             course=name_of(delay.course) if moving else "",
-            spans=[span_of(delay, unknown, values) for values in known],
-            before=[before(name_of(delay.signal), k) for k in range(len(trials))],
+            trials=[
+                LagOfTrial(span_of(delay, unknown, values), courses.get(name_of(delay.signal)))
+                for values, courses in zip(known, before, strict=True)
+            ],
         )
         for k, trial in enumerate(trials):
             _check_reach(lag, k, trial, lag.signal in model.state_names)
-            if lag.signal in held and lag.spans[k][0] < lag.spans[k][1]:
+            low, high = lag.trials[k].span
+            if lag.signal in held and low < high:
                 raise ValueError(
                     f"input {lag.signal} is held between nodes, so that nothing changes as an "
                     f"unknown delay in {lag.input} does; give it straight lines between nodes, or "
@@ -139,9 +142,9 @@ def bounds_of_delays(
 def _check_reach(lag: Lag, k: int, trial: Experiment, of_state: bool) -> None:
     """Raise `ValueError` for a delay that is longer than a trial, and a history that is too
     short."""
-    low, high = lag.spans[k]
+    low, high = lag.trials[k].span
     length = trial.duration[1] if trial.duration else trial.grid[-1] - trial.grid[0]
-    if of_state and low >= length and not lag.before[k]:
+    if of_state and low >= length and not lag.trials[k].before:
         raise ValueError(
             f"the delay of {lag.input} is {low:g} s or more, and trial {k} lasts {length:g} s: "
             "nothing of it would come back; give delays in seconds, or longer trials"

@@ -13,7 +13,6 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.internal.consistent import consistent_initial
 from kinesym.internal.model_run import unwatched_states
-from kinesym.internal.phases import Row
 from kinesym.internal.simulation_arguments import simulation_arguments
 from kinesym.internal.steps import checked_steps
 from kinesym.runtime.arrays import Array
@@ -126,7 +125,7 @@ def _root_of_ratio(e: sp.Expr, x: sp.Dummy) -> sp.Expr | None:
 
 
 def start_values(
-    rows: Sequence[tuple[Row, Limits]],
+    rows: Sequence[tuple[sp.Expr | None, Limits]],
     states: Sequence[AppliedUndef],
     known: Mapping[str, float],
     parameters: Mapping[str, float],
@@ -138,8 +137,7 @@ def start_values(
     """
     found, marks = dict(known), {name_of(x): sp.Dummy(name_of(x)) for x in states}
     open_ = []
-    for row, limits in rows:
-        e = row.expression
+    for e, limits in rows:
         if e is None or limits.low != limits.high or not e.has(at_start) or e.has(at_end):
             continue
         inner = {x: marks[name_of(x)] for x in states}

@@ -31,36 +31,37 @@ class FreeHistory:
     unknown: Mapping[str, Unknown]
     guesses: Mapping[str, float]
 
-    def of(self, name: str, trial: int) -> UnknownCourse | None:
-        """What a signal was before the start of a trial; None if that is known."""
-        return self.courses[trial].get(name)
-
     def extended(self, model: Model) -> Model:
         """The model with these parameters."""
         symbols = [sp.Symbol(name, real=True) for name in self.unknown]
         values = {p: self.guesses[p.name] for p in symbols}
         return model.extended(parameters=symbols, values=values) if symbols else model
 
-    def table(self, trial: int, run: Trajectory) -> dict[str, Array]:
-        """What a run of a trial has before and at its start, see `Trajectory.before`."""
-        rows = [
-            (name, float(at), value)
-            for name, course in self.courses[trial].items()
-            for at, value in zip(course.times, self._values(course, name, run), strict=True)
-        ]
-        columns = zip(*rows, strict=True)
-        pairs = zip(("signal", "time", "value"), columns, strict=False)
-        return {name: np.array(column) for name, column in pairs}
 
-    def found(self, trial: Experiment, number: int, run: Trajectory) -> dict[str, Signal]:
-        """The histories of a trial, those that were unknown with what a run of it has."""
-        known = {n: h for n, h in trial.history.items() if isinstance(h, Signal)}
-        for name, course in self.courses[number].items():
-            known[name] = Signal(course.times, self._values(course, name, run))
-        return known
+def table_before(courses: Mapping[str, UnknownCourse], run: Trajectory) -> dict[str, Array]:
+    """What a run of a trial has before and at its start, see `Trajectory.before`."""
+    rows = [
+        (name, float(at), value)
+        for name, course in courses.items()
+        for at, value in zip(course.times, _values(course, name, run), strict=True)
+    ]
+    columns = zip(*rows, strict=True)
+    pairs = zip(("signal", "time", "value"), columns, strict=False)
+    return {name: np.array(column) for name, column in pairs}
 
-    def _values(self, course: UnknownCourse, name: str, run: Trajectory) -> list[float]:
-        return [*(run.parameters[p] for p in course.parameters), float(run[name][0])]
+
+def histories_of(
+    trial: Experiment, courses: Mapping[str, UnknownCourse], run: Trajectory
+) -> dict[str, Signal]:
+    """The histories of a trial, those that were unknown with what a run of it has."""
+    known = {n: h for n, h in trial.history.items() if isinstance(h, Signal)}
+    for name, course in courses.items():
+        known[name] = Signal(course.times, _values(course, name, run))
+    return known
+
+
+def _values(course: UnknownCourse, name: str, run: Trajectory) -> list[float]:
+    return [*(run.parameters[p] for p in course.parameters), float(run[name][0])]
 
 
 def free_history(

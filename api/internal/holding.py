@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.internal.fitted import Fitted
+from kinesym.internal.discretisation import Discretisation
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.elastic import Side, Slack, least_widening
 from kinesym.runtime.summary import listed
@@ -35,7 +35,7 @@ class Held:
     words: str
 
 
-def bounds_that_hold(problem: Fitted, slack: Slack, of_variables: Array) -> list[Held]:
+def bounds_that_hold(problem: Discretisation, slack: Slack, of_variables: Array) -> list[Held]:
     """Bounds whose multipliers say that more could be met without them. of_variables : sizes of z,
     (n_variables,)."""
     z, (_, *sides) = slack.z, slack.found.multipliers
@@ -53,7 +53,7 @@ def bounds_that_hold(problem: Fitted, slack: Slack, of_variables: Array) -> list
 
 
 def _of_trajectories(
-    problem: Fitted, z: Array, which: int, bound: Array, held: Flags
+    problem: Discretisation, z: Array, which: int, bound: Array, held: Flags
 ) -> Iterator[Held]:
     """Those of states and inputs."""
     layout, numbers = problem.layout, np.arange(len(z))
@@ -76,7 +76,7 @@ def _of_trajectories(
             yield Held(name, which, places, limit, bool((bound[places] == limit).all()), words)
 
 
-def _of_numbers(problem: Fitted, which: int, bound: Array, held: Flags) -> Iterator[Held]:
+def _of_numbers(problem: Discretisation, which: int, bound: Array, held: Flags) -> Iterator[Held]:
     """Those of parameters and durations."""
     layout = problem.layout
     named = [(layout.parameter_offset + k, p, "") for k, p in enumerate(layout.parameters)]
@@ -89,12 +89,14 @@ def _of_numbers(problem: Fitted, which: int, bound: Array, held: Flags) -> Itera
             yield Held(name or "the duration", which, np.array([j]), float(bound[j]), True, words)
 
 
-def wider(problem: Fitted, slack: Slack, held: Sequence[Held], of_variables: Array) -> str | None:
+def wider(
+    problem: Discretisation, slack: Slack, held: Sequence[Held], of_variables: Array
+) -> str | None:
     """What bounds would do, if those that hold conditions were moved, each as a whole; None if no
     place was found where all conditions are met. of_variables : sizes of z."""
     sizes = [float(of_variables[h.places].max()) for h in held]
     sides = [Side(h.places, h.which, size) for h, size in zip(held, sizes, strict=True)]
-    by, found = least_widening(problem._ipopt(problem.nlp), slack.z, sides)
+    by, found = least_widening(problem.ipopt(problem.nlp), slack.z, sides)
     if not found.status.success:
         return None
     would = [

@@ -6,14 +6,16 @@ Rungs: the problem as it is; its coarse grids; the homotopies that it declares (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from kinesym.internal.fitted import Fitted
+from kinesym.internal.discretisation import Discretisation
+from kinesym.internal.first_guess import FirstGuess
+from kinesym.internal.formulation import formulate
+from kinesym.internal.libraries import Libraries
 from kinesym.internal.refine import kept_nodes
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.solve import SolverOptions
@@ -22,8 +24,6 @@ from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trials import better
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.homotopy import HOMOTOPY
-
-_Problem = TypeVar("_Problem", bound=Fitted)
 
 #: Solves a problem from a free vector, with multipliers of a guess, and these options.
 Solver = Callable[[Any, Array, Any, SolverOptions], Solution]
@@ -70,7 +70,7 @@ class SolverClimb(Climb):
     def ended(self) -> bool:
         return super().ended or self.chosen.late
 
-    def solved(self, problem: Fitted, z: Array, guess: Any, what: str) -> Solution | None:
+    def solved(self, problem: Discretisation, z: Array, guess: Any, what: str) -> Solution | None:
         """One solve within the budget, with its line; None if a function is not finite at z."""
         most = min(self.left, int(self.chosen.options.get("max_iter", self.left)))
         options = {**self.chosen.options, "max_iter": most}
@@ -85,17 +85,17 @@ class SolverClimb(Climb):
         return found
 
 
-def climbable(problem: Fitted) -> bool:
+def climbable(problem: Discretisation) -> bool:
     """Whether there is a rung below the problem."""
     return declared(problem) or any(True for _ in coarse_grids(problem))
 
 
-def declared(problem: Fitted) -> bool:
+def declared(problem: Discretisation) -> bool:
     """Whether the problem has a homotopy that may be led."""
-    return HOMOTOPY.name in problem._known[0] or problem._observer is not None
+    return HOMOTOPY.name in problem.known[0] or problem.formulation.observer is not None
 
 
-def climbed(problem: Fitted, z: Array, plain: Solution, climb: SolverClimb) -> Solution:
+def climbed(problem: Discretisation, z: Array, plain: Solution, climb: SolverClimb) -> Solution:
     """The best solution found: of the first rung from which the problem is solved, `plain` if there
     is none. z : the free vector from which the plain solve began."""
     climb.told(f"as it is: {_ended(plain)}")
@@ -118,29 +118,29 @@ def climbed(problem: Fitted, z: Array, plain: Solution, climb: SolverClimb) -> S
     return replace(best, notes=notes, ladder=climb.lines)
 
 
-def _from_coarse(problem: Fitted, z: Array, climb: SolverClimb) -> Solution | None:
+def _from_coarse(problem: Discretisation, z: Array, climb: SolverClimb) -> Solution | None:
     """The problem, from its solutions on coarse grids; None if there are none."""
     last: Solution | None = None
-    guessed = problem._trajectories(z, np.zeros(len(z), dtype=bool))
+    guessed = problem.trajectories(z)
     for trials in coarse_grids(problem):
         if climb.ended:
             return None
-        coarse = problem._on(trials)
-        begin = coarse.pack(guessed if last is None else last)
+        coarse = problem.on(trials)
+        begin = FirstGuess(coarse).pack(guessed if last is None else last)
         what = f"grid of {sum(coarse.layout.nodes)} nodes"
         found = climb.solved(coarse, begin, None, what)
         last = found if found is not None and found.success else last
     if last is None or climb.ended:
         return None
-    return _full(climb.solved(problem, problem.pack(last), None, "full grid"))
+    return _full(climb.solved(problem, FirstGuess(problem).pack(last), None, "full grid"))
 
 
-def coarse_grids(problem: Fitted) -> Iterator[list[Experiment]]:
+def coarse_grids(problem: Discretisation) -> Iterator[list[Experiment]]:
     """The trials on coarse grids, the coarsest first; nodes with a measurement stay."""
     before = sum(problem.layout.nodes)
     made = []
     for parts in reversed(_COARSE):
-        trials = [_coarser(trial, parts, problem._instants) for trial in problem.trials]
+        trials = [_coarser(trial, parts, problem.instants) for trial in problem.trials]
         count = sum(trial.n_nodes for trial in trials)
         if count > 0.7 * before:
             break
@@ -157,7 +157,7 @@ def _coarser(trial: Experiment, parts: int, instants: Sequence[float]) -> Experi
     return trial if keep.all() else trial.on_grid(trial.grid[keep])
 
 
-def _by_homotopy(problem: Fitted, z: Array, climb: SolverClimb) -> Solution | None:
+def _by_homotopy(problem: Discretisation, z: Array, climb: SolverClimb) -> Solution | None:
     """The problem, led from the easy end of its homotopies; None if it has none or it fails."""
     if not declared(problem):
         return None
@@ -220,23 +220,23 @@ def led(
     return place, last
 
 
-def eased(problem: _Problem) -> _Problem:
+def eased(problem: Discretisation) -> Discretisation:
     """The problem whose homotopies lead to this one: itself, or, where it is to follow the record,
     one of its observer, with the same free vector and a library of its own."""
-    about = problem._observer
-    if about is None:
+    question, about = problem.formulation.eased(), problem.formulation.observer
+    if question is None or about is None:
         return problem
-    trials, *more = problem._posed
-    made = type(problem)(about.model, about.driven(trials), *more)
-    return made._like(problem, about.driven(problem.trials))
+    made, rows = formulate(question)
+    mine = rows.known[0]
+    known = [{name: row.get(name, mine[name]) for name in mine} for row in problem.known]
+    tied = problem.per_trial.with_known(known).on(about.driven(problem.trials))
+    libraries = Libraries(made.symbolic)
+    return replace(problem, formulation=made, libraries=libraries, per_trial=tied, start=None)
 
 
-def at_homotopy(problem: _Problem, place: float) -> _Problem:
+def at_homotopy(problem: Discretisation, place: float) -> Discretisation:
     """The same problem, and library, with its homotopies at a place between 0 and 1."""
-    made = copy(problem)
-    known: list[Mapping[str, float]] = [{**row, HOMOTOPY.name: place} for row in problem._known]
-    made._known = known  # type: ignore[assignment]
-    return made._on(problem.trials)
+    return problem.with_known([{**row, HOMOTOPY.name: place} for row in problem.known])
 
 
 def _ended(found: Solution) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
-from kinesym.internal.discretised import Discretised
+from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.parameters import Prior, Unknown
 from kinesym.internal.population import Numbers, Population
 from kinesym.internal.shooting_arguments import ShootingArguments
@@ -16,8 +16,6 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.owned import Owned, owned_parameters
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import TRIAL, Experiment
-
-_Same = TypeVar("_Same", bound=Discretised)
 
 
 class Taught(NamedTuple):
@@ -29,17 +27,20 @@ class Taught(NamedTuple):
     predicted: list[str]
 
 
-def part_of(problem: _Same, numbers: Sequence[int], learnt: Trials | None = None) -> _Same:
+def part_of(
+    problem: Discretisation, numbers: Sequence[int], learnt: Trials | None = None
+) -> Discretisation:
     """The problem, and library, of some of its trials; learnt : a fit of the others, from which
     distributions and standard deviations are known. Raises `ValueError` for linked trials."""
     if problem.symbolic.links or problem.symbolic.cycle:
         raise ValueError("trials that are linked cannot be left out one by one")
-    trials, unknown = [problem.trials[k] for k in numbers], problem._unknown
-    if learnt is not None:
-        some = problem._population
-        found = some.numbers(some.from_natural(learnt.parameters))
-        unknown, trials = with_distributions(unknown, found), with_std(trials, learnt)
-    return problem._of_trials(numbers, trials, unknown)
+    part = problem.some(numbers)
+    if learnt is None:
+        return part
+    some = problem.population
+    found = some.numbers(some.from_natural(learnt.parameters))
+    part = part.with_unknown(with_distributions(problem.unknown, found))
+    return part.on(with_std(part.trials, learnt))
 
 
 def arguments_of(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from kinesym.internal.fitted import Fitted
+from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.sizes import inverse
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.statistics.kkt import Kkt
@@ -27,7 +27,11 @@ _NAMED, _NEAR, _ITERATIONS = 4, 0.1, 3
 
 
 def dependent(
-    problem: Fitted, z: Array, jacobian: csr_array | None, size: Array, conditions: NDArray[np.intp]
+    problem: Discretisation,
+    z: Array,
+    jacobian: csr_array | None,
+    size: Array,
+    conditions: NDArray[np.intp],
 ) -> Iterator[str]:
     """Conditions that equations and other conditions determine already, or contradict: combinations
     of constraints whose slopes cancel, near z, or at z alone.
@@ -58,7 +62,9 @@ def some(names: Sequence[str]) -> str:
     return f"{listed(names[:_NAMED])}{f' and {more} more' if more > 0 else ''}"
 
 
-def _cancelling(problem: Fitted, jacobian: csr_array, conditions: NDArray[np.intp]) -> list[str]:
+def _cancelling(
+    problem: Discretisation, jacobian: csr_array, conditions: NDArray[np.intp]
+) -> list[str]:
     """Conditions that take part in a combination of equations and conditions of which no slope is
     left; none if they are independent. By inverse iteration with A A' + softness."""
     (low, high), (below, above) = problem.variable_bounds, problem.constraint_bounds
@@ -92,7 +98,7 @@ def _largest(matrix: csr_array, axis: int) -> Array:
     return np.asarray(abs(matrix).max(axis=axis).toarray().ravel())
 
 
-def kinks(problem: Fitted, z: Array, jacobian: csr_array, size: Array) -> Iterator[str]:
+def kinks(problem: Discretisation, z: Array, jacobian: csr_array, size: Array) -> Iterator[str]:
     """Equations, conditions and objectives whose slope jumps at z, as those of an absolute value at
     zero: what they change there and back along a course falls like its length, not its square."""
     course = size * np.random.default_rng(0).uniform(0.5, 1.0, len(z))
@@ -125,7 +131,7 @@ def _jumps(function: Callable[[Array], Any], z: Array, course: Array, least: Any
     return (there > least) & (near > 0.5 * there)  # half a square would be 0.05
 
 
-def condition_name(problem: Fitted, i: int) -> str:
+def condition_name(problem: Discretisation, i: int) -> str:
     """A constraint by what it says, one for all stages."""
     trial, family, label, _ = problem.layout.locate_constraint(i)
     many = f" of trial {trial}" if len(problem.layout.nodes) > 1 else ""

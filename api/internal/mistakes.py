@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeVar
 
 import numpy as np
 
-from kinesym.internal.fitted import Fitted
+from kinesym.internal.discretisation import Discretisation
+from kinesym.internal.first_guess import FirstGuess
 from kinesym.internal.problem import is_angle, kinematic_pairs
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.experiment import Experiment
@@ -23,8 +23,6 @@ from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
-
-_Problem = TypeVar("_Problem", bound=Fitted)
 
 #: A fit leaves more than this share of what is measured unexplained, and with a supposition less
 #: than the second times as much.
@@ -64,7 +62,7 @@ class Supposition:
 
 
 def mistaken(
-    problem: _Problem, z: Array, unexplained: Callable[[_Problem, Array], float]
+    problem: Discretisation, z: Array, unexplained: Callable[[Discretisation, Array], float]
 ) -> tuple[list[str], str]:
     """Sentences on channels, known inputs and known values with which, had they another sign, unit,
     name or direction of time, the data would follow the model, of those that are nearly as good as
@@ -73,7 +71,7 @@ def mistaken(
     z : where a solve ended or begins. unexplained : the share of the variance of what is measured
     that a fit from a place leaves.
     """
-    as_is = min(unexplained(problem, start) for start in (problem.pack(), z))
+    as_is = min(unexplained(problem, start) for start in (FirstGuess(problem).pack(), z))
     if as_is <= _POOR:
         return [], ""
     begin, found, late = time.monotonic(), list[tuple[float, str]](), False
@@ -82,7 +80,7 @@ def mistaken(
         if late:
             break
         other = _supposing(problem, supposed.change)
-        rest = unexplained(other, other.pack())
+        rest = unexplained(other, FirstGuess(other).pack())
         if rest < min(_POOR, _BETTER * as_is):
             found.append((rest, supposed.words))
     if not found:
@@ -106,18 +104,17 @@ def _percent(share: float) -> str:
     return f"{100.0 * min(share, 1.0):.3g} %"
 
 
-def _supposing(problem: _Problem, change: Change) -> _Problem:
-    made = copy(problem)
-    trials, made._known = change(problem.trials, problem._known)
-    return made._on(trials)
+def _supposing(problem: Discretisation, change: Change) -> Discretisation:
+    trials, known = change(problem.trials, [{**row} for row in problem.known])
+    return problem.with_known(known).on(trials)
 
 
-def _suppositions(problem: Fitted) -> Iterator[Supposition]:
+def _suppositions(problem: Discretisation) -> Iterator[Supposition]:
     """The likeliest first."""
     trials = problem.trials
     channels = sorted({name for trial in trials for name in trial.measured})
     inputs = sorted({u for trial in trials for u, s in trial.signals.items() if not s.expressions})
-    values = sorted({*problem.model.parameter_names} & {*problem._known[0]})
+    values = sorted({*problem.model.parameter_names} & {*problem.known[0]})
     for a, b in combinations(channels, 2):
         if all(len(trial.measured[a]) == len(trial.measured[b]) for trial in trials):
             yield Supposition(f"{a} and {b} exchanged", _measured({a: (b, 1.0), b: (a, 1.0)}))
@@ -139,10 +136,10 @@ def _suppositions(problem: Fitted) -> Iterator[Supposition]:
             yield Supposition(f"{listed(some)} {words}", _measured(every))
     for factor, words in _FACTORS.items():
         for name in values:
-            if problem._known[0][name] != 0.0 and factor not in _ANGLES:
+            if problem.known[0][name] != 0.0 and factor not in _ANGLES:
                 yield Supposition(f"the known {name} {words}", _known({name: (name, factor)}))
     for a, b in combinations(values, 2):
-        if problem._known[0][a] != problem._known[0][b]:
+        if problem.known[0][a] != problem.known[0][b]:
             yield Supposition(f"the known {a} and {b} exchanged", _known({a: (b, 1), b: (a, 1)}))
     if all(np.allclose(trial.grid + trial.grid[::-1], 2 * trial.grid.mean()) for trial in trials):
         yield Supposition("time reversed in what is measured", _reversed)

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 from scipy.sparse import diags_array
 
-from kinesym.internal.discretised import Apart
-from kinesym.internal.fitted import Fitted
+from kinesym.internal.discretisation import Discretisation
+from kinesym.internal.first_guess import FirstGuess
 from kinesym.internal.local import condition_name, some
+from kinesym.internal.per_trial import Loosened
 from kinesym.internal.sizes import inverse, sizes
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
@@ -31,7 +32,6 @@ from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.statistics.kkt import Kkt
 
-_Problem = TypeVar("_Problem", bound=Fitted)
 _Flags = NDArray[np.bool_]
 _Index = NDArray[np.intp]
 
@@ -80,7 +80,7 @@ class Doubt:
     together as seen from z, and ends the solve if some follow from others. rows : of conditions.
     bound : what was found; None if it was not looked for."""
 
-    def __init__(self, problem: Fitted, z: Array) -> None:
+    def __init__(self, problem: Discretisation, z: Array) -> None:
         self._problem, self._z, self.rows = problem, z, conditions_at_ends(problem)
         self.bound: Bound | None = None
 
@@ -113,7 +113,7 @@ class _Look:
     X: Array
 
 
-def bound_together(problem: Fitted, z: Array, ended: bool = False) -> Bound:
+def bound_together(problem: Discretisation, z: Array, ended: bool = False) -> Bound:
     """Conditions at ends that are bound together along motions near z, whatever is free; nothing
     where no motion is found. ended : whether z is where a solve ended, not a guess."""
     rows = conditions_at_ends(problem)
@@ -138,7 +138,7 @@ def bound_together(problem: Fitted, z: Array, ended: bool = False) -> Bound:
     return _following(rows, names, space, facts)
 
 
-def is_strained(problem: Fitted, rows: _Index, solution: Solution) -> bool:
+def is_strained(problem: Discretisation, rows: _Index, solution: Solution) -> bool:
     """Whether the objective depends on conditions at ends so much that these hardly leave anything
     free: by far more than itself if one is off by as much as it is about."""
     if problem.symbolic.objective.least_squares or problem.symbolic.aimless:
@@ -150,24 +150,26 @@ def is_strained(problem: Fitted, rows: _Index, solution: Solution) -> bool:
     )
 
 
-def conditions_at_ends(problem: Fitted) -> _Index:
+def conditions_at_ends(problem: Discretisation) -> _Index:
     """Numbers of the conditions at ends that ask for a value."""
     layout, (low, high) = problem.layout, problem.constraint_bounds
     found = list[int]()
     for (trial, family), begin in layout.constraint_offsets.items():
         if family in _ENDS and layout.points(trial, family):
-            end, limits = begin + len(layout.labels[family]), problem._limits[family]
+            end, limits = begin + len(layout.labels[family]), problem.per_trial.limits[family]
             found += range(end - len(limits[trial]), end)
     return np.array([i for i in found if low[i] == high[i]], dtype=np.intp)
 
 
-def _finer(problem: Fitted) -> int:
+def _finer(problem: Discretisation) -> int:
     """By how many parts of each interval the coarsest grid is made."""
     fewest = max(problem.layout.nodes) - 1
-    return max(_FINER.get(problem._scheme.order, 1), -(-_FEWEST // fewest))
+    return max(_FINER.get(problem.scheme.order, 1), -(-_FEWEST // fewest))
 
 
-def _settled(problem: Fitted, z: Array, size: Array, parts: int) -> tuple[list[_Look], _Flags]:
+def _settled(
+    problem: Discretisation, z: Array, size: Array, parts: int
+) -> tuple[list[_Look], _Flags]:
     """Motions on three grids that meet all conditions but in combinations that nothing changes, and
     which these are; on one grid, if that keeps them exactly; none where that cannot be told."""
     nothing, count = np.zeros(0, dtype=bool), None
@@ -188,7 +190,9 @@ def _settled(problem: Fitted, z: Array, size: Array, parts: int) -> tuple[list[_
     return [], nothing
 
 
-def _looks(problem: Fitted, z: Array, size: Array, parts: int, count: int | None) -> list[_Look]:
+def _looks(
+    problem: Discretisation, z: Array, size: Array, parts: int, count: int | None
+) -> list[_Look]:
     """Motions near z on three grids, each twice as fine as the one before, that meet conditions but
     in so many combinations, None for all that hardly change; fewer where there is no motion, or
     nothing is bound together on the first ones."""
@@ -196,11 +200,11 @@ def _looks(problem: Fitted, z: Array, size: Array, parts: int, count: int | None
     if parts > 1:  # most of the way to a motion is gone on the grid that costs least
         coarse, look = _motion(problem, z, size, count)
         z = coarse if max(look.left) <= _NEAR else z
-    runs = problem._trajectories(z, np.zeros(len(z), dtype=bool))
+    runs = problem.trajectories(z)
     for level in range(_GRIDS):
         k = 2**level * parts
-        finer = problem._on([trial.refined(k) for trial in problem.trials]) if k > 1 else problem
-        begin = z if finer is problem else finer.pack(runs)
+        finer = problem.on([trial.refined(k) for trial in problem.trials]) if k > 1 else problem
+        begin = z if finer is problem else FirstGuess(finer).pack(runs)
         size_there = _on_grid(size, problem.layout, finer.layout)
         z_there, look = _motion(finer, begin, size_there, count)
         if max(look.left) > _NEAR:
@@ -208,11 +212,11 @@ def _looks(problem: Fitted, z: Array, size: Array, parts: int, count: int | None
         found.append(look)
         if not _null(found).any():
             break
-        runs = finer._trajectories(z_there, np.zeros(len(z_there), dtype=bool))
+        runs = finer.trajectories(z_there)
     return found
 
 
-def _like_any_other(problem: Fitted, z: Array, size: Array) -> Array:
+def _like_any_other(problem: Discretisation, z: Array, size: Array) -> Array:
     """z with inputs that are moved a little: a system at rest may be stuck, as a car is that cannot
     move sideways before it drives."""
     inputs = entries_of(problem.layout, [problem.layout.inputs] * len(problem.trials))
@@ -231,7 +235,9 @@ def _on_grid(size: Array, layout: Layout, finer: Layout) -> Array:
     return found
 
 
-def _motion(problem: Fitted, z: Array, size: Array, count: int | None) -> tuple[Array, _Look]:
+def _motion(
+    problem: Discretisation, z: Array, size: Array, count: int | None
+) -> tuple[Array, _Look]:
     """A motion near z that meets the conditions as far as something can change them, by the method
     of Gauss and Newton: each step is the shortest, in the mean square over time."""
     rows = conditions_at_ends(problem)
@@ -254,7 +260,7 @@ def _changed(lam: Array, count: int | None) -> _Flags:
     return lam > _SMALL if count is None else np.arange(len(lam)) >= count
 
 
-def _look(problem: Fitted, z: Array, size: Array, rows: _Index, count: int | None) -> _Look:
+def _look(problem: Discretisation, z: Array, size: Array, rows: _Index, count: int | None) -> _Look:
     (low, high), (below, above) = problem.variable_bounds, problem.constraint_bounds
     equations = below == above
     equations[rows] = False
@@ -281,7 +287,7 @@ def _look(problem: Fitted, z: Array, size: Array, rows: _Index, count: int | Non
     return _Look(lam, V, off[rows], 1.0 / unit[rows], slopes, left, p, X)
 
 
-def _factors(problem: Fitted, jacobian: Any, weights: Array, equations: _Flags) -> Any:
+def _factors(problem: Discretisation, jacobian: Any, weights: Array, equations: _Flags) -> Any:
     """Factors of the projection onto what keeps the equations."""
     entries, nothing = jacobian.tocoo(), np.zeros(0, dtype=np.int32)
     i, j = (each.astype(np.int32) for each in entries.coords)
@@ -294,7 +300,7 @@ def _factors(problem: Fitted, jacobian: Any, weights: Array, equations: _Flags) 
     ).factorised()
 
 
-def _shares(problem: Fitted) -> Array:
+def _shares(problem: Discretisation) -> Array:
     """Of each variable its share of the time of its trial; of parameters and durations 1."""
     layout = problem.layout
     found = np.ones(layout.n_variables)
@@ -374,7 +380,7 @@ def _following(rows: _Index, names: Sequence[str], space: Array, facts: _Flags) 
     return Bound(left_out, [words])
 
 
-def _at_start(problem: Fitted, i: int) -> bool:
+def _at_start(problem: Discretisation, i: int) -> bool:
     """Whether a condition is about a start alone."""
     layout = problem.layout
     trial, family, *_ = layout.locate_constraint(i)
@@ -385,24 +391,26 @@ def _at_start(problem: Fitted, i: int) -> bool:
     return family == "ends" and bool((own == stages[layout.offsets[trial]]).all())
 
 
-def apart(problem: _Problem, bound: Bound, z: Array, room: float) -> _Problem:
+def apart(problem: Discretisation, bound: Bound, z: Array, room: float) -> Discretisation:
     """The same problem, and library, in which conditions that follow from others may be off by a
     share of their sizes at z."""
     scaled = abs(problem.constraint_jacobian(z)) @ diags_array(sizes(problem, z))
-    found = list[Apart]()
+    found = list[Loosened]()
     for i in bound.left_out:
         trial, family, label, _ = problem.layout.locate_constraint(i)
         found.append((trial, family, label, room * float(scaled[[i]].max())))
-    return problem._without_those(found) if found else problem
+    return problem.loosen(found) if found else problem
 
 
-def notes_on_apart(problem: Fitted, z: Array) -> list[str]:
+def notes_on_apart(problem: Discretisation, z: Array) -> list[str]:
     """A sentence on the conditions that a problem leaves out, and how far z meets them."""
-    if not problem._apart:
+    if not problem.per_trial.loosened:
         return []
     offsets, low = problem.layout.constraint_offsets, problem.constraint_bounds[0]
-    rows = [offsets[trial, family] + label for trial, family, label, _ in problem._apart]
-    room = np.array([room for *_, room in problem._apart])
+    rows = [
+        offsets[trial, family] + label for trial, family, label, _ in problem.per_trial.loosened
+    ]
+    room = np.array([room for *_, room in problem.per_trial.loosened])
     off = np.abs(problem.constraints(z)[rows] - low[rows] - room).max()
     names = some([condition_name(problem, i) for i in rows])
     follow, was, are = (("follow", "they were", "are"), ("follows", "it was", "is"))[len(rows) == 1]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from kinesym.internal.discretised import Discretised
+from kinesym.internal.discretisation import Discretisation
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.scaling import Scaling
 from kinesym.runtime.nlp.layout import Layout
@@ -32,7 +32,7 @@ _NOTHING = 1e-6
 _POINTS, _FEW = 400, 5
 
 
-def scaling(problem: Discretised, z: Array) -> Scaling:
+def scaling(problem: Discretisation, z: Array) -> Scaling:
     """Factors that make states and inputs 1, parameters 1000, one for all times and trials, the
     largest term of each equation 1 (x' over the duration, see `sizes`), and let the objective
     change as `_CHANGE` and `_MISFIT` say."""
@@ -56,7 +56,7 @@ def scaling(problem: Discretised, z: Array) -> Scaling:
         return Scaling(factor, of_variables, of_constraints, barrier)
 
 
-def given_sizes(problem: Discretised, z: Array) -> Array:
+def given_sizes(problem: Discretisation, z: Array) -> Array:
     """Of each variable, (n_variables,), one for all times and trials: the largest value in z; of
     trajectories, if bounds leave more than that, the geometric mean with half of what they leave,
     or with the one that is there; what bounds say where z is nothing beside it, as on a bound of
@@ -81,7 +81,7 @@ def _largest(values: Array, own: NDArray[np.intp]) -> Array:
     return found[own]
 
 
-def sizes(problem: Discretised, z: Array) -> Array:
+def sizes(problem: Discretisation, z: Array) -> Array:
     """Of each variable, (n_variables,): as `given_sizes`, and where nothing tells as large as makes
     its terms in the constraints like the others; 1 where these do not tell either.
 
@@ -92,7 +92,7 @@ def sizes(problem: Discretised, z: Array) -> Array:
         return _sizes(problem, z, _terms(problem, z))
 
 
-def _sizes(problem: Discretised, z: Array, terms: _Terms) -> Array:
+def _sizes(problem: Discretisation, z: Array, terms: _Terms) -> Array:
     """See `sizes`."""
     own, _ = _courses(problem.layout)
     size = np.zeros(own.max(initial=-1) + 1)
@@ -125,7 +125,7 @@ class _Terms:
     equations: int
 
 
-def _terms(problem: Discretised, z: Array) -> _Terms:
+def _terms(problem: Discretisation, z: Array) -> _Terms:
     """See `_Terms`; without those that are left of what cancels."""
     layout = problem.layout
     taken, equations = _points(layout, problem.n_constraints)
@@ -178,7 +178,7 @@ def _courses(layout: Layout) -> tuple[NDArray[np.intp], Array]:
     return own, ramp
 
 
-def _objective_factor(problem: Discretised, z: Array, size: Array) -> float:
+def _objective_factor(problem: Discretisation, z: Array, size: Array) -> float:
     """By which the objective is multiplied; 1 without one."""
     if problem.symbolic.aimless:
         return 1.0

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kinesym import checks
-from kinesym.internal.fitted import Fitted
+from kinesym.internal.discretisation import Discretisation
+from kinesym.internal.first_guess import FirstGuess
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.progress import task_bar
 from kinesym.runtime.results.multistart import Found
@@ -124,7 +125,7 @@ def rows_of(search: Search, values: Array, ranges: Mapping[str, tuple[float, flo
     return np.vstack([values, drawn(ranges, search.starts - 1, search.seed)])
 
 
-def natural_parameters(problem: Fitted, z: Array) -> Array:
+def natural_parameters(problem: Discretisation, z: Array) -> Array:
     """Values of the unknown parameters in a free vector or in one side of its bounds, (r,)."""
     layout = problem.layout
     return layout.owned.natural(layout.parameter_values(z))
@@ -146,21 +147,22 @@ def drawn(ranges: Mapping[str, tuple[float, float]], count: int, seed: int) -> A
 
 
 def starting_points(
-    problem: Fitted, guess: Any, rows: Array, names: list[str], detour: float, seed: int
+    problem: Discretisation, guess: Any, rows: Array, names: list[str], detour: float, seed: int
 ) -> Iterator[Array]:
     """The free vector of each start; rows (S, r) : parameters. What nothing measures begins with a
     simulation by these, see `pack`, else at the guess plus noise of a correlation time, of `detour`
     times the size of it."""
-    base, generator = problem.pack(guess), np.random.default_rng([seed, 1])
-    about, layout = problem._trajectories(base, np.zeros(len(base), dtype=bool)), problem.layout
+    first, generator = FirstGuess(problem), np.random.default_rng([seed, 1])
+    base = first.pack(guess)
+    about, layout = problem.trajectories(base), problem.layout
     free = [name for name in (*layout.states, *layout.inputs) if name not in layout.delayed]
     free = [name for name in free if not any(name in trial.measured for trial in problem.trials)]
     given: dict[str, Any] = dict.fromkeys(free, 0.0)  # a result gives all of them
     if isinstance(guess, Mapping | None):
-        given = {n: value for n, value in problem._named(guess).items() if n in free}
+        given = {n: value for n, value in first.named(guess).items() if n in free}
     for row in rows:
         values: dict[str, Any] = dict(zip(names, map(float, row), strict=True))
-        drawn, told = problem._made_up({**values, **given})
+        drawn, told = first.made_up({**values, **given})
         for name in (name for name in free if name not in told):
             values[name] = [
                 run[name] + detour * size_of(run[name]) * correlated(run.time, generator)
@@ -168,7 +170,7 @@ def starting_points(
             ]
         if layout.free_duration:
             values["duration"] = layout.durations(base)
-        yield problem._started(values, drawn)
+        yield first.started(values, drawn)
 
 
 def size_of(row: Array) -> float:
@@ -234,14 +236,16 @@ def _landed(pickled: bytes, point: Array) -> Found:
     return _opened(pickled)(point)
 
 
-def collocated(problem: Fitted, solver: Callable[[Any, Array, Any], Solution], z: Array) -> Found:
+def collocated(
+    problem: Discretisation, solver: Callable[[Any, Array, Any], Solution], z: Array
+) -> Found:
     """What a solve from a free vector finds."""
     try:
         one = resolved(solver(problem, z, None))
     except ValueError:  # a function is not finite where it begins
-        return Found(problem._parameters(z), str(Solve.NOT_FINITE))
+        return Found(problem.parameters(z), str(Solve.NOT_FINITE))
     ended = one.message if one.status.success and not one.success else str(one.status)
-    about = (problem._parameters(one.free_vector), ended, one.iterations)
+    about = (problem.parameters(one.free_vector), ended, one.iterations)
     if not one.success:
         return Found(*about)
     return Found(*about, one.objective, partial(replace, one), one.merit)

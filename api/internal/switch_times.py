@@ -144,22 +144,24 @@ class Held(NamedTuple):
     notes: Sequence[str] = ()
     before: Sequence[Array] = ()
 
-    def on_own_grid(self, guess: Mapping[str, Any]) -> dict[str, Any]:
-        """Values by name, with trajectories (N,) on the grids before as signals."""
-        if not self.before:
-            return dict(guess)
-        return {name: self._signals(value) for name, value in guess.items()}
 
-    def _signals(self, value: Any) -> Any:
-        """A trajectory, or one per trial, as signals; what is none as it is."""
-        several = isinstance(value, (list, tuple)) and len(value) == len(self.before)
-        rows = value if several and any(map(np.ndim, value)) else [value] * len(self.before)
-        sizes = [len(time) for time in self.before]
-        fits = [np.shape(row) in ((), (N,)) for row, N in zip(rows, sizes, strict=True)]
-        if not (rows and all(fits) and any(map(np.ndim, rows))):
-            return value
-        pairs = zip(self.before, rows, strict=True)
-        return [Signal(time, np.broadcast_to(row, time.shape)) for time, row in pairs]
+def on_given_grids(guess: Mapping[str, Any], grids: Sequence[Array]) -> dict[str, Any]:
+    """Values by name, with trajectories (N,) on these grids, of each trial, as signals."""
+    if not grids:
+        return dict(guess)
+    return {name: _signals(value, grids) for name, value in guess.items()}
+
+
+def _signals(value: Any, grids: Sequence[Array]) -> Any:
+    """A trajectory, or one per trial, as signals; what is none as it is."""
+    several = isinstance(value, (list, tuple)) and len(value) == len(grids)
+    rows = value if several and any(map(np.ndim, value)) else [value] * len(grids)
+    sizes = [len(time) for time in grids]
+    fits = [np.shape(row) in ((), (N,)) for row, N in zip(rows, sizes, strict=True)]
+    if not (rows and all(fits) and any(map(np.ndim, rows))):
+        return value
+    pairs = zip(grids, rows, strict=True)
+    return [Signal(time, np.broadcast_to(row, time.shape)) for time, row in pairs]
 
 
 def held_switches(

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from kinesym.internal.fitted import Fitted
+from kinesym.internal.discretisation import Discretisation
+from kinesym.internal.first_guess import FirstGuess
 from kinesym.internal.holding import bounds_that_hold, wider
 from kinesym.internal.local import condition_name, dependent, kinks
 from kinesym.internal.mistakes import mistaken
 from kinesym.internal.redundant import bound_together
 from kinesym.internal.sizes import sizes
-from kinesym.internal.viewed import violated
+from kinesym.internal.violated import violated
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.ipopt.elastic import Slack, least_slack
@@ -55,7 +56,7 @@ class Point:
     """A problem at z: sizes of its variables, (n_variables,), values of its constraints, their
     slopes, and the size of what each is about, (n_constraints,)."""
 
-    problem: Fitted
+    problem: Discretisation
     z: Array
     of_variables: Array
     values: Array
@@ -63,7 +64,7 @@ class Point:
     sizes: Array
 
     @staticmethod
-    def of(problem: Fitted, z: Array) -> Point:
+    def of(problem: Discretisation, z: Array) -> Point:
         """At z."""
         values, jacobian = problem.constraints(z), problem.constraint_jacobian(z)
         size = sizes(problem, z)
@@ -88,7 +89,7 @@ class Point:
 
 
 def why(
-    problem: Fitted,
+    problem: Discretisation,
     z: Array,
     head: str,
     history: Sequence[Iteration] = (),
@@ -158,12 +159,12 @@ def _dear(point: Point) -> Array:
 
 
 def meeting_points(
-    problem: Fitted, lost: Array, guess: Array, deadline: float = math.inf
+    problem: Discretisation, lost: Array, guess: Array, deadline: float = math.inf
 ) -> Iterator[Array]:
     """Where all conditions are met: near the end of a lost solve, near its guess, near what is made
     up without one, and near random courses. It ends by Ctrl-C, after some iterations, at the
     deadline (of `time.monotonic()`), or if two searches end with the same that must give."""
-    made_up = problem.pack()
+    made_up = FirstGuess(problem).pack()
     begins = [lost, guess, *([] if np.array_equal(guess, made_up) else [made_up])]
     leasts, left = list[float](), _SEARCHED
     for begin in [*begins, *(_shaken(problem, made_up, seed) for seed in range(_SHAKEN))]:
@@ -185,7 +186,7 @@ def meeting_points(
             return
 
 
-def _shaken(problem: Fitted, z: Array, seed: int) -> Array:
+def _shaken(problem: Discretisation, z: Array, seed: int) -> Array:
     """z with noise of the size of its trajectories, within bounds."""
     count = problem.layout.parameter_offset
     noise = np.random.default_rng(seed).standard_normal(count)
@@ -198,7 +199,7 @@ def _least(point: Point, deadline: float = math.inf) -> tuple[Slack, NDArray[np.
     """What the conditions must give, and which of them do."""
     rows, problem = point.conditions, point.problem
     size = point.sizes[rows]
-    slack = least_slack(problem._ipopt(problem.nlp), point.z, rows, size / _dear(point), deadline)
+    slack = least_slack(problem.ipopt(problem.nlp), point.z, rows, size / _dear(point), deadline)
     return slack, np.abs(slack.gives) > _GIVES * size
 
 
@@ -274,7 +275,7 @@ def _without_influence(point: Point) -> Iterator[str]:
             yield f"nothing depends on the unknown parameter {name} here: leave it out of unknown"
 
 
-def _beside_data(problem: Fitted) -> Iterator[str]:
+def _beside_data(problem: Discretisation) -> Iterator[str]:
     """Measurements that lie outside of bounds, or begin elsewhere than conditions say."""
     layout = problem.layout
     for number, trial in enumerate(problem.trials):
@@ -291,7 +292,7 @@ def _beside_data(problem: Fitted) -> Iterator[str]:
                     f"{100.0 * out:.0f} % of the samples of {name}{many} lie outside of its bounds "
                     f"({low.min():.4g}, {high.max():.4g})"
                 )
-            start = problem._fixed[number].get(name, {}).get(-np.inf)
+            start = problem.per_trial.rows[number].fixed.get(name, {}).get(-np.inf)
             spread = max(3.0 * float(np.std(np.diff(seen))), _APART * float(np.ptp(seen)))
             if start is not None and not np.isnan(row[0]) and abs(row[0] - start) > spread:
                 yield (
@@ -393,7 +394,7 @@ def _at_bounds(point: Point) -> Iterator[str]:
                 yield f"the parameter {name} has gone to its {which} bound {shown[k]:g}"
 
 
-def _far(problem: Fitted, z: Array) -> Iterator[str]:
+def _far(problem: Discretisation, z: Array) -> Iterator[str]:
     """What has grown beyond any plausible size."""
     j = int(np.argmax(np.abs(z)))
     if abs(z[j]) > _FAR:
@@ -403,7 +404,7 @@ def _far(problem: Fitted, z: Array) -> Iterator[str]:
         )
 
 
-def _most_violated(problem: Fitted, z: Array, point: Point) -> Iterator[str]:
+def _most_violated(problem: Discretisation, z: Array, point: Point) -> Iterator[str]:
     """What is violated most where the solve ended, relative to its size."""
     given = (point.values, problem.constraint_bounds, problem.variable_bounds)
     courses = list(violated(problem.layout, z, *given))

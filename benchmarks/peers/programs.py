@@ -295,7 +295,7 @@ def opty_statement(problem: ks.Collocation) -> dict[str, Any]:
         return condition.xreplace({**points, sp.pi: sp.pi.evalf(17)})
 
     used = [p for p in model.parameters if p in equations.free_symbols]
-    (low, high), values = problem.variable_bounds, problem._known[0]
+    (low, high), values = problem.variable_bounds, problem.problem.known[0]
     bounds, row = {}, 0
     for block in layout.blocks:
         for name in block.members:

@@ -10,8 +10,8 @@ derivatives follow from those of the polynomials.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,13 +54,20 @@ class UnknownCourse:
         return found, rises
 
 
+class LagOfTrial(NamedTuple):
+    """A delay in one trial: its bounds [s], and what the signal was before the start, if that is
+    unknown."""
+
+    span: tuple[float, float]
+    before: UnknownCourse | None
+
+
 @dataclass(frozen=True, eq=False)
 class Lag:
     """An input that is a signal a delay earlier.
 
     input, signal : names. parameters, delay : what the delay is a function of, and this function.
-    course : instead, the unknown input that is the delay. spans : bounds of the delay in each
-    trial [s]. before : in each trial what the signal was before the start, if that is unknown.
+    course : instead, the unknown input that is the delay. trials : what it has in each of them.
     """
 
     input: str
@@ -68,13 +75,7 @@ class Lag:
     parameters: tuple[str, ...]
     delay: Function
     course: str
-    spans: Sequence[tuple[float, float]]
-    before: Sequence[UnknownCourse | None]
-
-    def of_trials(self, numbers: Sequence[int]) -> Lag:
-        """The same of some of the trials."""
-        spans = [self.spans[k] for k in numbers]
-        return replace(self, spans=spans, before=[self.before[k] for k in numbers])
+    trials: Sequence[LagOfTrial] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +133,13 @@ class TrialLag:
         rows = [np.full(n, layout.parameter_offset + j) for j in self._own]
         if lag.course:
             rows = [_places(layout, self.number, lag.course)[0]]
-        if layout.free_duration and (lag.spans[self.number][1] > 0.0):
+        if layout.free_duration and (lag.trials[self.number].span[1] > 0.0):
             rows.append(np.full(n, layout.duration_offset + self.number))
         self.columns = np.array(rows, dtype=np.intp).reshape(len(rows), n)
 
     def _put_windows(self, trial: Experiment) -> None:
         """First and last interval that a row can need, and where its weights begin."""
-        low, high = self.lag.spans[self.number]
+        low, high = self.lag.trials[self.number].span
         short, long = trial.duration or (1.0, 1.0)
         first = self._interval(self._at - high / short)
         last = self._interval(self._at - low / long)
@@ -154,13 +155,13 @@ class TrialLag:
     def _put_before(self, trial: Experiment) -> None:
         """Where an unknown course before the start lies in z, which rows can need it, and where
         its weights begin, after the others."""
-        layout, self._before = self._layout, self.lag.before[self.number]
+        layout, self._before = self._layout, self.lag.trials[self.number].before
         names = self._before.parameters if self._before else ()
         places = dict(zip(layout.owned.parameters, layout.owned.places(self.number), strict=True))
         own = [layout.parameter_offset + places[name] for name in names]
         self._of_before = np.array(own, dtype=np.intp)
         long = (trial.duration or (1.0, 1.0))[0]
-        high = self.lag.spans[self.number][1] / long
+        high = self.lag.trials[self.number].span[1] / long
         early = self._at - high <= self._grid[0] + self._near
         self._early = np.flatnonzero(early & bool(names))
         self._begin_before = self.size + np.arange(len(self._early)) * len(names)
@@ -319,7 +320,7 @@ class Lags:
         number = {entry: row for row, entry in enumerate(layout.delayed_entries.tolist())}
         self._parts: list[tuple[TrialLag, Index]] = []
         for k, trial in enumerate(trials):
-            spans = [lag.spans[k] for lag in lags]
+            spans = [lag.trials[k].span for lag in lags]
             kinks = kinks_of(layout.grids[k], spans) if lobatto else None
             for lag in lags:
                 part = TrialLag(layout, lag, trial, k, known[k], kinks)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.checks import shown
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import LOG_KINDS
 
@@ -110,8 +111,9 @@ class EventLog:
 
 def check_known(name: str, known: Sequence[str], what: str) -> None:
     """Raise `ValueError` for an unknown kind of event, contact or event."""
-    if name not in known:
-        raise ValueError(f"there is no {what} {name!r}; there are {', '.join(known) or 'none'}")
+    if not isinstance(name, str) or name not in known:
+        every = ", ".join(known) or "none"
+        raise ValueError(f"there is no {what} {shown(name)}; there are {every}")
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 from kinesym.checks import listed as all_of
+from kinesym.checks import shown
 from kinesym.notebook import with_unit
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import listed
@@ -68,9 +70,9 @@ def chosen(names: Sequence[Any] | None, known: Collection[str]) -> list[str]:
 
 def chosen_trial(trial: Any, count: int) -> int:
     """The number of one of so many trials; raises `ValueError` for what is none."""
-    if trial not in range(count):
-        raise ValueError(f"trial must be a number from 0 to {count - 1}, got {trial!r}")
-    return int(trial)
+    if not isinstance(trial, Real) or trial not in range(count):
+        raise ValueError(f"trial must be a number from 0 to {count - 1}, got {shown(trial)}")
+    return int(float(trial))
 
 
 def panels(

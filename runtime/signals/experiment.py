@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import check_identifier, check_text, count, mapping
+from kinesym.checks import check_identifier, check_text, count, mapping, shown
 from kinesym.notebook import html_table
 from kinesym.runtime.arrays import (
     LONGEST,
@@ -45,7 +45,7 @@ def key_name(key: object) -> str:
     """The name of a symbol (anything with a `name`) or of a string."""
     name = key if isinstance(key, str) else getattr(key, "name", None)
     if not isinstance(name, str):
-        raise TypeError(f"{key!r} is neither a name nor a symbol")
+        raise TypeError(f"{shown(key)} is neither a name nor a symbol")
     return name
 
 

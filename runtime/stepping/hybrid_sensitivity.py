@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import check_choice
+from kinesym.checks import check_choice, listed, mapping
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, SlopesManifest
 from kinesym.runtime.native import HybridSweep
@@ -130,8 +130,9 @@ class Sensitivities:
 
         Raises `ValueError` for unknown names, and where an event has no derivative.
         """
-        about, extra = self.raw.ivp.about, dict(variations or {})
-        names = [key_name(name) for name in wrt]
+        about = self.raw.ivp.about
+        extra = {} if variations is None else dict(mapping(variations, "variations"))
+        names = [key_name(name) for name in listed(wrt, "wrt")]
         P = len(names) + len(extra)
         states, parameters = about.states, about.parameters
         x, p = np.zeros((len(states), P)), np.zeros((len(parameters), P))
@@ -166,7 +167,8 @@ class Sensitivities:
         """Changes of value, slope and next begin of inputs, (segments, 3, m, P)."""
         inputs = self.raw.ivp.inputs
         made = np.zeros((len(self.common.begin) - 1, 3, len(inputs), P))
-        for column, change in enumerate(variations.values(), start=first):
+        for column, (way, given) in enumerate(variations.items(), start=first):
+            change = mapping(given, f"variation {way}", "{input: SignalGradient}")
             by_name = {key_name(key): value for key, value in change.items()}
             strange = set(by_name) - set(inputs)
             if strange:

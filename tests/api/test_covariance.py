@@ -159,7 +159,7 @@ def test_many_noisy_records(made, given):
     task, guess, record = made(*given)
     estimates, errors = [], []
     for seed in range(120):
-        task = task._on([record(seed)])
+        task = ks.Collocation.of(task.problem.on([record(seed)]))
         solution = task.solve(guess)
         assert solution.success
         estimates.append(list(solution.parameters.values()))

@@ -171,8 +171,8 @@ def test_the_easy_end_of_a_part():
         for k, y in enumerate(ROWS[:3])
     ]
     about = {"unknown": {rate: (0.1, 5.0)}, "boundary": [ks.at_start(x)], "homotopy": "data"}
-    part = eased(part_of(ks.Collocation(model, trials, **about), [2]))
-    alone = eased(ks.Collocation(model, trials[2], **about))
+    part = ks.Collocation.of(eased(part_of(ks.Collocation(model, trials, **about).problem, [2])))
+    alone = ks.Collocation.of(eased(ks.Collocation(model, trials[2], **about).problem))
     z = alone.pack({rate: 0.7})
     np.testing.assert_array_equal(part.pack({rate: 0.7}), z)
     np.testing.assert_allclose(part.constraints(z), alone.constraints(z), atol=1e-14)
@@ -181,8 +181,8 @@ def test_the_easy_end_of_a_part():
 
 def test_what_is_held_is_held_on_other_grids():
     """As on the coarse ones of the ladder."""
-    problem = posed({a: None, b: None}, std=0.1)
-    held = problem._holding(np.array([0.3, np.nan]))
-    for found in (held, held._on(held.trials)):
+    problem = posed({a: None, b: None}, std=0.1).problem
+    held = problem.holding(np.array([0.3, np.nan]))
+    for found in (held, held.on(held.trials)):
         low, high = (found.layout.parameter_values(side) for side in found.variable_bounds)
         assert low[0] == high[0] == 0.3 and low[1] == -np.inf

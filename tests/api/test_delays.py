@@ -157,7 +157,7 @@ def of_intervals(program):
 def test_derivatives(case):
     """Of all kinds of schemes, also by a delay on a logarithmic scale."""
     problem, z, _ = moved(*case)
-    assert_exact(of_intervals(problem.program), problem._placed_at(z).nlp, z)
+    assert_exact(of_intervals(problem.program), problem.problem.placed_at(z).nlp, z)
 
 
 @pytest.mark.parametrize("case", CASES[:2], ids=lambda case: case[0])
@@ -165,10 +165,10 @@ def test_residuals_are_of_what_was_before(case):
     """On the polynomials of the solution, wherever samples are placed at first."""
     problem, z, push = moved(*case)
     T = z[-1] if case[1] else 1.0
-    grid, parameters = problem.layout.grids[0], problem._parameters(z)
+    grid, parameters = problem.layout.grids[0], problem.problem.parameters(z)
     assert parameters["tau"] == pytest.approx(0.17)
     courses = problem.layout.signals(z, 0, grid * T)
-    about = problem._placed_at(z)._residuals.samples
+    about = problem.problem.placed_at(z).residual_nlp.samples
     expected = []
     for channel, own in problem.trials[0].timed.items():
         there = T * own.times[own.present] - parameters["tau"]
@@ -246,7 +246,7 @@ def test_far_from_the_guess_and_with_unknown_noise(tmp_path):
         assert row.standard_error == pytest.approx(other.standard_error, rel=1e-3)
     assert 0.03 < found.estimated_std["gyro"] < 0.07
     assert abs(found.parameters["tau"] - 0.037) < 4 * found.parameters.table["tau"].standard_error
-    delays = delays_at(problem._about, problem.layout, found.free_vector)
+    delays = delays_at(problem.problem.about, problem.layout, found.free_vector)
     assert not fit(problem.trials, delays) and fit(problem.on_grid_of(found).trials, delays)
     error = np.sqrt(problem.covariance(found)[-1, -1])
     assert error == pytest.approx(found.parameters.table["tau"].standard_error, rel=1e-9)

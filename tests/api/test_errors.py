@@ -225,7 +225,7 @@ def test_interrupt_returns_the_iterate(monkeypatch, sigint):
     )
     experiment = ks.Experiment(time, inputs={"a": np.sin(time)}, measurements=dict(run.states))
     task = ks.Collocation(model, experiment, unknown={"k_00": None, "k_11": None})
-    monkeypatch.setattr("kinesym.internal.solvable.iteration_line", pressing)
+    monkeypatch.setattr("kinesym.internal.solving.iteration_line", pressing)
     solution = task.solve(guess={"k_00": 0.0, "k_11": 0.0})
     assert not solution.success and "interrupted" in solution.message
     assert 1 <= solution.iterations <= 4

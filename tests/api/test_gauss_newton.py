@@ -39,7 +39,7 @@ def problem(scheme="midpoint", noise=0.0, objective=None, **changes):
 
 def hessian(task, z):
     """The Gauss-Newton Hessian, dense and symmetric."""
-    nlp = task._gauss_newton
+    nlp = task.problem.gauss_newton
     rows, columns = nlp.hessian_structure.arrays()
     full = np.zeros((len(z), len(z)))
     np.add.at(full, (rows, columns), nlp.hessian(z, np.ones(nlp.n_constraints), 1.5))

@@ -14,6 +14,7 @@ from kinesym import hybrid as kh
 from kinesym.multibody import Body, Free, Load, Planar, PrescribedBase, Prismatic, Revolute, Tree
 
 FEET = ("left", "right")
+MASS = 56.0  # kg
 TIGHT = {"rtol": 1e-11, "atol": 1e-12}
 MANY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 
@@ -54,9 +55,12 @@ def functions(law, restitution):
 
 
 class Touch:
-    """A random state with one foot or both on the ground, and the impact that follows at once."""
+    """A random state with one foot or both on the ground, and the impact that follows at once.
 
-    def __init__(self, law, restitution, seed, v_stop=None):
+    sinks : the rate of the left foot's height [m/s], of a random state if it is None.
+    """
+
+    def __init__(self, law, restitution, seed, v_stop=None, sinks=None):
         rng = np.random.default_rng(seed)
         self.e, self.law = restitution, law
         self.f = functions(law, restitution)
@@ -64,8 +68,10 @@ class Touch:
         second = -spread - tilt if rng.random() < 0.6 else (-spread - tilt) * 1.5
         self.x = np.array([0.0, 0.0, tilt, spread - tilt, second, *(2.0 * rng.normal(size=5))])
         self.x[1] = -min(self.outputs(self.x)[f"{side}foot_height"] for side in FEET)
-        least = 5.4e-4 if restitution else 1e-7
-        hybrid = replace(walker(law, restitution), v_stop=v_stop or least)
+        if sinks is not None:
+            self.x[6] -= sinks + self.outputs(self.x)["left_vz"]
+        self.v_stop = v_stop or (5.4e-4 if restitution else 1e-7)
+        hybrid = replace(walker(law, restitution), v_stop=self.v_stop)
         start = dict(zip(hybrid.model.state_names, self.x, strict=True))
         self.run = ks.simulate(hybrid, [0.0, 1e-7], start)
         hits = self.run.happened("impact")
@@ -89,6 +95,14 @@ class Touch:
         return dict(zip(self.f.inputs, found, strict=True))
 
 
+def stops(touch, before, after):
+    """Whether an impact ends all bounces: what is at the ground rests, having come so slowly that
+    it would leave it at less than v_stop."""
+    feet = [side for side in FEET if before[f"{side}foot_height"] <= 1e-8]
+    rests = all(abs(after[f"{side}_vz"]) < 1e-9 for side in feet)
+    return rests and max(-touch.e * before[f"{side}_vz"] for side in feet) < touch.v_stop
+
+
 def check_balance(touch, room=1e-7):
     """Momentum comes from the impulses alone; each obeys Moreau's law and the law of friction.
 
@@ -97,6 +111,9 @@ def check_balance(touch, room=1e-7):
     before, after = (touch.outputs(row) for row in touch.rows)
     np.testing.assert_array_equal(touch.rows[0][:5], touch.rows[1][:5])
     impulses, total = touch.impulses(), np.zeros(2)
+    e, pulls = touch.e, room
+    if stops(touch, before, after):
+        e, pulls = 0.0, max(room, MASS * touch.v_stop)
     for side in FEET:
         normal = impulses[f"{side}foot_normal"]
         along = impulses.get(f"{side}foot_friction", 0.0)
@@ -104,8 +121,8 @@ def check_balance(touch, room=1e-7):
         if before[f"{side}foot_height"] > 1e-8:
             assert abs(normal) + abs(along) < 1e-8
             continue
-        rest = after[f"{side}_vz"] + touch.e * before[f"{side}_vz"]
-        assert normal > -room and rest > -1e-9 and abs(normal * rest) < 1e-7
+        rest = after[f"{side}_vz"] + e * before[f"{side}_vz"]
+        assert normal > -pulls and rest > -1e-9 and abs(normal * rest) < 1e-7
         slides = after[f"{side}_vx"]
         if touch.law == "stick" and normal > 1e-8:
             assert abs(slides) < 1e-9
@@ -155,6 +172,22 @@ def test_impacts_that_stick(seed):
     assert after <= before * (1.0 + 1e-12)
 
 
+@pytest.mark.parametrize("restitution", [0.3, 0.9])
+@pytest.mark.parametrize("seed", [1, 8, 14])
+def test_bounces_slower_than_v_stop_end(restitution, seed):
+    """A foot comes so that it would leave at a share of v_stop: below 1 it stays."""
+    for share in (0.01, 0.5, 0.999, 1.001, 3.0):
+        v_stop = 2e-3
+        speed = share * v_stop / restitution
+        touch = Touch("slip", restitution, seed, v_stop=v_stop, sinks=speed)
+        check_balance(touch)
+        before, after = (touch.outputs(row) for row in touch.rows)
+        assert before["rightfoot_height"] > 1e-3
+        assert before["left_vz"] == pytest.approx(-speed, rel=1e-9)
+        expected = 0.0 if share < 1.0 else share * v_stop
+        assert after["left_vz"] == pytest.approx(expected, abs=1e-12)
+
+
 @pytest.mark.parametrize(("law", "seed"), [("stick", 34892), ("coulomb", 3605)])
 def test_what_slides_and_leaves_slowly_is_not_stopped(law, seed):
     """A foot that an impact of the other lifts by less than v_stop keeps its speed along x."""
@@ -181,7 +214,7 @@ def test_free_flight(seed):
     np.testing.assert_allclose(total, total[0], atol=size)
     for name in ("momentum_x", "angular_momentum_y"):
         np.testing.assert_allclose(run[name], run[name][0], atol=size)
-    falling = run["momentum_z"][0] - 56 * 9.81 * time
+    falling = run["momentum_z"][0] - MASS * 9.81 * time
     np.testing.assert_allclose(run["momentum_z"], falling, atol=size)
     np.testing.assert_allclose([run["leftfoot_normal"], run["rightfoot_normal"]], 0.0)
 
@@ -224,7 +257,7 @@ def test_standing_bears_the_weight():
     start = dict.fromkeys(hybrid.model.state_names, 0.0) | {"trunk_pz": 0.8}
     run = ks.simulate(hybrid, [0.0, 1.0], {**start, "leftfoot": True, "rightfoot": True})
     left, right = run["leftfoot_normal"][-1], run["rightfoot_normal"][-1]
-    assert left + right == pytest.approx(56 * 9.81, rel=1e-10)
+    assert left + right == pytest.approx(MASS * 9.81, rel=1e-10)
     assert 0.15 * right - 0.1 * left == pytest.approx(40 * 9.81 * 0.02, rel=1e-8)
     np.testing.assert_allclose([run["leftfoot_height"], run["rightfoot_height"]], 0.0, atol=1e-12)
     assert run.pressing("leftfoot") == [(0.0, 1.0)]

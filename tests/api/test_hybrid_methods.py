@@ -259,7 +259,10 @@ def test_releases_by_force_and_by_height(laws, seed):
     )
     assert not one.message and not other.message
     assert apart(other, one) < 1e-6
-    assert [e.name for e in one.happened("impact")] == [e.name for e in other.happened("impact")]
+    for kind in ("impact", "slide"):
+        here, there = one.happened(kind), other.happened(kind)
+        assert [e.name for e in here] == [e.name for e in there]
+        np.testing.assert_allclose([e.time for e in here], [e.time for e in there], atol=1e-6)
 
 
 def in_parts(hybrid, cuts, start, inputs, **options):

@@ -151,7 +151,7 @@ def test_derivatives(name):
     np.testing.assert_allclose(
         problem.cost_gradient(z), 2 * slopes.T @ loss.slope(e), rtol=1e-10, atol=1e-10
     )
-    nlp = problem._gauss_newton
+    nlp = problem.problem.gauss_newton
     rows, columns = nlp.hessian_structure.arrays()
     inner = slopes.T @ (2 * loss.root_slope(e)[:, None] ** 2 * slopes.toarray())
     np.testing.assert_allclose(

@@ -73,7 +73,7 @@ def test_algebraic_states_without_an_answer_are_continued():
         objective=ks.Integral((x - 2) ** 2),
     )
     z = task.pack({x: -1.0, y: 0.5})
-    [run] = task._trajectories(z, np.zeros(len(z), dtype=bool))
+    [run] = task.problem.trajectories(z)
     assert run["y"] == pytest.approx(np.full(5, 0.5))
 
 

@@ -8,6 +8,7 @@ from scipy.optimize import curve_fit
 from scipy.stats import t as student
 
 import kinesym as ks
+from kinesym.internal.estimation import Estimation
 from kinesym.runtime.statistics.leverage import _of_many, leverages
 
 x, v = ks.dynamicsymbols("x v")
@@ -108,13 +109,13 @@ def test_residuals_and_their_derivatives(scheme):
     e, slopes = problem.residuals(z), problem.residual_jacobian(z)
     assert problem.cost(z) == pytest.approx(2 * e @ e, rel=1e-14)
     np.testing.assert_allclose(4 * slopes.T @ e, problem.cost_gradient(z), rtol=1e-10, atol=1e-9)
-    nlp = problem._gauss_newton
+    nlp = problem.problem.gauss_newton
     rows, columns = nlp.hessian_structure.arrays()
     values = nlp.hessian(z, np.zeros(problem.n_constraints), 1.0)
     np.testing.assert_allclose(
         (4 * (slopes.T @ slopes)).toarray()[rows, columns], values, rtol=1e-10, atol=1e-9
     )
-    about = problem._residuals.samples
+    about = problem.problem.residual_nlp.samples
     assert len(about.time) == len(e) and set(about.channels) == {"x", "acceleration"}
     mine = (about.channel == about.channels.index("x")) & (about.trial == 0)
     np.testing.assert_array_equal(about.time[mine], TIME[~np.isnan(measured[x])])
@@ -126,7 +127,10 @@ def test_leverages_agree_with_the_dense_hat_matrix():
     trial = ks.Experiment(TIME, measurements={x: noisy(decay(TIME, 1.0, 2.0), 1e-7)})
     problem = ks.Collocation(DECAY, trial, {k: None}, scheme="radau-5")
     solution = problem.solve({k: 0.9})
-    kkt, slopes = problem._kkt(solution), problem.residual_jacobian(solution.free_vector)
+    kkt, slopes = (
+        Estimation(problem.problem).kkt(solution),
+        problem.residual_jacobian(solution.free_vector),
+    )
     exact = np.column_stack([-TIME * decay(TIME, 1.0, 2.0), decay(TIME, 1.0, 1.0)])
     q, _ = np.linalg.qr(exact)
     for found in (leverages(kkt, slopes, 1.0, 2), _of_many(kkt, slopes, 1.0)):
@@ -537,11 +541,11 @@ def test_a_solution_is_kept_whatever_is_computed_about_it(monkeypatch):
         return ks.Collocation(DECAY, trial, {k: None}).solve({k: 0.9})
 
     for place, given in (
-        ("kinesym.internal.fitted.contradictions", {"std": {x: 0.1, "triple": 0.3}}),
-        ("kinesym.internal.solvable.grid_error", {}),
-        ("kinesym.internal.fitted.kkt_at", {}),
-        ("kinesym.internal.fitted.parameter_confidence", {"std": {x: 50.0, "triple": 50.0}}),
-        ("kinesym.internal.fitted.estimated", {}),
+        ("kinesym.internal.estimation.contradictions", {"std": {x: 0.1, "triple": 0.3}}),
+        ("kinesym.internal.certificate.grid_error", {}),
+        ("kinesym.internal.estimation.kkt_at", {}),
+        ("kinesym.internal.estimation.parameter_confidence", {"std": {x: 50.0, "triple": 50.0}}),
+        ("kinesym.internal.estimation.estimated", {}),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, fail)

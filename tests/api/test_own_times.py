@@ -118,7 +118,7 @@ def test_residuals_are_those_of_the_polynomial(scheme):
         force = -at[0] * courses["x"](times) - at[1] * courses["v"](times)
         return np.concatenate([(courses["x"](times) - y) / 0.1, ((force - y) / 0.2)[1:5]])
 
-    nlp, residuals = problem.nlp, problem._residuals
+    nlp, residuals = problem.nlp, problem.problem.residual_nlp
     about = residuals.samples
     order = np.lexsort([about.time, about.channel])
     assert [about.channels[j] for j in about.channel[order]] == ["x"] * 6 + ["acceleration"] * 4

@@ -28,6 +28,7 @@ def folder(tmp_path_factory):
     return place.parent
 
 
+@pytest.mark.study
 def test_a_record_in_files(folder):
     """By another model than that which comes along, and weighed by its plates."""
     assert files.names_in(folder) == ["mine"]

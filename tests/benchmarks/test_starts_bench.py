@@ -24,7 +24,7 @@ def test_identifications_from_a_random_start(name):
     problem = about.posed()._serial()
     begins = starts.points(problem, about, 3)
     for z in begins:
-        for key, value in problem._parameters(z).items():
+        for key, value in problem.problem.parameters(z).items():
             assert 0.0999 < value / about.parameters[key][0] < 10.001
     plain = starts.CONTENDERS["plain"](problem, begins[0], "")
     best = plain(problem.pack(about.guess))

@@ -25,7 +25,7 @@ SMALL = {
     "ship_gains": 1501,
     "gait_planar": 301,
     "gait_treadmill": 801,
-    "gait": 301,
+    "gait": 101,
     "gait_plates": 301,
     "gait_tracking": 41,
     "gait_without_plates": 41,
@@ -41,8 +41,17 @@ SMALL = {
     "arm_reach": 31,
 }
 
+#: As `test_gait_without_plates.py`; tracked with plates it runs always.
+LONG = {"gait_without_plates"}
 
-@pytest.mark.parametrize("name", sorted({*example_names()} - {"ship_validation"}))
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.study] * (name in LONG))
+        for name in sorted({*example_names()} - {"ship_validation"})
+    ],
+)
 def test_example(name, tmp_path, capsys):
     assert main(["run", name, "--nodes", str(SMALL[name]), "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out

@@ -336,7 +336,7 @@ SHOOTING = [
     (lambda: shooting(initial={"z": 1.0, x: 1.0, v: 0.0}), "initial: z is unknown"),
     (lambda: shooting(objective=x), "not made of Integral"),
     (lambda: shooting(method="euler"), "method is one of", "'euler'"),
-    (lambda: shooting(method=5), "method is one of", "5"),
+    (lambda: shooting(method=5), "method must be text", "5"),
     (lambda: shooting(rtol=0.0), "rtol must be positive", "0.0"),
     (lambda: shooting(rtol=1e-6), "rk4 takes fixed steps", "rtol is a tolerance", "no method has"),
     (lambda: shooting(method="radau-5", atol=1e-6), "radau-5 takes fixed steps, shorter ones by"),
@@ -557,7 +557,34 @@ ARGUMENTS = [
 ]
 
 REFUSED = [*FUNCTIONS, *TRIALS, *COLLOCATION, *SHOOTING, *SIMULATE, *ADJOINT, *FILES]
-REFUSED += [*COUNTS, *ARGUMENTS]
+
+
+def swept(method=None):
+    given = {"parameters": {k: 1.0}, "inputs": {u: 0.0}, "method": method}
+    return ks.sensitivities(model(), TIME, {x: 1.0, v: 0.0}, **given)
+
+
+def event_of(kind):
+    free = kh.Hybrid(ks.Model("free", [x], [], [], [x.diff(t) - 1]))
+    return ks.simulate(free, TIME, {x: 0.0}).happened(kind)
+
+
+#: What is no method, no number of a trial, no mapping of ways to change inputs.
+ODD = [[None], {}, set(), np.array([1j]), np.array(["rk4"]), 5, b"rk4", "", ["rk4"], int, object()]
+SHAPES = [[], np.array([]), np.array([0]), {}, "0", None, object(), [[1], [2, 3]], set(), -1, 1]
+KINDS = [0.5, 5, "a", [1], (1, 2), object(), int, np.ones(2), b"x", True]
+REFUSED += [
+    *COUNTS,
+    *ARGUMENTS,
+    *((lambda m=m: swept(m), "method must be text") for m in ODD),
+    *((lambda m=m: shooting(method=m), "method must be text") for m in ODD),
+    *((lambda n=n: solved().to_csv("a.csv", trial=n), "trial must be a number") for n in SHAPES),
+    *((lambda w=w: swept().forward(variations=w), "variations must be a mapping") for w in KINDS),
+    *((lambda w=w: swept().forward(variations={"a": w}), "variation a must be") for w in KINDS),
+    *((lambda w=w: swept().forward(wrt=w), "wrt must be a list") for w in (5, 0.5, "k", {}, None)),
+    *((lambda n=n: swept().gradient(n), "neither a name nor a symbol") for n in (object(), int, 5)),
+    *((lambda n=n: event_of(n), "there is no kind") for n in SHAPES if n is not None),
+]
 
 
 @pytest.mark.parametrize("row", REFUSED)

@@ -166,7 +166,7 @@ void ks_contact_map(const contact_set *c, const double *W, const int *mode, doub
     }
 }
 
-/* Whether forces f of these modes obey all inequalities */
+/* Whether forces f of these modes obey all inequalities; of friction only if `slide` is known */
 static int agrees(const contact_set *c, const double *W, const double *b, const int *near,
                   const double *slide, const int *mode, const double *f) {
     const int R = c->rows;
@@ -185,7 +185,7 @@ static int agrees(const contact_set *c, const double *W, const double *b, const 
             continue;
         }
         if (f[i] < -little) return 0;
-        if (c->law[i] != KS_LAW_COULOMB) continue;
+        if (c->law[i] != KS_LAW_COULOMB || slide == NULL) continue;
         const int t = c->tangent[i];
         if (mode[i] == KS_CONTACT_STICKS) {
             if (fabs(f[t]) > c->mu[i] * f[i] + little) return 0;
@@ -196,10 +196,11 @@ static int agrees(const contact_set *c, const double *W, const double *b, const 
     return 1;
 }
 
-/* Which modes a contact may be in: bits 1 << mode */
-static int possible(const contact_set *c, int i, const int *near, const double *slide) {
+/* Which modes a contact may be in, `start` being its own: bits 1 << mode */
+static int possible(const contact_set *c, int i, const int *near, const double *slide, int start) {
     if (!near[i]) return 1 << KS_CONTACT_OPEN;
     int bits = 1 << KS_CONTACT_OPEN;
+    if (slide == NULL) return bits | 1 << start;
     if (c->law[i] != KS_LAW_COULOMB) return bits | 1 << KS_CONTACT_STICKS;
     if (slide[i] > STANDING) return bits | 1 << KS_CONTACT_FORWARDS;
     if (slide[i] < -STANDING) return bits | 1 << KS_CONTACT_BACKWARDS;
@@ -212,7 +213,7 @@ static int search(const contact_set *c, const double *W, const double *b, const 
     if (i == c->count)
         return left == 0 && ks_contact_forces(c, W, b, mode, KS_DOUBT, f) &&
                agrees(c, W, b, near, slide, mode, f);
-    const int bits = possible(c, i, near, slide);
+    const int bits = possible(c, i, near, slide, start[i]);
     if (bits & 1 << start[i]) {
         mode[i] = start[i];
         if (search(c, W, b, near, slide, start, i + 1, left, mode, f)) return 1;

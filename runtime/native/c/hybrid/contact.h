@@ -45,7 +45,8 @@ void ks_contact_linear(int n, double *a, double *b, double *x);
 
 /* Modes of the contacts that are `near`, all others open, and forces f that agree with them:
  * pressing where closed, not moving into the ground where open, friction within its cone. `slide`
- * are tangential velocities: a point that slides keeps its direction. The search begins at the modes
+ * are tangential velocities: a point that slides keeps its direction. Without it (NULL) friction is as
+ * the modes say, within its cone or not, and only whether points press is looked for. The search begins at the modes
  * given and goes on to those that differ from them in as few contacts as possible. Returns 0 if
  * there are none. */
 int ks_contact_solve(const contact_set *c, const double *W, const double *b, const int *near,

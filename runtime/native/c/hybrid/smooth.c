@@ -50,11 +50,9 @@ void ks_set_forces(work *w, const double *x, double t) {
             w->failed |= 1;
         return;
     }
-    double slide[HYBRID_CONTACTS];
-    int near[HYBRID_CONTACTS];
-    ks_sliding(w, slide);
+    int near[HYBRID_CONTACTS]; /* what is still there may press or not; how it rubs, events decide */
     for (int i = 0; i < r->points.count; i++) near[i] = r->state[i] == KS_POINT_ACTIVE;
-    if (!ks_contact_solve(&r->points, coupling(w), free_motion(w), near, slide, mode, f))
+    if (!ks_contact_solve(&r->points, coupling(w), free_motion(w), near, NULL, mode, f))
         w->failed |= 1;
 }
 

@@ -32,6 +32,21 @@ static void watch_guards(work *w, const double *x, double t, double *out) {
     }
 }
 
+/* What is left of the friction of a contact that sticks. One that has not risen yet but does not press,
+ * of forces 0, is taken as if it were kept at the ground: it has been at its limit before. */
+static double friction_left(const work *w, int i) {
+    const hybrid_run *r = w->r;
+    const double *f = w->u + r->m + r->d;
+    double kept[HYBRID_ROWS];
+    int mode[HYBRID_CONTACTS];
+    if (r->by_height && f[i] == 0.0) {
+        for (int k = 0; k < r->points.count; k++)
+            mode[k] = k == i || f[k] != 0.0 ? r->friction[k] : KS_CONTACT_OPEN;
+        if (ks_contact_forces(&r->points, coupling(w), free_motion(w), mode, KS_DOUBT, kept)) f = kept;
+    }
+    return r->points.mu[i] * f[i] - fabs(f[r->points.tangent[i]]);
+}
+
 void ks_watch(work *w, const double *x, double t, double *out) {
     hybrid_run *r = w->r;
     ks_set_inputs(w, t);
@@ -52,7 +67,7 @@ void ks_watch(work *w, const double *x, double t, double *out) {
         mine[1] = r->by_height ? HYSTERESIS - height : f[i];
         if (r->points.law[i] != KS_LAW_COULOMB) continue;
         if (r->friction[i] == KS_CONTACT_STICKS)
-            mine[2] = r->points.mu[i] * f[i] - fabs(f[tangent]);
+            mine[2] = friction_left(w, i);
         else
             mine[3] = (r->friction[i] == KS_CONTACT_FORWARDS ? 1.0 : -1.0) * speeds(w)[tangent];
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.internal.guessed import Guessed
+from kinesym.internal.discretisation import Discretisation
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.results.plot import chosen, chosen_trial, panels
@@ -16,35 +16,28 @@ from kinesym.runtime.results.violations import Course, Violations
 Pair = tuple[Array, Array]
 
 
-class Viewed(Guessed):
-    """A problem that can be looked at."""
+def violations(problem: Discretisation, z: Array) -> Violations:
+    """How much z violates equations, conditions and bounds."""
+    given = problem.constraints(z), problem.constraint_bounds, problem.variable_bounds
+    return Violations(list(violated(problem.layout, z, *given)))
 
-    def violations(self, guess: Any = None) -> Violations:
-        """How much a guess or a solution, see `pack`, violates equations, conditions and bounds:
-        `print(task.violations(solution))`, `task.violations(solution).plot()`."""
-        z = self.pack(guess)
-        given = self.constraints(z), self.constraint_bounds, self.variable_bounds
-        return Violations(list(violated(self.layout, z, *given)))
 
-    def plot(
-        self,
-        guess: Any = None,
-        beside: Any = None,
-        trial: int = 0,
-        names: Sequence[Any] | None = None,
-    ) -> Any:
-        """A figure of the states and unknown inputs of a guess or a solution, see `pack`, within
-        their bounds (dashed), and of another one `beside` it (dotted), such as its guess. Raises
-        `ValueError` for a trial or a name that there is not."""
-        number = chosen_trial(trial, len(self.trials))
-        z, others = self.pack(guess), {}
-        if beside is not None:
-            other = self.pack(beside)
-            time = self.layout.time(other, number)
-            others = {name: (time, row) for name, row in self._courses(other, number).items()}
-        rows = self._courses(z, number)
-        given = (self.layout, z, number, rows, self.variable_bounds, others, names)
-        return within_bounds(*given, self.model.name)
+def figure_within_bounds(
+    problem: Discretisation,
+    z: Array,
+    beside: Array | None,
+    trial: int,
+    names: Sequence[Any] | None,
+) -> Any:
+    """A figure of the states and unknown inputs of z in a trial within their bounds, and of another
+    z beside it. Raises `ValueError` for a trial or a name that there is not."""
+    number, others = chosen_trial(trial, len(problem.trials)), {}
+    if beside is not None:
+        time = problem.layout.time(beside, number)
+        others = {name: (time, row) for name, row in problem.courses(beside, number).items()}
+    rows = problem.courses(z, number)
+    given = (problem.layout, z, number, rows, problem.variable_bounds, others, names)
+    return within_bounds(*given, problem.model.name)
 
 
 def beyond(values: Array, bounds: Pair) -> Array:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.internal.discretised import Discretised
+from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.first_run import (
     shown_by_outputs,
     shown_states,
@@ -17,6 +18,7 @@ from kinesym.internal.first_run import (
 )
 from kinesym.internal.problem import kinematic_pairs
 from kinesym.internal.straight import straight_lines
+from kinesym.internal.switch_times import on_given_grids
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.nlp.bounds import Limits
 from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
@@ -35,55 +37,52 @@ _FAR = 10.0
 _OFF = 1e-6
 
 
-class Guessed(Discretised):
-    """A problem with first guesses."""
+@dataclass(frozen=True)
+class FirstGuess:
+    """First guesses of a problem."""
+
+    problem: Discretisation
 
     def pack(self, guess: Any = None) -> Array:
-        """The free vector of a guess: None (from the data), values by symbol, a `Solution`, a
-        `Fit`, a `Trajectory` or a list with one per trial, or z.
-
-        Values are numbers, trajectories (N,), or a list with one of these per trial; of a parameter
-        per owner a number for all of them, or a mapping from owners to numbers. What is not given
-        comes from the measurements, of states or of outputs that show one state each; of fits whose
-        starts and parameters are known or guessed, from a simulation; from the model's values,
-        straight lines between values that conditions fix at the ends or at some times, or is zero.
-        All is moved into the bounds: results and what is made up silently, what is given with a
-        warning. Raises `ValueError` naming what is given and has a wrong size or is not finite.
-        """
+        """The free vector of a guess; see `Collocation.pack`."""
         if not isinstance(guess, Mapping | None):
-            return self._packed(guess, self._lines)
-        return self._packed(guess, self._made_up(self._named(guess))[0])
+            return self.packed(guess, self.lines)
+        return self.packed(guess, self.made_up(self.named(guess))[0])
 
     @property
-    def _lines(self) -> Drawn:
+    def lines(self) -> Drawn:
         """Straight lines between what conditions fix."""
-        pairs = zip(self._fixed, self.trials, strict=True)
+        pairs = ((row.fixed, row.trial) for row in self.problem.per_trial.rows)
         return [straight_lines(fixed, trial.grid) for fixed, trial in pairs]
 
-    def _named(self, guess: Mapping[Any, Any] | None) -> dict[str, Any]:
+    def named(self, guess: Mapping[Any, Any] | None) -> dict[str, Any]:
         """The values of a guess by name."""
-        layout = self.layout
+        layout = self.problem.layout
         inputs = [name for name in layout.inputs if name not in layout.delayed]
         known = [*layout.states, *inputs, *layout.owned.parameters]
         known += [name for name in layout.parameters if name not in known]
         known += ["duration"] if layout.free_duration else []
-        return self._switches.on_own_grid(by_name(guess or {}, known, "guess"))
+        given = by_name(guess or {}, known, "guess")
+        grids = [row.given_grid for row in self.problem.per_trial.rows]
+        return on_given_grids(given, [grid for grid in grids if grid is not None])
 
-    def _packed(self, guess: Any, lines: Drawn) -> Array:
+    def packed(self, guess: Any, lines: Drawn) -> Array:
         """The free vector of a guess, with these trajectories of what it does not give, by trial;
         see `first_guess`."""
-        layout, bounds = self.layout, self.variable_bounds
-        if isinstance(guess, Solution) and self._fits(guess):
+        layout, bounds = self.problem.layout, self.problem.variable_bounds
+        if isinstance(guess, Solution) and self.problem.fits(guess):
             return np.clip(guess.free_vector, *bounds)
         if isinstance(guess, np.ndarray):
-            if guess.shape != (self.n_variables,):
+            if guess.shape != (self.problem.n_variables,):
                 raise ValueError(
-                    f"the free vector has {self.n_variables} entries, got {guess.shape}"
+                    f"the free vector has {self.problem.n_variables} entries, got {guess.shape}"
                 )
             z = real_array(guess, "the free vector")
             every = np.ones(len(z), dtype=bool)
-            return within(z, bounds, every, self.variable_name, layout.natural, stacklevel=5)
-        values = values_of_results(guess, layout, self.trials)
+            return within(
+                z, bounds, every, self.problem.layout.variable_name, layout.natural, stacklevel=6
+            )
+        values = values_of_results(guess, layout, self.problem.trials)
         by_hand = values is None
         if values is None:
             if not isinstance(guess, Mapping | None):
@@ -91,49 +90,58 @@ class Guessed(Discretised):
                     "a guess is a mapping of names to values, a Solution, a Fit, a "
                     f"Trajectory, or an array, not {guess!r}"
                 )
-            values = self._named(guess)
+            values = self.named(guess)
         z, given = self._first(values, lines, by_hand)
-        z = within(z, bounds, given & by_hand, self.variable_name, layout.natural, stacklevel=5)
+        z = within(
+            z,
+            bounds,
+            given & by_hand,
+            self.problem.layout.variable_name,
+            layout.natural,
+            stacklevel=6,
+        )
         return self._with_lags(z)
 
     def _first(
         self, values: Mapping[str, Any], lines: Drawn, rates: bool = True
     ) -> tuple[Array, NDArray[np.bool_]]:
         """The free vector of values by name and which entries they give; see `first_guess`."""
-        pairs = kinematic_pairs(self.model) if rates else {}
-        defaults = dict(self.model.values)
-        return first_guess(self.layout, self.trials, values, defaults, pairs, lines)
+        pairs = kinematic_pairs(self.problem.model) if rates else {}
+        defaults = dict(self.problem.model.values)
+        return first_guess(self.problem.layout, self.problem.trials, values, defaults, pairs, lines)
 
     def _with_lags(self, z: Array) -> Array:
-        if self.nlp.lags is not None:
-            z[self.layout.delayed_entries] = self.nlp.lags.values(z)
+        if self.problem.nlp.lags is not None:
+            z[self.problem.layout.delayed_entries] = self.problem.nlp.lags.values(z)
         return z
 
-    def _started(self, values: Mapping[str, Any], drawn: Drawn) -> Array:
+    def started(self, values: Mapping[str, Any], drawn: Drawn) -> Array:
         """The free vector of values by name, moved into the bounds without a word."""
         z, _ = self._first(values, drawn)
         nobody = np.zeros(len(z), dtype=bool)
-        return self._with_lags(within(z, self.variable_bounds, nobody, self.variable_name))
+        return self._with_lags(
+            within(z, self.problem.variable_bounds, nobody, self.problem.layout.variable_name)
+        )
 
-    def _without_guess(self, guess: Any) -> list[str]:
+    def without_guess(self, guess: Any) -> list[str]:
         """States of which a guess by names says nothing, that are not measured and not zero."""
         if not isinstance(guess, Mapping | None):
             return []
         told = {
             *names_of(list(guess or ()), "guess"),
-            *(m for t in self.trials for m in t.measured),
-            *self.model.vanishing,
+            *(m for t in self.problem.trials for m in t.measured),
+            *self.problem.model.vanishing,
         }
-        pairs = kinematic_pairs(self.model)
-        return [x for x in self.layout.states if not told & {x, pairs.get(x)}]
+        pairs = kinematic_pairs(self.problem.model)
+        return [x for x in self.problem.layout.states if not told & {x, pairs.get(x)}]
 
     # -- trajectories of what is not given ------------------------------------------------------
 
-    def _made_up(self, values: Mapping[str, Any]) -> tuple[Drawn, frozenset[str]]:
+    def made_up(self, values: Mapping[str, Any]) -> tuple[Drawn, frozenset[str]]:
         """Trajectories of what is neither given by these values nor measured, and the names of
         those of which more is known than lines between conditions."""
-        lines = self._lines
-        if not self.symbolic.objective.least_squares:
+        lines = self.lines
+        if not self.problem.symbolic.objective.least_squares:
             return lines, frozenset()
         drawn, shown = self._with_shown(values, lines)
         runs = self._runs(values, drawn, shown)
@@ -147,16 +155,16 @@ class Guessed(Discretised):
 
     def _cost_of(self, values: Mapping[str, Any], drawn: Drawn) -> float:
         """The objective of values by name with these trajectories; infinite if it is no number."""
-        z = np.clip(self._first(values, drawn)[0], *self.variable_bounds)
+        z = np.clip(self._first(values, drawn)[0], *self.problem.variable_bounds)
         with np.errstate(all="ignore"):
-            J = self.nlp.cost(z)
+            J = self.problem.nlp.cost(z)
         return J if np.isfinite(J) else np.inf
 
     def _with_shown(self, values: Mapping[str, Any], lines: Drawn) -> tuple[Drawn, frozenset[str]]:
         """The trajectories with those of states that measured outputs show, and their names."""
-        pairs, made, names = kinematic_pairs(self.model), [], frozenset[str]()
-        for number, (trial, row) in enumerate(zip(self.trials, lines, strict=True)):
-            shows = shown_by_outputs(self.model, trial)
+        pairs, made, names = kinematic_pairs(self.problem.model), [], frozenset[str]()
+        for number, (trial, row) in enumerate(zip(self.problem.trials, lines, strict=True)):
+            shows = shown_by_outputs(self.problem.model, trial)
             known = self._guessed_parameters(values, number) if shows else {}
             shown = shown_states(trial, shows, known)
             rates = {v for v, x in pairs.items() if x in shown}  # the slopes of these
@@ -165,23 +173,26 @@ class Guessed(Discretised):
             names |= {*shown, *rates}
         return made, names
 
-    def _are_shown(self, guess: Any) -> bool:
+    def are_shown(self, guess: Any) -> bool:
         """Whether a guess leaves states to measured outputs that show them."""
-        if not isinstance(guess, Mapping | None) or not self.symbolic.objective.least_squares:
+        if (
+            not isinstance(guess, Mapping | None)
+            or not self.problem.symbolic.objective.least_squares
+        ):
             return False
-        values = self._named(guess)
-        return bool(self._with_shown(values, [{} for _ in self.trials])[1] - values.keys())
+        values = self.named(guess)
+        return bool(self._with_shown(values, [{} for _ in self.problem.trials])[1] - values.keys())
 
     def _guessed_parameters(self, values: Mapping[str, Any], number: int) -> dict[str, float]:
         """Values of all parameters of a trial that are known, guessed, or of the model."""
-        owned = self.layout.owned
+        owned = self.problem.layout.owned
         guessed = owned.guessed(values)
         entries = [
-            guessed.get(name, self.model.values.get(p, np.nan))
+            guessed.get(name, self.problem.model.values.get(p, np.nan))
             for name, p in zip(owned.names, owned.members, strict=True)
         ]
         mine = zip(owned.parameters, owned.places(number), strict=True)
-        found = {**self._known[number], **{p: float(entries[k]) for p, k in mine}}
+        found = {**self.problem.known[number], **{p: float(entries[k]) for p, k in mine}}
         return {name: value for name, value in found.items() if np.isfinite(value)}
 
     def _runs(
@@ -189,8 +200,8 @@ class Guessed(Discretised):
     ) -> Sequence[dict[str, Array]]:
         """What simulations tell of states of which nothing else is told, by trial; nothing where
         starts, parameters or inputs are not known, or they do not reach their ends."""
-        pairs, states = kinematic_pairs(self.model), {*self.model.state_names}
-        every = [{*values, *trial.measured, *shown} for trial in self.trials]
+        pairs, states = kinematic_pairs(self.problem.model), {*self.problem.model.state_names}
+        every = [{*values, *trial.measured, *shown} for trial in self.problem.trials]
         every = [told | {v for v, x in pairs.items() if x in told} for told in every]
         if not self._can_run or all(states <= told for told in every):
             return []
@@ -198,8 +209,8 @@ class Guessed(Discretised):
             return []
         z, found = self._first(values, drawn)[0], list[dict[str, Array]]()
         for number, told in enumerate(every):
-            courses = self._courses(z, number)
-            rows = {x: courses[x] for x in self.model.state_names if x in told}
+            courses = self.problem.courses(z, number)
+            rows = {x: courses[x] for x in self.problem.model.state_names if x in told}
             first = {x: float(row[0]) for x, row in rows.items()}
             run = self._run(values, number, courses, told, first, rows) if states - told else {}
             if run is None:
@@ -210,17 +221,18 @@ class Guessed(Discretised):
     @property
     def _can_run(self) -> bool:
         """Whether trials are simulated as they are: no phases, no delays, at known times."""
-        asked = self.symbolic
+        asked = self.problem.symbolic
         apart = not (asked.links or asked.cycle or asked.contacts)
-        return apart and not (self.model.delays or self.layout.free_duration)
+        return apart and not (self.problem.model.delays or self.problem.layout.free_duration)
 
     def _open_starts(self, number: int, told: Collection[str]) -> set[str]:
         """States of a trial that neither what is told nor a condition can start."""
-        conditions = [row.expression for row in self._asked.given.boundary]
+        conditions, model = self.problem.formulation.boundary, self.problem.model
         behind = atoms_of(*(e for e in conditions if e is not None and e.has(at_start)))
-        fixed = {x for x, at in self._fixed[number].items() if -np.inf in at}
-        started = fixed.union(told, (name_of(x) for x in self.model.states if x in behind))
-        return {*self.model.state_names} - {*self.model.index.algebraic} - started
+        rows = self.problem.per_trial.rows
+        fixed = {x for x, at in rows[number].fixed.items() if -np.inf in at}
+        started = fixed.union(told, (name_of(x) for x in model.states if x in behind))
+        return {*model.state_names} - {*model.index.algebraic} - started
 
     def _run(
         self,
@@ -234,16 +246,21 @@ class Guessed(Discretised):
         """States (N,) of a trial by simulation, None if there is none. courses : of all states and
         unknown inputs; told : names of those of which something is known. first : starts where
         conditions tell none; rows : see `simulated`."""
-        trial, model, layout = self.trials[number], self.model, self.layout
+        trial, model, layout = self.problem.trials[number], self.problem.model, self.problem.layout
         known = self._guessed_parameters(values, number)
         unsaid = [u for u in layout.inputs if u not in told and not u.startswith("white_")]
         if unsaid or not {*model.parameter_names} <= known.keys():
             return None
         inputs = {n: s for n, s in trial.signals.items() if n in model.input_names}
         inputs |= {u: Signal(trial.grid, courses[u]) for u in layout.inputs}
-        fixed = {x: at[-np.inf] for x, at in self._fixed[number].items() if -np.inf in at}
-        bounds = [each for each in self._limits["ends"][number] if isinstance(each, Limits)]
-        conditions = list(zip(self._asked.given.boundary, bounds, strict=True))
+        fixed = {
+            x: at[-np.inf]
+            for x, at in self.problem.per_trial.rows[number].fixed.items()
+            if -np.inf in at
+        }
+        limits = self.problem.per_trial.rows[number].limits["ends"]
+        bounds = [each for each in limits if isinstance(each, Limits)]
+        conditions = list(zip(self.problem.formulation.boundary, bounds, strict=True))
         start = start_values(conditions, model.states, {**first, **fixed}, known)
         needed = {*model.state_names} - {*model.index.algebraic}
         if not {*model.input_names} <= inputs.keys() or not needed <= start.keys():
@@ -251,24 +268,24 @@ class Guessed(Discretised):
         start = {x: value for x, value in start.items() if x in model.state_names}
         return simulated(model, trial, start, known, inputs, rows)
 
-    def _moved_by(self, guess: Mapping[Any, Any] | None) -> Array | None:
+    def moved_by(self, guess: Mapping[Any, Any] | None) -> Array | None:
         """The free vector of the motion that a guess by names means, from its starts and by its
         parameters; None where these are not told, or it is not within the bounds."""
         if not self._can_run:
             return None
-        values = self._named(guess)
-        if any(self._open_starts(number, values) for number in range(len(self.trials))):
+        values, numbers = self.named(guess), range(len(self.problem.trials))
+        if any(self._open_starts(number, values) for number in numbers):
             return None
-        z, runs = self._first(values, self._lines)[0], []
-        for number in range(len(self.trials)):
-            courses = self._courses(z, number)
-            first = {x: float(courses[x][0]) for x in self.model.state_names if x in values}
+        z, runs = self._first(values, self.lines)[0], []
+        for number in numbers:
+            courses = self.problem.courses(z, number)
+            first = {x: float(courses[x][0]) for x in self.problem.model.state_names if x in values}
             run = self._run(values, number, courses, {*values}, first, {})
             if run is None:
                 return None
             runs.append(run)
-        every = {x: [run[x] for run in runs] for x in self.model.state_names}
-        moved = self._first({**values, **every}, self._lines)[0]
-        low, high = self.variable_bounds
+        every = {x: [run[x] for run in runs] for x in self.problem.model.state_names}
+        moved = self._first({**values, **every}, self.lines)[0]
+        low, high = self.problem.variable_bounds
         off = np.maximum(low - moved, moved - high).max(initial=0.0)
         return np.clip(moved, low, high) if off <= _OFF * np.abs(moved).max(initial=1.0) else None
