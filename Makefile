@@ -6,7 +6,7 @@ PARTS := symbolic codegen runtime gait models examples
 
 setup: .venv/.kinesym
 
-.venv/.kinesym: pyproject.toml setup.py tools/build_cyipopt.py $(wildcard api/keywords/*.c runtime/native/*.pyx runtime/native/c/*/*)
+.venv/.kinesym: pyproject.toml setup.py tools/build_cyipopt.py $(wildcard runtime/native/*.pyx runtime/native/c/*/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo \
 	  "kinesym needs Python 3.10 or newer; name one, for example: make setup PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot create \
@@ -49,5 +49,5 @@ docs: .venv/.docs
 	$(BIN)/sphinx-build -q -W --keep-going -c docs -d build/docs/doctrees . build/docs/html
 
 clean:
-	rm -rf .venv build dist results bench_report docs/gallery/pages *.egg-info api/keywords/*.so runtime/native/*.so
+	rm -rf .venv build dist results bench_report docs/gallery/pages *.egg-info runtime/native/*.so
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

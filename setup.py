@@ -48,5 +48,4 @@ if get_platform() == "linux-x86_64" and platform.libc_ver()[0] == "glibc":
     machine.libraries.append("mvec")
 
 modules = [machine, extension("_ipopt"), kkt, hybrid, systems]
-told = Extension("kinesym.keywords._told", ["api/keywords/_told.c"])
-setup(ext_modules=[*cythonize(modules, build_dir="build"), told])
+setup(ext_modules=cythonize(modules, build_dir="build"))

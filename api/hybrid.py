@@ -1,7 +1,6 @@
 """`ks.hybrid`: models with contacts, modes, events and stimulated muscles."""
 
 from kinesym.internal.phases import Phase, Phases
-from kinesym.keywords import told_names
 from kinesym.runtime.results.event_log import EventRecord, HybridState
 from kinesym.runtime.signals.signal import SignalGradient
 from kinesym.runtime.signals.stimulation import Calcium, train
@@ -24,5 +23,3 @@ __all__ = [
     "on_ground",
     "train",
 ]
-
-told_names(globals(), __all__)

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kinesym.keywords import told
-
 
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]]:
     """`__getattr__` and `__all__` of a package, whose file imports its names for type checkers.
@@ -30,7 +28,7 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], list[str]
         home = homes[name]
         whole = home == package  # a module of the package
         found = importlib.import_module(f"{home}.{name}" if whole else home)
-        value = found if whole else told(getattr(found, name))
+        value = found if whole else getattr(found, name)
         setattr(sys.modules[package], name, value)
         return value
 

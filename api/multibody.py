@@ -1,6 +1,5 @@
 """Multibody models of open trees: bodies, joints, bases, and the tree that makes the model."""
 
-from kinesym.keywords import told_names
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
 from kinesym.symbolic.multibody.bodies import Body, Imu, Load
 from kinesym.symbolic.multibody.joints import (
@@ -38,5 +37,3 @@ __all__ = [
     "matrix_model",
     "with_muscles",
 ]
-
-told_names(globals(), __all__)

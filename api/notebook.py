@@ -5,18 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
-
-from kinesym.keywords import told
 
 
 class Displayed:
     """Shown in a notebook as what `str` says: a title, and below it a table of what is in columns,
-    or lines as they are. Its methods tell of keywords that they do not have."""
-
-    def __init_subclass__(cls, **given: Any) -> None:
-        super().__init_subclass__(**given)
-        told(cls)
+    or lines as they are."""
 
     def _repr_html_(self) -> str:
         title, *lines = _unwrapped(str(self)).splitlines() or [""]

@@ -17,7 +17,6 @@ from kinesym.gait.marker_scale import Measurements
 from kinesym.gait.motion_files import Table
 from kinesym.gait.wrench import Wrench
 from kinesym.inverse import coordinates_of
-from kinesym.keywords import told_names
 from kinesym.models.files.description import Triple
 from kinesym.models.files.fits import PathFit
 from kinesym.models.files.osim import markers_in, parse, read, write
@@ -187,6 +186,3 @@ def read_loads(path: str | Path, data: str | Path | None = None) -> dict[str, Wr
         wrench = Wrench(time, force, torque + np.cross(point, force, axis=0))
         found[one.body] = found[one.body] + wrench if one.body in found else wrench
     return found
-
-
-told_names(globals(), __all__)

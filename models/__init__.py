@@ -1,6 +1,5 @@
 """Ready-made models of the literature, one function each; values have units and a source."""
 
-from kinesym.keywords import told_names
 from kinesym.models.bicycle import whipple_bicycle
 from kinesym.models.closed_chains import (
     bricard,
@@ -33,5 +32,3 @@ __all__ = [
     "standing_plant",
     "whipple_bicycle",
 ]
-
-told_names(globals(), __all__)

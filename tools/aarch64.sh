@@ -43,7 +43,7 @@ build() {
     _PYTHON_HOST_PLATFORM=linux-aarch64 CC=$CROSS LDSHARED="$CROSS -shared" CFLAGS=-g0 \
         "$PYTHON" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$FOLDER/wheel" .
     unzip -q "$FOLDER"/wheel/*.whl -d "$SITE"
-    for library in "$SITE"/kinesym/keywords/*.so "$SITE"/kinesym/runtime/native/*.so; do
+    for library in "$SITE"/kinesym/runtime/native/*.so; do
         mv "$library" "${library%%.*}.cpython-311-aarch64-linux-gnu.so"
     done
     touch "$FOLDER/built"
