@@ -17,13 +17,13 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.internal.attempts import Attempts
 from kinesym.internal.discretisation import Discretisation
-from kinesym.internal.estimation import Estimation
 from kinesym.internal.first_guess import FirstGuess
 from kinesym.internal.formulation import formulate
 from kinesym.internal.free_history import histories_of
 from kinesym.internal.grid_refinement import on_finer_grids, until
 from kinesym.internal.ladder import BUDGET
 from kinesym.internal.marginal_fit import log_likelihood
+from kinesym.internal.minimum import covariance
 from kinesym.internal.phases import Phases
 from kinesym.internal.problem import warn_of_degrees, warn_of_rates_at_ends
 from kinesym.internal.question import Question
@@ -472,7 +472,7 @@ class Collocation(Displayed):
         and a warning says which can be exchanged for which. Raises `ValueError` if the solution has
         not converged, determines none of them, or nothing tells a `std` that is not given.
         """
-        return Estimation(self._problem).covariance(solution)
+        return covariance(self._problem, solution)
 
     def log_likelihood(self, solution: Solution) -> float:
         """log of the likelihood of the parameters of a solution, all trajectories counted in.

@@ -28,8 +28,10 @@ from kinesym.internal.population import Numbers, Population, population
 from kinesym.internal.switch_times import without_inputs
 from kinesym.internal.trajectories import found_trajectory
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.estimation import Estimation
 from kinesym.runtime.ipopt.driver import IpoptProblem
 from kinesym.runtime.library.manifest import Built, CollocationManifest
+from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.bounds import (
     HeldEnd,
     constraint_bounds,
@@ -403,6 +405,16 @@ class Discretisation:
         return [without_inputs(run, self.formulation.hidden) for run in found]
 
     # -- solutions of it ---------------------------------------------------------------------
+
+    @cached_property
+    def estimation(self) -> Estimation:
+        """What is estimated from which samples."""
+        objective = self.symbolic.objective
+        mixed = bool(objective.integrand != 0 or objective.terminal != 0)
+        integrated = self.formulation.noisy or bool(self.population)
+        loss, priors = RobustLoss.of(objective.loss), bool(self.symbolic.priors)
+        about = (float(objective.least_squares), loss, priors, mixed, integrated)
+        return Estimation(self.trials, *about)
 
     @property
     def histories(self) -> list[str]:

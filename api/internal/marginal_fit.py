@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.internal.discretisation import Discretisation
-from kinesym.internal.estimation import Estimation
 from kinesym.internal.likelihood import log_likelihood as laplace
 from kinesym.internal.marginal import Marginal
+from kinesym.internal.minimum import converged, interior
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.ipopt.solve import SolverOptions
@@ -19,17 +19,17 @@ from kinesym.runtime.results.solution import Solution
 
 def log_likelihood(problem: Discretisation, solution: Solution) -> float:
     """log of the marginal likelihood of a solution; see `Collocation.log_likelihood`."""
-    there, known = Estimation(problem).converged(solution, "likelihood")
+    there, known = converged(problem, solution, "likelihood")
     seen = _seen(problem.on_grid_of(solution), known.free_vector)
     return laplace(
         problem.symbolic,
-        there.problem.nlp,
-        there.problem.trials,
-        there.interior(known),
+        there.nlp,
+        there.trials,
+        interior(there, known),
         known.objective,
         [run.parameters for run in known.trials],
         seen,
-        _drawn(there.problem),
+        _drawn(there),
     )
 
 

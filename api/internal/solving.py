@@ -14,8 +14,8 @@ import numpy as np
 from kinesym.internal.certificate import told
 from kinesym.internal.diagnose import explain
 from kinesym.internal.discretisation import Discretisation
-from kinesym.internal.estimation import Estimation, multipliers_of
 from kinesym.internal.marginal_fit import marginal, standard_errors
+from kinesym.internal.minimum import Minimum, Multipliers, multipliers_of
 from kinesym.internal.sizes import scaling
 from kinesym.internal.solved import solution_of
 from kinesym.internal.why import why
@@ -32,7 +32,7 @@ from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.estimates import Noise
 from kinesym.runtime.results.fit import as_noisy
 from kinesym.runtime.results.kept import kept
-from kinesym.runtime.results.noise import first_std, samples_of, settled
+from kinesym.runtime.results.noise import first_std, samples_of
 from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
@@ -49,9 +49,6 @@ _GROWN = 1e6
 
 #: Iterations of a fit that tells whether the data follow the model.
 _QUICK = 40
-
-#: Multipliers of constraints, lower and upper bounds.
-Multipliers = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class Solver:
 
     def _found(self, z: Array, guess: Any) -> Solution:
         """`fitted`, wherever its memory is."""
-        about = Estimation(self.problem)
+        about = self.problem.estimation
         if about.integrated:
             return self._of_largest_likelihood(z, guess)
         if not about.reweighs:
@@ -159,12 +156,11 @@ class Solver:
                 return (found, std), None if found.status is Solve.INTERRUPTED else []
 
             def noise() -> Sequence[Noise]:
-                about = Estimation(problem)
-                return about.noise(found, about.kkt(found, left), std, whole.trials)
+                return whole.estimation.noise(Minimum.at(problem, found, left).residuals(), std)
 
             return (found, std), kept("standard deviations", noise, lost)
 
-        (solution, _), noise, notes = settled(fit, {**first_std(whole.trials), **known})
+        (solution, _), noise, notes = whole.estimation.settled(fit, known)
         solution = replace(solution, noise=noise, notes=[*solution.notes, *notes, *failed])
         if not noise:
             return solution

@@ -25,6 +25,7 @@ from kinesym.runtime.results.noise import (
     estimated_together,
     first_std,
     groups_of,
+    not_estimated,
     not_told,
     pooled,
     settled,
@@ -122,6 +123,18 @@ class Estimation:
             return float(self.factor * noise[0].std ** 2) if noise else np.nan
         return self.factor if noise else 1.0
 
+    def lost(self, noise: Sequence[Noise]) -> list[str]:
+        """Sentences on standard deviations that nothing tells, so that there are no standard
+        errors."""
+        words = [not_estimated(each) for each in noise if np.isnan(each.std)]
+        return [*words, GIVE_STD.format(listed(self.unknown))] if self.untold else words
+
+    @property
+    def size(self) -> float:
+        """The squares of all samples over their standard deviations, 1 where these are unknown."""
+        pairs = ((y, t.divisors[name]) for t in self.trials for name, y in t.measured.items())
+        return float(sum(np.nansum((y / std) ** 2) for y, std in pairs))
+
     # -- likelihood -------------------------------------------------------------------------
 
     def likelihood(
@@ -189,7 +202,13 @@ class Estimation:
         else:
             likelihood = self.likelihood(fit.trials, directions)
             merit = self.merit(fit.trials, fit.objective, priors)
-        return replace(fit, notes=[*fit.notes, *notes], likelihood=likelihood, merit=merit)
+        return replace(
+            fit,
+            notes=[*fit.notes, *notes],
+            likelihood=likelihood,
+            merit=merit,
+            no_errors=fit.no_errors or "".join(self.lost(fit.noise)[:1]),
+        )
 
     def notes(
         self,

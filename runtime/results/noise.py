@@ -190,9 +190,7 @@ def not_told(noise: Sequence[Noise], trials: Sequence[Experiment]) -> list[str]:
             trials[k].measured[name] for (k, name), group in groups.items() if group == each.group
         ]
         if np.isnan(each.std):
-            found.append(
-                f"std of {each.group} is not given and cannot be estimated: {_why_not(each)}"
-            )
+            found.append(not_estimated(each))
         elif all(map(_is_constant, rows)):
             found.append(
                 f"the samples of {each.group} do not change: they tell no std, and intervals mean "
@@ -211,8 +209,12 @@ def _rms(rows: Sequence[Array]) -> float:
     return float(np.sqrt(np.nanmean(np.concatenate(rows) ** 2)))
 
 
+def not_estimated(noise: Noise) -> str:
+    """A sentence on why nothing tells a standard deviation, and what helps."""
+    return f"std of {noise.group} is not given and cannot be estimated: {_why_not(noise)}"
+
+
 def _why_not(noise: Noise) -> str:
-    """Why nothing tells a standard deviation, and what helps."""
     one = noise.samples == 1.0
     some = "its only sample leaves" if one else f"its {noise.samples:g} samples leave"
     if noise.freedom <= _SOME:

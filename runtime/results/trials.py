@@ -63,13 +63,14 @@ class Trials(ByName, Saved):
     known : those that were given, the same in all trials. free_vector : all unknowns (n,). history
     : by iteration, the start first. grid : the error that the grid or the steps leave, where it is
     known; see `grid_error`. ladder : a line for each easier problem that was solved on the way.
-    notes : sentences on what cannot be relied on. timings : seconds
-    by what they were spent on. model : its name. uncertainty : what is known of the errors of
-    estimates, if it is; `parameters` shows it as a table. noise : standard deviations of
-    measurements that were not given but estimated. likelihood : of the samples, if the objective is
-    one. merit : the number by which fits of the same data are ranked, the lower the better: -2 log
-    L where standard deviations or distributions are estimated (with priors, of the posterior
-    density), otherwise the objective. setting : what was solved, in words, for `report`.
+    notes : sentences on what cannot be relied on. timings : seconds by what they were spent on.
+    model : its name. uncertainty : what is known of the errors of estimates, if it is; `parameters`
+    shows it as a table. no_errors : why there are no standard errors, where that is known. noise :
+    standard deviations of measurements that were not given but estimated. likelihood : of the
+    samples, if the objective is one. merit : the number by which fits of the same data are ranked,
+    the lower the better: -2 log L where standard deviations or distributions are estimated (with
+    priors, of the posterior density), otherwise the objective. setting : what was solved, in words,
+    for `report`.
     inference : the problem, for what needs it.
     """
 
@@ -91,6 +92,7 @@ class Trials(ByName, Saved):
     noise: Sequence[Noise] = ()
     likelihood: Sequence[Likelihood] = ()
     merit: float = np.nan
+    no_errors: str = ""
     setting: Mapping[str, Any] = field(default_factory=dict)
     inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
 
@@ -380,8 +382,7 @@ class Trials(ByName, Saved):
         if self._about is None or self._lost:
             why = self.message
             if self.success:
-                told = (note for note in self.notes if "std" in note or note.startswith(NO_ERRORS))
-                why = next(told, "this is no fit of measurements, or it is no minimum")
+                why = self.no_errors or "this is no fit of measurements, or it is no minimum"
             raise ValueError(f"{NO_ERRORS}: {why.removeprefix(NO_ERRORS + ': ')}")
         return self._about
 

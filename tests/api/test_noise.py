@@ -8,7 +8,7 @@ from scipy.optimize import curve_fit
 from scipy.stats import t as student
 
 import kinesym as ks
-from kinesym.internal.estimation import Estimation
+from kinesym.internal.minimum import kkt_of
 from kinesym.runtime.statistics.leverage import _of_many, leverages
 
 x, v = ks.dynamicsymbols("x v")
@@ -128,7 +128,7 @@ def test_leverages_agree_with_the_dense_hat_matrix():
     problem = ks.Collocation(DECAY, trial, {k: None}, scheme="radau-5")
     solution = problem.solve({k: 0.9})
     kkt, slopes = (
-        Estimation(problem.problem).kkt(solution),
+        kkt_of(problem.problem, solution),
         problem.residual_jacobian(solution.free_vector),
     )
     exact = np.column_stack([-TIME * decay(TIME, 1.0, 2.0), decay(TIME, 1.0, 1.0)])
@@ -541,11 +541,11 @@ def test_a_solution_is_kept_whatever_is_computed_about_it(monkeypatch):
         return ks.Collocation(DECAY, trial, {k: None}).solve({k: 0.9})
 
     for place, given in (
-        ("kinesym.internal.estimation.contradictions", {"std": {x: 0.1, "triple": 0.3}}),
+        ("kinesym.runtime.estimation.estimation.contradictions", {"std": {x: 0.1, "triple": 0.3}}),
         ("kinesym.internal.certificate.grid_error", {}),
-        ("kinesym.internal.estimation.kkt_at", {}),
-        ("kinesym.internal.estimation.parameter_confidence", {"std": {x: 50.0, "triple": 50.0}}),
-        ("kinesym.internal.estimation.estimated", {}),
+        ("kinesym.internal.minimum.kkt_at", {}),
+        ("kinesym.internal.minimum.parameter_confidence", {"std": {x: 50.0, "triple": 50.0}}),
+        ("kinesym.runtime.estimation.estimation.estimated", {}),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, fail)
