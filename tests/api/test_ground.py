@@ -96,8 +96,8 @@ class Touch:
 
 
 def stops(touch, before, after):
-    """Whether an impact ends all bounces: what is at the ground rests, having come so slowly that it
-    would leave it at less than v_stop."""
+    """Whether an impact ends all bounces: what is at the ground rests, having come so slowly that
+    it would leave it at less than v_stop."""
     feet = [side for side in FEET if before[f"{side}foot_height"] <= 1e-8]
     rests = all(abs(after[f"{side}_vz"]) < 1e-9 for side in feet)
     return rests and max(-touch.e * before[f"{side}_vz"] for side in feet) < touch.v_stop
@@ -175,7 +175,7 @@ def test_impacts_that_stick(seed):
 @pytest.mark.parametrize("restitution", [0.3, 0.9])
 @pytest.mark.parametrize("seed", [1, 8, 14])
 def test_bounces_slower_than_v_stop_end(restitution, seed):
-    """A foot comes so that it would leave at a share of v_stop: below 1 it stays, above it bounces."""
+    """A foot comes so that it would leave at a share of v_stop: below 1 it stays."""
     for share in (0.01, 0.5, 0.999, 1.001, 3.0):
         v_stop = 2e-3
         speed = share * v_stop / restitution
