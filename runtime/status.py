@@ -122,12 +122,17 @@ class Solve(Status):
     RISEN = "risen", "this is the best iterate", -1004
     STUCK = "stuck", "no step lowers the cost any more", -1005
     UNSEEN = "unseen", "unknowns move a jump that the derivatives do not see", -1006
+    NO_MAXIMUM = (
+        "no maximum",
+        "the search for the largest likelihood ended without one; change the guess or bounds",
+        -1007,
+    )
     UNKNOWN = "unknown", "IPOPT ended in a way that it does not document", -1000
 
     @property
     def success(self) -> bool:
-        """Whether the result meets IPOPT's tolerances (the acceptable ones count, and where
-        rounding allows no more the default ones)."""
+        """Whether the result is a minimum, of IPOPT one that meets its tolerances (the acceptable
+        ones count, and where rounding allows no more the default ones)."""
         return self in (Solve.CONVERGED, Solve.ACCEPTABLE, Solve.ROUNDED, Solve.FEASIBLE)
 
 

@@ -275,7 +275,7 @@ class Attempts:
             if again.success and again.merit <= held.merit + margin:
                 return _noted(again, _FROM_MOTION)
         words = f"{Solve.WORSE.sentence} ({found.merit:.6g}, the guess {held.merit:.6g})"
-        return replace(found, success=False, status=Solve.WORSE, message=words)
+        return replace(found, status=Solve.WORSE, message=words)
 
     def _may_be_worse(self, found: Solution) -> bool:
         """Whether a fit leaves more than noise, so that a guess may be better."""

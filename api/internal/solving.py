@@ -37,9 +37,8 @@ from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 
-#: What is said if a maximum of the likelihood is found, and if not.
+#: What is said if a maximum of the likelihood is found.
 _MAXIMUM = "the likelihood is largest, after {} steps"
-_NO_MAXIMUM = "the search for the largest likelihood ended without one; change the guess or bounds"
 
 #: From so many times the factor of the objective a solution is not one by the factor there.
 _SMALLER = 1e4
@@ -193,10 +192,13 @@ class Solver:
         solution = _solution(problem, found.best.found, time.perf_counter() - start)
         counts = {group: len(y) for group, y in samples_of(whole.trials).items()}
         noise = [Noise(group, s, counts[group], np.inf) for group, s in found.std.items()]
+        status = solution.status
+        if status.success != found.converged:
+            status = Solve.CONVERGED if found.converged else Solve.NO_MAXIMUM
         solution = replace(
             solution,
-            success=found.converged,
-            message=_MAXIMUM.format(found.steps) if found.converged else _NO_MAXIMUM,
+            status=status,
+            message=_MAXIMUM.format(found.steps) if found.converged else Solve.NO_MAXIMUM.sentence,
             noise=noise,
             notes=[*solution.notes, *found.uncertainty.notes],
             uncertainty=[found.uncertainty],

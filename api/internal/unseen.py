@@ -164,7 +164,6 @@ def _distrusted(result: _Result, words: str) -> _Result:
     ]
     return replace(
         result,
-        success=False,
         status=Solve.UNSEEN if result.success else result.status,
         message=message,
         notes=[],

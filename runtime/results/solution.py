@@ -145,7 +145,7 @@ def resolved(found: Solution) -> Solution:
     if not words:
         return found
     message = f"{Solve.UNRESOLVED.sentence}: {words}; give another guess, or more nodes"
-    return replace(found, success=False, status=Solve.UNRESOLVED, message=message)
+    return replace(found, status=Solve.UNRESOLVED, message=message)
 
 
 def after(before: Solution, later: Solution) -> Solution:

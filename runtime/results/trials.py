@@ -74,7 +74,6 @@ class Trials(ByName, Saved):
     inference : the problem, for what needs it.
     """
 
-    success: bool
     status: Solve
     message: str
     objective: float
@@ -113,15 +112,23 @@ class Trials(ByName, Saved):
 
     @classmethod
     def renewed(cls, found: Columns, attributes: Mapping[str, Any]) -> tuple[Columns, Any]:
-        """As of `Saved`; fits had no status, and called their free vector values."""
+        """As of `Saved`. Earlier fits had no status, and called their free vector values; earlier
+        solutions said beside their status whether they had converged."""
         moved = {"values": "free_vector"}
         found = {moved.get(field, field): columns for field, columns in found.items()}
-        if "status" in attributes or "success" not in attributes:
+        if "success" not in attributes:
             return found, attributes
-        words = str(attributes.get("message", ""))
-        stopped = Solve.INTERRUPTED if words.startswith("interrupted") else Solve.UNKNOWN
-        status = Solve.CONVERGED if attributes["success"] else stopped
+        success, words = bool(attributes["success"]), str(attributes.get("message", ""))
+        ended = Solve.INTERRUPTED if words.startswith(Solve.INTERRUPTED) else Solve.UNKNOWN
+        status = Solve(attributes.get("status", ended))
+        if status.success != success:
+            status = Solve.CONVERGED if success else Solve.UNKNOWN
         return found, {**attributes, "status": str(status)}
+
+    @property
+    def success(self) -> bool:
+        """Whether the solve has converged."""
+        return self.status.success
 
     @property
     def interrupted(self) -> bool:

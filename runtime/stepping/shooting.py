@@ -116,7 +116,7 @@ class Identification:
         if not begin < fit.merit - margin:
             return fit
         words = f"{Solve.WORSE.sentence} ({fit.merit:.6g}, the guess {begin:.6g})"
-        return replace(fit, success=False, status=Solve.WORSE, message=words)
+        return replace(fit, status=Solve.WORSE, message=words)
 
     def minimum(self, q: Array, chosen: Chosen, first: bool) -> Rung | None:
         """Only the minimum, with first standard deviations for those that are not known; None if a

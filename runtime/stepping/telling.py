@@ -98,7 +98,6 @@ def _bare(task: Task, made: Minimised, noise: Sequence[Noise]) -> Fit:
     runs = trials.trajectories(q) if np.isfinite(J) else []
     timings, about = task.timings, _uncertainty(task, nothing_told(q), noise)
     return Fit(
-        success=found.success,
         status=found.status,
         message=found.message,
         objective=J,

@@ -39,7 +39,6 @@ def trajectory():
 
 def solution():
     return Solution(
-        success=False,
         message="stopped at the limit of iterations",
         status=Solve.ITERATION_LIMIT,
         objective=1.5,
@@ -62,7 +61,6 @@ def solution():
 
 def fit():
     return Fit(
-        success=True,
         status=Solve.CONVERGED,
         message="converged",
         objective=2.0,

@@ -18,7 +18,8 @@ import xarray as xr
 from kinesym.gait.motion_files import read_table
 from kinesym.runtime.results.files import SEALED, replacing
 from kinesym.runtime.results.fit import Fit
-from kinesym.runtime.results.saved import read_dataset
+from kinesym.runtime.results.saved import Saved, read_dataset
+from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.status import Solve
 
 KINDS = ["Trajectory", "Solution", "Fit", "Ensemble", "Bands", "MarkerFit", "Scaling"]
@@ -72,6 +73,23 @@ def test_fits_of_versions_without_a_status(every, message, success, status):
     again = read_dataset(Fit, data)
     assert (again.status, again.success, again.message) == (status, success, message)
     np.testing.assert_array_equal(again.values, fit.values)
+
+
+@pytest.mark.parametrize(
+    ("was", "success", "status"),
+    [
+        (Solve.ACCEPTABLE, True, Solve.ACCEPTABLE),
+        (Solve.INFEASIBLE, False, Solve.INFEASIBLE),
+        (Solve.CONVERGED, False, Solve.UNKNOWN),  # no maximum of a marginal likelihood
+        (Solve.ITERATION_LIMIT, True, Solve.CONVERGED),
+    ],
+)
+def test_solutions_of_versions_that_said_twice_how_they_ended(every, was, success, status):
+    solution = replace(every["Solution"], trials=[], status=was)
+    data = Saved.to_xarray(solution)
+    data.attrs["success"] = int(success)
+    again = read_dataset(Solution, data)
+    assert (again.status, again.success) == (status, success)
 
 
 @pytest.mark.parametrize("kind", KINDS)
