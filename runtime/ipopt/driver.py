@@ -95,6 +95,11 @@ class Start:
     multipliers: Multipliers | None = None
 
 
+def counted(iterations: int) -> str:
+    """As in "converged after 7 iterations"."""
+    return f"after {iterations} iteration{'' if iterations == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class Solved:
     """What IPOPT returned. evaluation : seconds of evaluations. log : IPOPT's own. linear_solver :
@@ -113,8 +118,7 @@ class Solved:
     @property
     def message(self) -> str:
         """How the solve ended, as a sentence."""
-        count = self.iterations[-1].number if self.iterations else 0
-        when = f"after {count} iteration{'' if count == 1 else 's'}"
+        when = counted(self.iterations[-1].number if self.iterations else 0)
         if self.status is Solve.CONVERGED:
             return f"{self.status.sentence} {when}"
         return f"{when}: {self.status.sentence}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import numpy as np
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Iteration
+from kinesym.runtime.ipopt.driver import Iteration, counted
 from kinesym.runtime.results.diagnostics import Diagnostics
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.plot import convergence
@@ -156,5 +155,5 @@ def after(before: Solution, later: Solution) -> Solution:
     spent = {name: later.timings[name] + before.timings.get(name, 0.0) for name in names}
     spent["total"] -= later.timings["derive"] + later.timings["compile"]
     made = replace(later, history=[*before.history, *moved], timings={**later.timings, **spent})
-    when = re.sub(r"after \d+ iterations?", f"after {made.iterations} iterations", made.message)
-    return replace(made, message=when)
+    was, now = counted(later.iterations), counted(made.iterations)
+    return replace(made, message=later.message.replace(was, now, 1))
