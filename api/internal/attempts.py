@@ -16,9 +16,9 @@ from kinesym.internal.redundant import ROOMS, Bound, Doubt, apart, bound_togethe
 from kinesym.internal.solving import Solver, fitted_as
 from kinesym.internal.why import meeting_points
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.likelihood import ALIKE
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.progress import say
-from kinesym.runtime.results.likelihood import ALIKE
 from kinesym.runtime.results.solution import Solution, after, resolved
 from kinesym.runtime.results.trials import only_noise_is_left
 from kinesym.runtime.status import Solve

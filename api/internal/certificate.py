@@ -14,11 +14,12 @@ from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.grid import grid_error
 from kinesym.internal.minimum import Minimum, inference, prior_squares
 from kinesym.internal.trajectories import Open, idle, undetermined
+from kinesym.runtime.estimation.estimation import Residuals
+from kinesym.runtime.estimation.noise import with_noise
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.results.estimates import NO_ERRORS
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.kept import kept
-from kinesym.runtime.results.noise import with_noise
 from kinesym.runtime.results.solution import Solution
 
 
@@ -49,10 +50,10 @@ def _judged(asked: Discretisation, problem: Discretisation, solution: Solution) 
     squares = prior_squares(asked, solution.free_vector)
     about = (asked.free_directions, directions, squares)
 
-    def taken() -> dict[str, float]:
-        return Minimum.at(problem, solution).taken()
+    def residuals() -> Residuals:
+        return Minimum.at(problem, solution).residuals()
 
-    found = estimation.judged(replace(solution, trials=runs), taken, *about)
+    found = estimation.judged(replace(solution, trials=runs), residuals, *about)
     if not estimation.integrated:
         return found
     if directions is None or (estimation.mixed and not asked.formulation.noisy):

@@ -19,12 +19,12 @@ from kinesym.internal.inference import CollocationInference, MarginalInference
 from kinesym.internal.sizes import scaling
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation, Residuals
+from kinesym.runtime.estimation.noise import with_noise
 from kinesym.runtime.ipopt.driver import Solved
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.results.estimates import Noise, Uncertainty, nothing_known
 from kinesym.runtime.results.inference import Inference
-from kinesym.runtime.results.noise import with_noise
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.statistics.active import active
 from kinesym.runtime.statistics.covariance import (
@@ -158,11 +158,6 @@ class Minimum:
         if taken.sum() > most + 0.5:  # by rounding: that is no count
             taken = np.full(len(e), np.nan)
         return Residuals(e, nlp.samples, taken)
-
-    def taken(self) -> dict[str, float]:
-        """Degrees of freedom that unknowns take of each channel; none where it is not known."""
-        found = self.residuals()
-        return {} if np.isnan(found.leverage).any() else found.samples.sums(found.leverage)
 
     def noise(self) -> list[Noise]:
         """The standard deviations of a solution that has them, or the one that all measurements

@@ -20,6 +20,7 @@ from kinesym.internal.sizes import scaling
 from kinesym.internal.solved import solution_of
 from kinesym.internal.why import why
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.noise import first_std, samples_of
 from kinesym.runtime.ipopt.driver import Iteration, Solved, Start
 from kinesym.runtime.ipopt.memory import heap
 from kinesym.runtime.ipopt.scaling import TOLERANCE, Bounds, Scaling, pushed
@@ -32,7 +33,6 @@ from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.estimates import Noise
 from kinesym.runtime.results.fit import as_noisy
 from kinesym.runtime.results.kept import kept
-from kinesym.runtime.results.noise import first_std, samples_of
 from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve

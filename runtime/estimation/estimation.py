@@ -14,11 +14,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.losses import RobustLoss
-from kinesym.runtime.nlp.samples import Samples
-from kinesym.runtime.results.estimates import Noise, Uncertainty
-from kinesym.runtime.results.likelihood import Likelihood, likelihood_of, merit_before, merit_of
-from kinesym.runtime.results.noise import (
+from kinesym.runtime.estimation.likelihood import likelihood_of, merit_before, merit_of
+from kinesym.runtime.estimation.noise import (
     GIVE_STD,
     contradictions,
     estimated,
@@ -30,6 +27,10 @@ from kinesym.runtime.results.noise import (
     pooled,
     settled,
 )
+from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.nlp.samples import Samples
+from kinesym.runtime.results.estimates import Noise, Uncertainty
+from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment
@@ -48,6 +49,10 @@ class Residuals(NamedTuple):
     values: Array
     samples: Samples
     leverage: Array
+
+    def taken(self) -> Mapping[str, float]:
+        """Degrees of freedom that the unknowns take of each channel; none where it is not known."""
+        return {} if np.isnan(self.leverage).any() else self.samples.sums(self.leverage)
 
 
 @dataclass(frozen=True)
@@ -185,18 +190,19 @@ class Estimation:
     def judged(
         self,
         fit: F,
-        taken: Callable[[], Mapping[str, float]],
+        residuals: Callable[[], Residuals | None],
         most: float,
         directions: float | None,
         priors: float,
     ) -> F:
         """A fit with its likelihood, by what it is ranked, and sentences on standard deviations.
 
-        Its trials have the standard deviations that were found. taken : degrees of freedom that
-        unknowns take of each channel; most : of all samples, at most, and directions : what they
-        are, None if it is not known. priors : the sum of their squares.
+        Its trials have the standard deviations that were found. residuals : at the minimum, None
+        where they have no derivatives; asked for where needed. most : how many degrees of freedom
+        unknowns take of them at most, and directions : how many it is, None if that is not known.
+        priors : the sum of their squares.
         """
-        notes = self.notes(fit.noise, fit.trials, most, taken)
+        notes = self.notes(fit.noise, fit.trials, most, residuals)
         if self.integrated:
             likelihood, merit = fit.likelihood, -2.0 * fit.log_likelihood
         else:
@@ -214,17 +220,21 @@ class Estimation:
         self,
         noise: Sequence[Noise],
         runs: Sequence[Trajectory],
-        directions: float,
-        taken: Callable[[], Mapping[str, float]],
+        most: float,
+        residuals: Callable[[], Residuals | None],
     ) -> list[str]:
-        """Sentences on standard deviations, given or not. directions, taken : how many degrees of
-        freedom unknowns take of all samples, and of each channel, see `contradictions`."""
+        """Sentences on standard deviations, given or not; see `judged`."""
         if not self.factor:
             return []
+
+        def taken() -> Mapping[str, float]:
+            found = residuals()
+            return {} if found is None else found.taken()
+
         notes = not_told(noise, self.trials)
         if self.untold:
             notes.append(GIVE_STD.format(listed(self.unknown)))
         if self.loss is None and not self.mixed:
             rows = [run.residuals() for run in runs]
-            notes += contradictions(self.trials, rows, directions, taken)
+            notes += contradictions(self.trials, rows, most, taken)
         return notes

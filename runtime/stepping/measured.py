@@ -61,24 +61,15 @@ def through_segments(
     return first, [rows[:, first].toarray() - rows[:, inner] @ follow for rows in columns]
 
 
-def residuals_of(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> Residuals:
-    """The residuals at q with their leverages; free : which unknowns (n,) no bound holds."""
-    found = measured(trials, q)
-    return Residuals(found.residuals, found.samples, _leverages(found, free))
-
-
-def taken_of(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> dict[str, float]:
-    """Degrees of freedom that the unknowns that are free take of each channel."""
+def residuals_of(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> Residuals | None:
+    """The residuals at q with their leverages; free : which unknowns (n,) no bound holds. None
+    where there are no derivatives of all residuals."""
     if trials.unknowns.inputs:
-        return {}  # there are no derivatives of all residuals
+        return None
     found = measured(trials, q)
-    return found.samples.sums(_leverages(found, free))
-
-
-def _leverages(found: Measured, free: NDArray[np.bool_]) -> Array:
-    """Of the residuals, (k,)."""
     moved = np.vstack([found.slopes, found.others])[:, free[found.unknowns]]
-    return leverages_of_columns(moved)[: len(found.residuals)]
+    leverage = leverages_of_columns(moved)[: len(found.residuals)]
+    return Residuals(found.residuals, found.samples, leverage)
 
 
 def number_of_samples(trials: Simulated) -> int:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.likelihood import ALIKE
+from kinesym.runtime.estimation.noise import first_std
 from kinesym.runtime.results.estimates import Noise
 from kinesym.runtime.results.fit import Fit, Step
-from kinesym.runtime.results.likelihood import ALIKE
-from kinesym.runtime.results.noise import first_std
 from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.confidence import confidence
 from kinesym.runtime.stepping.measured import residuals_of
@@ -153,4 +153,5 @@ def _noise(task: Task, made: Minimised, used: Mapping[str, float]) -> list[Noise
     if not (made.found.success and np.isfinite(J)):
         return []
     sure, _ = confidence(task.estimation, made, J, task.gradient(q, J))
-    return task.estimation.noise(residuals_of(task.trials, q, ~sure.held), used)
+    found = residuals_of(task.trials, q, ~sure.held)
+    return task.estimation.noise(found, used) if found else []

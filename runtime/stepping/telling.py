@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation
+from kinesym.runtime.estimation.noise import with_noise
 from kinesym.runtime.nlp.owned import shared_values
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import Fit, poor_fits
 from kinesym.runtime.results.kept import kept
-from kinesym.runtime.results.noise import with_noise
 from kinesym.runtime.results.series import squares_of_samples
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
@@ -28,7 +28,7 @@ from kinesym.runtime.statistics.exchange import Exchange, KnownAs, known_as
 from kinesym.runtime.stepping.confidence import confidence, nothing_told
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials, Minimiser, estimate_error
 from kinesym.runtime.stepping.inference import ShootingInference
-from kinesym.runtime.stepping.measured import number_of_samples, taken_of
+from kinesym.runtime.stepping.measured import number_of_samples, residuals_of
 from kinesym.runtime.stepping.minimising import Minimised, natural_sizes
 from kinesym.runtime.stepping.neighbour import near_minimum
 from kinesym.runtime.stepping.simulated import Simulated
@@ -79,9 +79,9 @@ def fit_of(
     certified = partial(_certified, task, made, bare)
     fit, sure = kept("errors of estimates", certified, lambda words: (_noted(bare, words), None))
     if sure is not None and fit.success:
-        taken = partial(taken_of, task.trials, fit.values, ~sure.held)
+        residuals = partial(residuals_of, task.trials, fit.values, ~sure.held)
         told = None if np.isnan(sure.covariance).all() else sure.taken
-        about = (taken, sure.taken, told, task.prior_squares(fit.values))
+        about = (residuals, sure.taken, told, task.prior_squares(fit.values))
         judged = partial(estimation.judged, fit, *about)
         fit = kept("remarks on standard deviations", judged, partial(_noted, fit))
     return _noted(fit, [*more, *task.gaps])
