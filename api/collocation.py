@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.internal.attempts import Attempts
+from kinesym.internal.curvature import covariance
 from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.first_guess import FirstGuess
 from kinesym.internal.formulation import formulate
@@ -23,7 +24,6 @@ from kinesym.internal.free_history import histories_of
 from kinesym.internal.grid_refinement import on_finer_grids, until
 from kinesym.internal.ladder import BUDGET
 from kinesym.internal.marginal_fit import log_likelihood
-from kinesym.internal.minimum import covariance
 from kinesym.internal.phases import Phases
 from kinesym.internal.problem import warn_of_degrees, warn_of_rates_at_ends
 from kinesym.internal.question import Question

@@ -55,11 +55,11 @@ from kinesym.runtime.results.trials import better, only_noise_is_left
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials
+from kinesym.runtime.stepping.fit_result import Task
 from kinesym.runtime.stepping.minimise import OPTIMIZERS
 from kinesym.runtime.stepping.minimising import Chosen
 from kinesym.runtime.stepping.shooting import Identification, Rung
 from kinesym.runtime.stepping.simulated import Simulated
-from kinesym.runtime.stepping.telling import Task
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.hybrid import Hybrid

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.internal.curvature import merit_at
 from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.first_guess import FirstGuess
 from kinesym.internal.ladder import SolverClimb, climbable, climbed
-from kinesym.internal.minimum import merit_at
 from kinesym.internal.redundant import ROOMS, Bound, Doubt, apart, bound_together, is_strained
 from kinesym.internal.solving import Solver, fitted_as
 from kinesym.internal.why import meeting_points

@@ -9,10 +9,10 @@ from functools import partial
 
 import numpy as np
 
+from kinesym.internal.curvature import Curvature, inference, prior_squares
 from kinesym.internal.delay_breaks import breaks_between_nodes
 from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.grid import grid_error
-from kinesym.internal.minimum import Minimum, inference, prior_squares
 from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.runtime.estimation.estimation import Residuals
 from kinesym.runtime.estimation.noise import with_noise
@@ -51,7 +51,7 @@ def _judged(asked: Discretisation, problem: Discretisation, solution: Solution) 
     about = (asked.free_directions, directions, squares)
 
     def residuals() -> Residuals:
-        return Minimum.at(problem, solution).residuals()
+        return Curvature.at(problem, solution).residuals()
 
     found = estimation.judged(replace(solution, trials=runs), residuals, *about)
     if not estimation.integrated:
@@ -73,7 +73,7 @@ def certified(
         return solution
     start = time.perf_counter()
     try:
-        here = Minimum.at(problem, solution, workspace)
+        here = Curvature.at(problem, solution, workspace)
         free = here.directions
         solution = replace(solution, noise=here.noise())
         solution = _with_errors(replace(here, solution=solution))
@@ -92,7 +92,7 @@ def certified(
     return replace(solution, grid=[error], timings=timings, problem=sizes)
 
 
-def _with_errors(here: Minimum) -> Solution:
+def _with_errors(here: Curvature) -> Solution:
     """The solution of a fit with the errors of its parameters, or why they are not known."""
     solution, estimation, lost = here.solution, here.estimation, list[str]()
     if estimation.factor and here.problem.layout.parameters and not estimation.integrated:
@@ -108,7 +108,7 @@ def _with_errors(here: Minimum) -> Solution:
     return replace(solution, inference=partial(inference, here.problem, solution))
 
 
-def _grid_error(here: Minimum) -> GridError:
+def _grid_error(here: Curvature) -> GridError:
     """The error of the grid, with standard errors as they are known."""
     problem, solution, estimation = here.problem, here.solution, here.estimation
     error = grid_error(

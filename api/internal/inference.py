@@ -13,7 +13,7 @@ import numpy as np
 from kinesym.internal.bands import Smoothed
 from kinesym.internal.combination import combination
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.estimation.inference import AskedAgain, Wanted, influences_of
+from kinesym.runtime.estimation.inference import FitInference, HeldQuantity, influences_of
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.scaling import Bounds
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
@@ -28,7 +28,7 @@ from kinesym.runtime.results.inference import Influences
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import KktFactors
 from kinesym.runtime.statistics.leverage import followed, free_directions
-from kinesym.runtime.statistics.profile import STIFF, Held, Quantity, Spring
+from kinesym.runtime.statistics.profile import STIFF, ProfilePoint, Quantity, Spring
 from kinesym.runtime.statistics.undetermined import Projected, solver
 
 #: Iterations after which a neighbouring problem counts as not solved.
@@ -36,7 +36,7 @@ _ITERATIONS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class CollocationInference(AskedAgain):
+class CollocationInference(FitInference):
     """A nonlinear program at its solution, asked again.
 
     course : the solution. problem : of IPOPT, of these trials. best : its solution. on : makes the
@@ -83,7 +83,7 @@ class CollocationInference(AskedAgain):
             basis = followed(self.course.kkt, jacobian, self.factor, directions)
         return influences_of(samples, slope, pulls, basis, taken, pulls[np.isnan(samples.time)])
 
-    def _wanted(self, wanted: Any, trial: int) -> Wanted:
+    def _to_hold(self, wanted: Any, trial: int) -> HeldQuantity:
         """A spring holds it, so that library and analysis of the matrices serve all solves; the
         first guess of each follows from a column of the inverse of the KKT matrix."""
         layout, log, limits = self.nlp.layout, False, (-np.inf, np.inf)
@@ -104,11 +104,11 @@ class CollocationInference(AskedAgain):
         def at(z: Array) -> float:
             return quantity.at(z[places])[0]
 
-        best = Held(value, self.best.objective, 0.0, z, self.best.multipliers)
-        return Wanted(best, error, limits, self.problem.bounds, ahead, at, quantity, log)
+        best = ProfilePoint(value, self.best.objective, 0.0, z, self.best.multipliers)
+        return HeldQuantity(best, error, limits, self.problem.bounds, ahead, at, quantity, log)
 
-    def _pulled(
-        self, guess: Array, near: Held, pull: tuple[Quantity, Spring]
+    def _with_spring_near(
+        self, guess: Array, near: ProfilePoint, pull: tuple[Quantity, Spring]
     ) -> tuple[Array, float, Any] | None:
         nlp, found = self._solved(self.trials, guess, near.multipliers, pull)
         good = found.status.success

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.internal.curvature import converged, interior
 from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.likelihood import log_likelihood as laplace
 from kinesym.internal.marginal import Marginal
-from kinesym.internal.minimum import converged, interior
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.ipopt.solve import SolverOptions

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from kinesym.internal.certificate import told
+from kinesym.internal.curvature import Curvature, Multipliers, multipliers_of
 from kinesym.internal.diagnose import explain
 from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.marginal_fit import marginal, standard_errors
-from kinesym.internal.minimum import Minimum, Multipliers, multipliers_of
 from kinesym.internal.sizes import scaling
 from kinesym.internal.solved import solution_of
 from kinesym.internal.why import why
@@ -155,11 +155,11 @@ class Solver:
                 return (found, std), None if found.status is Solve.INTERRUPTED else []
 
             def noise() -> Sequence[Noise]:
-                return whole.estimation.noise(Minimum.at(problem, found, left).residuals(), std)
+                return whole.estimation.noise(Curvature.at(problem, found, left).residuals(), std)
 
             return (found, std), kept("standard deviations", noise, lost)
 
-        (solution, _), noise, notes = whole.estimation.settled(fit, known)
+        (solution, _), noise, notes = whole.estimation.reweighted(fit, known)
         solution = replace(solution, noise=noise, notes=[*solution.notes, *notes, *failed])
         if not noise:
             return solution

@@ -25,7 +25,7 @@ from kinesym.runtime.estimation.noise import (
     not_estimated,
     not_told,
     pooled,
-    settled,
+    reweighted,
 )
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
@@ -57,7 +57,8 @@ class Residuals(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimation:
-    """What is estimated from which samples.
+    """Estimation of unknowns from samples with noise: the samples, and what the objective J makes
+    of their residuals.
 
     trials : as they were given; standard deviations may not be known. factor : of the squares of
     residuals in the objective J, zero without any. loss : of residuals, None for squares. priors :
@@ -110,14 +111,14 @@ class Estimation:
             return []
         return [estimated_together(J / self.factor, samples, taken, self.trials)]
 
-    def settled(
+    def reweighted(
         self,
         fit: Callable[[Mapping[str, float], R | None], tuple[R, Sequence[Noise] | None]],
         known: Mapping[str, float] | None = None,
     ) -> tuple[R, list[Noise], list[str]]:
-        """Fits with standard deviations until these are those of the residuals, from `known` ones
-        on; see `settled`."""
-        return settled(fit, {**first_std(self.trials), **(known or {})})
+        """Iteratively reweighted fit: repeated until its standard deviations are those of its
+        residuals, from `known` ones on; see `reweighted`."""
+        return reweighted(fit, {**first_std(self.trials), **(known or {})})
 
     def variance(self, noise: Sequence[Noise]) -> float:
         """Variance of the residuals in units of J, NaN if it is not known. Where standard
@@ -145,14 +146,14 @@ class Estimation:
     def likelihood(
         self, runs: Sequence[Trajectory], directions: float | None
     ) -> Sequence[Likelihood]:
-        """That of the samples, if J has nothing else than these and priors. runs : with standard
+        """Likelihood of the samples, if J has nothing else than these and priors. runs : with standard
         deviations. directions : in which unknowns can move, None if it is not known."""
         if directions is None or self.mixed or not self.factor:
             return []
         return likelihood_of(runs, self.trials, directions, self.loss, self.priors)
 
     def merit(self, runs: Sequence[Trajectory], J: float, priors: float) -> float:
-        """By what fits are ranked, see `Trials`; priors : the sum of their squares, -2 log of their
+        """Number by which fits are ranked, see `Trials`; priors : the sum of their squares, -2 log of their
         density."""
         if not self.reweighs:
             return J
@@ -174,8 +175,8 @@ class Estimation:
         noise: Sequence[Noise],
         known: Sequence[KnownAs] = (),
     ) -> Uncertainty:
-        """What is known of the errors of unknowns; known : instead of those that the record does
-        not tell apart."""
+        """Uncertainty of the unknowns from their covariance; known : combinations of those that the
+        record does not tell apart."""
         return Uncertainty(
             names=list(names),
             covariance=sure.covariance,
@@ -195,7 +196,8 @@ class Estimation:
         directions: float | None,
         priors: float,
     ) -> F:
-        """A fit with its likelihood, by what it is ranked, and sentences on standard deviations.
+        """Fit with its likelihood, the number by which it is ranked, and notes on standard
+        deviations.
 
         Its trials have the standard deviations that were found. residuals : at the minimum, None
         where they have no derivatives; asked for where needed. most : how many degrees of freedom

@@ -13,10 +13,10 @@ from kinesym.runtime.nlp.samples import Samples
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.inference import Influences
 from kinesym.runtime.results.profile import Profile, profiled
-from kinesym.runtime.statistics.profile import Held, Spring
+from kinesym.runtime.statistics.profile import ProfilePoint, Spring
 
 
-class Wanted(NamedTuple):
+class HeldQuantity(NamedTuple):
     """A quantity g of the vector (n,) of all unknowns, to be held elsewhere.
 
     best : the minimum of J, with that vector. error : standard error of g. limits : of g. bounds :
@@ -24,7 +24,7 @@ class Wanted(NamedTuple):
     none. quantity : what springs pull. log : whether g is the logarithm of what is shown.
     """
 
-    best: Held
+    best: ProfilePoint
     error: float
     limits: tuple[float, float]
     bounds: tuple[Array, Array]
@@ -34,38 +34,38 @@ class Wanted(NamedTuple):
     log: bool = False
 
 
-class AskedAgain(ABC):
+class FitInference(ABC):
     """The problem of a fit, solved again near its minimum; see `Inference`."""
 
     about: Uncertainty
 
     @abstractmethod
-    def _wanted(self, wanted: Any, trial: int) -> Wanted:
+    def _to_hold(self, wanted: Any, trial: int) -> HeldQuantity:
         """A parameter by name, or an expression."""
 
     @abstractmethod
-    def _pulled(
-        self, guess: Array, near: Held, pull: tuple[Any, Spring]
+    def _with_spring_near(
+        self, guess: Array, near: ProfilePoint, pull: tuple[Any, Spring]
     ) -> tuple[Array, float, Any] | None:
         """The minimum with a spring on a quantity, near a guess: the vector there, J without the
         spring, and multipliers; None if it is not found. near : a neighbour."""
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
         """See `Inference`. A spring holds the quantity, see `Spring`."""
-        of = self._wanted(wanted, trial)
+        of = self._to_hold(wanted, trial)
         own = of.error / np.exp(of.best.value) if of.log else of.error
 
-        def held(value: float, near: Held) -> Held:
+        def held(value: float, near: ProfilePoint) -> ProfilePoint:
             spring = Spring.to(value, of.best.value, own, self.about.variance)
             guess = np.clip(near.state + (value - near.value) * of.ahead, *of.bounds)
             if not abs(of.at(guess) - value) < abs(near.value - value):
                 guess = near.state  # the prediction leads away
-            found = self._pulled(guess, near, (of.quantity, spring))
+            found = self._with_spring_near(guess, near, (of.quantity, spring))
             if found is None:
-                return Held(value, np.inf, np.nan)
+                return ProfilePoint(value, np.inf, np.nan)
             vector, J, multipliers = found
             g = of.at(vector)
-            return Held(g, J, spring.pull(g), vector, multipliers)
+            return ProfilePoint(g, J, spring.pull(g), vector, multipliers)
 
         given = (of.error, self.about, of.limits, held, level, of.log)
         return profiled(str(wanted), of.best, *given)

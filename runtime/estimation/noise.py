@@ -267,7 +267,7 @@ def _with_std(samples: SampleTable, trial: Experiment, found: Mapping[str, float
     return {**samples, "std": std}
 
 
-def settled(
+def reweighted(
     fit: Callable[[Mapping[str, float], R | None], tuple[R, Sequence[Noise] | None]],
     start: Mapping[str, float],
 ) -> tuple[R, list[Noise], list[str]]:

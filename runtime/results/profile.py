@@ -13,7 +13,7 @@ from kinesym.notebook import with_unit
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
-from kinesym.runtime.statistics.profile import Held, Rises, rises
+from kinesym.runtime.statistics.profile import ProfilePoint, Rises, rises
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -71,11 +71,11 @@ def draw(axis: Any, profile: Profile) -> None:
 
 def profiled(
     name: str,
-    best: Held,
+    best: ProfilePoint,
     error: float,
     about: Uncertainty,
     bounds: tuple[float, float],
-    held: Callable[[float, Held], Held],
+    held: Callable[[float, ProfilePoint], ProfilePoint],
     level: float,
     log: bool = False,
 ) -> Profile:

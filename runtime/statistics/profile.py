@@ -59,7 +59,7 @@ class Spring:
 
 
 @dataclass(frozen=True)
-class Held:
+class ProfilePoint:
     """The minimum of J with a quantity held at a value, or that there is none.
 
     objective : J there, infinite if no minimum was found. slope : d J / d value, by the multiplier.
@@ -87,10 +87,10 @@ class Rises:
 
 
 def rises(
-    best: Held,
+    best: ProfilePoint,
     standard_error: float,
     bounds: tuple[float, float],
-    solve: Callable[[float, Held], Held],
+    solve: Callable[[float, ProfilePoint], ProfilePoint],
     target: float,
     variance: float = 1.0,
     shown: Callable[[float], float] = float,
@@ -123,7 +123,7 @@ def rises(
 @dataclass(frozen=True)
 class _Side:
     end: float
-    points: Sequence[Held]
+    points: Sequence[ProfilePoint]
     words: str = ""
 
 
@@ -132,16 +132,16 @@ class _Rise:
     """The rise of J from a minimum, over the variance of samples; goal : the root of what it is at
     the ends of the interval. shown : see `rises`."""
 
-    best: Held
+    best: ProfilePoint
     variance: float
     goal: float
     shown: Callable[[float], float]
 
-    def root(self, point: Held) -> float:
+    def root(self, point: ProfilePoint) -> float:
         """The root of the rise."""
         return float(np.sqrt(max(point.objective - self.best.objective, 0.0) / self.variance))
 
-    def step(self, point: Held, sign: int) -> float:
+    def step(self, point: ProfilePoint, sign: int) -> float:
         """How far it is from a point to the goal along the root, whose slope is known there."""
         root = self.root(point)
         slope = sign * point.slope / (2.0 * root * self.variance) if root > 0.0 else 0.0
@@ -153,11 +153,12 @@ def _side(
     sign: int,
     error: float,
     bounds: tuple[float, float],
-    solve: Callable[[float, Held], Held],
+    solve: Callable[[float, ProfilePoint], ProfilePoint],
 ) -> _Side:
     """Where the rise reaches its goal on one side."""
     best, goal, bound = rising.best, rising.goal, bounds[(sign + 1) // 2]
-    points, near, far = list[Held](), 0.0, np.inf  # distances with a rise below, above the target
+    points = list[ProfilePoint]()
+    near, far = 0.0, np.inf  # distances with a rise below and above the target
     distance, least, reached = goal * error, goal, 0.0
     reach = abs(bound - best.value)
     which = "above" if sign > 0 else "below"
@@ -206,7 +207,7 @@ def _next(distance: float, near: float, far: float, step: float, reach: float, s
     return wanted if near < wanted < far and not slow else 0.5 * (near + far)
 
 
-def _nearest(points: Sequence[Held], best: Held, distance: float) -> Held:
+def _nearest(points: Sequence[ProfilePoint], best: ProfilePoint, distance: float) -> ProfilePoint:
     """The minimum that was found nearest to a distance."""
     every = [best, *points]
     return min(every, key=lambda point: abs(abs(point.value - best.value) - distance))

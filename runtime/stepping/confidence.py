@@ -25,15 +25,15 @@ _FEW = 60
 
 
 def nothing_told(q: Array) -> Confidence:
-    """Of unknowns (n,) of whose errors nothing is known."""
+    """Confidence of unknowns (n,) of whose errors nothing is known."""
     return Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))
 
 
 def confidence(
     estimation: Estimation, made: Minimised, J: float, gradient: Array
 ) -> tuple[Confidence, Any]:
-    """From residuals, else from differences of gradients; and d2 J/d q2 (n, n) by which it is told,
-    None if there is none."""
+    """Confidence of the unknowns from the derivatives of residuals, else from differences of
+    gradients; and the curvature d2 J/d q2 (n, n), None if there is none."""
     problem, q, nothing = made.problem, made.found.q, nothing_told(made.found.q)
     if not np.isfinite(J):
         return nothing, None
@@ -59,7 +59,7 @@ def confidence(
 def _of_squares(
     estimation: Estimation, problem: Minimisation, found: Estimate
 ) -> tuple[Confidence, Any]:
-    """The same of a sum of squares."""
+    """Confidence and curvature of a sum of squares."""
     trials, q = problem.trials, found.values
     slopes = trials.jacobian(q)
     slopes.eliminate_zeros()

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.estimation.inference import AskedAgain, Wanted, influences_of
+from kinesym.runtime.estimation.inference import FitInference, HeldQuantity, influences_of
 from kinesym.runtime.results.bands import Bands, band_of
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.inference import Influences
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.leverage import basis_of_columns
-from kinesym.runtime.statistics.profile import Held, Spring
+from kinesym.runtime.statistics.profile import ProfilePoint, Spring
 from kinesym.runtime.stepping.measured import measured, through_segments
 from kinesym.runtime.stepping.neighbour import Follows, near_minimum
 from kinesym.runtime.stepping.simulated import Simulated
@@ -28,7 +28,7 @@ _NULL, _OUTSIDE = 1e-7, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class ShootingInference(AskedAgain):
+class ShootingInference(FitInference):
     """Trials at the minimum q of a sum of squares, asked again.
 
     on : makes the trials with other measurements. combine : an expression at a trajectory, with
@@ -75,7 +75,7 @@ class ShootingInference(AskedAgain):
             trials.append(band_of(run, dict(spread), self.about.freedom))
         return Bands(trials=trials, model=runs[0].model, units=runs[0].units)
 
-    def _wanted(self, wanted: Any, trial: int) -> Wanted:
+    def _to_hold(self, wanted: Any, trial: int) -> HeldQuantity:
         limits, names = (-np.inf, np.inf), self.trials.unknowns.names
         if isinstance(wanted, str):
             place, (low, high) = names.index(wanted), self.bounds
@@ -91,11 +91,11 @@ class ShootingInference(AskedAgain):
         def at(q: Array) -> float:
             return quantity(q)[0] if np.isfinite(self.trials.cost(q)) else np.nan
 
-        best = Held(value, self.trials.cost(self.q), 0.0, self.q)
-        return Wanted(best, error, limits, self.bounds, ahead, at, quantity)
+        best = ProfilePoint(value, self.trials.cost(self.q), 0.0, self.q)
+        return HeldQuantity(best, error, limits, self.bounds, ahead, at, quantity)
 
-    def _pulled(
-        self, guess: Array, near: Held, pull: tuple[Follows, Spring]
+    def _with_spring_near(
+        self, guess: Array, near: ProfilePoint, pull: tuple[Follows, Spring]
     ) -> tuple[Array, float, Any] | None:
         q, good = self._solved(self.trials, guess, pull)
         return (q, self.trials.cost(q), None) if good else None

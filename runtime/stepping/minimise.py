@@ -117,7 +117,7 @@ class Minimisation:
 
 
 @dataclass(frozen=True)
-class Minimum:
+class Endpoint:
     """The point where an optimiser ended, how, and its message."""
 
     q: Array
@@ -130,7 +130,7 @@ class Minimum:
         return self.status.success
 
 
-def minimise(optimizer: str, problem: Minimisation, q: Array) -> Minimum:
+def minimise(optimizer: str, problem: Minimisation, q: Array) -> Endpoint:
     """Run one of `OPTIMIZERS` from q; Ctrl-C returns the best iterate so far.
 
     Raises `ValueError` for options that it does not have.
@@ -142,24 +142,24 @@ def minimise(optimizer: str, problem: Minimisation, q: Array) -> Minimum:
         best = _best(problem, q)
         which = "last" if problem.trials.unknowns.several else "best"
         words = f"interrupted: this is the {which} iterate, not a solution"
-        return Minimum(best.values, Solve.INTERRUPTED, words)
+        return Endpoint(best.values, Solve.INTERRUPTED, words)
     best, J = _best(problem, found.q), problem.trials.cost(found.q)
     if problem.trials.unknowns.several:
         return found
     if J - best.objective > 1e-9 * abs(best.objective) + _ROUNDING * problem.unit:
         words = f"{Solve.RISEN.sentence}; at the end: {found.message}"
-        return Minimum(best.values, Solve.RISEN, words)
+        return Endpoint(best.values, Solve.RISEN, words)
     return checked(problem, found) if found.success else found
 
 
-def checked(problem: Minimisation, found: Minimum) -> Minimum:
+def checked(problem: Minimisation, found: Endpoint) -> Endpoint:
     """The same minimum, if derivatives do not say that a step lowers the cost."""
     left, J = _left(problem, found.q), problem.trials.cost(found.q)
     if left <= _REST * abs(J) + _ROUNDING * problem.unit:
         return found
     words = f"derivatives say that a step lowers the objective by {left:.1e}"
     words = f"{Solve.NO_MINIMUM.sentence}: {words} ({found.message})"
-    return Minimum(found.q, Solve.NO_MINIMUM, words)
+    return Endpoint(found.q, Solve.NO_MINIMUM, words)
 
 
 def _left(problem: Minimisation, q: Array) -> float:
@@ -199,14 +199,14 @@ def _left_along(problem: Minimisation, y: Array, g: Array, here: Array) -> float
     return max(0.0, J - problem.cost(np.clip(y + size / bend * d, low, high)))
 
 
-def _stuck(problem: Minimisation, y: Array, slope: float) -> Minimum:
+def _stuck(problem: Minimisation, y: Array, slope: float) -> Endpoint:
     """The end of a line search that finds no lower cost, by rounding of the cost if this is a
     minimum; `minimise` asks sums of squares whether it is one, else the gradient has to be small.
     slope : of the scaled gradient, relative to the first cost."""
     words = Solve.STUCK.sentence
     if problem.squares or slope <= _STATIONARY:
-        return Minimum(problem.at(y), Solve.CONVERGED, f"converged: {words}")
-    return Minimum(problem.at(y), Solve.STUCK, words)
+        return Endpoint(problem.at(y), Solve.CONVERGED, f"converged: {words}")
+    return Endpoint(problem.at(y), Solve.STUCK, words)
 
 
 def _best(problem: Minimisation, q: Array) -> Step:
@@ -218,7 +218,7 @@ def _best(problem: Minimisation, q: Array) -> Step:
     return min(problem.history, key=lambda step: step.objective)
 
 
-def steepest_descent(problem: Minimisation, q: Array) -> Minimum:
+def steepest_descent(problem: Minimisation, q: Array) -> Endpoint:
     """Along the negative gradient of the scaled variables, with a line search (Armijo's rule: the
     step doubles while that helps and halves until the cost falls enough); steps stay in bounds."""
     _refuse(problem.options, (), "steepest-descent")
@@ -229,7 +229,7 @@ def steepest_descent(problem: Minimisation, q: Array) -> Minimum:
         slope = float(np.linalg.norm(np.clip(y - g, low, high) - y))
         problem.note(problem.at(y), J, slope)
         if slope <= problem.tolerance * problem.unit:
-            return Minimum(problem.at(y), Solve.CONVERGED, "converged: the gradient is small")
+            return Endpoint(problem.at(y), Solve.CONVERGED, "converged: the gradient is small")
         if len(problem.history) > limit:
             break
         if step == 0.0:
@@ -239,7 +239,7 @@ def steepest_descent(problem: Minimisation, q: Array) -> Minimum:
             return _stuck(problem, y, slope / problem.unit)
         y = new
     words = f"the limit of {limit} iterations was reached"
-    return Minimum(problem.at(y), Solve.ITERATION_LIMIT, words)
+    return Endpoint(problem.at(y), Solve.ITERATION_LIMIT, words)
 
 
 def _line_search(
@@ -270,7 +270,7 @@ def _line_search(
     return None, step, J
 
 
-def bfgs(problem: Minimisation, q: Array) -> Minimum:
+def bfgs(problem: Minimisation, q: Array) -> Endpoint:
     """L-BFGS-B of SciPy."""
 
     def value(y: Array) -> tuple[float, Array]:
@@ -286,7 +286,7 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
     problem.note(q, problem.trials.cost(q))
     low, high = problem.scaled_bounds
     if (low == high).all():
-        return Minimum(q, Solve.CONVERGED, "all unknowns are held by their bounds")
+        return Endpoint(q, Solve.CONVERGED, "all unknowns are held by their bounds")
     settings = {
         "maxiter": problem.limit,
         "gtol": problem.tolerance,
@@ -310,10 +310,10 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
     if stuck:
         return _stuck(problem, found.x, float(np.linalg.norm(slope)))
     status = Solve.CONVERGED if found.success else Solve.ITERATION_LIMIT
-    return Minimum(problem.at(found.x), status, _said(found.message))
+    return Endpoint(problem.at(found.x), status, _said(found.message))
 
 
-def trust_region(problem: Minimisation, q: Array) -> Minimum:
+def trust_region(problem: Minimisation, q: Array) -> Endpoint:
     """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals."""
     trials, unit = problem.trials, np.sqrt(problem.unit)
     count = len(trials.residuals(q))
@@ -342,7 +342,7 @@ def trust_region(problem: Minimisation, q: Array) -> Minimum:
         values, inside, jac=slopes, bounds=(low, high), method="trf", **settings
     )
     status = Solve.CONVERGED if found.status > 0 else Solve.ITERATION_LIMIT
-    return Minimum(problem.at(found.x), status, _said(found.message))
+    return Endpoint(problem.at(found.x), status, _said(found.message))
 
 
 def _said(message: Any) -> str:
@@ -419,7 +419,7 @@ class _Callbacks:
         problem.note(problem.at(self._y), J, step.optimality, step.infeasibility)
 
 
-def ipopt(problem: Minimisation, q: Array) -> Minimum:
+def ipopt(problem: Minimisation, q: Array) -> Endpoint:
     """IPOPT with the Gauss-Newton Hessian of a sum of squares, else a limited-memory one."""
     solver = str(problem.options.get("linear_solver", "mumps"))
     check_solver(solver, problem.options)
@@ -444,11 +444,11 @@ def ipopt(problem: Minimisation, q: Array) -> Minimum:
     found = run(nlp, Start(problem.scaled(q)), settings, settings, watch)
     if found.status is Solve.INTERRUPTED:
         raise KeyboardInterrupt
-    return Minimum(problem.at(found.z), found.status, found.status.sentence)
+    return Endpoint(problem.at(found.z), found.status, found.status.sentence)
 
 
 #: By the names that users give them.
-OPTIMIZERS: Mapping[str, Callable[..., Minimum]] = {
+OPTIMIZERS: Mapping[str, Callable[..., Endpoint]] = {
     "steepest-descent": steepest_descent,
     "bfgs": bfgs,
     "least-squares": trust_region,

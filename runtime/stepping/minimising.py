@@ -14,7 +14,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.fit import Step, typical_sizes
-from kinesym.runtime.stepping.minimise import Minimisation, Minimum, minimise
+from kinesym.runtime.stepping.minimise import Endpoint, Minimisation, minimise
 from kinesym.runtime.stepping.simulated import Simulated
 
 
@@ -32,7 +32,7 @@ class Chosen(NamedTuple):
 class Minimised(NamedTuple):
     """A minimum, how it was found, typical sizes of the unknowns, seconds, and all iterates."""
 
-    found: Minimum
+    found: Endpoint
     problem: Minimisation
     optimizer: str
     size: Array
@@ -70,7 +70,7 @@ def minimisation(
     how: Chosen,
     report: Callable[[Iteration], None],
 ) -> Minimisation:
-    """What is minimised from q."""
+    """Minimisation of J from q, not begun."""
     J = trials.cost(q)
     return Minimisation(
         trials,

@@ -18,8 +18,9 @@ from kinesym.runtime.results.estimates import Noise
 from kinesym.runtime.results.fit import Fit, Step
 from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.confidence import confidence
+from kinesym.runtime.stepping.fit_result import Task, fit_of
 from kinesym.runtime.stepping.measured import residuals_of
-from kinesym.runtime.stepping.minimise import Minimum, checked
+from kinesym.runtime.stepping.minimise import Endpoint, checked
 from kinesym.runtime.stepping.minimising import (
     Chosen,
     Minimised,
@@ -29,7 +30,6 @@ from kinesym.runtime.stepping.minimising import (
     sizes,
 )
 from kinesym.runtime.stepping.simulated import Simulated
-from kinesym.runtime.stepping.telling import Task, fit_of
 
 #: Tolerance of an easier problem that leads to another one, and simulations with derivatives: of
 #: the first one, which begins far off, and of others.
@@ -102,7 +102,7 @@ class Identification:
                 return (task, made), None
             return (task, made), _noise(task, made, std)
 
-        (task, made), noise, notes = self.task.estimation.settled(again)
+        (task, made), noise, notes = self.task.estimation.reweighted(again)
         return self._no_worse(q, self.judged(fit_of(task, made, noise, notes)))
 
     def _no_worse(self, q: Array, fit: Fit) -> Fit:
@@ -141,7 +141,7 @@ class Identification:
         size = sizes(trials, bounds, first)
         problem = minimisation(trials, bounds, first, size, True, chosen, lambda step: None)
         words = "converged: no step would lower the objective any more"
-        minimum = checked(problem, Minimum(last, Solve.CONVERGED, words))
+        minimum = checked(problem, Endpoint(last, Solve.CONVERGED, words))
         made = Minimised(minimum, problem, chosen.optimizer, size, 0.0, history)
         return self.judged(fit_of(self.task, made))
 

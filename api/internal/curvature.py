@@ -1,5 +1,5 @@
-"""The minimum that a solution of a fit is: its KKT matrix, what of the residuals the unknowns take,
-and how far it tells the parameters."""
+"""Curvature of a problem at its solution: the KKT matrix, leverages of residuals, covariances of
+parameters."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Multipliers = tuple[Array, Array, Array]
 
 
 def kkt_of(problem: Discretisation, solution: Solution, workspace: Workspace | None = None) -> Kkt:
-    """The KKT matrix of a problem at its solution, of a fit with the bounds that hold it and no
+    """KKT matrix of a problem at its solution, of a fit with the bounds that hold it and no
     others. workspace : factors that its solver has left."""
     kkt = interior(problem, solution, workspace)
     if not kkt.fitted:
@@ -56,7 +56,7 @@ def kkt_of(problem: Discretisation, solution: Solution, workspace: Workspace | N
 def interior(
     problem: Discretisation, solution: Solution, workspace: Workspace | None = None
 ) -> Kkt:
-    """The same with all bounds as stiff as their multipliers say; with process noise or random
+    """KKT matrix with all bounds as stiff as their multipliers say; with process noise or random
     effects that of what is integrated out, with the parameters held: what they minimise is no
     likelihood of parameters."""
     bounds, z = problem.variable_bounds, solution.free_vector
@@ -79,7 +79,7 @@ def interior(
 def converged(
     problem: Discretisation, solution: Solution, what: str
 ) -> tuple[Discretisation, Solution]:
-    """The problem on the grid of a solution, with the distributions and standard deviations that it
+    """Problem on the grid of a solution, with the distributions and standard deviations that it
     has found, and the solution of that. what : is asked of it; raises `ValueError` if the solution
     has not converged, or standard deviations are not known."""
     checks.check_kind(solution, Solution, "kinesym")
@@ -105,7 +105,7 @@ def covariance(problem: Discretisation, solution: Solution) -> Array:
     problem, known = converged(problem, solution, "covariance")
     if problem.estimation.integrated:
         return solution.uncertainty[0].covariance
-    found = Minimum.at(problem, known).confidence()
+    found = Curvature.at(problem, known).confidence()
     words = "; ".join(found.notes)
     if words and np.isnan(found.covariance).all():
         raise ValueError(words)
@@ -115,8 +115,8 @@ def covariance(problem: Discretisation, solution: Solution) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Minimum:
-    """A problem at its solution, with its KKT matrix."""
+class Curvature:
+    """Curvature of a problem at its solution, by its KKT matrix."""
 
     problem: Discretisation
     solution: Solution
@@ -125,13 +125,13 @@ class Minimum:
     @staticmethod
     def at(
         problem: Discretisation, solution: Solution, workspace: Workspace | None = None
-    ) -> Minimum:
-        """With its matrix; workspace : see `kkt_of`."""
-        return Minimum(problem, solution, kkt_of(problem, solution, workspace))
+    ) -> Curvature:
+        """Curvature with a matrix that is made; workspace : see `kkt_of`."""
+        return Curvature(problem, solution, kkt_of(problem, solution, workspace))
 
     @property
     def estimation(self) -> Estimation:
-        """What the problem is to tell."""
+        """Estimation by the problem."""
         return self.problem.estimation
 
     @property
@@ -143,11 +143,11 @@ class Minimum:
 
     @property
     def directions(self) -> int | None:
-        """In how many directions a fit can move; None where it is not known."""
+        """Number of directions in which a fit can move; None where it is not known."""
         return free_directions(self.kkt) if self.estimation.factor else None
 
     def residuals(self) -> Residuals:
-        """With their leverages, NaN where these are not known."""
+        """Residuals with their leverages, NaN where these are not known."""
         nlp, most = self.problem.residual_nlp, self.problem.free_directions
         e = nlp.residuals(self.z)
         try:
@@ -160,7 +160,7 @@ class Minimum:
         return Residuals(e, nlp.samples, taken)
 
     def noise(self) -> list[Noise]:
-        """The standard deviations of a solution that has them, or the one that all measurements
+        """Standard deviations of a solution that has them, or the one that all measurements
         share."""
         estimation, problem = self.estimation, self.problem
         if not estimation.pooled:
@@ -196,8 +196,8 @@ class Minimum:
         return factor**2 * spread_by_loss(pulls, self.problem.free_directions)
 
     def wider(self) -> float:
-        """By which variances are larger than by the curvature with a loss that is no likelihood,
-        for errors that are all alike (Huber, Ronchetti 2009, Robust Statistics, section 7.6)."""
+        """Factor of variances over those by the curvature, with a loss that is no likelihood and
+        errors that are all alike (Huber, Ronchetti 2009, Robust Statistics, section 7.6)."""
         psi, bend, timed = self._pulls()
         psi, bend, most = psi[timed], bend[timed], self.problem.free_directions
         left = len(psi) - most if len(psi) > most else len(psi)
@@ -206,7 +206,7 @@ class Minimum:
     # -- the parameters ----------------------------------------------------------------------
 
     def confidence(self) -> Confidence:
-        """How far the solution tells the parameters; raises `ValueError` if the curvature is not
+        """Confidence of the parameters; raises `ValueError` if the curvature is not
         positive."""
         problem, variance = self.problem, self.estimation.variance(self.solution.noise)
         found = clear_confidence(problem.nlp, self.kkt, self.z, variance) or self._plain()
@@ -232,8 +232,7 @@ class Minimum:
         return self._plain().notes
 
     def uncertainty(self) -> Uncertainty:
-        """What a solution of a fit tells of the errors of its parameters; raises as
-        `confidence`."""
+        """Uncertainty of the parameters of a fit; raises as `confidence`."""
         problem, solution, layout = self.problem, self.solution, self.problem.layout
         sure, variance = self.confidence(), self.estimation.variance(solution.noise)
         runs = with_noise(solution.trials, problem.trials, solution.noise)
@@ -279,7 +278,7 @@ def inference(problem: Discretisation, solution: Solution) -> Inference:
             "measurements do not tell this solution: the objective has no LeastSquares, and there "
             "are no bands"
         )
-    here, best = Minimum.at(problem, solution), solved_of(solution)
+    here, best = Curvature.at(problem, solution), solved_of(solution)
     course = here.smoothed()
     about = solution.uncertainty[0] if solution.uncertainty else nothing_known()
     if estimation.integrated:
@@ -309,8 +308,8 @@ def prior_squares(problem: Discretisation, z: Array) -> float:
 
 
 def merit_at(problem: Discretisation, z: Array) -> float:
-    """By what the motion of a free vector is ranked among solutions, see `Trials`; infinite where
-    that is not known."""
+    """Number by which the motion of a free vector is ranked among solutions, see `Trials`; infinite
+    where that is not known."""
     estimation = problem.estimation
     with np.errstate(all="ignore"):
         J = np.nan if estimation.reweighs else problem.cost(z)

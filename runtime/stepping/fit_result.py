@@ -36,8 +36,8 @@ from kinesym.runtime.stepping.simulated import Simulated
 
 @dataclass(frozen=True)
 class Task:
-    """Trials with standard deviations, their minimum to be found within bounds, and what is asked
-    of it.
+    """Identification task: trials with standard deviations, bounds of their unknowns, and what
+    makes the same trials otherwise.
 
     given : the trials as they were given. finer : makes the trials with finer steps; raises
     `ValueError` where it cannot. remeasured : the trials with other samples. combine : see
@@ -55,7 +55,8 @@ class Task:
 
     @cached_property
     def estimation(self) -> Estimation:
-        """What is estimated, whatever standard deviations `trials` have."""
+        """Estimation from the samples as they were given, whatever standard deviations `trials`
+        have."""
         made = self.trials
         factor = made.factor if made.measured else 0.0
         return Estimation(self.given, factor, made.loss, bool(made.priors), not made.weighted)
@@ -164,7 +165,7 @@ def _asked(task: Task, q: Array, about: Uncertainty) -> ShootingInference:
 def _uncertainty(
     task: Task, sure: Confidence, noise: Sequence[Noise], known: Sequence[KnownAs] = ()
 ) -> Uncertainty:
-    """What is known of the errors of all unknowns."""
+    """Uncertainty of all unknowns."""
     names, owned = task.trials.unknowns.names, task.trials.unknowns.owned
     logarithmic = list(np.array(owned.names)[owned.log])
     return task.estimation.uncertainty(names, logarithmic, sure, noise, known)
@@ -173,8 +174,8 @@ def _uncertainty(
 def _known_as(
     task: Task, made: Minimised, sure: Confidence, variance: float, runs: Sequence[Trajectory]
 ) -> Sequence[KnownAs]:
-    """What is known of unknowns that the record does not tell apart, from minima with these held
-    elsewhere."""
+    """Combinations that are known of unknowns that the record does not tell apart, from minima with
+    these held elsewhere."""
     q, trials, ways = made.found.q, task.trials, sure.directions
     asked = made.found.success and made.problem.squares and not trials.unknowns.several
     if not asked or ways is None or not ways.shape[1]:
