@@ -146,15 +146,15 @@ class Estimation:
     def likelihood(
         self, runs: Sequence[Trajectory], directions: float | None
     ) -> Sequence[Likelihood]:
-        """Likelihood of the samples, if J has nothing else than these and priors. runs : with standard
-        deviations. directions : in which unknowns can move, None if it is not known."""
+        """Likelihood of the samples, if J has nothing else than these and priors. runs : with
+        standard deviations. directions : in which unknowns can move, None if it is not known."""
         if directions is None or self.mixed or not self.factor:
             return []
         return likelihood_of(runs, self.trials, directions, self.loss, self.priors)
 
     def merit(self, runs: Sequence[Trajectory], J: float, priors: float) -> float:
-        """Number by which fits are ranked, see `Trials`; priors : the sum of their squares, -2 log of their
-        density."""
+        """Number by which fits are ranked, see `Trials`; priors : the sum of their squares, -2 log
+        of their density."""
         if not self.reweighs:
             return J
         return merit_of(runs, self.trials, J / self.factor, self.loss, priors)
