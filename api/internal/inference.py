@@ -13,7 +13,6 @@ import numpy as np
 from kinesym.internal.bands import Smoothed
 from kinesym.internal.combination import combination
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.estimation.inference import FitInference, HeldQuantity, influences_of
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.scaling import Bounds
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
@@ -25,6 +24,7 @@ from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Record, remeasured
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.inference import Influences
+from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import KktFactors
 from kinesym.runtime.statistics.leverage import followed, free_directions
@@ -36,7 +36,7 @@ _ITERATIONS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class CollocationInference(FitInference):
+class CollocationInference:
     """A nonlinear program at its solution, asked again.
 
     course : the solution. problem : of IPOPT, of these trials. best : its solution. on : makes the
@@ -81,11 +81,12 @@ class CollocationInference(FitInference):
         if directions is not None:
             taken = float(directions)
             basis = followed(self.course.kkt, jacobian, self.factor, directions)
-        return influences_of(samples, slope, pulls, basis, taken, pulls[np.isnan(samples.time)])
+        return Influences.of(samples, slope, pulls, basis, taken, pulls[np.isnan(samples.time)])
 
-    def _to_hold(self, wanted: Any, trial: int) -> HeldQuantity:
-        """A spring holds it, so that library and analysis of the matrices serve all solves; the
-        first guess of each follows from a column of the inverse of the KKT matrix."""
+    def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
+        """See `Inference`. A spring holds it, so that library and analysis of the matrices serve
+        all solves; the first guess of each follows from a column of the inverse of the KKT
+        matrix."""
         layout, log, limits = self.nlp.layout, False, (-np.inf, np.inf)
         if isinstance(wanted, str):
             row = layout.parameters.index(wanted)
@@ -104,15 +105,16 @@ class CollocationInference(FitInference):
         def at(z: Array) -> float:
             return quantity.at(z[places])[0]
 
-        best = ProfilePoint(value, self.best.objective, 0.0, z, self.best.multipliers)
-        return HeldQuantity(best, error, limits, self.problem.bounds, ahead, at, quantity, log)
+        def solved(
+            guess: Array, near: ProfilePoint, spring: Spring
+        ) -> tuple[Array, float, Any] | None:
+            nlp, found = self._solved(self.trials, guess, near.multipliers, (quantity, spring))
+            good = found.status.success
+            return (found.z, nlp.cost(found.z), found.multipliers) if good else None
 
-    def _with_spring_near(
-        self, guess: Array, near: ProfilePoint, pull: tuple[Quantity, Spring]
-    ) -> tuple[Array, float, Any] | None:
-        nlp, found = self._solved(self.trials, guess, near.multipliers, pull)
-        good = found.status.success
-        return (found.z, nlp.cost(found.z), found.multipliers) if good else None
+        best = ProfilePoint(value, self.best.objective, 0.0, z, self.best.multipliers)
+        held = HeldQuantity(best, error, limits, self.problem.bounds, ahead, at, solved, log)
+        return profiled(str(wanted), held, self.about, level)
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`."""

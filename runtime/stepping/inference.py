@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.estimation.inference import FitInference, HeldQuantity, influences_of
 from kinesym.runtime.results.bands import Bands, band_of
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.inference import Influences
+from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.statistics.profile import ProfilePoint, Spring
@@ -28,7 +28,7 @@ _NULL, _OUTSIDE = 1e-7, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class ShootingInference(FitInference):
+class ShootingInference:
     """Trials at the minimum q of a sum of squares, asked again.
 
     on : makes the trials with other measurements. combine : an expression at a trajectory, with
@@ -61,7 +61,7 @@ class ShootingInference(FitInference):
         root = np.sqrt(np.maximum(bend, 0.0))[:, None]
         basis = basis_of_columns(np.vstack([root * unit, others]))[: len(e)]
         own, priors, taken = rows[: len(e)], rows[len(e) :], float(which.sum())
-        return influences_of(found.samples, slope, own, basis, taken, priors)
+        return Influences.of(found.samples, slope, own, basis, taken, priors)
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """See `Inference`; to first order in the unknowns."""
@@ -75,7 +75,8 @@ class ShootingInference(FitInference):
             trials.append(band_of(run, dict(spread), self.about.freedom))
         return Bands(trials=trials, model=runs[0].model, units=runs[0].units)
 
-    def _to_hold(self, wanted: Any, trial: int) -> HeldQuantity:
+    def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
+        """See `Inference`."""
         limits, names = (-np.inf, np.inf), self.trials.unknowns.names
         if isinstance(wanted, str):
             place, (low, high) = names.index(wanted), self.bounds
@@ -91,14 +92,15 @@ class ShootingInference(FitInference):
         def at(q: Array) -> float:
             return quantity(q)[0] if np.isfinite(self.trials.cost(q)) else np.nan
 
-        best = ProfilePoint(value, self.trials.cost(self.q), 0.0, self.q)
-        return HeldQuantity(best, error, limits, self.bounds, ahead, at, quantity)
+        def solved(
+            guess: Array, near: ProfilePoint, spring: Spring
+        ) -> tuple[Array, float, Any] | None:
+            q, good = self._solved(self.trials, guess, (quantity, spring))
+            return (q, self.trials.cost(q), None) if good else None
 
-    def _with_spring_near(
-        self, guess: Array, near: ProfilePoint, pull: tuple[Follows, Spring]
-    ) -> tuple[Array, float, Any] | None:
-        q, good = self._solved(self.trials, guess, pull)
-        return (q, self.trials.cost(q), None) if good else None
+        best = ProfilePoint(value, self.trials.cost(self.q), 0.0, self.q)
+        held = HeldQuantity(best, error, limits, self.bounds, ahead, at, solved)
+        return profiled(str(wanted), held, self.about, level)
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`."""
