@@ -56,8 +56,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials
 from kinesym.runtime.stepping.fit_result import Task
-from kinesym.runtime.stepping.minimise import OPTIMIZERS
-from kinesym.runtime.stepping.minimising import Chosen
+from kinesym.runtime.stepping.minimise import OPTIMIZERS, Chosen
 from kinesym.runtime.stepping.shooting import Identification, Rung
 from kinesym.runtime.stepping.simulated import Simulated
 from kinesym.runtime.summary import listed

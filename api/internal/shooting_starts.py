@@ -26,8 +26,7 @@ from kinesym.runtime.results.multistart import Found
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.many_squares import Iterates, Problem, Rows, Squares, minimised
-from kinesym.runtime.stepping.minimise import Scale, log_of
-from kinesym.runtime.stepping.minimising import Chosen
+from kinesym.runtime.stepping.minimise import Chosen, Scale, log_of
 from kinesym.runtime.stepping.shooting import Identification
 from kinesym.runtime.stepping.side_by_side import SideBySide, members_of_group
 from kinesym.runtime.stepping.simulated import Diverged

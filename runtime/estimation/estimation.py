@@ -14,18 +14,18 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.estimation.likelihood import likelihood_of, merit_before, merit_of
+from kinesym.runtime.estimation.likelihood import likelihood_of, merit_of
 from kinesym.runtime.estimation.noise import (
     GIVE_STD,
+    SOME,
     contradictions,
     estimated,
-    estimated_together,
     first_std,
     groups_of,
     not_estimated,
     not_told,
-    pooled,
-    reweighted,
+    samples_of,
+    with_noise,
 )
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
@@ -39,6 +39,16 @@ from kinesym.runtime.statistics.exchange import KnownAs
 from kinesym.runtime.summary import listed
 
 R = TypeVar("R")
+#: The pooled standard deviation is at least this share of the rms of what is measured.
+_LEAST = 1e-9
+#: Fits with other standard deviations at most, and relative changes of these that end them: the
+#: larger one if they fall slowly, by less than a factor from fit to fit.
+_ROUNDS, _SETTLED, _SLOW, _FACTOR = 50, 1e-6, 1e-4, 10.0
+#: A note on these where one does not converge.
+_NOT_CONVERGED = (
+    "with the standard deviations that the residuals show the fit did not converge; they are of "
+    "the fit before"
+)
 F = TypeVar("F", bound=Trials)
 
 
@@ -84,8 +94,8 @@ class Estimation:
     def pooled(self) -> bool:
         """Whether all measurements share one unknown standard deviation, and J has nothing else
         than their squares: then estimates do not depend on it."""
-        plain = not (self.loss or self.mixed or self.priors)
-        return bool(self.unknown) and plain and pooled(self.trials)
+        plain = not (self.loss or self.mixed or self.priors or any(t.std for t in self.trials))
+        return len(self.unknown) == 1 and plain
 
     @property
     def untold(self) -> bool:
@@ -109,16 +119,41 @@ class Estimation:
         whose samples the unknowns take so many; nothing if that is not what is unknown."""
         if not self.pooled:
             return []
-        return [estimated_together(J / self.factor, samples, taken, self.trials)]
+        [(group, y)] = samples_of(self.trials).items()
+        least = _LEAST * (float(np.sqrt(np.mean(y**2))) or 1.0)
+        left = samples - taken
+        std = max(np.sqrt(J / self.factor / left), least) if left > SOME else np.nan
+        return [Noise(group, float(std), float(samples), float(left))]
 
     def reweighted(
         self,
         fit: Callable[[Mapping[str, float], R | None], tuple[R, Sequence[Noise] | None]],
         known: Mapping[str, float] | None = None,
     ) -> tuple[R, list[Noise], list[str]]:
-        """Iteratively reweighted fit: repeated until its standard deviations are those of its
-        residuals, from `known` ones on; see `reweighted`."""
-        return reweighted(fit, {**first_std(self.trials), **(known or {})})
+        """Iteratively reweighted fit: repeated with other standard deviations by group until these
+        are those of its residuals, from `known` ones on; the last one, what was estimated, and
+        sentences on what went wrong.
+
+        fit : from standard deviations and the fit before to another one and what its residuals
+        show, nothing if it failed, None if it was interrupted.
+        """
+        used = {**first_std(self.trials), **(known or {})}
+        best, noise, last = None, list[Noise](), np.inf
+        for _ in range(_ROUNDS):
+            result, shown = fit(used, best)
+            if not shown:
+                if best is None or shown is None:
+                    return result, [], []
+                return best, noise, [_NOT_CONVERGED]
+            best, noise = result, list(shown)
+            found = {n.group: used[n.group] if np.isnan(n.std) else n.std for n in noise}
+            change = max(abs(float(np.log(found[group] / used[group]))) for group in found)
+            if change <= _SETTLED or last / _FACTOR <= change <= _SLOW:
+                return best, noise, []
+            last = change
+            used = {**used, **found}
+        assert best is not None
+        return best, noise, [f"the standard deviations did not settle in {_ROUNDS} fits"]
 
     def variance(self, noise: Sequence[Noise]) -> float:
         """Variance of the residuals in units of J, NaN if it is not known. Where standard
@@ -162,8 +197,11 @@ class Estimation:
     def merit_before(
         self, runs: Callable[[], Sequence[Trajectory]], J: float, priors: float
     ) -> float:
-        """The same of trajectories before a fit."""
-        return merit_before(runs(), self.trials, self.loss, priors) if self.reweighs else J
+        """The same of trajectories before a fit, which have no standard deviations for what is not
+        known; infinite with a loss that is no likelihood."""
+        ones = [Noise(group, 1.0, 0.0, 0.0) for group in self.unknown]
+        shown = with_noise(runs(), self.trials, ones) if self.reweighs else ()
+        return self.merit(shown, np.inf if self.reweighs else J, priors)
 
     # -- what is known of the unknowns ------------------------------------------------------
 
@@ -204,7 +242,16 @@ class Estimation:
         unknowns take of them at most, and directions : how many it is, None if that is not known.
         priors : the sum of their squares.
         """
-        notes = self.notes(fit.noise, fit.trials, most, residuals)
+
+        def taken() -> Mapping[str, float]:
+            found = residuals()
+            return {} if found is None else found.taken()
+
+        notes = not_told(fit.noise, self.trials) if self.factor else []
+        notes += [GIVE_STD.format(listed(self.unknown))] if self.untold else []
+        if self.factor and self.loss is None and not self.mixed:
+            rows = [run.residuals() for run in fit.trials]
+            notes += contradictions(self.trials, rows, most, taken)
         if self.integrated:
             likelihood, merit = fit.likelihood, -2.0 * fit.log_likelihood
         else:
@@ -217,26 +264,3 @@ class Estimation:
             merit=merit,
             no_errors=fit.no_errors or "".join(self.lost(fit.noise)[:1]),
         )
-
-    def notes(
-        self,
-        noise: Sequence[Noise],
-        runs: Sequence[Trajectory],
-        most: float,
-        residuals: Callable[[], Residuals | None],
-    ) -> list[str]:
-        """Sentences on standard deviations, given or not; see `judged`."""
-        if not self.factor:
-            return []
-
-        def taken() -> Mapping[str, float]:
-            found = residuals()
-            return {} if found is None else found.taken()
-
-        notes = not_told(noise, self.trials)
-        if self.untold:
-            notes.append(GIVE_STD.format(listed(self.unknown)))
-        if self.loss is None and not self.mixed:
-            rows = [run.residuals() for run in runs]
-            notes += contradictions(self.trials, rows, most, taken)
-        return notes

@@ -9,9 +9,8 @@ import scipy
 from scipy.special import gammaln
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.estimation.noise import groups_of, with_noise
+from kinesym.runtime.estimation.noise import groups_of
 from kinesym.runtime.losses import RobustLoss
-from kinesym.runtime.results.estimates import Noise
 from kinesym.runtime.results.likelihood import LARGEST, POSTERIOR, Likelihood
 from kinesym.runtime.results.series import Series, series_of
 from kinesym.runtime.results.trajectory import Trajectory
@@ -74,18 +73,6 @@ def merit_of(
     groups = groups_of(trials)
     own = [s.std for s in series_of(runs) if (s.trial, s.channel) in groups]
     return objective + 2.0 * float(sum(np.log(std).sum() for std in own))
-
-
-def merit_before(
-    runs: Sequence[Trajectory],
-    trials: Sequence[Experiment],
-    loss: RobustLoss | None = None,
-    priors: float = 0.0,
-) -> float:
-    """The same of trajectories before a fit, which have no standard deviations for what is not
-    known; infinite with a loss that is no likelihood."""
-    ones = [Noise(group, 1.0, 0.0, 0.0) for group in set(groups_of(trials).values())]
-    return merit_of(with_noise(runs, trials, ones), trials, np.inf, loss, priors)
 
 
 def _normal(e: Array, std: Array) -> float:

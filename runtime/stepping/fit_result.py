@@ -112,7 +112,7 @@ def _bare(task: Task, made: Minimised, noise: Sequence[Noise]) -> Fit:
         history=list(made.history),
         condition=np.nan,
         timings={**timings, "total": sum(timings.values()) + made.seconds},
-        optimizer=made.optimizer,
+        optimizer=made.problem.how.optimizer,
         model=trials.system.name,
         noise=list(noise),
         uncertainty=[about],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -58,14 +58,26 @@ def log_of(unknowns: Unknowns) -> NDArray[np.bool_]:
     return found
 
 
+class Chosen(NamedTuple):
+    """How to minimise, see `ks.Shooting.solve`; limit : of iterations. options : further ones, of
+    the optimiser."""
+
+    optimizer: str
+    scale: bool
+    progress: bool | None
+    tolerance: float
+    limit: int
+    options: Mapping[str, Any]
+
+
 @dataclass
 class Minimisation:
     """What is minimised, J(q) of trials within bounds, with q = scale * y, or for parameters on a
     logarithmic scale exp(y); and how.
 
     unit : a typical cost, so that tolerances are relative. squares : whether J is a sum of squares
-    r(q)^2 with known d r/d q. report is called after each iteration. limit : of iterations. options
-    : further ones, of the optimiser. `history` is filled on the way.
+    r(q)^2 with known d r/d q. report is called after each iteration. `history` is filled on the
+    way.
     """
 
     trials: Simulated
@@ -74,9 +86,7 @@ class Minimisation:
     bounds: tuple[Array, Array]
     squares: bool
     report: Callable[[Iteration], None]
-    tolerance: float
-    limit: int
-    options: Mapping[str, Any]
+    how: Chosen
     history: list[Step] = field(default_factory=list)
 
     @cached_property
@@ -130,14 +140,14 @@ class Endpoint:
         return self.status.success
 
 
-def minimise(optimizer: str, problem: Minimisation, q: Array) -> Endpoint:
-    """Run one of `OPTIMIZERS` from q; Ctrl-C returns the best iterate so far.
+def minimise(problem: Minimisation, q: Array) -> Endpoint:
+    """Run the optimiser that is chosen from q; Ctrl-C returns the best iterate so far.
 
     Raises `ValueError` for options that it does not have.
     """
     try:
         with np.errstate(over="ignore"):  # far away from the minimum costs may be huge
-            found = OPTIMIZERS[optimizer](problem, q)
+            found = OPTIMIZERS[problem.how.optimizer](problem, q)
     except KeyboardInterrupt:
         best = _best(problem, q)
         which = "last" if problem.trials.unknowns.several else "best"
@@ -221,14 +231,14 @@ def _best(problem: Minimisation, q: Array) -> Step:
 def steepest_descent(problem: Minimisation, q: Array) -> Endpoint:
     """Along the negative gradient of the scaled variables, with a line search (Armijo's rule: the
     step doubles while that helps and halves until the cost falls enough); steps stay in bounds."""
-    _refuse(problem.options, (), "steepest-descent")
-    (low, high), limit = problem.scaled_bounds, problem.limit
+    _refuse(problem.how.options, (), "steepest-descent")
+    (low, high), limit = problem.scaled_bounds, problem.how.limit
     y, J, step = problem.scaled(q), problem.trials.cost(q), 0.0
     for _ in range(limit + 1):
         g = problem.gradient(y)
         slope = float(np.linalg.norm(np.clip(y - g, low, high) - y))
         problem.note(problem.at(y), J, slope)
-        if slope <= problem.tolerance * problem.unit:
+        if slope <= problem.how.tolerance * problem.unit:
             return Endpoint(problem.at(y), Solve.CONVERGED, "converged: the gradient is small")
         if len(problem.history) > limit:
             break
@@ -282,18 +292,18 @@ def bfgs(problem: Minimisation, q: Array) -> Endpoint:
     def note(intermediate_result: Any) -> None:
         problem.note(problem.at(intermediate_result.x), intermediate_result.fun * problem.unit)
 
-    _refuse(problem.options, _BFGS, "bfgs")
+    _refuse(problem.how.options, _BFGS, "bfgs")
     problem.note(q, problem.trials.cost(q))
     low, high = problem.scaled_bounds
     if (low == high).all():
         return Endpoint(q, Solve.CONVERGED, "all unknowns are held by their bounds")
     settings = {
-        "maxiter": problem.limit,
-        "gtol": problem.tolerance,
+        "maxiter": problem.how.limit,
+        "gtol": problem.how.tolerance,
         "ftol": 1e-15,
-        "maxfun": 100 * problem.limit,
+        "maxfun": 100 * problem.how.limit,
         "maxcor": 30,
-        **problem.options,
+        **problem.how.options,
     }
     bounds = list(zip(low, high, strict=True))
     found = scipy.optimize.minimize(
@@ -328,16 +338,16 @@ def trust_region(problem: Minimisation, q: Array) -> Endpoint:
         problem.note(at, float(r @ r), float(2.0 * np.linalg.norm(matrix.T @ r)))
         return matrix / unit
 
-    if "loss" in problem.options:
+    if "loss" in problem.how.options:
         raise ValueError(
             "least-squares has no option loss: standard errors and other optimisers would not know "
             "of it; give objective=ks.LeastSquares(loss='huber')"
         )
-    _refuse(problem.options, _TRUST_REGION, "least-squares")
+    _refuse(problem.how.options, _TRUST_REGION, "least-squares")
     low, high = problem.scaled_bounds
     inside = np.clip(problem.scaled(q), low, high)
-    settings: dict[str, Any] = {"gtol": problem.tolerance, "ftol": 1e-15, "xtol": 1e-14}
-    settings |= {"max_nfev": problem.limit, **problem.options}
+    settings: dict[str, Any] = {"gtol": problem.how.tolerance, "ftol": 1e-15, "xtol": 1e-14}
+    settings |= {"max_nfev": problem.how.limit, **problem.how.options}
     found = scipy.optimize.least_squares(
         values, inside, jac=slopes, bounds=(low, high), method="trf", **settings
     )
@@ -421,8 +431,8 @@ class _Callbacks:
 
 def ipopt(problem: Minimisation, q: Array) -> Endpoint:
     """IPOPT with the Gauss-Newton Hessian of a sum of squares, else a limited-memory one."""
-    solver = str(problem.options.get("linear_solver", "mumps"))
-    check_solver(solver, problem.options)
+    solver = str(problem.how.options.get("linear_solver", "mumps"))
+    check_solver(solver, problem.how.options)
     callbacks, zero = _Callbacks(problem, q), np.zeros(len(problem.trials.gaps(q)))
     nlp = IpoptProblem(
         callbacks,
@@ -432,15 +442,15 @@ def ipopt(problem: Minimisation, q: Array) -> Endpoint:
         np.full(q.size, BORDER, dtype=np.int32),
     )
     settings: dict[str, Any] = {
-        "tol": problem.tolerance,
-        "max_iter": problem.limit,
+        "tol": problem.how.tolerance,
+        "max_iter": problem.how.limit,
         "print_level": 0,
         "sb": "yes",
         "linear_solver": solver,
     }
     if not problem.squares:
         settings["hessian_approximation"] = "limited-memory"
-    settings, watch = {**settings, **problem.options}, Watch(callbacks.note)
+    settings, watch = {**settings, **problem.how.options}, Watch(callbacks.note)
     found = run(nlp, Start(problem.scaled(q)), settings, settings, watch)
     if found.status is Solve.INTERRUPTED:
         raise KeyboardInterrupt

@@ -4,8 +4,8 @@ iterates."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +14,8 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.progress import iteration_line
 from kinesym.runtime.results.fit import Step, typical_sizes
-from kinesym.runtime.stepping.minimise import Endpoint, Minimisation, minimise
+from kinesym.runtime.stepping.minimise import Chosen, Endpoint, Minimisation, minimise
 from kinesym.runtime.stepping.simulated import Simulated
-
-
-class Chosen(NamedTuple):
-    """How to minimise, see `ks.Shooting.solve`; limit : of iterations."""
-
-    optimizer: str
-    scale: bool
-    progress: bool | None
-    tolerance: float
-    limit: int
-    options: Mapping[str, Any]
 
 
 class Minimised(NamedTuple):
@@ -34,7 +23,6 @@ class Minimised(NamedTuple):
 
     found: Endpoint
     problem: Minimisation
-    optimizer: str
     size: Array
     seconds: float
     history: Sequence[Step]
@@ -56,9 +44,8 @@ def minimised(trials: Simulated, bounds: tuple[Array, Array], q: Array, how: Cho
     size = sizes(trials, bounds, q)
     with iteration_line(how.progress) as report:
         problem = minimisation(trials, bounds, q, size, squares, how, report)
-        found = minimise(how.optimizer, problem, q)
-    seconds = time.perf_counter() - begin
-    return Minimised(found, problem, how.optimizer, size, seconds, problem.history)
+        found = minimise(problem, q)
+    return Minimised(found, problem, size, time.perf_counter() - begin, problem.history)
 
 
 def minimisation(
@@ -72,17 +59,9 @@ def minimisation(
 ) -> Minimisation:
     """Minimisation of J from q, not begun."""
     J = trials.cost(q)
-    return Minimisation(
-        trials,
-        size if how.scale else np.ones_like(q),
-        J if J > 0.0 else 1.0,
-        bounds,
-        squares and not trials.unknowns.inputs,
-        report,
-        how.tolerance,
-        how.limit,
-        how.options,
-    )
+    scale, unit = size if how.scale else np.ones_like(q), J if J > 0.0 else 1.0
+    squares = squares and not trials.unknowns.inputs
+    return Minimisation(trials, scale, unit, bounds, squares, report, how)
 
 
 def is_squares(trials: Simulated, optimizer: str) -> bool:

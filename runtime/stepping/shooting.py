@@ -20,9 +20,8 @@ from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.confidence import confidence
 from kinesym.runtime.stepping.fit_result import Task, fit_of
 from kinesym.runtime.stepping.measured import residuals_of
-from kinesym.runtime.stepping.minimise import Endpoint, checked
+from kinesym.runtime.stepping.minimise import Chosen, Endpoint, checked
 from kinesym.runtime.stepping.minimising import (
-    Chosen,
     Minimised,
     is_squares,
     minimisation,
@@ -142,7 +141,7 @@ class Identification:
         problem = minimisation(trials, bounds, first, size, True, chosen, lambda step: None)
         words = "converged: no step would lower the objective any more"
         minimum = checked(problem, Endpoint(last, Solve.CONVERGED, words))
-        made = Minimised(minimum, problem, chosen.optimizer, size, 0.0, history)
+        made = Minimised(minimum, problem, size, 0.0, history)
         return self.judged(fit_of(self.task, made))
 
 

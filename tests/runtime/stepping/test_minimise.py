@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from kinesym.runtime.status import Solve
-from kinesym.runtime.stepping.minimise import Minimisation, minimise
+from kinesym.runtime.stepping.minimise import Chosen, Minimisation, minimise
 
 SLOPES = np.vander(np.linspace(0.0, 1.0, 40), 3)
 NOISE = np.random.default_rng(0).standard_normal(40)
@@ -43,8 +43,8 @@ class Straight:
 def end(trials, optimizer="bfgs", begin=(3.0, -2.0, 1.0), bounds=1e3, squares=True, limit=2000):
     q, one = np.array(begin), np.ones(3)
     limits, unit = (-bounds * one, bounds * one), trials.cost(q)
-    problem = Minimisation(trials, one, unit, limits, squares, lambda step: None, 1e-14, limit, {})
-    return minimise(optimizer, problem, q)
+    how = Chosen(optimizer, True, False, 1e-14, limit, {})
+    return minimise(Minimisation(trials, one, unit, limits, squares, lambda step: None, how), q)
 
 
 BEST = np.linalg.lstsq(SLOPES, NOISE)[0]
