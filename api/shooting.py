@@ -57,7 +57,8 @@ from kinesym.runtime.status import Solve
 from kinesym.runtime.stepping.estimate_shifts import FinerTrials
 from kinesym.runtime.stepping.fit_result import Task
 from kinesym.runtime.stepping.minimise import OPTIMIZERS, Chosen
-from kinesym.runtime.stepping.shooting import Identification, Rung
+from kinesym.runtime.stepping.minimising import Minimised
+from kinesym.runtime.stepping.shooting import Identification
 from kinesym.runtime.stepping.simulated import Simulated
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.homotopy import HOMOTOPY
@@ -486,7 +487,7 @@ class Shooting(Displayed):
         if eased is None:
             return None
 
-        def solved(place: float, q: Array, last: Rung | None) -> Rung | None:
+        def solved(place: float, q: Array, last: Minimised | None) -> Minimised | None:
             here = self if place == 1.0 else eased._at_homotopy(place)
             begin = np.clip(q, *self.bounds)
             found = here._identification(here._given, here._trials).minimum(
@@ -496,8 +497,8 @@ class Shooting(Displayed):
                 climb.told(f"homotopy {place:.4g}: a simulation does not reach its end")
                 return None
             climb.left -= found.iterations
-            climb.interrupted |= found.status is Solve.INTERRUPTED
-            words = f"{found.message} after {found.iterations} iterations"
+            climb.interrupted |= found.found.status is Solve.INTERRUPTED
+            words = f"{found.found.message} after {found.iterations} iterations"
             climb.told(f"homotopy {place:.4g}: {words}")
             return found
 
@@ -554,9 +555,7 @@ class Shooting(Displayed):
         """Of trials, and with other standard deviations of these."""
 
         def weighed(std: Mapping[str, float]) -> Task:
-            known = [trial.with_std(std) for trial in given.trials]
-            fine = [trial.with_std(std) for trial in given.fine]
-            made = replace(given, trials=known, fine=fine)
+            made = given.with_std(std)
             return self._task(made, self._make(made))
 
         return Identification(self._task(given, trials), weighed, partial(self._judged, given))
@@ -568,10 +567,8 @@ class Shooting(Displayed):
             return self._finest if given is self._given else self._finer(given)
 
         def again(record: Record) -> Simulated:
-            known = remeasured(given.trials, record)
             parts = 1 if isinstance(self.system, Hybrid) else given.steps.substeps
-            fine = [trial.refined(parts) for trial in known]
-            return self._make(replace(given, trials=known, fine=fine))
+            return self._make(given.on(remeasured(given.trials, record), parts))
 
         about = (self.trials, finer, again, combination, given.gaps, dict(self.timings))
         return Task(trials, self.bounds, *about)

@@ -177,7 +177,7 @@ def _known_as(
     """Combinations that are known of unknowns that the record does not tell apart, from minima with
     these held elsewhere."""
     q, trials, ways = made.found.q, task.trials, sure.directions
-    asked = made.found.success and made.problem.squares and not trials.unknowns.several
+    asked = made.success and made.problem.squares and not trials.unknowns.several
     if not asked or ways is None or not ways.shape[1]:
         return []
     every = Exchange(trials.unknowns.names, q, ways, task.bounds)

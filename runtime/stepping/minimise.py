@@ -134,11 +134,6 @@ class Endpoint:
     status: Solve
     message: str
 
-    @property
-    def success(self) -> bool:
-        """Whether it converged."""
-        return self.status.success
-
 
 def minimise(problem: Minimisation, q: Array) -> Endpoint:
     """Run the optimiser that is chosen from q; Ctrl-C returns the best iterate so far.
@@ -159,7 +154,7 @@ def minimise(problem: Minimisation, q: Array) -> Endpoint:
     if J - best.objective > 1e-9 * abs(best.objective) + _ROUNDING * problem.unit:
         words = f"{Solve.RISEN.sentence}; at the end: {found.message}"
         return Endpoint(best.values, Solve.RISEN, words)
-    return checked(problem, found) if found.success else found
+    return checked(problem, found) if found.status.success else found
 
 
 def checked(problem: Minimisation, found: Endpoint) -> Endpoint:

@@ -27,6 +27,21 @@ class Minimised(NamedTuple):
     seconds: float
     history: Sequence[Step]
 
+    @property
+    def free_vector(self) -> Array:
+        """The unknowns q."""
+        return self.found.q
+
+    @property
+    def success(self) -> bool:
+        """Whether it has converged."""
+        return self.found.status.success
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations of the optimiser."""
+        return len(self.history) - 1
+
     def after(self, before: Minimised | None) -> Minimised:
         """The same with iterates and seconds of one before."""
         if before is None:

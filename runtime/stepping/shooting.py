@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -35,20 +34,6 @@ from kinesym.runtime.stepping.simulated import Simulated
 _LOOSE, _MOST_FIRST, _MOST = 1e-8, 500, 50
 #: By how much a fit may be worse than its guess, over the objective: rounding.
 _WORSE = 1e-6
-
-
-class Rung(NamedTuple):
-    """Unknowns where an easier problem that leads to another one ended, and how."""
-
-    free_vector: Array
-    status: Solve
-    iterations: int
-    message: str
-
-    @property
-    def success(self) -> bool:
-        """Whether it converged."""
-        return self.status.success
 
 
 @dataclass(frozen=True)
@@ -117,7 +102,7 @@ class Identification:
         words = f"{Solve.WORSE.sentence} ({fit.merit:.6g}, the guess {begin:.6g})"
         return replace(fit, status=Solve.WORSE, message=words)
 
-    def minimum(self, q: Array, chosen: Chosen, first: bool) -> Rung | None:
+    def minimum(self, q: Array, chosen: Chosen, first: bool) -> Minimised | None:
         """Only the minimum, with first standard deviations for those that are not known; None if a
         simulation does not reach its end at q. By Gauss-Newton, if it can be. first : whether
         nothing easier led to q."""
@@ -129,9 +114,7 @@ class Identification:
             most = min(_MOST_FIRST if first else _MOST, chosen.limit)
             chosen = Chosen("least-squares", chosen.scale, chosen.progress, _LOOSE, most, loose)
         task = self.weighed(first_std(trials.trials)) if self.reweighs else self.task
-        made = minimised(task.trials, task.bounds, q, chosen)
-        found = made.found
-        return Rung(found.q, found.status, len(made.history) - 1, found.message)
+        return minimised(task.trials, task.bounds, q, chosen)
 
     def found(self, history: Sequence[Step], chosen: Chosen) -> Fit:
         """The fit of a sum of squares whose iterates are known, the last one at its minimum."""
@@ -149,7 +132,7 @@ def _noise(task: Task, made: Minimised, used: Mapping[str, float]) -> list[Noise
     """The standard deviations that the residuals of a minimum show, which was found with those
     `used`; nothing if there is no minimum."""
     q, J = made.found.q, task.trials.cost(made.found.q)
-    if not (made.found.success and np.isfinite(J)):
+    if not (made.success and np.isfinite(J)):
         return []
     sure, _ = confidence(task.estimation, made, J, task.gradient(q, J))
     found = residuals_of(task.trials, q, ~sure.held)

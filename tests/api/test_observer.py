@@ -9,7 +9,9 @@ from kinesym.internal import observer
 from kinesym.runtime.results.diagnostics import ChannelCheck
 from kinesym.runtime.signals.timed import TimedSamples
 from kinesym.runtime.status import Solve
-from kinesym.runtime.stepping.shooting import Identification, Rung
+from kinesym.runtime.stepping.minimise import Endpoint
+from kinesym.runtime.stepping.minimising import Minimised
+from kinesym.runtime.stepping.shooting import Identification
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.model import Explicit
 
@@ -181,7 +183,8 @@ def test_ctrl_c_keeps_the_fit_from_the_guess(monkeypatch):
     time, theta = swings()
     problem = fitted(ks.models.pendulum(), ks.Experiment(time, measurements={"theta": theta}))
     plain = problem.solve({"p": 40.0})
-    rung = Rung(np.array([3.0]), Solve.INTERRUPTED, 1, "interrupted")
+    end = Endpoint(np.array([3.0]), Solve.INTERRUPTED, "interrupted")
+    rung = Minimised(end, None, np.ones(1), 0.0, [])
     monkeypatch.setattr(Identification, "minimum", lambda *given: rung)
     fit = problem.solve({"p": 40.0}, ladder=True)
     assert fit.objective == plain.objective

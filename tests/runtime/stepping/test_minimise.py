@@ -55,7 +55,7 @@ BEST = np.linalg.lstsq(SLOPES, NOISE)[0]
 def test_rounding_at_the_minimum(optimizer, rounding):
     """Rounding ends the descent where slopes are far above those of exact costs."""
     found = end(Straight(rounding), optimizer)
-    assert found.success
+    assert found.status.success
     covariance = np.linalg.inv(SLOPES.T @ SLOPES) * np.var(NOISE)
     assert np.all(np.abs(found.q - BEST) < 1e-2 * np.sqrt(np.diag(covariance)))
 
@@ -80,10 +80,10 @@ def test_wrong_gradient(squares):
 @pytest.mark.parametrize("optimizer", ["bfgs", "steepest-descent", "least-squares"])
 def test_a_limit_is_told_by_its_status(optimizer):
     found = end(Straight(), optimizer, limit=1)
-    assert found.status is Solve.ITERATION_LIMIT and not found.success
+    assert found.status is Solve.ITERATION_LIMIT and not found.status.success
 
 
 def test_a_bound_holds_what_is_pushed_against_it():
     """Derivatives say nothing against an end at a bound."""
     found = end(Straight(1e-9), bounds=1.0, begin=(0.5, 0.5, 0.5))
-    assert found.success and np.abs(found.q).max() == 1.0
+    assert found.status.success and np.abs(found.q).max() == 1.0
