@@ -153,7 +153,7 @@ def points(problem: ks.Collocation, about: Published, count: int) -> list[Array]
         natural_parameters(problem, each) for each in (z, *problem.variable_bounds)
     )
     rows = drawn(ranges_of(names, values, (low, high), ranges), count, 1)
-    return list(starting_points(problem, guess, rows, names, 1.0, 1))
+    return list(starting_points(problem.problem, guess, rows, names, 1.0, 1))
 
 
 #: Objective, NaN without a solution, from a free vector.
@@ -234,7 +234,7 @@ def share(ends: Ends, best: float) -> Share:
 def tied(problem: ks.Collocation, about: Published) -> ks.Collocation:
     """A fit that declares the homotopy of its data; the problem itself if it can have none."""
     try:
-        return about.posed(homotopy="data")._serial()
+        return about.posed(homotopy="data", threads=1)
     except ValueError:
         return problem
 
@@ -272,12 +272,12 @@ def row(name: str, starts: int, nodes: int) -> Row:
     """One problem, in one thread; opty has a grid of its own where it lacks the scheme."""
     warnings.simplefilter("ignore")
     about = stated(name, nodes)
-    problem = about.posed()._serial()
+    problem = about.posed(threads=1)
     lacks = opty_lacks(problem)
     names = [each for each in CONTENDERS if each != "opty" or not lacks]
     shares = compared(problem, about, starts, names, name not in OF_THE_GRID)
     if lacks == "this scheme":
-        other = about.posed(scheme="midpoint")._serial()
+        other = about.posed(scheme="midpoint", threads=1)
         found = compared(other, about, starts, ("plain", "opty"), name not in OF_THE_GRID)
         shares |= {each: found[each] for each in found if each == "opty"}
     return Row(name, starts, shares)

@@ -25,7 +25,6 @@ from types import (
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import sympy as sp
 
 from kinesym.runtime.functions import Functions
@@ -44,6 +43,7 @@ def digest(value: Any) -> str:
     """32 hexadecimal digits. Of numbers, text, arrays, tables, containers, expressions, models,
     experiments, problems, functions (their code, defaults, and what they use of the user's own
     code and values), files (their bytes), and of other objects by their parts."""
+    _count_tables()
     return content(value).hex()
 
 
@@ -168,10 +168,18 @@ def _(value: Set, made: _Content) -> bytes:
     return _hashed(b"set", *sorted(map(made.of, value)))
 
 
-@_parts.register(pd.DataFrame)
-@_parts.register(pd.Series)
-@_parts.register(pd.Index)
-def _(value: Any, made: _Content) -> bytes:
+@lru_cache(maxsize=1)
+def _count_tables() -> None:
+    """Let tables of pandas count, which take long to import, by what is in them."""
+    import pandas as pd
+
+    for kind in (pd.DataFrame, pd.Series, pd.Index):
+        _parts.register(kind)(_of_table)
+
+
+def _of_table(value: Any, made: _Content) -> bytes:
+    import pandas as pd
+
     if isinstance(value, pd.Index):
         about = [getattr(value, "categories", None)] if value.dtype == "category" else []
         return made.joined(

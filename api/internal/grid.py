@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from kinesym.internal.finer import finer
 from kinesym.runtime.arrays import Array
@@ -110,10 +112,15 @@ def grid_error(
         values=values,
         ranges={x: _range(np.concatenate([r[x] for r in runs])) for x in moving},
         fitted=bool(problem.objective.least_squares),
-        timed=problem.objective.terminal.has(t),
+        timed=_asks_for_time(problem.objective.terminal),
         note=note,
         units=problem.model.units,
     )
+
+
+def _asks_for_time(terminal: sp.Expr) -> bool:
+    """Whether a terminal cost has the time itself, not only functions of it."""
+    return bool(terminal.xreplace({f: sp.Dummy() for f in terminal.atoms(AppliedUndef)}).has(t))
 
 
 def _durations(problem: Problem, shifts: Array, gains: Sequence[Array]) -> list[float]:

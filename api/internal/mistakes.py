@@ -6,7 +6,6 @@ fitted with one library. One is told if the data follow the model with it, and n
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -29,8 +28,8 @@ from kinesym.symbolic.names import name_of
 _POOR, _BETTER = 0.05, 0.2
 #: Suppositions that explain up to so many times as much as the best one are told, and how many.
 _NEAR, _TOLD = 2.0, 3
-#: Seconds after which no further fit begins.
-_SECONDS = 10.0
+#: So many variables are in all fits together, at most, and so many fits are tried in any case.
+_VARIABLES, _FEWEST = 1_000_000, 8
 
 #: What a channel or a value may be a multiple of, in words.
 _FACTORS = {
@@ -74,17 +73,15 @@ def mistaken(
     as_is = min(unexplained(problem, start) for start in (FirstGuess(problem).pack(), z))
     if as_is <= _POOR:
         return [], ""
-    begin, found, late = time.monotonic(), list[tuple[float, str]](), False
-    for supposed in _suppositions(problem):
-        late = time.monotonic() - begin > _SECONDS
-        if late:
-            break
+    found, every = list[tuple[float, str]](), list(_suppositions(problem))
+    most = max(_FEWEST, _VARIABLES // problem.n_variables)
+    for supposed in every[:most]:
         other = _supposing(problem, supposed.change)
         rest = unexplained(other, FirstGuess(other).pack())
         if rest < min(_POOR, _BETTER * as_is):
             found.append((rest, supposed.words))
     if not found:
-        tried = f"that could be tried in {_SECONDS:g} s " if late else ""
+        tried = f"of the {most} likeliest that were tried " if most < len(every) else ""
         return [], (
             f"a fit leaves {_percent(as_is)} of the variance of the data, and with any other sign, "
             f"unit or name of a channel or known value {tried}not much less: the model lacks "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
@@ -21,9 +21,10 @@ Trials: TypeAlias = Annotated[NDArray[np.intp], "interval"]
 
 #: Smaller shares of the largest error are rounding, as at ends that are fixed, and not drawn.
 _SHOWN = 1e-9
-#: Shares of the range of a state: a local error by which a motion jumps from node to node, and a
-#: sum of them from which what is asked for shifts with the motion.
-_JUMPED, _MOVED = 0.25, 0.05
+#: Share of the range of a state: a local error by which a motion jumps from node to node.
+_JUMPED = 0.5
+#: Share of that range: a sum of local errors from which what is asked for shifts with the motion.
+_MOVED = 0.05
 #: So many standard errors are more than noise.
 _BEYOND = 3.0
 #: A state whose range is so small a share of that of others does not move.
@@ -140,11 +141,13 @@ class GridError(Saved):
 
     def drowns(self, most: float) -> str:
         """A sentence if the grid shows nothing of a motion, nothing otherwise: where it shifts all
-        durations together by this share of them, or what else is asked for, or where the motion
-        jumps from node to node. Steps that jump over a pole, damp what is stiff or are longer than
-        what happens have such solutions. What the objective does not ask for is not judged by."""
-        found = self._misses_durations(most) if self.timed else self._misses_aim(most)
-        return found or self._jumps()
+        durations together by this share of them, or what else is asked for, or where a motion of
+        least time jumps from node to node. Steps that jump over a pole, damp what is stiff or are
+        longer than what happens have such solutions. What the objective does not ask for is not
+        judged by."""
+        if self.timed:
+            return self._misses_durations(most) or self._jumps()
+        return self._misses_aim(most)
 
     def _misses_durations(self, most: float) -> str:
         """That durations shift by a share of them, all together."""
@@ -160,8 +163,8 @@ class GridError(Saved):
         """That the objective, or parameters of a fit beyond their standard errors, shift by a share
         of them, and the motion is off, too: what is next to zero has no share. Steps of first order
         are too far from the true motion for a first order of shifts to say something."""
-        moved = [size / self.ranges[name] for name, size in self._sizes(np.sum)]
-        if self.note or self.order < 2 or not max(moved, default=0.0) >= _MOVED:
+        moved = max(self._sums(), default=0.0)
+        if self.note or self.order < 2 or not moved >= _MOVED:
             return ""
         if not self.fitted and self.values.get("objective"):
             shift, value = self.objective, self.values["objective"]
@@ -175,25 +178,28 @@ class GridError(Saved):
 
     def _jumps(self) -> str:
         """That a state is off by a large share of its range after a single interval, by schemes of
-        second order or more: as when a step is longer than 1.4 times a time constant. Those of
-        first order have such errors wherever a motion is quick, and damp it."""
-        for name, size in self._sizes(np.max) if self.order > 1 else ():
-            if size >= _JUMPED * self.ranges[name]:
-                k = int(np.nanargmax(np.abs(self.defects[name])))
+        second order or more. Those of first order have such errors wherever a motion is quick."""
+        for name in self._moving() if self.order > 1 else ():
+            row = np.abs(np.nan_to_num(self.defects[name]))
+            k = int(np.argmax(row))
+            if row[k] >= _JUMPED * self.ranges[name]:
                 return (
                     f"within the interval from t = {self.begin[k]:.4g} s on alone {name} is off by "
-                    f"{size / self.ranges[name]:.2g} of its range"
+                    f"{row[k] / self.ranges[name]:.2g} of its range"
                 )
         return ""
 
-    def _sizes(self, of: Callable[[Array], Any]) -> Iterator[tuple[str, float]]:
-        """The largest, or the sum, of the local errors of each state that moves by more than
-        rounding does, where they are known."""
+    def _sums(self) -> Iterator[float]:
+        """The sums of the local errors of states that move, as shares of their ranges."""
+        for name in self._moving():
+            yield float(np.abs(np.nan_to_num(self.defects[name])).sum()) / self.ranges[name]
+
+    def _moving(self) -> Iterator[str]:
+        """States with known local errors that move by more than rounding does."""
         least = _STILL * max(np.nan_to_num([*self.ranges.values()]), default=0.0)
         for name, row in self.defects.items():
-            known = np.abs(row[np.isfinite(row)])
-            if self.ranges[name] > least and len(known):
-                yield name, float(of(known))
+            if self.ranges[name] > least and np.isfinite(row).any():
+                yield name
 
     def resists(self, tolerance: float) -> str:
         """A sentence on where the error is, if it is larger than a tolerance."""

@@ -143,7 +143,7 @@ def test_inequalities_on_the_way(scheme):
     above, below = (free & (side * solution.free_vector > 0.8 - 1e-4) for side in (1, -1))
     assert above.any() and below.any()
     low[above], high[below] = 0.8, -0.8
-    task.variable_bounds = low, high
+    vars(task.problem)["variable_bounds"] = low, high
     assert found == pytest.approx(task.covariance(solution)[0, 0], rel=1e-4)
 
 

@@ -74,7 +74,7 @@ def test_a_condition_that_follows_from_others_is_left_out(scheme, nodes):
     assert re_named(four.why(), "at_end(q0) - 0.5) follows from", "at_start(q0)", "at_end(q1)")
     assert (
         not any("follows" in n for n in known.notes)
-        and not bound_together(three, three.pack()).words
+        and not bound_together(three.problem, three.pack()).words
     )
 
 
@@ -143,7 +143,7 @@ def test_what_can_hardly_be_changed_is_not_bound(scheme):
             boundary=[start(states[0]) - first, *map(start, states[1:]), *map(end, states)],
             scheme=scheme,
         )
-        assert not bound_together(task, task.pack()).words
+        assert not bound_together(task.problem, task.pack()).words
 
 
 def test_nothing_is_said_of_conditions_that_are_met_at_last(monkeypatch):

@@ -13,6 +13,7 @@ import sympy as sp
 import kinesym as ks
 from kinesym.examples import pendulum_local_minima as study
 from kinesym.internal import attempts, ladder
+from kinesym.internal.solving import fitted_as
 from kinesym.internal.starts import starting_points
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.status import Solve
@@ -91,8 +92,8 @@ def test_each_rung_leads_to_the_solution(dragged):
     """Each on its own, as the plain solve does not fail."""
     best, z = dragged.solve().objective, dragged.pack()
     for rung in (ladder._from_coarse, ladder._by_homotopy):
-        climb = climbing(ks.Collocation._fitted_as)
-        found = rung(dragged, z, climb)
+        climb = climbing(fitted_as)
+        found = rung(dragged.problem, z, climb)
         assert found.objective == pytest.approx(best, rel=1e-7)
         assert climb.left < 500
         assert len(climb.lines) > 2
@@ -122,11 +123,11 @@ def test_ctrl_c_on_a_rung_ends_the_climb(dragged):
     """The best so far is returned, here that of the plain solve, with the lines of the rungs."""
 
     def interrupted(*given):
-        return replace(ks.Collocation._fitted_as(*given), status=Solve.INTERRUPTED)
+        return replace(fitted_as(*given), status=Solve.INTERRUPTED)
 
     plain = dragged.solve(max_iterations=1)
     climb = climbing(interrupted)
-    found = ladder.climbed(dragged, dragged.pack(), plain, climb)
+    found = ladder.climbed(dragged.problem, dragged.pack(), plain, climb)
     np.testing.assert_array_equal(found.free_vector, plain.free_vector)
     assert climb.interrupted
     assert len(found.ladder) == 2
@@ -285,7 +286,7 @@ def test_pictures_of_many_starts(found):
 def test_detours_of_trajectories(dragged):
     """Without parameters only trajectories differ; a convex problem has one optimum."""
     assert len(dragged.multistart(5, seed=4).clusters()) == 1
-    points = list(starting_points(dragged, None, np.zeros((2, 0)), [], 0.5, 4))
+    points = list(starting_points(dragged.problem, None, np.zeros((2, 0)), [], 0.5, 4))
     assert not np.allclose(*points)
 
 

@@ -66,7 +66,6 @@ def fitted(nodes, scheme, true=5.0):
     "solve, nodes, scheme",
     [
         (regulated, 12, "midpoint"),
-        (regulated, 12, "hermite-simpson"),
         (layers, 40, "trapezoid"),
         (layers, 40, "radau-3"),
         (fitted, 12, "midpoint"),

@@ -21,7 +21,7 @@ def test_shares_of_starts_and_of_groups():
 def test_identifications_from_a_random_start(name):
     """From the second start as from what is true; starts differ, and are where they are said."""
     about = starts.stated(name, 0)
-    problem = about.posed()._serial()
+    problem = about.posed(threads=1)
     begins = starts.points(problem, about, 3)
     for z in begins:
         for key, value in problem.problem.parameters(z).items():
