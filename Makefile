@@ -6,7 +6,7 @@ PARTS := symbolic codegen runtime gait models examples
 
 setup: .venv/.kinesym
 
-.venv/.kinesym: pyproject.toml setup.py tools/build_cyipopt.py $(wildcard runtime/native/*.pyx runtime/native/c/*/*)
+.venv/.kinesym: pyproject.toml setup.py tools/build_cyipopt.py $(wildcard runtime/native/*.p[yx][xd] runtime/native/c/*/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo \
 	  "kinesym needs Python 3.10 or newer; name one, for example: make setup PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot create \
@@ -30,7 +30,7 @@ lint: setup tree
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	PYTHONPATH=build/tree $(BIN)/lint-imports --no-logo
+	PYTHONPATH=build/tree $(BIN)/lint-imports --no-logo pyproject.toml tools/circles.toml
 
 # What 'import kinesym' sees, as relative links, for the tools that only read files.
 tree:

@@ -1,8 +1,10 @@
 """The compiled modules; everything else about the distribution is in pyproject.toml."""
 
+import os
 import platform
 import sys
 from glob import glob
+from pathlib import Path
 from sysconfig import get_platform
 
 from Cython.Build import cythonize
@@ -24,10 +26,19 @@ def extension(name: str, *sources: str, flags: tuple[str, ...] = ()) -> Extensio
         f"kinesym.runtime.native.{name}",
         [f"{NATIVE}/{name}.pyx", *sources],
         include_dirs=[f"{NATIVE}/c", f"{NATIVE}/c/include"],
-        depends=sorted(glob(f"{NATIVE}/c/*/*.h")),
+        depends=sorted(glob(f"{NATIVE}/c/*/*.h") + glob(f"{NATIVE}/*.pxd")),
         libraries=["dl", "pthread"] if sys.platform.startswith("linux") else [],
         extra_compile_args=["-fvisibility=hidden", *flags],
     )
+
+
+def cimported(folder: str) -> str:
+    """A folder in which Cython finds `kinesym.runtime`, which lies at the top of the repository."""
+    link = Path(folder, "kinesym", "runtime")
+    if not link.exists():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(os.path.relpath("runtime", link.parent))
+    return folder
 
 
 # The KKT solver is at once a module and the library that IPOPT loads.
@@ -35,17 +46,17 @@ kkt = extension("_kkt", *sorted(glob(f"{NATIVE}/c/kkt/*.c")), flags=("-O3", "-Wn
 systems = extension("_systems", f"{NATIVE}/c/systems/systems.c", flags=("-O3", "-Wno-psabi"))
 hybrid = extension("_hybrid", *sorted(glob(f"{NATIVE}/c/hybrid/*.c")), flags=("-O3",))
 
-# The machine that interprets kernels computes as compiled ones do.
-machine = extension(
-    "_native",
-    *sorted(glob(f"{NATIVE}/c/machine/*.c")),
-    flags=("-O2", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi"),
-)
+# Interpreted kernels, and the delays between them, are computed as compiled ones are.
+numeric = ("-O2", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-Wno-psabi")
+library = extension("_library", *sorted(glob(f"{NATIVE}/c/machine/*.c")), flags=numeric)
+run = extension("_run", flags=numeric)
 if sys.platform == "linux":
-    machine.extra_compile_args.append("-fopenmp")
-    machine.extra_link_args.append("-fopenmp")
+    library.extra_compile_args.append("-fopenmp")
+    library.extra_link_args.append("-fopenmp")
 if get_platform() == "linux-x86_64" and platform.libc_ver()[0] == "glibc":
-    machine.libraries.append("mvec")
+    library.libraries.append("mvec")
 
-modules = [machine, extension("_ipopt"), kkt, hybrid, systems]
-setup(ext_modules=cythonize(modules, build_dir="build"))
+calls = [library, extension("_plan"), run, extension("_chain")]
+modules = [*calls, extension("_ipopt"), kkt, hybrid, systems]
+found = [cimported("build/cimported")]
+setup(ext_modules=cythonize(modules, build_dir="build", include_path=found))

@@ -1,10 +1,10 @@
 """`ks.hybrid`: models with contacts, modes, events and stimulated muscles."""
 
 from kinesym.internal.phases import Phase, Phases
+from kinesym.runtime.hybrid.sensitivity import Sensitivities
 from kinesym.runtime.results.event_log import EventRecord, HybridState
 from kinesym.runtime.signals.signal import SignalGradient
 from kinesym.runtime.signals.stimulation import Calcium, train
-from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Contact, Event, FESMuscle, GroundPoint, Hybrid, on_ground
 
 __all__ = [

@@ -18,11 +18,13 @@ from kinesym.gait.motion_files import Table
 from kinesym.gait.wrench import Wrench
 from kinesym.inverse import coordinates_of
 from kinesym.models.files.description import Triple
+from kinesym.models.files.expressions import identifier
 from kinesym.models.files.fits import PathFit
+from kinesym.models.files.muscle_fits import fit_muscles
 from kinesym.models.files.osim import markers_in, parse, read, write
-from kinesym.models.files.paths import FittedMuscle, MusclePath, fit_muscles
+from kinesym.models.files.paths import FittedMuscle, MusclePath
 from kinesym.models.files.setups import scale_rows, task_rows
-from kinesym.models.files.trees import FileTree, identifier
+from kinesym.models.files.trees import FileTree
 from kinesym.models.files.xml import root_of
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.multibody.tree import Tree

@@ -44,22 +44,23 @@ from kinesym.internal.steps import chooses_steps, methods_of
 from kinesym.internal.unseen import Moved, judged, moved_by
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
+from kinesym.runtime.nlp.collocation import first_guess, within
 from kinesym.runtime.nlp.owned import check_positive
 from kinesym.runtime.results.bootstrap import Record, remeasured
 from kinesym.runtime.results.fit import Fit, vector_of_guess
+from kinesym.runtime.results.guesses import values_of_results
 from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.multistart import multistart as gathered
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import better, only_noise_is_left
+from kinesym.runtime.shooting.estimate_shifts import FinerTrials
+from kinesym.runtime.shooting.fit_result import Task
+from kinesym.runtime.shooting.identification import Identification
+from kinesym.runtime.shooting.minimise import OPTIMIZERS, Chosen
+from kinesym.runtime.shooting.minimising import Minimised
+from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
-from kinesym.runtime.stepping.estimate_shifts import FinerTrials
-from kinesym.runtime.stepping.fit_result import Task
-from kinesym.runtime.stepping.minimise import OPTIMIZERS, Chosen
-from kinesym.runtime.stepping.minimising import Minimised
-from kinesym.runtime.stepping.shooting import Identification
-from kinesym.runtime.stepping.simulated import Simulated
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.hybrid import Hybrid

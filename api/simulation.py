@@ -23,12 +23,12 @@ from kinesym.internal.simulation_arguments import SimulationArguments, simulatio
 from kinesym.internal.steps import checked_steps, methods_of
 from kinesym.internal.switch_times import timed, without_inputs
 from kinesym.internal.unseen import moved_by
+from kinesym.runtime.delays.sensitivity import DelayedSensitivities
+from kinesym.runtime.hybrid.sensitivity import Sensitivities
 from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.results.step_error import Finer, Lost
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.stepping.delayed_sensitivity import DelayedSensitivities
-from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, names_of

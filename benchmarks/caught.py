@@ -25,7 +25,7 @@ from report import machine, parsed, save, table, write
 
 import kinesym as ks
 from kinesym.internal.ladder import BUDGET, Climb
-from kinesym.runtime.stepping.minimise import Chosen
+from kinesym.runtime.shooting.minimise import Chosen
 
 #: How far the parameters of a start are off, at most; relative difference from the best objective.
 FACTOR, NEAR = 4.0, 1e-6

@@ -39,9 +39,9 @@ from scipy.integrate import solve_ivp
 import kinesym as ks
 from kinesym.examples import foot_landing, walker
 from kinesym.models.planar_walker import passive_walker, planar_walker
+from kinesym.runtime.hybrid import simulation as hybrid_simulation
 from kinesym.runtime.library.build import CACHE_VARIABLE
 from kinesym.runtime.native import HybridRun
-from kinesym.runtime.stepping import hybrid_simulation
 
 Array = NDArray[np.float64]
 Form = Callable[..., Any]

@@ -20,7 +20,8 @@ from report import machine, parsed, save, table, write
 from scipy.signal import lfilter
 from scipy.stats import t as student
 
-from kinesym.runtime.statistics.sandwich import Influence, sandwich
+from kinesym.runtime.nlp.samples import Influence
+from kinesym.runtime.statistics.sandwich import sandwich
 
 LEVEL = 0.95
 #: Samples before the first one, and records of which only the true variance is taken.

@@ -27,8 +27,8 @@ from report import machine, parsed, save, table, write
 
 import kinesym as ks
 from kinesym.gait import Markers
-from kinesym.gait.filters import HARMONICS, LEAST, low_pass_of
 from kinesym.gait.reconstruction import Smoother
+from kinesym.gait.step_rate import HARMONICS, LEAST, low_pass_of
 
 Array = NDArray[np.float64]
 #: Cutoffs of the low-pass [Hz], and those of the short tables.

@@ -4,7 +4,7 @@ the objective belongs there."""
 from __future__ import annotations
 
 from kinesym.codegen.family import At, Family, Points, integrates_on_intervals
-from kinesym.codegen.intervals import Interval
+from kinesym.codegen.interval_symbols import Interval
 from kinesym.codegen.kernel import Argument
 from kinesym.codegen.timed import timed
 from kinesym.symbolic.problem import Problem

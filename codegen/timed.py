@@ -15,63 +15,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy as sp
 
 from kinesym.codegen.family import At, Square, squares_of
 from kinesym.codegen.graph import Graph
+from kinesym.codegen.interval_symbols import Interval
 from kinesym.codegen.lower import Lowering
-from kinesym.symbolic.expression import atoms_of
+from kinesym.codegen.slots import needed_atoms, signal_places, signals_of_slots
 from kinesym.symbolic.names import name_of
-from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import CollocationScheme
-
-if TYPE_CHECKING:
-    from kinesym.codegen.intervals import Interval
 
 #: x' at the knots by state, where these are the stages.
 Rates = Sequence[Mapping[sp.Basic, int]]
-
-
-def signal_places(scheme: CollocationScheme) -> Sequence[float]:
-    """Where in an interval signals are needed, besides nodes that are stages."""
-    return scheme.inner if scheme.explicit_start else scheme.nodes
-
-
-def slot_arguments(problem: Problem) -> list[list[tuple[str, list[str]]]]:
-    """Of each channel the arguments of its slots, each a name and what it holds: shares, samples,
-    weights, signals, each of which has a number per slot, and by how much shares fall with a delay
-    that is unknown."""
-    found = []
-    for c, name in enumerate(problem.timed):
-        slots = [str(k) for k in range(problem.slots[name])]
-        known = [f"{s}.{k}" for s in signals_of_slots(problem, name) for k in slots]
-        row = [(f"at{c}", slots), (f"ya{c}", slots), (f"wa{c}", slots), (f"sa{c}", known)]
-        found.append([*row, (f"da{c}", slots if name in problem.delays else [])])
-    return found
-
-
-def signals_of_slots(problem: Problem, name: str) -> list[str]:
-    """Known signals that a channel needs at the times of its samples; none if these are unknown."""
-    used = _needed(problem, problem.timed[name])
-    known = () if name in problem.delays else problem.signals
-    return [name_of(s) for s in known if used is None or s in used]
-
-
-def moved_signals(problem: Problem) -> bool:
-    """Whether signals are needed at times that a parameter moves."""
-    moved = [problem.timed[name] for name in problem.delays]
-    used = [_needed(problem, e) for e in (*moved, *(e for _, e, _ in problem.moments))]
-    return bool(problem.signals) and any(u is None or u & {*problem.signals} for u in used)
-
-
-def _needed(problem: Problem, expression: sp.Expr) -> set[sp.Basic] | None:
-    """What an expression depends on; None for everything, as x' may."""
-    if problem.moves(expression):
-        return None
-    return atoms_of(*problem.model.through([expression]))
 
 
 def timed(s: Interval, rates: Rates = ()) -> tuple[list[Square], list[int]]:
@@ -125,7 +82,7 @@ class _Slot:
 
     def lowering(self, expression: sp.Expr, signals: Mapping[str, int]) -> Lowering:
         """A translator of an expression at this place."""
-        s, used = self.s, _needed(self.s.problem, expression)
+        s, used = self.s, needed_atoms(self.s.problem, expression)
         values = self._states(used) | self._inputs(used)
         for f in s.problem.signals:
             if name_of(f) in signals:

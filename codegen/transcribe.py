@@ -26,11 +26,12 @@ from kinesym.codegen.derive import (
 )
 from kinesym.codegen.evaluate import condition_label
 from kinesym.codegen.family import Ends, Family, Points, Square, integrates_on_intervals, squares_of
-from kinesym.codegen.intervals import collocation_family, measured_places
+from kinesym.codegen.interval_symbols import measured_places
+from kinesym.codegen.intervals import collocation_family
 from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.phases import contact_rows, contacts_at, link_family
+from kinesym.codegen.slots import signal_places, signals_of_slots
 from kinesym.codegen.steps import costs_of_steps
-from kinesym.codegen.timed import signal_places, signals_of_slots
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.objective import at_end, at_start, of_both_ends
 from kinesym.symbolic.problem import Problem

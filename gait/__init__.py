@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kinesym.gait.figures import tracking_errors as tracking_errors
     from kinesym.gait.filters import Butterworth as Butterworth
     from kinesym.gait.filters import GCVSpline as GCVSpline
-    from kinesym.gait.filters import step_rate as step_rate
     from kinesym.gait.force_files import read_forces as read_forces
     from kinesym.gait.force_files import write_forces as write_forces
     from kinesym.gait.forward import PD as PD
@@ -71,12 +70,13 @@ if TYPE_CHECKING:
     from kinesym.gait.residuals import residual_analysis as residual_analysis
     from kinesym.gait.sessions import Session as Session
     from kinesym.gait.sessions import find_files as find_files
-    from kinesym.gait.sharing import Sharing as Sharing
+    from kinesym.gait.shared_reaction import Sharing as Sharing
     from kinesym.gait.sharing import share as share
     from kinesym.gait.sharing_methods import CorrectedForcePlates as CorrectedForcePlates
     from kinesym.gait.sharing_methods import LeastCorrection as LeastCorrection
     from kinesym.gait.sharing_methods import SmoothTransition as SmoothTransition
     from kinesym.gait.smoothing import SSA as SSA
+    from kinesym.gait.step_rate import step_rate as step_rate
     from kinesym.gait.wrench import Wrench as Wrench
     from kinesym.models.planar_body import planar_body as planar_body
     from kinesym.models.planar_body import planar_segments as planar_segments

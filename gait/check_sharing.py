@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.gait.checks import Finding, judged
+from kinesym.gait.events import Phase
+from kinesym.gait.shared_reaction import Sharing
+from kinesym.gait.sharing_methods import Method
 from kinesym.gait.wrench import PRESSING, Wrench
 from kinesym.runtime.arrays import Array
-
-if TYPE_CHECKING:
-    from kinesym.gait.events import Phase
-    from kinesym.gait.sharing import Sharing
-    from kinesym.gait.sharing_methods import Method
 
 #: Distance of a shared centre of pressure from that of the plate [m].
 APART = 0.05

@@ -10,30 +10,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from math import comb
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solveh_banded
-from scipy.signal import periodogram
 
 from kinesym.checks import count, mapping, positive
 from kinesym.gait.smoothing import finite_series
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.low_pass import motion_low_pass
 
-if TYPE_CHECKING:
-    from kinesym.gait.markers import Markers
-
 #: What makes series (..., N) at a rate [Hz] smooth.
 Smoother: TypeAlias = Callable[[Array, float], ArrayLike]
 
-#: Cutoff of the default at the least [Hz], and how many times the rate of steps.
-LEAST, HARMONICS = 5.0, 2.5
 #: Filters of higher orders ring, and lose all digits.
 _MOST_ORDER = 50
-#: Rates of steps that are believed [1/s].
-STEPS = (0.5, 4.0)
 #: Steps of the frequencies tried by cross-validation, as a factor.
 FINE = 1.06
 
@@ -162,28 +154,3 @@ def smoother_of(given: Any, what: str = "smooth") -> Smoother:
             f"Butterworth(6.0), got {given!r}"
         )
     return given
-
-
-def step_rate(markers: Markers) -> float:
-    """Steps per second [1/s]: where the vertical velocity of the mean marker has most power.
-
-    Markers with gaps are left out. 0 if there is no such peak within 0.5 ... 4 Hz.
-    """
-    heights = [p[2] for p in markers.positions.values() if np.isfinite(p).all()]
-    if not heights or len(markers.time) < 8:
-        return 0.0
-    velocity = np.gradient(np.mean(heights, axis=0), 1.0 / markers.rate)
-    count = max(len(velocity), int(40.0 * markers.rate))
-    frequency, power = periodogram(
-        velocity, markers.rate, window="hann", nfft=count, detrend="linear"
-    )
-    k = int(np.argmax(power))
-    within = STEPS[0] <= frequency[k] <= STEPS[1] and power[k] > 0.0
-    return float(frequency[k]) if within else 0.0
-
-
-def low_pass_of(markers: Markers) -> Butterworth:
-    """The default of `reconstruct`: a cutoff of 2.5 times the rate of steps, at least 5 Hz, as
-    far as the rate of the record allows it."""
-    cutoff = max(LEAST, HARMONICS * step_rate(markers))
-    return Butterworth(min(cutoff, 0.4 * markers.rate))

@@ -14,7 +14,8 @@ from kinesym.gait.contacts import contacts_of, flying
 from kinesym.gait.events import Contact, distance_to_line, in_order, nearest_on_line
 from kinesym.gait.point_forces import STANDING, point_forces
 from kinesym.gait.pressure import HEEL, PressureTransfer
-from kinesym.gait.sharing import FLIGHT, Sharing, share
+from kinesym.gait.shared_reaction import Sharing
+from kinesym.gait.sharing import FLIGHT, share
 from kinesym.gait.sharing_methods import Method
 from kinesym.gait.wrench import Wrench, between
 from kinesym.notebook import Displayed

@@ -16,7 +16,7 @@ from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers, put_back
 from kinesym.gait.check_segments import check_lengths, check_segments
 from kinesym.gait.checks import Check, Finding, Panel, warn_of
-from kinesym.gait.filters import Butterworth, Smoother, low_pass_of, smoother_of
+from kinesym.gait.filters import Butterworth, Smoother, smoother_of
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.markers import FARTHEST, Markers, closed, why_open
 from kinesym.gait.natural.body import NaturalBody
@@ -38,6 +38,7 @@ from kinesym.gait.segment_fit import (
     start_of,
 )
 from kinesym.gait.smoothing import noise_of
+from kinesym.gait.step_rate import low_pass_of
 from kinesym.gait.tables import check_seconds
 from kinesym.gait.wrench import Wrench
 from kinesym.notebook import Displayed

@@ -19,7 +19,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import PARABOLA
 from kinesym.runtime.signals.signal import Signal
-from kinesym.runtime.stepping.simulation import IVP, bind, failure
+from kinesym.runtime.simulation.stepper import IVP, bind, failure
 from kinesym.simulation import simulate
 from kinesym.symbolic.model import Model
 

@@ -21,7 +21,7 @@ from kinesym.runtime.library.manifest import (
 )
 from kinesym.runtime.library.tiers import look
 from kinesym.runtime.native import Call, Library, Plan
-from kinesym.runtime.nlp.places import rows
+from kinesym.runtime.sparse.places import rows
 
 #: Numbers that a kernel takes and gives at once, 2 MB: more do not stay in a cache.
 _AT_ONCE = 2**18

@@ -5,16 +5,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tqdm import tqdm
 
-if TYPE_CHECKING:
-    from kinesym.runtime.ipopt.driver import Iteration
-
-
 _TICK = 0.5  # s
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """State of a solver after one iteration."""
+
+    number: int
+    objective: float
+    infeasibility: float
+    optimality: float
+
+
+def counted(iterations: int) -> str:
+    """Words on how many there were, as in "converged after 7 iterations"."""
+    return f"after {iterations} iteration{'' if iterations == 1 else 's'}"
 
 
 def _shown(show: bool | None) -> bool:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import sympy as sp
 
+from kinesym.symbolic.declared import Declared
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.structure import Structure, rank, signature, structure_of, unmatched
 
-if TYPE_CHECKING:
-    from kinesym.symbolic.model import Model
+M = TypeVar("M", bound=Declared)
 
 #: So many equations are combined; the exact solution for the factors takes long with more.
 _MOST = 8
 
 
-def combined(model: Model) -> Model | None:
+def combined(model: M) -> M | None:
     """The model with equations exchanged for combinations in which the highest derivatives cancel,
     until its structure is regular (the linear combination method of Tan, Nedialkov and Pryce 2017,
     Appl. Math. Comput. 311, 183-203); None where it takes factors that are not constant.
@@ -33,7 +33,7 @@ def combined(model: Model) -> Model | None:
     return None
 
 
-def _exchanged(model: Model, structure: Structure) -> Model | None:
+def _exchanged(model: M, structure: Structure) -> M | None:
     """The model with one equation exchanged."""
     rows = _dependent(structure)
     c, d = structure.equations, structure.states

@@ -25,6 +25,16 @@ _RESERVED = frozenset(("time", "duration"))
 _RELATION = "write 5 - x for x < 5"
 
 
+@dataclass(frozen=True, eq=False)
+class Explicit:
+    """x' of all states, in their order, from x, u, p, t: a program of its own, intermediates
+    first. solves : states, equations and intermediates of the model whose x' these are."""
+
+    intermediates: tuple[tuple[sp.Symbol, sp.Expr], ...]
+    rates: tuple[sp.Expr, ...]
+    solves: tuple[object, ...] = ()
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Declared:
     """The parts of a model, which fit together; see `Model`."""
@@ -41,6 +51,11 @@ class Declared:
     limits: Mapping[str, sp.Expr] = field(default_factory=dict)
     drawing: Sequence[Sequence[str]] = ()
     delays: Sequence[Delay] = ()
+    explicit: Explicit | None = None
+    invariants: tuple[str, ...] = ()
+    vanishing: tuple[str, ...] = ()
+    labels: Mapping[int, str] = field(default_factory=dict)
+    units: Mapping[Any, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a model, its first argument,")

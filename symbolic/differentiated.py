@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy as sp
 
+from kinesym.symbolic.declared import Declared
 from kinesym.symbolic.derivation import Derivation, Program, fresh_name
 from kinesym.symbolic.expression import parts_of
 from kinesym.symbolic.names import name_of, t, written
 from kinesym.symbolic.structure import Matrix, Structure, random_jacobian, rank, structure_of
-
-if TYPE_CHECKING:
-    from kinesym.symbolic.model import Model
 
 _ORDINALS = ("", "first ", "second ", "third ", "fourth ", "fifth ")
 
@@ -64,7 +61,7 @@ class Differentiated:
 
 
 @lru_cache(maxsize=64)
-def differentiated(model: Model) -> Differentiated:
+def differentiated(model: Declared) -> Differentiated:
     """The equations of a model of regular structure with the derivatives that are needed."""
     structure = structure_of(model)
     c = structure.equations
@@ -90,7 +87,7 @@ def differentiated(model: Model) -> Differentiated:
     return replace(form, dependent=_dependent(model, structure, form)) if constraints else form
 
 
-def _solved(model: Model, structure: Structure) -> dict[int, tuple[int, sp.Expr]]:
+def _solved(model: Declared, structure: Structure) -> dict[int, tuple[int, sp.Expr]]:
     """States whose x' is needed in derivatives and stands in an equation of its own, with constant
     factor: the equation, and x'."""
     found: dict[int, tuple[int, sp.Expr]] = {}
@@ -155,7 +152,7 @@ def independent(matrix: Matrix) -> list[int]:
     return basis
 
 
-def unknowns(model: Model, form: Differentiated) -> list[sp.Basic]:
+def unknowns(model: Declared, form: Differentiated) -> list[sp.Basic]:
     """What the kept equations determine: x' and higher derivatives, and algebraic states."""
     moving = structure_of(model).states
     pairs = list(zip(model.states, moving, strict=True))
@@ -166,7 +163,7 @@ def unknowns(model: Model, form: Differentiated) -> list[sp.Basic]:
     ]
 
 
-def _dependent(model: Model, structure: Structure, form: Differentiated) -> tuple[str, ...]:
+def _dependent(model: Declared, structure: Structure, form: Differentiated) -> tuple[str, ...]:
     """Differential states that the constraints determine, one for each: of those that its
     derivatives bring in, if any."""
     inner = unknowns(model, form)
@@ -185,7 +182,7 @@ def _dependent(model: Model, structure: Structure, form: Differentiated) -> tupl
     return tuple(name_of(outer[columns[k]]) for k in independent(bound[:, columns].T))
 
 
-def time_derivation(model: Model, known: Mapping[sp.Basic, sp.Expr]) -> Derivation:
+def time_derivation(model: Declared, known: Mapping[sp.Basic, sp.Expr]) -> Derivation:
     """d/dt of expressions of a model, with derivatives of states and inputs of any order.
 
     known : what replaces the derivatives of some states; these equations are never differentiated.

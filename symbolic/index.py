@@ -9,12 +9,12 @@ array of the equations and their derivatives decides.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy as sp
 
 from kinesym.symbolic.combination import combined
+from kinesym.symbolic.declared import Declared
 from kinesym.symbolic.differentiated import Constraint, differentiated, time_derivation
 from kinesym.symbolic.names import t
 from kinesym.symbolic.structure import (
@@ -25,9 +25,6 @@ from kinesym.symbolic.structure import (
     structure_of,
     unmatched,
 )
-
-if TYPE_CHECKING:
-    from kinesym.symbolic.model import Model
 
 #: Of a model whose structure says nothing: so many derivatives are tried.
 _MOST = 5
@@ -77,7 +74,7 @@ class Index:
         return "; ".join([*rows, self.reason] if self.reason else rows)
 
 
-def index_of(model: Model) -> Index:
+def index_of(model: Declared) -> Index:
     """The index of a model; see `Index`."""
     free = len(model.states)
     if model.explicit is not None:
@@ -101,7 +98,7 @@ def index_of(model: Model) -> Index:
     return Index(value, reason=reason)
 
 
-def _regular(model: Model, reason: str) -> Index:
+def _regular(model: Declared, reason: str) -> Index:
     """The index of a model of regular structure, and what follows from it."""
     structure, form = structure_of(model), differentiated(model)
     value = structure.index
@@ -121,7 +118,7 @@ def _regular(model: Model, reason: str) -> Index:
     )
 
 
-def _least(model: Model, most: int) -> int | None:
+def _least(model: Declared, most: int) -> int | None:
     """The least number of derivatives, at most so many, that determine x'; None if none does.
 
     The equations and their derivatives determine x' if the Jacobian by x' has full column rank, and

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.checks import check_choice, check_text, count, listed, mapping, positive, shown
 from kinesym.notebook import html_table, with_unit
-from kinesym.symbolic.declared import Declared, check_atoms, check_signal
+from kinesym.symbolic.declared import Declared, Explicit, check_atoms, check_signal
 from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.expression import atoms_of, real_expression, real_expressions, real_number
@@ -26,16 +26,6 @@ from kinesym.symbolic.table import NumericFunction, Tables, tables_of, tabulated
 
 #: What an explicit form is the solution of, and itself.
 _SOLVED = frozenset(("states", "equations", "intermediates", "explicit"))
-
-
-@dataclass(frozen=True, eq=False)
-class Explicit:
-    """x' of all states, in their order, from x, u, p, t: a program of its own, intermediates
-    first. solves : states, equations and intermediates of the model whose x' these are."""
-
-    intermediates: tuple[tuple[sp.Symbol, sp.Expr], ...]
-    rates: tuple[sp.Expr, ...]
-    solves: tuple[object, ...] = ()
 
 
 class Units(dict[str, str]):
@@ -78,12 +68,6 @@ class Model(Declared):
 
     Raises `ValueError` if the parts do not fit together, naming the symbol and the remedy.
     """
-
-    explicit: Explicit | None = None
-    invariants: tuple[str, ...] = ()
-    vanishing: tuple[str, ...] = ()
-    labels: Mapping[int, str] = field(default_factory=dict)
-    units: Mapping[Any, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -335,7 +319,15 @@ class Model(Declared):
         check_choice(stabilisation, STABILISATIONS, f"{where}the stabilisation")
         least = STABILISATIONS.index(stabilisation) * 2  # what multipliers need
         wanted = max(least, 1) if index is None else count(index, f"{where}the index", least=least)
-        return reduced(self, stabilisation, wanted, positive(rate, f"{where}the rate"))
+        rate = positive(rate, f"{where}the rate")
+        found = reduced(self, self.index, stabilisation, wanted, rate)
+        value = found.index.value
+        if value is None or value > wanted:
+            raise ValueError(
+                f"{where}the index is {self.index.value}, and with the stabilisation "
+                f"{stabilisation} still {value}, not {wanted}"
+            )
+        return found
 
     def undelayed(self, expressions: Sequence[sp.Expr]) -> tuple[Model, list[sp.Expr]]:
         """Expressions with inputs in place of delays, and the model that has these inputs, too."""

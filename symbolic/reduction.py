@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import sympy as sp
 
 from kinesym.symbolic.combination import combined
+from kinesym.symbolic.declared import Declared
 from kinesym.symbolic.derivation import Derivation, Program, exchanged, fresh_name
 from kinesym.symbolic.differentiated import Constraint, Differentiated, differentiated
 from kinesym.symbolic.expression import atoms_of, parts_of
+from kinesym.symbolic.index import Index
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.structure import structure_of
-
-if TYPE_CHECKING:
-    from kinesym.symbolic.model import Model
 
 #: How constraints are kept.
 STABILISATIONS = ("baumgarte", "gear-gupta-leimkuhler")
@@ -30,9 +29,11 @@ _NO_MULTIPLIERS = (
 RATE = 10.0
 
 
-def reduced(model: Model, stabilisation: str, index: int, rate: float) -> Model:
-    """See `Model.reduced_index`."""
-    found = model.index
+M = TypeVar("M", bound=Declared)
+
+
+def reduced(model: M, found: Index, stabilisation: str, index: int, rate: float) -> M:
+    """A model of lower index, see `Model.reduced_index`; `found` : its index."""
     if found.value is not None and found.value <= index:
         return model
     regular = None if found.value is None else combined(model)
@@ -49,16 +50,10 @@ def reduced(model: Model, stabilisation: str, index: int, rate: float) -> Model:
         new = _with_decay(model, form, rate)
     if index == 0:
         new = _integrated(new)
-    value = new.index.value
-    if value is None or value > index:
-        raise ValueError(
-            f"model {model.name}: the index is {found.value}, and with the stabilisation "
-            f"{stabilisation} still {value}, not {index}"
-        )
     return new
 
 
-def integrals_of(model: Model) -> dict[str, str]:
+def integrals_of(model: Declared) -> dict[str, str]:
     """The states of a model of index 0 that are integrals of what was an algebraic state, and the
     names of these, which are outputs: only their rates count, so they may start anywhere."""
     rates = {e: name for name, e in model.outputs.items() if isinstance(e, sp.Derivative)}
@@ -66,7 +61,7 @@ def integrals_of(model: Model) -> dict[str, str]:
     return {x: y for x, y in pairs if y and x.startswith(f"{y}_integral")}
 
 
-def _with_decay(model: Model, form: Differentiated, rate: float) -> Model:
+def _with_decay(model: M, form: Differentiated, rate: float) -> M:
     """(d/dt + a)^s of each constraint in its place (Baumgarte 1972, Comput. Methods Appl. Mech.
     Eng. 1, 1-16): after a disturbance they decay as t^(s-1) exp(-a t)."""
     a = sp.Symbol(fresh_name("baumgarte_rate", {*model.symbols, *model.outputs}))
@@ -91,7 +86,7 @@ def _with_decay(model: Model, form: Differentiated, rate: float) -> Model:
     )
 
 
-def _with_multipliers(model: Model, form: Differentiated) -> Model:
+def _with_multipliers(model: M, form: Differentiated) -> M:
     """Constraints and their derivatives but the highest, as they are; x' may leave what the
     equations say in the directions of their gradients (Gear, Gupta and Leimkuhler 1985, J. Comput.
     Appl. Math. 12, 77-90)."""
@@ -166,9 +161,7 @@ def _along(program: Program, x: sp.Basic, names: set[sp.Basic | str]) -> Derivat
     return Derivation(program, lambda atom: sp.S(int(atom == x)), name)
 
 
-def _assembled(
-    model: Model, form: Differentiated, equations: Sequence[sp.Expr], **changes: Any
-) -> Model:
+def _assembled(model: M, form: Differentiated, equations: Sequence[sp.Expr], **changes: Any) -> M:
     """The model with these equations; further derivatives become algebraic states, those of inputs
     become inputs; constraints are outputs, too. changes : of other fields."""
     every = [*equations, *(e for _, e in form.program)]
@@ -207,12 +200,12 @@ def _of_rate(rate: sp.Derivative) -> str:
     return name_of(rate.expr) + "_rate" * int(rate.derivative_count)
 
 
-def _name(kind: str, model: Model, row: Constraint, suffix: str) -> str:
+def _name(kind: str, model: Declared, row: Constraint, suffix: str) -> str:
     """Of what belongs to an equation: by its label, or its number."""
     return f"{kind}_{model.labels.get(row.equation, row.equation)}{suffix}"
 
 
-def _integrated(model: Model) -> Model:
+def _integrated(model: M) -> M:
     """The model with integrals of its algebraic states as states, which stay as outputs: with them
     its x' are determined."""
     d = structure_of(model).states

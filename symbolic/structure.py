@@ -6,18 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
+from kinesym.symbolic.declared import Declared
 from kinesym.symbolic.derivation import Program, jacobian_at
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.table import smooth_instead
-
-if TYPE_CHECKING:
-    from kinesym.symbolic.model import Model
 
 Matrix = NDArray[np.float64]
 
@@ -71,7 +68,7 @@ class Structure:
         return bool((inverse[np.ix_(rows, columns)] > _ZERO * inverse.max()).any())
 
 
-def signature(model: Model) -> list[dict[int, int]]:
+def signature(model: Declared) -> list[dict[int, int]]:
     """By equation, the order of the highest derivative of each state in it, by number."""
     number: dict[sp.Basic, tuple[int, int]] = {x: (j, 0) for j, x in enumerate(model.states)}
     number |= {rate: (j, 1) for j, rate in enumerate(model.derivatives)}
@@ -91,7 +88,7 @@ def signature(model: Model) -> list[dict[int, int]]:
 
 
 @lru_cache(maxsize=64)
-def structure_of(model: Model) -> Structure:
+def structure_of(model: Declared) -> Structure:
     """The structure of a model whose equations can be matched with its states."""
     orders = signature(model)
     c, d = differentiations(orders)
@@ -119,7 +116,7 @@ def differentiations(
     return tuple(c), tuple(d)
 
 
-def unmatched(model: Model, orders: Sequence[dict[int, int]]) -> str:
+def unmatched(model: Declared, orders: Sequence[dict[int, int]]) -> str:
     """Why the equations cannot be matched with the states, empty if they can: equations that
     contain fewer states than there are of them (Dulmage and Mendelsohn 1958)."""
     matching = _Matching(lambda i: orders[i])
@@ -212,7 +209,7 @@ def _random_jacobians(
 
 
 def _highest_jacobian(
-    model: Model, orders: Sequence[dict[int, int]], c: Sequence[int], d: Sequence[int]
+    model: Declared, orders: Sequence[dict[int, int]], c: Sequence[int], d: Sequence[int]
 ) -> Matrix | None:
     """Of the differentiated equations by the highest derivatives, at a point where it has full rank
     if there is one. By Griewank's lemma, a derivative of an equation depends on its highest

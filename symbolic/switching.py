@@ -13,10 +13,11 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
+from kinesym.symbolic.declared import Explicit
 from kinesym.symbolic.delayed import as_it_is
 from kinesym.symbolic.expression import parts_of
 from kinesym.symbolic.jumps import Switch, Switched
-from kinesym.symbolic.model import Explicit, Model
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.table import table, tabulated
 

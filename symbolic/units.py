@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.symbolic.declared import Declared
 from kinesym.symbolic.names import name_of, t, written
-
-if TYPE_CHECKING:
-    from kinesym.symbolic.model import Model
 
 #: Functions of things of one unit, which is theirs, and of things of one unit without one.
 _SAME, _RATIO = (sp.Abs, sp.Max, sp.Min), (sp.atan2, sp.sign, sp.Heaviside)
@@ -21,7 +19,7 @@ class _Differ(Exception):
     """Units that do not agree, in words."""
 
 
-def differences(model: Model) -> Iterator[str]:
+def differences(model: Declared) -> Iterator[str]:
     """Sentences on equations and outputs whose units do not agree."""
     checked = _Checked(model.units)
     for symbol, expression in model.intermediates:

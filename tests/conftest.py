@@ -39,7 +39,7 @@ SAMPLED = (
     "runtime/ipopt/test_ipopt.py",
     "runtime/native/test_kkt.py",
     "runtime/nlp",
-    "runtime/stepping/test_interrupts.py",
+    "runtime/simulation/test_interrupts.py",
     "symbolic/adjoint",
     "symbolic/multibody",
     "symbolic/test_schemes.py",

@@ -10,10 +10,10 @@ import numpy as np
 import sympy as sp
 
 from kinesym.internal.parameters import Unknown
+from kinesym.runtime.delays.trial import Source
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.history import known_history
 from kinesym.runtime.signals.signal import Signal
-from kinesym.runtime.stepping.delayed_trial import Source
 from kinesym.symbolic.delayed import Delay, DelayedValue
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import check_known, name_of

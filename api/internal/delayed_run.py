@@ -17,15 +17,15 @@ from kinesym.internal.delay_sources import source_of
 from kinesym.internal.pipeline import realise
 from kinesym.internal.simulation_arguments import SimulationArguments
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.delays.past import Before, slack
+from kinesym.runtime.delays.problem import Break, Delayed, DelayProblem, images
+from kinesym.runtime.delays.sensitivity import DelayedSensitivities
+from kinesym.runtime.delays.simulation import simulate_delayed, with_substeps
+from kinesym.runtime.delays.trial import DelayedTrial, Source
 from kinesym.runtime.native import LINEAR, PARABOLA
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.signal import Signal, with_jumps
-from kinesym.runtime.stepping.delay_problem import Break, Delayed, DelayProblem, images
-from kinesym.runtime.stepping.delayed import simulate_delayed, with_substeps
-from kinesym.runtime.stepping.delayed_sensitivity import DelayedSensitivities
-from kinesym.runtime.stepping.delayed_trial import DelayedTrial, Source
-from kinesym.runtime.stepping.past import Before, slack
-from kinesym.runtime.stepping.simulation import IVP, RawTrajectories, Stepper
+from kinesym.runtime.simulation.stepper import IVP, RawTrajectories, Stepper
 from kinesym.symbolic.delayed import Delay
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of

@@ -12,8 +12,8 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import TableauManifest
 from kinesym.runtime.nlp.layout import FAMILIES
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.stepping.interval import refined, within
-from kinesym.runtime.stepping.simulation import IVP, RawTrajectories, simulate
+from kinesym.runtime.simulation.interval import refined, within
+from kinesym.runtime.simulation.stepper import IVP, RawTrajectories, simulate
 
 _BLOCK = 4096  # points per evaluation of the interpreter
 

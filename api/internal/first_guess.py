@@ -21,7 +21,8 @@ from kinesym.internal.straight import straight_lines
 from kinesym.internal.switch_times import on_given_grids
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.nlp.bounds import Limits
-from kinesym.runtime.nlp.collocation import first_guess, values_of_results, within
+from kinesym.runtime.nlp.collocation import first_guess, within
+from kinesym.runtime.results.guesses import values_of_results
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.signal import Signal
 from kinesym.symbolic.expression import atoms_of

@@ -9,7 +9,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.checks import suggest
-from kinesym.runtime.stepping.following import Following
+from kinesym.runtime.simulation.following import Following
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.table import NumericFunction

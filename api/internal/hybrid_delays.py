@@ -15,12 +15,12 @@ import scipy
 from kinesym.internal.delayed_run import check_reach, delays_at_start
 from kinesym.internal.simulation_arguments import SimulationArguments
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.delays.past import slack
+from kinesym.runtime.delays.problem import Break, images, inserted
+from kinesym.runtime.hybrid.failures import integrated
+from kinesym.runtime.hybrid.simulation import HybridIVP, RawTrajectory
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.status import Switching
-from kinesym.runtime.stepping.delay_problem import Break, images, inserted
-from kinesym.runtime.stepping.hybrid_simulation import HybridIVP, RawTrajectory
-from kinesym.runtime.stepping.hybrid_troubles import integrated
-from kinesym.runtime.stepping.past import slack
 from kinesym.symbolic.delayed import Delay
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import name_of

@@ -20,6 +20,9 @@ from kinesym.internal.model_run import warn_of_members
 from kinesym.internal.pipeline import realise
 from kinesym.internal.simulation_arguments import SimulationArguments
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.hybrid.failures import check_start, explain, integrated
+from kinesym.runtime.hybrid.sensitivity import Sensitivities, sensitivities_of
+from kinesym.runtime.hybrid.simulation import HybridIVP, RawTrajectory, outputs
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.library.manifest import Built, HybridManifest
 from kinesym.runtime.progress import node_bar
@@ -28,9 +31,6 @@ from kinesym.runtime.results.event_log import EventLog, HybridState
 from kinesym.runtime.results.trajectory import KINDS, Trajectory
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.status import Switching
-from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities, sensitivities_of
-from kinesym.runtime.stepping.hybrid_simulation import HybridIVP, RawTrajectory, outputs
-from kinesym.runtime.stepping.hybrid_troubles import check_start, explain, integrated
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.schemes import ADAPTIVE
 

@@ -14,10 +14,10 @@ from kinesym.internal.pipeline import realise
 from kinesym.internal.problem import chosen_objective
 from kinesym.internal.shooting_arguments import ShootingArguments
 from kinesym.internal.simulation_arguments import simulation_arguments
+from kinesym.runtime.hybrid.sensitivity import Sensitivities
 from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.shooting.hybrid_trials import HybridTrials, Runner
 from kinesym.runtime.signals.signal import Signal
-from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
-from kinesym.runtime.stepping.hybrid_shooting import HybridTrials, Runner
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.problem import measured_expressions
 

@@ -18,7 +18,6 @@ from kinesym.runtime.ipopt.scaling import Bounds
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.nlp.pulled import Pulled, pulled_hessian
 from kinesym.runtime.nlp.sensor_delays import settled
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Record, remeasured
@@ -29,6 +28,7 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import KktFactors
 from kinesym.runtime.statistics.leverage import followed, free_directions
 from kinesym.runtime.statistics.profile import STIFF, ProfilePoint, Quantity, Spring
+from kinesym.runtime.statistics.spring import Pulled, pulled_hessian
 from kinesym.runtime.statistics.undetermined import Projected, solver
 
 #: Iterations after which a neighbouring problem counts as not solved.

@@ -18,11 +18,11 @@ from kinesym.internal.simulation_arguments import SimulationArguments
 from kinesym.internal.switch_times import timed, without_inputs
 from kinesym.internal.unseen import moved_by
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.hybrid.failures import explain
+from kinesym.runtime.hybrid.sensitivity import Sensitivities
+from kinesym.runtime.hybrid.simulation import RawTrajectory
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.status import Switching
-from kinesym.runtime.stepping.hybrid_sensitivity import Sensitivities
-from kinesym.runtime.stepping.hybrid_simulation import RawTrajectory
-from kinesym.runtime.stepping.hybrid_troubles import explain
 from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.hybrid import Event, Hybrid
 from kinesym.symbolic.jumps import OfMotion, Switch, Switched, jumping

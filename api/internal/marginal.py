@@ -14,10 +14,11 @@ from kinesym.internal.likelihood import log_likelihood, priors_of_inputs
 from kinesym.internal.population import Numbers, Population
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.noise import first_std
-from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved, Start
+from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.samples import number_of_samples
+from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.likelihood import MARGINAL, Likelihood
 from kinesym.runtime.signals.experiment import Experiment

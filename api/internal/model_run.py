@@ -22,12 +22,12 @@ from kinesym.runtime.results.ensemble import Ensemble, Failure
 from kinesym.runtime.results.step_error import Lost
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.signal import Signal, with_jumps
-from kinesym.runtime.stepping.roots import (
+from kinesym.runtime.simulation.roots import (
     change_of_root,
     dependent_constraints,
     said_of_roots,
 )
-from kinesym.runtime.stepping.simulation import (
+from kinesym.runtime.simulation.stepper import (
     IVP,
     STIFF,
     RawTrajectories,
@@ -38,7 +38,7 @@ from kinesym.runtime.stepping.simulation import (
     implausible,
     too_long,
 )
-from kinesym.runtime.stepping.simulation import simulate as march
+from kinesym.runtime.simulation.stepper import simulate as march
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.schemes import SCHEMES

@@ -22,9 +22,10 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.signals.timed import TimedSamples
 from kinesym.runtime.summary import listed
+from kinesym.symbolic.declared import Explicit
 from kinesym.symbolic.derivation import exchanged
 from kinesym.symbolic.homotopy import HOMOTOPY
-from kinesym.symbolic.model import Explicit, Model
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.problem import measured_expressions
 

@@ -26,9 +26,9 @@ from kinesym.internal.local import condition_name, some
 from kinesym.internal.per_trial import Loosened
 from kinesym.internal.sizes import inverse, sizes
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.nlp.bounds import entries_of
 from kinesym.runtime.nlp.layout import Layout
+from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.statistics.kkt import Kkt
 

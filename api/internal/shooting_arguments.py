@@ -54,15 +54,15 @@ from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
 from kinesym.runtime.nlp.owned import owned_parameters
+from kinesym.runtime.shooting.priors import Priors, priors_by_name
+from kinesym.runtime.shooting.smooth_trials import Evaluated, Residuals, SmoothTrials
+from kinesym.runtime.shooting.trials import System
+from kinesym.runtime.shooting.unknowns import Unknowns
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.runtime.signals.history import known_history
 from kinesym.runtime.signals.signal import ParametricSignal, Signal
-from kinesym.runtime.stepping.following import Following
-from kinesym.runtime.stepping.priors import Priors, priors_by_name
-from kinesym.runtime.stepping.simulated import System
-from kinesym.runtime.stepping.simulation import Stepper
-from kinesym.runtime.stepping.smooth_shooting import Evaluated, Residuals, SmoothTrials
-from kinesym.runtime.stepping.unknowns import Unknowns
+from kinesym.runtime.simulation.following import Following
+from kinesym.runtime.simulation.stepper import Stepper
 from kinesym.runtime.summary import listed as words_of
 from kinesym.symbolic.delayed import delays_of_sensors
 from kinesym.symbolic.derivation import all_atoms

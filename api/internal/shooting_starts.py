@@ -24,14 +24,13 @@ from kinesym.runtime.progress import task_bar
 from kinesym.runtime.results.fit import Step, typical_sizes
 from kinesym.runtime.results.multistart import Found
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.shooting.batched_squares import Iterates, Problem, Rows, Squares, minimised
+from kinesym.runtime.shooting.batched_trials import SideBySide, members_of_group
+from kinesym.runtime.shooting.identification import Identification
+from kinesym.runtime.shooting.minimise import Chosen, Scale, log_of
+from kinesym.runtime.shooting.smooth_trials import SmoothTrials
+from kinesym.runtime.simulation.stepper import Diverged, Stepper
 from kinesym.runtime.status import Solve
-from kinesym.runtime.stepping.many_squares import Iterates, Problem, Rows, Squares, minimised
-from kinesym.runtime.stepping.minimise import Chosen, Scale, log_of
-from kinesym.runtime.stepping.shooting import Identification
-from kinesym.runtime.stepping.side_by_side import SideBySide, members_of_group
-from kinesym.runtime.stepping.simulated import Diverged
-from kinesym.runtime.stepping.simulation import Stepper
-from kinesym.runtime.stepping.smooth_shooting import SmoothTrials
 from kinesym.symbolic import problem as symbolic
 from kinesym.symbolic.schemes import EXPLICIT
 

@@ -19,7 +19,7 @@ from kinesym.runtime.arrays import Array, check_finite, real_array, time_grid
 from kinesym.runtime.results.event_log import HybridState
 from kinesym.runtime.signals.history import history_of, known_history
 from kinesym.runtime.signals.signal import Signal, signal_of
-from kinesym.runtime.stepping.following import Following
+from kinesym.runtime.simulation.following import Following
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model, check_values

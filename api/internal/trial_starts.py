@@ -12,7 +12,7 @@ from kinesym.internal.following import following
 from kinesym.internal.simulation_arguments import check_complete
 from kinesym.runtime.arrays import one_number
 from kinesym.runtime.signals.corridor import bound_pair
-from kinesym.runtime.stepping.following import Following
+from kinesym.runtime.simulation.following import Following
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name

@@ -24,9 +24,9 @@ from kinesym.internal.redundant import bound_together
 from kinesym.internal.sizes import sizes
 from kinesym.internal.violated import violated
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.ipopt.elastic import Slack, least_slack
 from kinesym.runtime.nlp.layout import Block
+from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.violations import Violations
 from kinesym.runtime.results.why import Why
 from kinesym.runtime.status import Solve

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import Named, listed
-from kinesym.models.files.description import Frame, MuscleRow, PathPoint, Wrap
+from kinesym.models.files.description import Description, Frame, MuscleRow, PathPoint, Wrap
+from kinesym.models.files.expressions import identifier
 from kinesym.models.files.fits import PathFit, fitted
 from kinesym.models.files.plausible import doubts
 from kinesym.models.files.poses import Place, Poses, on
-from kinesym.models.files.trees import identifier
 from kinesym.models.files.wrapping import Touch, around
 from kinesym.symbolic.multibody.muscles import Muscle
-from kinesym.symbolic.names import check_known, name_of, names_of
-
-if TYPE_CHECKING:
-    from kinesym.models.files.trees import FileTree
+from kinesym.symbolic.names import check_known, name_of
 
 Array = NDArray[np.float64]
 #: Error of lengths and moment arms that a polynomial may have [m], and ends of ranges that are none
@@ -282,63 +278,14 @@ def _segments(nodes: Sequence[_Node], wrap: Wrap) -> Iterator[int]:
 # -- all muscles of a tree ------------------------------------------------------------------------
 
 
-def paths_of(tree: FileTree) -> dict[str, MusclePath]:
-    """The paths of the muscles of a file by their names."""
-    rows = tree.description.coordinates
-    fixed = {name: tree.fixed[key] for name in rows if (key := identifier(name)) in tree.fixed}
-    poses = Poses(tree.description, fixed)
-    return {row.name: MusclePath(row, poses, tree.ranges) for row in tree.description.muscles}
-
-
-def fit_muscles(
-    tree: FileTree,
-    names: Iterable[str] | None = None,
-    tolerance: float = TOLERANCE,
-    degree: int | None = None,
-    ranges: Mapping[str, tuple[float, float]] | None = None,
-    **changes: Any,
-) -> dict[str, FittedMuscle]:
-    """Muscles of a file with polynomials of the coordinates as lengths, for `with_muscles`.
-
-    Parameters
-    ----------
-    names : of muscles; all by default.
-    tolerance : of lengths [m] and moment arms [m], root mean squares over the ranges.
-    degree : of the polynomials, at most; by default 12 for paths of one or two coordinates, 8 for
-        three, 6 for more.
-    ranges : of coordinates [rad, m] in place of those of the file, as of `ks.osim.ranges_of` a
-        motion: narrower ones take fewer terms and are met more closely, as paths may jump or bend
-        where points or surfaces come and go, or where they pass a joint.
-    changes : of all muscles, such as `tendon="compliant"`; see `ks.multibody.Muscle`.
-
-    Returns
-    -------
-    Muscles by name; `fit` of each states its errors, in other poses than it was fitted to.
-
-    Muscles of other kinds, as Millard's or Thelen's, get the curves of De Groote et al. with the
-    numbers of the file: forces, lengths, angles, velocities, times and strains. Warns of muscles
-    beyond twice the tolerance. Raises `ValueError` for unknown names and coordinates without range.
-    """
-    paths = tree.muscles
-    chosen = list(paths) if names is None else names_of(listed(names, "names"), "names")
-    for name in chosen:
-        check_known(name, paths, f"{name} is no muscle of {tree.name}")
-    for name in ranges or {}:
-        check_known(name, tree.coordinates, f"ranges: {name} is no coordinate of {tree.name}")
-    fits = {name: paths[name].fit(tolerance, degree, ranges, **changes) for name in chosen}
-    found = Named("muscle", fits)
-    poor = {
-        name: worst
-        for name, muscle in found.items()
-        if (worst := muscle.fit.worst) > 2.0 * tolerance
-    }
-    if poor:
-        first = sorted(poor, key=lambda name: -poor[name])[:3]
-        shown = ", ".join(f"{name} by {1e3 * poor[name]:.2g} mm" for name in first)
-        warnings.warn(
-            f"{tree.name}: polynomials miss {1e3 * tolerance:g} mm over the ranges of coordinates "
-            f"for {len(poor)} of {len(found)} muscles, most {shown}; give the ranges of your "
-            "motion, ranges=ks.osim.ranges_of(tree, motion), or narrower ones",
-            stacklevel=2,
-        )
-    return found
+def paths_of(
+    description: Description,
+    fixed: Mapping[str, float],
+    ranges: Mapping[str, tuple[float, float]],
+) -> dict[str, MusclePath]:
+    """Paths of the muscles of a file by name. fixed : values of coordinates that stay. ranges : of
+    coordinates [rad, m]; both by identifier."""
+    rows = description.coordinates
+    stay = {name: fixed[key] for name in rows if (key := identifier(name)) in fixed}
+    poses = Poses(description, stay)
+    return {row.name: MusclePath(row, poses, ranges) for row in description.muscles}

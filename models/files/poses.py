@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
 from kinesym.models.files.description import Description, Frame, Function, JointRow
+from kinesym.models.files.expressions import coordinate_values, expression
 from kinesym.models.files.frames import rotations
-from kinesym.models.files.trees import coordinate_values, expression
 from kinesym.symbolic.names import check_known, name_of
 from kinesym.symbolic.table import NumericFunction
 

@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinesym.models.files.description import UPRIGHT, Constant, Description, Frame
+from kinesym.models.files.expressions import identifier
 from kinesym.models.files.frames import DIRECTIONS, rotation
 from kinesym.models.files.muscles import POINTS, TAGS
 from kinesym.models.files.osim import NO_FORCES, Reader, components, padded
 from kinesym.models.files.osim_frames import socket
 from kinesym.models.files.osim_functions import function_element, function_in
-from kinesym.models.files.trees import FileTree, identifier, plain, tree_of
+from kinesym.models.files.trees import FileTree, plain, tree_of
 from kinesym.models.files.xml import flag, members, named, number, numbers, text, triple, words
 from kinesym.symbolic.multibody.bodies import Body, inertia_matrix
 

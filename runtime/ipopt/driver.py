@@ -22,21 +22,12 @@ from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.ipopt.library import IpoptMissing, load_cyipopt, load_ipopt
 from kinesym.runtime.ipopt.scaling import Bounds, Multipliers, Scaling
 from kinesym.runtime.native import NO_FILE, Plan, Problem, Workspace, overheard
-from kinesym.runtime.nlp.sparsity import Factors, arrays
+from kinesym.runtime.progress import Iteration, counted
+from kinesym.runtime.sparse.structure import Factors, arrays
 from kinesym.runtime.status import Solve
 
 #: Ways to IPOPT: its C interface directly, or through the package cyipopt.
 DRIVERS = ("auto", "direct", "cyipopt")
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """State of the solver after one iteration."""
-
-    number: int
-    objective: float
-    infeasibility: float
-    optimality: float
 
 
 @dataclass(frozen=True)
@@ -46,7 +37,7 @@ class IpoptProblem:
     callbacks : with cost, gradient, constraints, jacobian and hessian: plans of compiled kernels,
         or functions f(z, multipliers, factor, out) that fill `out`.
     structures : of Jacobian and Hessian, with `size` and `fill(rows, columns)`, see
-        `kinesym.runtime.nlp.sparsity.Structure`, and with `products` if there is a scaling.
+        `kinesym.runtime.sparse.structure.Structure`, and with `products` if there is a scaling.
     bounds : of z and of the constraints, (low, high). stages : of the variables in time, see
         `Layout.stages`. scaling : None for IPOPT's own choice. threads : for linear algebra.
     """
@@ -93,11 +84,6 @@ class Start:
 
     z: Array
     multipliers: Multipliers | None = None
-
-
-def counted(iterations: int) -> str:
-    """As in "converged after 7 iterations"."""
-    return f"after {iterations} iteration{'' if iterations == 1 else 's'}"
 
 
 @dataclass(frozen=True)

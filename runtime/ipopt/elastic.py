@@ -14,7 +14,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import Bounds, IpoptProblem, Solved, Start, evaluate
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.native import BORDER
-from kinesym.runtime.nlp.sparsity import Extended
+from kinesym.runtime.sparse.structure import Extended
 
 Index = NDArray[np.intp]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kinesym.runtime.ipopt.blas import blas_of
-from kinesym.runtime.ipopt.driver import IpoptProblem, Iteration, Solved, Start, Watch, run
+from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start, Watch, run
 from kinesym.runtime.ipopt.library import load_ipopt
 from kinesym.runtime.ipopt.linear_solver import (
     AUTO,
@@ -22,6 +22,7 @@ from kinesym.runtime.ipopt.linear_solver import (
     session,
 )
 from kinesym.runtime.ipopt.scaling import TOLERANCE
+from kinesym.runtime.progress import Iteration
 from kinesym.runtime.status import Factors, Solve
 
 

@@ -1,5 +1,6 @@
 """The compiled extensions, under a name that tools which only read Python can follow."""
 
+from kinesym.runtime.native._chain import Chain
 from kinesym.runtime.native._hybrid import (
     CHATTER,
     CONTACT_LAWS,
@@ -29,23 +30,7 @@ from kinesym.runtime.native._kkt import (
     open_session,
 )
 from kinesym.runtime.native._kkt import __file__ as KKT_LIBRARY
-from kinesym.runtime.native._native import (
-    ABI,
-    ADD,
-    HELD,
-    LATE,
-    LINEAR,
-    PARABOLA,
-    PLACE,
-    SET,
-    SUM,
-    Call,
-    Chain,
-    Compiled,
-    Interpreted,
-    Library,
-    Plan,
-    Run,
-    pieces,
-)
+from kinesym.runtime.native._library import ABI, Compiled, Interpreted, Library
+from kinesym.runtime.native._plan import ADD, LATE, PLACE, SET, SUM, Call, Plan
+from kinesym.runtime.native._run import HELD, LINEAR, PARABOLA, Run, pieces
 from kinesym.runtime.native._systems import solve_systems

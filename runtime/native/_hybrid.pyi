@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.runtime.native._native import Library
+from kinesym.runtime.native._library import Library
 
 MOST_CONTACTS: int
 DONE: int

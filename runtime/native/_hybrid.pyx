@@ -3,32 +3,12 @@
 
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stddef cimport ptrdiff_t
-from libc.stdint cimport intptr_t
+
+from kinesym.runtime.native._arrays cimport doubles, ints, places
+from kinesym.runtime.native._c cimport KS_STAGES_MOST, KS_UNKNOWN_MOST, ks_kernel, ks_tableau
+from kinesym.runtime.native._library cimport Library
 
 import numpy as np
-
-
-cdef extern from "kinesym.h" nogil:
-    enum: KS_STAGES_MOST
-    enum: KS_UNKNOWN_MOST
-
-    ctypedef struct ks_tableau:
-        int stages
-        int order
-        int implicit
-        const double *c
-        const double *a
-        const double *error
-        const double *dense
-        const double *inverse
-        const double *to
-        const double *from_ "from"
-        double eigen[3]
-
-    ctypedef struct ks_kernel:
-        int n_args
-        const int *count
-        int n_out
 
 
 cdef extern from "hybrid/contact.h" nogil:
@@ -197,33 +177,11 @@ LOG_KINDS = {"clock": KS_LOG_CLOCK, "impact": KS_LOG_IMPACT, "close": KS_LOG_CLO
 CONTACT_LAWS = {"slip": KS_LAW_SLIP, "stick": KS_LAW_STICK, "coulomb": KS_LAW_COULOMB}
 
 
-cdef double *doubles(array, tuple shape, str name, bint written=False) except? NULL:
-    """The numbers of a contiguous array of float64; NULL if it is empty."""
-    return <double *>_place(array, np.float64, shape, name, written)
-
-
-cdef int *ints(array, tuple shape, str name, bint written=False) except? NULL:
-    return <int *>_place(array, np.intc, shape, name, written)
-
-
-cdef ptrdiff_t *places(array, tuple shape, str name, bint written=False) except? NULL:
-    return <ptrdiff_t *>_place(array, np.intp, shape, name, written)
-
-
-cdef void *_place(array, kind, tuple shape, str name, bint written) except? NULL:
-    if array.dtype != kind or not array.flags.c_contiguous or array.shape != shape:
-        raise ValueError(f"{name} must be contiguous {np.dtype(kind)} of shape {shape}, got "
-                         f"{array.dtype} of shape {array.shape}")
-    if written and not array.flags.writeable:
-        raise ValueError(f"{name} must be writeable")
-    return <void *><intptr_t>array.ctypes.data if array.size else NULL
-
-
-cdef const ks_kernel *kernel(library, str name, ptrdiff_t outputs, tuple takes) except? NULL:
+cdef const ks_kernel *kernel(Library library, str name, ptrdiff_t outputs, tuple takes) except? NULL:
     """A kernel with so many outputs, NULL if there is nothing for it to compute."""
-    if library.lanes != 1:
+    if library.table.lanes != 1:
         raise ValueError(f"{library.path} was built for {library.lanes} lanes, not for one")
-    cdef const ks_kernel *k = <const ks_kernel *><intptr_t>library.kernel_address(name)
+    cdef const ks_kernel *k = library.maybe(name)
     if outputs == 0:
         return NULL
     if k == NULL or k.n_out != outputs or tuple(k.count[j] for j in range(k.n_args)) != takes:

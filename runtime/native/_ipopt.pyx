@@ -15,16 +15,11 @@ from posix.fcntl cimport F_SETFL, O_NONBLOCK, fcntl
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 from posix.unistd cimport close, dup, dup2, pipe, read
 
+from kinesym.runtime.native._c cimport ks_plan, ks_run_plan
+
 import os
 
 import numpy as np
-
-
-cdef extern from "kinesym_plan.h" nogil:
-    ctypedef struct ks_plan:
-        ptrdiff_t n_out
-
-    int ks_run_plan(const ks_plan *, const double **, double *)
 
 
 ctypedef int eval_f(int, double *, int, double *, void *) noexcept nogil
@@ -336,7 +331,7 @@ cdef class Problem:
     bounds, constraint_bounds : (lower, upper), float64.
     report : called after each iteration with IPOPT's eleven numbers; False stops.
     factors : by name of callback, all but the cost, what their values are multiplied with, see
-        `kinesym.runtime.nlp.sparsity.Factors`; the z that IPOPT has with that of the gradient, its
+        `kinesym.runtime.sparse.structure.Factors`; the z that IPOPT has with that of the gradient, its
         multipliers with that of the constraints; or none.
     """
 

@@ -4,6 +4,8 @@
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport uint64_t
 
+from kinesym.runtime.native._arrays cimport doubles, ints
+
 import numpy as np
 
 
@@ -135,9 +137,8 @@ def open_session(int n, stages, int threads=1, int max_rows=MAX_ROWS,
     """
     cdef kkt_limits limits
     limits.max_rows, limits.backward_error = max_rows, backward_error
-    cdef const int[::1] given = np.ascontiguousarray(stages, dtype=np.int32)
-    if kkt_open(n, given.shape[0], &given[0] if given.shape[0] > 0 else NULL, threads,
-                limits) != KKT_OK:
+    given = np.ascontiguousarray(stages, dtype=np.intc)
+    if kkt_open(n, len(given), ints(given, given.shape, "stages"), threads, limits) != KKT_OK:
         raise MemoryError
 
 
@@ -155,12 +156,13 @@ cdef class Workspace:
         kkt_free_plan(self._plan)
         self._plan, self._factors = NULL, NULL
 
-    cdef bint fits(self, int n, const int[::1] rows, const int[::1] columns, const int *stages):
+    cdef bint fits(self, int n, ptrdiff_t count, const int *rows, const int *columns,
+                   const int *stages):
         """Whether it is there and of this pattern."""
         cdef uint64_t key[2]
-        if self._plan == NULL or self._plan.n != n or self._plan.n_entries != rows.shape[0]:
+        if self._plan == NULL or self._plan.n != n or self._plan.n_entries != count:
             return False
-        kkt_pattern_key(n, rows.shape[0], &rows[0], &columns[0], stages, key)
+        kkt_pattern_key(n, count, rows, columns, stages, key)
         return key[0] == self._plan.key[0] and key[1] == self._plan.key[1]
 
 
@@ -195,16 +197,15 @@ def _places(int n, rows, columns):
         raise ValueError("rows and columns must be integers, equally many, and not empty")
     if min(i.min(), j.min()) < 0 or max(i.max(), j.max()) >= n:
         raise ValueError(f"entries lie outside a matrix of order {n}")
-    return [np.ascontiguousarray(k + 1, dtype=np.int32) for k in (i, j)]
+    return [np.ascontiguousarray(k + 1, dtype=np.intc) for k in (i, j)]
 
 
 def find_stages(int n, rows, columns):
     """Stages of the unknowns from the pattern alone, (n,) int32; see `Factorisation`."""
-    cdef const int[::1] i, j
     i, j = _places(n, rows, columns)
-    stages = np.empty(n, dtype=np.int32)
-    cdef int[::1] out = stages
-    status = kkt_find_stages(n, i.shape[0], &i[0], &j[0], &out[0])
+    stages = np.empty(n, dtype=np.intc)
+    status = kkt_find_stages(n, len(i), ints(i, i.shape, "rows"), ints(j, i.shape, "columns"),
+                             ints(stages, (n,), "stages"))
     if status != KKT_OK:
         raise MemoryError
     return stages
@@ -229,22 +230,24 @@ cdef class Factorisation:
 
     cdef kkt_plan *_plan
     cdef kkt_factors *_factors
-    cdef const int[::1] _rows, _columns
+    cdef const int *_row
+    cdef const int *_column
+    cdef list _keep
     cdef bint _analysed
 
     def __cinit__(self, int n, rows, columns, stages=None, bint reverse=False,
                   int max_rows=MAX_ROWS, int threads=1, int parts=0, bint one_way=False,
                   Workspace workspace=None):
         cdef kkt_way way
-        cdef const int[::1] given = None
         cdef const int *hint = NULL
-        self._rows, self._columns = _places(n, rows, columns)
+        self._keep = [i, j] = _places(n, rows, columns)
+        self._row, self._column = ints(i, i.shape, "rows"), ints(j, i.shape, "columns")
         if stages is not None:
-            given = np.ascontiguousarray(stages, dtype=np.int32)
-            if given.shape[0] != n or np.min(given) < KKT_UNKNOWN:
+            given = np.ascontiguousarray(stages, dtype=np.intc)
+            if given.shape != (n,) or np.min(given) < KKT_UNKNOWN:
                 raise ValueError(f"stages must be {n} numbers >= {KKT_UNKNOWN}")
-            hint = &given[0]
-        if workspace is not None and workspace.fits(n, self._rows, self._columns, hint):
+            hint = ints(given, (n,), "stages")
+        if workspace is not None and workspace.fits(n, len(i), self._row, self._column, hint):
             self._plan, self._factors = workspace._plan, workspace._factors
             workspace._plan, workspace._factors = NULL, NULL
             self._factors.ready = 0  # until there are factors of these values
@@ -253,8 +256,8 @@ cdef class Factorisation:
             workspace.clear()
         self._analysed = True
         way.reversed, way.threads, way.one_way, way.parts = reverse, threads, one_way, parts
-        status = kkt_analyse(n, self._rows.shape[0], &self._rows[0], &self._columns[0], hint,
-                             way, min(max_rows, 65535), &self._plan)
+        status = kkt_analyse(n, len(i), self._row, self._column, hint, way, min(max_rows, 65535),
+                             &self._plan)
         if status == KKT_OK:
             status = kkt_new_factors(self._plan, &self._factors)
         if status == KKT_UNSUPPORTED:
@@ -274,9 +277,9 @@ cdef class Factorisation:
             below which it is delayed. faint : a pivot that is less, in the scaled matrix, makes it
             singular; 0 for what is rounding only.
         """
-        cdef const double[::1] given = np.ascontiguousarray(values, dtype=np.float64)
         cdef int status
         cdef kkt_tolerance tolerance
+        given = np.ascontiguousarray(values, dtype=np.float64)
         cdef kkt_matrix a = self._matrix(given)
         tolerance.accept, tolerance.least, tolerance.faint = accept, least, faint
         with nogil:
@@ -285,12 +288,12 @@ cdef class Factorisation:
             raise MemoryError
         return STATUSES[status]
 
-    cdef kkt_matrix _matrix(self, const double[::1] values) except *:
+    cdef kkt_matrix _matrix(self, values) except *:
         cdef kkt_matrix a
-        if values.shape[0] != self._plan.n_entries:
-            raise ValueError(f"expected {self._plan.n_entries} values, got {values.shape[0]}")
-        a.n, a.n_entries, a.values = self._plan.n, self._plan.n_entries, &values[0]
-        a.row, a.column = &self._rows[0], &self._columns[0]
+        if values.shape != (self._plan.n_entries,):
+            raise ValueError(f"expected {self._plan.n_entries} values, got {values.shape}")
+        a.n, a.n_entries, a.row, a.column = self._plan.n, self._plan.n_entries, self._row, self._column
+        a.values = doubles(values, values.shape, "values")
         return a
 
     def solve(self, b):
@@ -298,29 +301,30 @@ cdef class Factorisation:
         self._check_ready()
         if np.ndim(b) not in (1, 2) or np.shape(b)[0] != self._plan.n:
             raise ValueError(f"b has shape {np.shape(b)}, expected {self._plan.n} rows")
-        cdef double[::1, :] x = np.array(np.reshape(b, (self._plan.n, -1)), dtype=np.float64,
-                                         order="F")
-        cdef int status
+        columns = np.array(np.reshape(b, (self._plan.n, -1)).T, dtype=np.float64, order="C")
+        cdef double *x = doubles(columns, columns.shape, "b")
+        cdef int status, count = len(columns)
         with nogil:
-            status = kkt_solve(self._factors, x.shape[1], &x[0, 0], self._plan.n)
+            status = kkt_solve(self._factors, count, x, self._plan.n)
         if status != KKT_OK:
             raise MemoryError
-        return np.asarray(x).reshape(np.shape(b))
+        return columns.T.reshape(np.shape(b))
 
     def inverse(self, unknowns):
         """The entries of A^-1 for k different unknowns, (k, k): of parameters almost for nothing.
         Raises `ValueError` without a successful factorisation."""
         self._check_ready()
-        cdef const int[::1] wanted = np.ascontiguousarray(unknowns, dtype=np.int32)
-        cdef int status, count = wanted.shape[0]
-        if len(set(wanted)) < count or any(not 0 <= k < self._plan.n for k in wanted):
+        wanted = np.ascontiguousarray(unknowns, dtype=np.intc)
+        cdef int status, count = len(wanted)
+        cdef const int *which = ints(wanted, (count,), "unknowns")
+        if len(set(wanted.tolist())) < count or any(not 0 <= k < self._plan.n for k in wanted):
             raise ValueError(f"unknowns must be different numbers from 0 to {self._plan.n - 1}")
         found = np.zeros((count, count))
-        cdef double[:, ::1] out = found
+        cdef double *out = doubles(found, (count, count), "found")
         if count == 0:
             return found
         with nogil:
-            status = kkt_inverse(self._factors, count, &wanted[0], &out[0, 0])
+            status = kkt_inverse(self._factors, count, which, out)
         if status != KKT_OK:
             raise MemoryError
         return found
@@ -330,15 +334,17 @@ cdef class Factorisation:
         factorisations. NaN for unknowns that share no two neighbouring fronts, as those of each entry
         of A do. Raises `ValueError` without a successful factorisation."""
         self._check_ready()
-        cdef const int[::1] i, j
         found = np.empty(len(rows))
-        cdef double[::1] out = found
-        if out.shape[0] == 0:
+        cdef ptrdiff_t count = len(rows)
+        if count == 0:
             return found
-        i, j = (np.asarray(k) - 1 for k in _places(self._plan.n, rows, columns))
+        i, j = (k - 1 for k in _places(self._plan.n, rows, columns))
+        cdef const int *row = ints(i, (count,), "rows")
+        cdef const int *column = ints(j, (count,), "columns")
+        cdef double *out = doubles(found, (count,), "found")
         cdef int status
         with nogil:
-            status = kkt_inverse_entries(self._factors, i.shape[0], &i[0], &j[0], &out[0])
+            status = kkt_inverse_entries(self._factors, count, row, column, out)
         if status != KKT_OK:
             raise MemoryError
         return found
@@ -356,15 +362,13 @@ cdef class Factorisation:
 
     def residual(self, values, x, b):
         """b - A x (n,), and its backward error |b - A x| / (|A| |x| + |b|), maximum norms."""
-        cdef const double[::1] a = np.ascontiguousarray(values, dtype=np.float64)
-        cdef const double[::1] y = np.ascontiguousarray(x, dtype=np.float64)
-        cdef const double[::1] c = np.ascontiguousarray(b, dtype=np.float64)
-        left = np.empty(self._plan.n)
-        cdef double[::1] r = left
+        a, y, c = (np.ascontiguousarray(each, dtype=np.float64) for each in (values, x, b))
+        left, shape = np.empty(self._plan.n), (self._plan.n,)
         cdef kkt_matrix matrix = self._matrix(a)
-        if not y.shape[0] == c.shape[0] == self._plan.n:
+        if not y.shape == c.shape == shape:
             raise ValueError(f"vectors must have {self._plan.n} values")
-        error = kkt_backward_error(&matrix, &y[0], &c[0], &r[0])
+        error = kkt_backward_error(&matrix, doubles(y, shape, "x"), doubles(c, shape, "b"),
+                                   doubles(left, shape, "residual"))
         return left, error
 
     @property

@@ -3,6 +3,8 @@
 
 from libc.stddef cimport ptrdiff_t
 
+from kinesym.runtime.native._arrays cimport doubles, ints
+
 import numpy as np
 
 
@@ -32,10 +34,8 @@ def solve_systems(int n, rows, columns, values, b=None, c=None):
     cdef int status
     cdef double *x = NULL
     cdef double *y = NULL
-    cdef const int[::1] i = np.ascontiguousarray(rows, dtype=np.int32)
-    cdef const int[::1] j = np.ascontiguousarray(columns, dtype=np.int32)
-    cdef const double[:, ::1] given = np.ascontiguousarray(values, dtype=np.float64)
-    cdef double[:, ::1] left, right
+    i, j = (np.ascontiguousarray(each, dtype=np.intc) for each in (rows, columns))
+    given = np.ascontiguousarray(values, dtype=np.float64)
     shape = (n, given.shape[1])
     if len(i) != len(j) or len(i) != given.shape[0]:
         raise ValueError("rows, columns and values must be equally many")
@@ -48,15 +48,12 @@ def solve_systems(int n, rows, columns, values, b=None, c=None):
     if n == 0 or given.shape[1] == 0:
         return tuple(found)
     if found[0] is not None:
-        left = found[0]
-        x = &left[0, 0]
+        x = doubles(found[0], shape, "b")
     if found[1] is not None:
-        right = found[1]
-        y = &right[0, 0]
+        y = doubles(found[1], shape, "c")
     a.n, a.count, a.n_entries = n, given.shape[1], given.shape[0]
-    a.row, a.column, a.values = NULL, NULL, NULL
-    if a.n_entries > 0:
-        a.row, a.column, a.values = &i[0], &j[0], &given[0, 0]
+    a.row, a.column = ints(i, (a.n_entries,), "rows"), ints(j, (a.n_entries,), "columns")
+    a.values = doubles(given, (a.n_entries, a.count), "values")
     with nogil:
         status = ks_solve_systems(&a, x, y)
     if status == KS_SYSTEMS_SINGULAR:

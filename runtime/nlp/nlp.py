@@ -27,9 +27,9 @@ from kinesym.runtime.nlp.courses import at_nodes
 from kinesym.runtime.nlp.delay_rows import Lags, WithLags
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.nlp.owned import is_parameters
-from kinesym.runtime.nlp.places import Places, places, rows
 from kinesym.runtime.nlp.samples import Samples, all_samples
-from kinesym.runtime.nlp.sparsity import Extended, Run, Structure, Written, assemble
+from kinesym.runtime.sparse.places import Places, places, rows
+from kinesym.runtime.sparse.structure import Extended, Run, Structure, Written, assemble
 
 _PER_THREAD = 500_000  # operations that are worth a thread
 

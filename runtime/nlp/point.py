@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, PointManifest
 from kinesym.runtime.native import Call, Plan, solve_systems
-from kinesym.runtime.nlp.places import rows
+from kinesym.runtime.sparse.places import rows
 
 
 @dataclass(frozen=True, eq=False)

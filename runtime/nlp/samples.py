@@ -15,7 +15,31 @@ from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp.courses import at_place
 from kinesym.runtime.nlp.layout import FAMILIES, Layout
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.statistics.sandwich import Influence
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """What the samples of a channel in a trial do to estimates.
+
+    channel, trial : their numbers. time : (n,), increasing. residual : (n,), of a robust loss its
+    slope. pull : d estimate / d residual, (n, r). basis : of what the fit follows, (n, m); those of
+    all series below each other, times their transpose, are the hat matrix. None where it has too
+    many directions.
+    """
+
+    channel: int
+    trial: int
+    time: Array
+    residual: Array
+    pull: Array
+    basis: Array | None = None
+
+    @property
+    def followed(self) -> Array:
+        """The basis, zero if it is not known."""
+        if self.basis is None or not self.basis.shape[1]:
+            return np.zeros((len(self.time), 1))
+        return self.basis
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,6 @@ Trials: TypeAlias = Annotated[NDArray[np.intp], "interval"]
 
 #: Smaller shares of the largest error are rounding, as at ends that are fixed, and not drawn.
 _SHOWN = 1e-9
-#: Share of the range of a state: a local error by which a motion jumps from node to node.
-_JUMPED = 0.5
 #: Share of that range: a sum of local errors from which what is asked for shifts with the motion.
 _MOVED = 0.05
 #: So many standard errors are more than noise.
@@ -141,13 +139,10 @@ class GridError(Saved):
 
     def drowns(self, most: float) -> str:
         """A sentence if the grid shows nothing of a motion, nothing otherwise: where it shifts all
-        durations together by this share of them, or what else is asked for, or where a motion of
-        least time jumps from node to node. Steps that jump over a pole, damp what is stiff or are
-        longer than what happens have such solutions. What the objective does not ask for is not
-        judged by."""
-        if self.timed:
-            return self._misses_durations(most) or self._jumps()
-        return self._misses_aim(most)
+        durations together by this share of them, or what else is asked for. Steps that jump over a
+        pole, damp what is stiff or are longer than what happens have such solutions. What the
+        objective does not ask for is not judged by."""
+        return self._misses_durations(most) if self.timed else self._misses_aim(most)
 
     def _misses_durations(self, most: float) -> str:
         """That durations shift by a share of them, all together."""
@@ -174,19 +169,6 @@ class GridError(Saved):
             value, deviation = self.values[name], self.deviations.get(name, np.nan)
             if np.abs(shift) >= max(most * np.abs(value), _BEYOND * deviation) > 0.0:
                 return f"the grid shifts {name}, {value:.4g}, by {shift:.3g}"
-        return ""
-
-    def _jumps(self) -> str:
-        """That a state is off by a large share of its range after a single interval, by schemes of
-        second order or more. Those of first order have such errors wherever a motion is quick."""
-        for name in self._moving() if self.order > 1 else ():
-            row = np.abs(np.nan_to_num(self.defects[name]))
-            k = int(np.argmax(row))
-            if row[k] >= _JUMPED * self.ranges[name]:
-                return (
-                    f"within the interval from t = {self.begin[k]:.4g} s on alone {name} is off by "
-                    f"{row[k] / self.ranges[name]:.2g} of its range"
-                )
         return ""
 
     def _sums(self) -> Iterator[float]:

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.samples import Samples
+from kinesym.runtime.nlp.samples import Influence, Samples
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap, Record, block_of, new_record
 from kinesym.runtime.results.estimates import Estimates, Uncertainty, estimates_of
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.series import Series
-from kinesym.runtime.statistics.sandwich import Influence, sandwich
+from kinesym.runtime.statistics.sandwich import sandwich
 
 #: Ways to an interval.
 METHODS = ("t", "sandwich", "profile", "bootstrap")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import numpy as np
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Iteration, counted
+from kinesym.runtime.progress import Iteration, counted
 from kinesym.runtime.results.diagnostics import Diagnostics
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.plot import convergence

@@ -25,6 +25,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.nlp.samples import Influence
 from kinesym.runtime.statistics.autoregression import Autoregression, autoregressions
 
 #: The largest autocorrelation of products, for the bandwidth (Andrews 1991).
@@ -37,31 +38,6 @@ _MOST_TAKEN = 1.0 / 3.0
 _LAGS = 8.0
 #: Where the fit leaves less than this share of a variance, residuals tell nothing about it.
 _LEFT = 0.1
-
-
-@dataclass(frozen=True, eq=False)
-class Influence:
-    """What the samples of a channel in a trial do to estimates.
-
-    channel, trial : their numbers. time : (n,), increasing. residual : (n,), of a robust loss its
-    slope. pull : d estimate / d residual, (n, r). basis : of what the fit follows, (n, m); those of
-    all series below each other, times their transpose, are the hat matrix. None where it has too
-    many directions.
-    """
-
-    channel: int
-    trial: int
-    time: Array
-    residual: Array
-    pull: Array
-    basis: Array | None = None
-
-    @property
-    def followed(self) -> Array:
-        """The basis, zero if it is not known."""
-        if self.basis is None or not self.basis.shape[1]:
-            return np.zeros((len(self.time), 1))
-        return self.basis
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from kinesym.symbolic.declared import Explicit
 from kinesym.symbolic.expression import parts_of
-from kinesym.symbolic.model import Explicit, Model
+from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.bodies import inertia_limits, mass_of
 from kinesym.symbolic.multibody.forward import speed_rates
 from kinesym.symbolic.multibody.links import Aim, Ball

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import sympy as sp
@@ -17,14 +17,14 @@ from kinesym.symbolic.derivation import Program, jacobian_at, values_at
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.multibody.bodies import Load
 from kinesym.symbolic.multibody.joints import normalised, unit
-from kinesym.symbolic.multibody.passes import kinematics
+from kinesym.symbolic.multibody.links import Link
+from kinesym.symbolic.multibody.passes import Frame, Recursion, kinematics
 from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, ZERO, Matrix, Steps, Vector
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.structure import Matrix as Numbers
 from kinesym.symbolic.structure import rank
 
-if TYPE_CHECKING:
-    from kinesym.symbolic.multibody.mechanism import Mechanism
+Tree = TypeVar("Tree", bound="OpenTree")
 
 #: Newton's method: places to begin, steps, the longest step, and gaps that count as none.
 _STARTS, _STEPS, _FARTHEST, _CLOSED = 20, 60, 0.5, 1e-9
@@ -35,6 +35,31 @@ _PLACES, _DEPENDENT = 3, 1e-7
 _CHOICES, _MOVES, _MOVE = 500, 30, 0.25
 #: What a closure forbids.
 KINDS = ("point", "hinge", "weld", "rolling")
+
+
+class OpenTree(Protocol):
+    """What conditions of loops ask of a tree of bodies, see `Mechanism`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def values(self) -> Mapping[str, float]: ...
+    @property
+    def locked(self) -> frozenset[str]: ...
+    @property
+    def links(self) -> tuple[Link, ...]: ...
+    @property
+    def coordinates(self) -> dict[str, AppliedUndef]: ...
+    @property
+    def speeds(self) -> dict[str, AppliedUndef]: ...
+    @property
+    def recursion(self) -> Recursion: ...
+    def under(self: Tree, loads: Sequence[Load] = ()) -> Tree: ...
+    def needed(self) -> dict[str, sp.Expr]: ...
+    def frame(self, body: str | None) -> Frame: ...
+    def attitude(self, body: str | None) -> Matrix: ...
+    def place(self, body: str | None, at: Sequence[Any] = (0, 0, 0)) -> Vector: ...
+    def velocity(self, body: str | None, at: Sequence[Any] = (0, 0, 0)) -> Vector: ...
 
 
 @dataclass(frozen=True)
@@ -98,7 +123,7 @@ class Closure:
         if self.kind != "weld" and self.attitude != IDENTITY:
             raise ValueError(f"{where}: only a weld has an attitude")
 
-    def conditions(self, tree: Mechanism) -> list[Condition]:
+    def conditions(self, tree: OpenTree) -> list[Condition]:
         """In terms of the intermediates of the tree."""
         if self.kind == "rolling":
             return _rolling(tree, self)
@@ -114,7 +139,7 @@ class Coupling:
     name: str
     expression: sp.Expr
 
-    def conditions(self, tree: Mechanism) -> list[Condition]:
+    def conditions(self, tree: OpenTree) -> list[Condition]:
         """In terms of coordinates and speeds. Raises `ValueError` for speeds that are not linear,
         and where no coordinate and no speed is bound."""
         steps = tree.recursion.steps
@@ -149,7 +174,7 @@ def _force(closure: Closure, suffix: str) -> AppliedUndef:
     return sp.Function(f"{closure.name}_{suffix}")(t)
 
 
-def _coincidence(tree: Mechanism, closure: Closure) -> list[Condition]:
+def _coincidence(tree: OpenTree, closure: Closure) -> list[Condition]:
     """Two points are one; forces act on the body along axes of the world, `_fx`, `_fy`, `_fz`."""
     gap = tree.place(closure.body, closure.at) - tree.place(closure.other, closure.to)
     found = []
@@ -161,7 +186,7 @@ def _coincidence(tree: Mechanism, closure: Closure) -> list[Condition]:
     return found
 
 
-def _alignment(tree: Mechanism, closure: Closure) -> list[Condition]:
+def _alignment(tree: OpenTree, closure: Closure) -> list[Condition]:
     """Axes of two bodies stay perpendicular; moments `_m1`, `_m2`, `_m3` act on the body about
     their common perpendicular."""
     outer_axes, inner_axes = _triad(closure.axis), _triad(closure.to_axis)
@@ -176,7 +201,7 @@ def _alignment(tree: Mechanism, closure: Closure) -> list[Condition]:
     return found
 
 
-def _rolling(tree: Mechanism, closure: Closure) -> list[Condition]:
+def _rolling(tree: OpenTree, closure: Closure) -> list[Condition]:
     """A wheel touches the plane z = 0 of the world and does not slip, ahead and across.
 
     The contact is where the wheel is lowest: from its centre by the radius down in its plane, then
@@ -224,7 +249,7 @@ def _triad(axis: Sequence[Any]) -> tuple[Vector, Vector, Vector]:
 
 
 def independent_conditions(
-    tree: Mechanism, conditions: Sequence[Condition]
+    tree: OpenTree, conditions: Sequence[Condition]
 ) -> tuple[Condition, ...]:
     """Conditions from which the others follow where the loops are closed, in their order: those
     that are farthest from depending on one another at several places, along a motion too.
@@ -330,7 +355,7 @@ def _along_a_motion(
 
 
 def _closed(
-    tree: Mechanism,
+    tree: OpenTree,
     conditions: Mapping[str, sp.Expr],
     program: Program,
     own: Sequence[sp.Basic],

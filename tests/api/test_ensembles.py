@@ -247,7 +247,7 @@ def test_interrupt(monkeypatch):
         yield report
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr("kinesym.runtime.stepping.simulation.node_bar", bar)
+    monkeypatch.setattr("kinesym.runtime.simulation.stepper.node_bar", bar)
     time = np.linspace(0.0, 4.0, 101)
     try:
         with pytest.warns(UserWarning, match="3 of 3 members"):

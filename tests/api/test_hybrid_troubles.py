@@ -8,7 +8,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.runtime.stepping.hybrid_troubles import HYSTERESIS
+from kinesym.runtime.hybrid.failures import HYSTERESIS
 from kinesym.symbolic.hybrid.model import LOW_BOUNCE
 
 y, v, lam = ks.dynamicsymbols("y v lam")

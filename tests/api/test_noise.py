@@ -552,7 +552,7 @@ def test_a_solution_is_kept_whatever_is_computed_about_it(monkeypatch):
             solution = solved(**given)
         assert solution.success and solution.parameters["k"] == pytest.approx(1.0, rel=0.2)
         assert any("could not be computed (KeyError: 'f')" in note for note in solution.notes)
-    monkeypatch.setattr("kinesym.runtime.stepping.confidence.confidence_of_squares", fail)
+    monkeypatch.setattr("kinesym.runtime.shooting.confidence.confidence_of_squares", fail)
     fit = by_shooting(DECAY, ks.Experiment(TIME, measurements={x: y}), {k: None}, {k: 0.9})
     assert fit.success and fit.parameters["k"] == pytest.approx(1.0, rel=0.2)
     assert any("could not be computed (KeyError: 'f')" in note for note in fit.notes)

@@ -7,13 +7,13 @@ import sympy as sp
 import kinesym as ks
 from kinesym.internal import observer
 from kinesym.runtime.results.diagnostics import ChannelCheck
+from kinesym.runtime.shooting.identification import Identification
+from kinesym.runtime.shooting.minimise import Endpoint
+from kinesym.runtime.shooting.minimising import Minimised
 from kinesym.runtime.signals.timed import TimedSamples
 from kinesym.runtime.status import Solve
-from kinesym.runtime.stepping.minimise import Endpoint
-from kinesym.runtime.stepping.minimising import Minimised
-from kinesym.runtime.stepping.shooting import Identification
+from kinesym.symbolic.declared import Explicit
 from kinesym.symbolic.homotopy import HOMOTOPY
-from kinesym.symbolic.model import Explicit
 
 x, v, y = ks.dynamicsymbols("x v y")
 a, b, c, d = sp.symbols("a b c d")

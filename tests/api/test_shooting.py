@@ -575,7 +575,7 @@ def test_interrupt_returns_the_best_iterate(one, monkeypatch, sigint, optimizer,
 
         yield report
 
-    monkeypatch.setattr("kinesym.runtime.stepping.minimising.iteration_line", pressing)
+    monkeypatch.setattr("kinesym.runtime.shooting.minimising.iteration_line", pressing)
     fit = one.solve({k: 2.0, c: 0.5}, optimizer=optimizer)
     assert fit.status is Solve.INTERRUPTED and fit.interrupted and not fit.success
     assert "interrupted" in fit.message and fit.iterations == 2
@@ -597,7 +597,7 @@ def test_interrupt_before_the_first_iterate(one, monkeypatch, tmp_path):
     def interrupted(self, z):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kinesym.runtime.stepping.smooth_shooting.Residuals.values", interrupted)
+    monkeypatch.setattr("kinesym.runtime.shooting.smooth_trials.Residuals.values", interrupted)
     fit = one.solve({k: 2.0, c: 0.5}, optimizer="least-squares")
     assert fit.interrupted and not fit.success and "interrupted" in fit.message
     np.testing.assert_array_equal(fit.values, [2.0, 0.5])
@@ -609,7 +609,7 @@ def test_interrupt_before_the_first_iterate(one, monkeypatch, tmp_path):
 
 def test_interrupt_leaves_nothing_half_done(monkeypatch):
     """Ctrl-C between two trials: the same q is computed anew afterwards."""
-    from kinesym.runtime.stepping.smooth_shooting import SmoothTrials
+    from kinesym.runtime.shooting.smooth_trials import SmoothTrials
 
     data = [samples(0.02, 1), samples(0.02, 2, position=-1.0)]
     shooting = swing(data, initial={x: [0.5, -1.0], v: 0.0})

@@ -16,8 +16,8 @@ from kinesym.examples import pendulum_local_minima as study
 from kinesym.internal import shooting_starts
 from kinesym.internal import starts as starts_module
 from kinesym.internal.shooting_starts import together
-from kinesym.runtime.stepping import side_by_side
-from kinesym.runtime.stepping.many_squares import BEHIND
+from kinesym.runtime.shooting import batched_trials
+from kinesym.runtime.shooting.batched_squares import BEHIND
 
 a, b, c, k, d, m, tau, gain, lag = sp.symbols("a b c k d m tau gain lag")
 x, y, v, act, force, u = ks.dynamicsymbols("x y v act force u")
@@ -193,7 +193,7 @@ def test_the_same_seed_gives_the_same():
     assert (first.ends[:, 1:] <= [4.0, 1.9]).all()
     assert first.best.active == ["b", "c"]
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(5) as pool:
-        patch.setattr(side_by_side, "_WORTHWHILE", 1.0)
+        patch.setattr(batched_trials, "_WORTHWHILE", 1.0)
         for executor in (None, pool):
             again = problem.multistart(20, seed=2, executor=executor)
             np.testing.assert_allclose(again.ends, first.ends, rtol=1e-9)

@@ -605,7 +605,7 @@ def press_at_second_report(monkeypatch):
 
         yield report
 
-    monkeypatch.setattr("kinesym.runtime.stepping.simulation.node_bar", bar)
+    monkeypatch.setattr("kinesym.runtime.simulation.stepper.node_bar", bar)
 
 
 @pytest.mark.parametrize("method", ["rk4", "trapezoid"])

@@ -27,7 +27,7 @@ from kinesym.codegen.schedule import schedule
 from kinesym.codegen.stepping import shooting_kernels, stepper
 from kinesym.runtime.library.build import build
 from kinesym.runtime.native import Call, Interpreted, Plan
-from kinesym.runtime.nlp.places import rows
+from kinesym.runtime.sparse.places import rows
 from kinesym.symbolic.objective import Integral
 from kinesym.symbolic.problem import Problem
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES

@@ -18,8 +18,8 @@ from kinesym.codegen.kernel import Argument, Kernel, Program
 from kinesym.codegen.lower import Lowering
 from kinesym.codegen.stepping import stepper
 from kinesym.runtime.library.build import build
-from kinesym.runtime.native._native import Call, Plan
-from kinesym.runtime.nlp.places import rows
+from kinesym.runtime.native import Call, Plan
+from kinesym.runtime.sparse.places import rows
 from kinesym.symbolic.table import searched, tables_of
 
 X, Y = sp.symbols("x y", real=True)

@@ -13,8 +13,8 @@ from test_osim import Plain, interpreted, poses  # beside this file
 import kinesym as ks
 from kinesym.examples.gait import data
 from kinesym.gait.motion_files import Table
+from kinesym.models.files.expressions import expression
 from kinesym.models.files.osim_functions import function_of
-from kinesym.models.files.trees import expression
 from kinesym.multibody import Body, Spherical, Tree
 
 CUSTOM = """<SpatialTransform>

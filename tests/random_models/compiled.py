@@ -6,7 +6,7 @@ from single import kernel_of
 from kinesym.codegen.kernel import Program
 from kinesym.internal.pipeline import realise
 from kinesym.runtime.native import Call, Plan
-from kinesym.runtime.nlp.places import rows
+from kinesym.runtime.sparse.places import rows
 
 
 def compiled_numbers(batch):

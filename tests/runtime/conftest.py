@@ -7,7 +7,7 @@ import pytest
 
 from kinesym.gait.marker_fit import MarkerFit
 from kinesym.gait.marker_scale import Scaling
-from kinesym.runtime.ipopt.driver import Iteration
+from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.bands import Band, Bands
 from kinesym.runtime.results.ensemble import Ensemble, Failure
 from kinesym.runtime.results.estimate_error import EstimateError

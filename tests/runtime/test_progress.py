@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from kinesym.runtime import progress
-from kinesym.runtime.ipopt.driver import Iteration
+from kinesym.runtime.progress import Iteration
 
 
 class Terminal(io.StringIO):

@@ -273,7 +273,7 @@ def test_errors_of_callbacks_end_the_solve(monkeypatch, shooting):
         calls.append(q)
         raise RuntimeError("out of paper")
 
-    monkeypatch.setattr("kinesym.runtime.stepping.smooth_shooting.SmoothTrials.gradient", broken)
+    monkeypatch.setattr("kinesym.runtime.shooting.smooth_trials.SmoothTrials.gradient", broken)
     with pytest.raises(RuntimeError, match="out of paper"):
         shooting.solve({k: 8.0}, optimizer="ipopt")
     assert len(calls) == 1

@@ -190,7 +190,7 @@ def test_foreign_file_is_refused(tmp_path):
 def test_places_outside_are_refused(cache):
     """The native layer checks every place before the first call."""
     from kinesym.runtime.native import Call
-    from kinesym.runtime.nlp.places import rows
+    from kinesym.runtime.sparse.places import rows
 
     library = ks.compile(ks.models.pendulum()).library
     x, short = np.zeros(4), np.zeros(3)

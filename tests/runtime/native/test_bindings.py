@@ -12,11 +12,12 @@ from kinesym import hybrid as kh
 from kinesym.internal.hybrid_run import _slopes, hybrid_ivp
 from kinesym.internal.simulation_arguments import simulation_arguments
 from kinesym.internal.steps import Steps
+from kinesym.runtime.hybrid import simulation as hybrid_simulation
 from kinesym.runtime.library.manifest import SlopesManifest
 from kinesym.runtime.native import DONE, Call, Chain, Factorisation, Plan, Run, solve_contacts
 from kinesym.runtime.native._hybrid import MOST_CONTACTS, HybridRun, HybridSweep
-from kinesym.runtime.nlp.places import rows
-from kinesym.runtime.stepping import hybrid_simulation, simulation
+from kinesym.runtime.simulation import stepper
+from kinesym.runtime.sparse.places import rows
 from kinesym.symbolic import hybrid as symbolic_hybrid
 
 t = ks.t
@@ -281,9 +282,9 @@ def runs():
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("rk4", "trapezoid"):
-            patch.setattr(simulation, "Run", kept(name))
+            patch.setattr(stepper, "Run", kept(name))
             ks.simulate(swing, TIME, {x: 1.0, v: 0.0}, inputs={u: 0.0}, method=name)
-        patch.setattr(simulation, "Run", kept("shooting"))
+        patch.setattr(stepper, "Run", kept("shooting"))
         trial = ks.Experiment(TIME, {u: 0.0}, {x: TIME})
         ivp = ks.Shooting(swing, trial, {k: None}, initial={x: None, v: 0.0})
         ivp.gradient([4.0, 0.0])
@@ -351,9 +352,9 @@ def test_nodes_of_a_run(runs):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"carry": np.zeros(3)}, "carry must be contiguous of shape"),
-        ({"node": np.zeros((2, 4))}, "node must be contiguous of shape"),
-        ({"inputs": np.zeros((0, 4))}, "inputs must be contiguous of shape"),
+        ({"carry": np.zeros(3)}, "carry must be contiguous float64 of shape"),
+        ({"node": np.zeros((2, 4))}, "node must be contiguous float64 of shape"),
+        ({"inputs": np.zeros((0, 4))}, "inputs must be contiguous float64 of shape"),
         ({"inputs": np.zeros((1, 5)), "varied": np.array([3])}, "varied must be in 0 ... 0"),
         ({"parameters": np.zeros(0)}, "the pattern has 3 columns, expected 2"),
         ({"end": 5}, "nodes 0 to 5 of 5"),

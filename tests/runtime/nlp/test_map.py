@@ -19,7 +19,7 @@ from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp import nlp as nlp_module
 from kinesym.runtime.nlp.collocation import make_layout, trial_data
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.nlp.sparsity import Extended
+from kinesym.runtime.sparse.structure import Extended
 
 LANES = [1, 4, 8]
 SCHEMES = [

@@ -7,8 +7,9 @@ import pytest
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
+from kinesym.runtime.nlp.samples import Influence
 from kinesym.runtime.results.estimates import quantile
-from kinesym.runtime.statistics.sandwich import Influence, sandwich
+from kinesym.runtime.statistics.sandwich import sandwich
 
 
 def regressors(n):

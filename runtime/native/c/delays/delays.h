@@ -1,6 +1,6 @@
 /* Time stepping with delays that are constants: as many steps at once as have known delayed inputs,
- * which are read off the course of the states so far. Used by _native.pyx; generated libraries do not
- * see it. See runtime/stepping/past.py for the pieces, runtime/stepping/delay_window.py for windows.
+ * which are read off the course of the states so far. Used by _run.pyx; generated libraries do not
+ * see it. See runtime/delays/past.py for the pieces, runtime/delays/window.py for windows.
  */
 #ifndef KINESYM_DELAYS_H
 #define KINESYM_DELAYS_H

@@ -5,16 +5,6 @@
 
 #define RESTING 1e-9 /* a point this slow along its height rests [m/s] */
 
-void ks_note(work *w, int kind, int index) {
-    hybrid_run *r = w->r;
-    const ptrdiff_t k = r->logged;
-    r->log_time[k] = r->t, r->log_kind[k] = kind, r->log_index[k] = index;
-    memcpy(r->log_before + k * r->n, w->before, (size_t)r->n * sizeof(double));
-    memcpy(r->log_after + k * r->n, r->x, (size_t)r->n * sizeof(double));
-    r->log_step[k] = r->taped;
-    r->logged = k + 1;
-}
-
 /* More events in the last second than allowed; breaks of inputs, at their known times, are none. */
 static int chatters(const hybrid_run *r) {
     ptrdiff_t k = r->logged - r->per_second, count = 0;

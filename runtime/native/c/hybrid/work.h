@@ -94,13 +94,6 @@ void ks_set_inputs(const work *w, double t);
 void ks_set_forces(work *w, const double *x, double t);
 /* x' at (x, t) */
 void ks_rate(work *w, const double *x, double t, double *out);
-/* One step of length h from (t, x), whose rate is k[0]; the end in y, its rate in k[last] */
-void ks_one_step(work *w, double h);
-/* The error of a step as a share of what is allowed; 0 for methods that do not know it */
-double ks_step_error(const work *w, double h);
-/* The state at the share s of the step, of order 4; of order 3 for the other methods */
-void ks_dense(const work *w, double h, double s, double *out);
-double ks_hybrid_first_step(const work *w);
 /* Tangential velocities of contacts, 0 without friction */
 void ks_sliding(const work *w, double *slide);
 int ks_some_active(const hybrid_run *r);
@@ -132,6 +125,16 @@ void ks_stiff_dense(const work *w, double share, double *out);
 /* The next step knows nothing of those before */
 void ks_stiff_restart(work *w);
 
+/* -- steps.c -- */
+
+/* One step of length h from (t, x), whose rate is k[0]; the end in y, its rate in k[last] */
+void ks_one_step(work *w, double h);
+/* The error of a step as a share of what is allowed; 0 for methods that do not know it */
+double ks_step_error(const work *w, double h);
+/* The state at the share s of the step, of order 4; of order 3 for the other methods */
+void ks_dense(const work *w, double h, double s, double *out);
+double ks_hybrid_first_step(const work *w);
+
 /* -- watch.c -- */
 
 /* How many functions are watched: events, then four of each contact */
@@ -143,9 +146,6 @@ ptrdiff_t ks_row(const hybrid_run *r);
 void ks_watch(work *w, const double *x, double t, double *out);
 /* Points that have risen are open */
 void ks_arm(work *w, const double *x, double t);
-/* The first thing that happens within the step, -1 if nothing does; *h becomes its length, the state
- * there is in y. Sides of guards, and points that have risen, become those there. */
-ptrdiff_t ks_first_event(work *w, double *h);
 /* How fast a watched function changes at the end of the step that was looked at [1/s], 0 if none was */
 double ks_slope_at_end(const work *w, ptrdiff_t k);
 /* How far a watched function reaches in the part of a step that was looked at last */
@@ -173,6 +173,17 @@ double ks_locate(work *w, const crossing *one);
  * there all the same: it returns sooner than instants can be told apart. */
 double ks_return(work *w, ptrdiff_t k, int side, double high, int *endless);
 
+/* -- search.c -- */
+
+/* The first thing that happens within the step, -1 if nothing does; *h becomes its length, the state
+ * there is in y. Sides of guards, and points that have risen, become those there. */
+ptrdiff_t ks_first_event(work *w, double *h);
+
+/* -- log.c -- */
+
+/* An entry, with the states before and now */
+void ks_note(work *w, int kind, int index);
+
 /* -- events.c -- */
 
 /* Events whose guards cross zero at the end of this step, together with what was located, are due */
@@ -190,7 +201,6 @@ void ks_happen(work *w, ptrdiff_t k);
 /* Events at one instant beyond which they go on for ever */
 static inline ptrdiff_t ks_most_at_once(const hybrid_run *r) { return PASSES + 2 * r->events; }
 
-void ks_note(work *w, int kind, int index);
 /* Everything that follows at this instant, `which` being what was located (-1: a clock). Returns 0,
  * or what ks_hybrid_march returns. */
 int ks_handle(work *w, ptrdiff_t which);

@@ -1,6 +1,6 @@
 /* A callback of the nonlinear program as a list of kernel calls, so that it runs without Python.
  *
- * Used by the compiled parts of the runtime (_native.pyx, _ipopt.pyx); generated libraries do not
+ * Used by the compiled parts of the runtime (_plan.pyx, _ipopt.pyx); generated libraries do not
  * see it.
  */
 #ifndef KINESYM_PLAN_H

@@ -1,0 +1,117 @@
+"""A ground reaction shared between the feet: wrenches by foot, what plates showed, reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import sub
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.gait.events import Phase
+from kinesym.gait.wrench import Wrench
+from kinesym.notebook import Displayed
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.plot import subplots
+from kinesym.runtime.summary import samples
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sharing(Displayed):
+    """A total wrench shared between the feet.
+
+    total : the sum. wrenches : by foot, on the grid of the total; zero while it is in the air.
+    plates : by foot, what was measured, on the same grid. measured : (N,), whether all feet on the
+    ground, at least one, stood on plates. phases : in order. weight : of the body [N]; weighed :
+    how it is known.
+    """
+
+    total: Wrench
+    wrenches: Mapping[str, Wrench]
+    plates: Mapping[str, Wrench]
+    measured: NDArray[np.bool_]
+    phases: tuple[Phase, ...]
+    weight: float
+    weighed: str = "as given"
+
+    def __getitem__(self, foot: str) -> Wrench:
+        """The wrench on a foot; `KeyError` suggests a name for an unknown one."""
+        return self.wrenches[foot]
+
+    def __repr__(self) -> str:
+        feet, span = ", ".join(self.wrenches), samples(self.total.time)
+        return f"<ground reaction shared by {feet}: {span}, {len(self.phases)} phases>"
+
+    @property
+    def correction(self) -> Wrench:
+        """Mismatch of the plates, total minus all plates; zero where not all feet were measured."""
+        lacks = reduce(sub, self.plates.values(), self.total)
+        return lacks.scaled(self.measured.astype(np.float64))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Force [N] and moment about the origin [N m] by foot, such as ("right", "force_x"), by
+        time [s]."""
+        import pandas as pd  # here: slow to import
+
+        frames = {foot: wrench.to_pandas() for foot, wrench in self.wrenches.items()}
+        return pd.concat(frames, axis=1, names=["foot", "part"])
+
+    def shares(self) -> Array:
+        """The force of the correction as a share of the body weight, (3, N); NaN where not all
+        feet were measured."""
+        return np.where(self.measured, self.correction.force / self.weight, np.nan)
+
+    def report(self) -> str:
+        """One line per phase: mismatch of the plates in per cent of body weight, root mean square
+        and largest, and the moment about the centre of pressure of the total."""
+        lines = [
+            f"body weight {self.weight:.1f} N, {self.weighed}; mismatch of the plates: force in % "
+            "of it, moment about the centre of pressure"
+        ]
+        size = 100.0 * np.linalg.norm(self.shares(), axis=0)
+        moment = np.linalg.norm(self.correction.about(np.nan_to_num(self.total.cop())), axis=0)
+        for phase in self.phases:
+            within = (self.total.time >= phase.begin) & (self.total.time <= phase.end)
+            if not within.any():
+                continue
+            known = within & self.measured
+            what = "not measured"
+            if known.any():
+                what = f"rms {_rms(size[known]):.1f}, largest {size[known].max():.1f}, "
+                what += f"{_rms(moment[known]):.0f} N m"
+            feet = " to ".join(phase.feet) or "flight"
+            lines.append(f"{phase.begin:8.3f} ... {phase.end:.3f} s  {feet:16s}{what}")
+        return "\n".join(lines)
+
+    def plot(self) -> Any:
+        """A figure over time: force on the left, moment about the origin on the right; what plates
+        showed as dots, double supports shaded."""
+        figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
+        time = self.total.time
+        for row, panel in enumerate(axes.T.flat):
+            panel.plot(time, self.total.rows[row], lw=1.0, color="0.5", label="total")
+            for k, (foot, wrench) in enumerate(self.wrenches.items()):
+                panel.plot(time, wrench.rows[row], lw=1.4, color=f"C{k}", label=foot)
+                if foot in self.plates:
+                    measured, label = self.plates[foot].rows[row], f"{foot}, plate"
+                    panel.plot(time, measured, ".", ms=2.0, color=f"C{k}", label=label)
+            for phase in self.phases:
+                if phase.double:
+                    panel.axvspan(phase.begin, phase.end, color="0.9", lw=0)
+            panel.set_ylabel(
+                f"{('force', 'moment')[row // 3]} {'xyz'[row % 3]} [{('N', 'N m')[row // 3]}]"
+            )
+            panel.grid(alpha=0.3)
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=5)
+        figure.supxlabel("time [s]")
+        return figure
+
+
+def _rms(values: Array) -> float:
+    return float(np.sqrt(np.mean(values**2)))

@@ -1,0 +1,26 @@
+from pathlib import Path
+from typing import Any
+
+ABI: int
+
+class Library:
+    path: str
+    @property
+    def lanes(self) -> int: ...
+    @property
+    def openmp(self) -> bool: ...
+    def kernel_names(self) -> list[str]: ...
+
+class Compiled(Library):
+    source: Any
+    def __init__(self, path: str | Path) -> None: ...
+
+class Interpreted(Library):
+    source: Any
+    asked: bool
+    def __init__(self, name: str, kernels: list[Any], lanes: int | None = None) -> None: ...
+    @property
+    def operations(self) -> int: ...
+    @property
+    def spent(self) -> float: ...
+    def take_over(self, other: Compiled) -> None: ...

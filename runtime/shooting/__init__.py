@@ -1,0 +1,1 @@
+"""Fits by simulation: trials as functions of few unknowns, optimisers, inference."""

@@ -1,0 +1,139 @@
+"""Shooting: trajectories follow from few unknowns q by simulation, and J(q) is minimised.
+
+How trials follow from q, and their derivatives, is told by one of the kinds of `Simulated`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.likelihood import ALIKE
+from kinesym.runtime.estimation.noise import first_std
+from kinesym.runtime.results.estimates import Noise
+from kinesym.runtime.results.fit import Fit, Step
+from kinesym.runtime.shooting.confidence import confidence
+from kinesym.runtime.shooting.fit_result import Task, fit_of
+from kinesym.runtime.shooting.minimise import Chosen, Endpoint, checked
+from kinesym.runtime.shooting.minimising import (
+    Minimised,
+    is_squares,
+    minimisation,
+    minimised,
+    sizes,
+)
+from kinesym.runtime.shooting.residuals import residuals_of
+from kinesym.runtime.shooting.trials import Simulated
+from kinesym.runtime.status import Solve
+
+#: Tolerance of an easier problem that leads to another one, and simulations with derivatives: of
+#: the first one, which begins far off, and of others.
+_LOOSE, _MOST_FIRST, _MOST = 1e-8, 500, 50
+#: By how much a fit may be worse than its guess, over the objective: rounding.
+_WORSE = 1e-6
+
+
+@dataclass(frozen=True)
+class Identification:
+    """Identification of the unknowns: the minimum of J within bounds, its confidence, and the error
+    of the steps.
+
+    weighed : the task with standard deviations for those that are not known. judged : a fit with
+    what else is known of it.
+    """
+
+    task: Task
+    weighed: Callable[[Mapping[str, float]], Task]
+    judged: Callable[[Fit], Fit]
+
+    @property
+    def trials(self) -> Simulated:
+        """As they were given."""
+        return self.task.trials
+
+    @property
+    def reweighs(self) -> bool:
+        """Whether estimates depend on standard deviations that are not known."""
+        return self.task.estimation.reweighs
+
+    def fit(self, q: Array, chosen: Chosen) -> Fit:
+        """From q, where J is finite; see `ks.Shooting.solve`. Raises `ValueError` for a J that does
+        not suit the optimiser.
+
+        Where estimates depend on standard deviations that are not known, fits with those that the
+        residuals of the last one show are repeated until these stay.
+        """
+        if not self.reweighs:
+            made = minimised(self.trials, self.task.bounds, q, chosen)
+            return self._no_worse(q, self.judged(fit_of(self.task, made)))
+        if self.trials.unknowns.inputs:
+            raise ValueError(
+                "several standard deviations are estimated from derivatives of all residuals, "
+                "which there are not for samples of unknown inputs; give std, or use ks.Collocation"
+            )
+        self.trials.check_squares()
+
+        def again(
+            std: Mapping[str, float], before: tuple[Task, Minimised] | None
+        ) -> tuple[tuple[Task, Minimised], list[Noise] | None]:
+            task, last = self.weighed(std), before and before[1]
+            begin = last.found.q if last else q
+            made = minimised(task.trials, task.bounds, begin, chosen).after(last)
+            if made.found.status is Solve.INTERRUPTED:
+                return (task, made), None
+            return (task, made), _noise(task, made, std)
+
+        (task, made), noise, notes = self.task.estimation.reweighted(again)
+        return self._no_worse(q, self.judged(fit_of(task, made, noise, notes)))
+
+    def _no_worse(self, q: Array, fit: Fit) -> Fit:
+        """A fit from q, which has not converged if q is better."""
+        if not fit.success or self.trials.unknowns.several:
+            return fit
+        begin = self.task.estimation.merit_before(
+            lambda: self.trials.trajectories(q), self.trials.cost(q), self.task.prior_squares(q)
+        )
+        margin = ALIKE if self.reweighs else _WORSE * abs(fit.objective)
+        if not begin < fit.merit - margin:
+            return fit
+        words = f"{Solve.WORSE.sentence} ({fit.merit:.6g}, the guess {begin:.6g})"
+        return replace(fit, status=Solve.WORSE, message=words)
+
+    def minimum(self, q: Array, chosen: Chosen, first: bool) -> Minimised | None:
+        """Only the minimum, with first standard deviations for those that are not known; None if a
+        simulation does not reach its end at q. By Gauss-Newton, if it can be. first : whether
+        nothing easier led to q."""
+        trials, (low, high) = self.trials, self.task.bounds
+        if not np.isfinite(trials.cost(q)):
+            return None
+        if is_squares(trials, "bfgs") and not trials.unknowns.inputs and (low < high).all():
+            loose = {"ftol": _LOOSE, "xtol": _LOOSE}
+            most = min(_MOST_FIRST if first else _MOST, chosen.limit)
+            chosen = Chosen("least-squares", chosen.scale, chosen.progress, _LOOSE, most, loose)
+        task = self.weighed(first_std(trials.trials)) if self.reweighs else self.task
+        return minimised(task.trials, task.bounds, q, chosen)
+
+    def found(self, history: Sequence[Step], chosen: Chosen) -> Fit:
+        """The fit of a sum of squares whose iterates are known, the last one at its minimum."""
+        first, last = history[0].values, history[-1].values
+        trials, bounds = self.trials, self.task.bounds
+        size = sizes(trials, bounds, first)
+        problem = minimisation(trials, bounds, first, size, True, chosen, lambda step: None)
+        words = "converged: no step would lower the objective any more"
+        minimum = checked(problem, Endpoint(last, Solve.CONVERGED, words))
+        made = Minimised(minimum, problem, size, 0.0, history)
+        return self.judged(fit_of(self.task, made))
+
+
+def _noise(task: Task, made: Minimised, used: Mapping[str, float]) -> list[Noise]:
+    """The standard deviations that the residuals of a minimum show, which was found with those
+    `used`; nothing if there is no minimum."""
+    q, J = made.found.q, task.trials.cost(made.found.q)
+    if not (made.success and np.isfinite(J)):
+        return []
+    sure, _ = confidence(task.estimation, made, J, task.gradient(q, J))
+    found = residuals_of(task.trials, q, ~sure.held)
+    return task.estimation.noise(found, used) if found else []

@@ -1,0 +1,201 @@
+"""What more can be asked of a fit by shooting: bands, profiles, estimates from other
+measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.results.bands import Bands, band_of
+from kinesym.runtime.results.bootstrap import Record
+from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.inference import Influences
+from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.shooting.neighbour import Follows, near_minimum
+from kinesym.runtime.shooting.residuals import measured, through_segments
+from kinesym.runtime.shooting.trials import Simulated
+from kinesym.runtime.statistics.leverage import basis_of_columns
+from kinesym.runtime.statistics.profile import ProfilePoint, Spring
+
+#: Share of the largest singular value that counts as none, and of derivatives that may be outside.
+_NULL, _OUTSIDE = 1e-7, 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class ShootingInference:
+    """Trials at the minimum q of a sum of squares, asked again.
+
+    on : makes the trials with other measurements. combine : an expression at a trajectory, with
+    `arguments`, `values` and `partly` as `kinesym.internal.combination.Combination` has them.
+    """
+
+    trials: Simulated
+    bounds: tuple[Array, Array]
+    q: Array
+    about: Uncertainty
+    on: Callable[[Record], Simulated]
+    combine: Callable[[Any, Trajectory], Any]
+
+    def influences(self) -> Influences:
+        """See `Inference`."""
+        found = measured(self.trials, self.q)
+        which = np.isin(found.unknowns, self._free)
+        x, e, loss = found.slopes[:, which], found.residuals, self.trials.loss
+        bend, slope = (np.ones_like(e), e) if loss is None else (loss.bend(e), loss.slope(e))
+        size = np.linalg.norm(x, axis=0)
+        size[size == 0.0] = 1.0
+        unit, others = x / size, found.others[:, which] / size
+        curvature = unit.T @ (bend[:, None] * unit) + others.T @ others
+        pulls = np.vstack([unit, others]) @ np.linalg.pinv(curvature, 1e-14, hermitian=True) / size
+        rows = np.zeros((len(pulls), len(self.trials.unknowns.parameters)))
+        numbers = found.unknowns[which]
+        known = ~np.isnan(np.diag(self.about.covariance))
+        mine = (numbers < rows.shape[1]) & known[numbers]
+        rows[:, numbers[mine]] = pulls[:, mine]
+        root = np.sqrt(np.maximum(bend, 0.0))[:, None]
+        basis = basis_of_columns(np.vstack([root * unit, others]))[: len(e)]
+        own, priors, taken = rows[: len(e)], rows[len(e) :], float(which.sum())
+        return Influences.of(found.samples, slope, own, basis, taken, priors)
+
+    def bands(self, names: Collection[str] | None = None) -> Bands:
+        """See `Inference`; to first order in the unknowns."""
+        runs, trials = self.trials.trajectories(self.q), []
+        for k, run in enumerate(runs):
+            wanted = [*run.states, *run.outputs] if names is None else names
+            slopes = self.trials.course_slopes(self.q, k, wanted)
+            first, dense = through_segments(self.trials, self.q, slopes.values())
+            covariance = self.about.covariance[np.ix_(first, first)]
+            spread = zip(slopes, (_spread(rows, covariance) for rows in dense), strict=True)
+            trials.append(band_of(run, dict(spread), self.about.freedom))
+        return Bands(trials=trials, model=runs[0].model, units=runs[0].units)
+
+    def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
+        """See `Inference`."""
+        limits, names = (-np.inf, np.inf), self.trials.unknowns.names
+        if isinstance(wanted, str):
+            place, (low, high) = names.index(wanted), self.bounds
+            limits, quantity = (low[place], high[place]), _entry(place, len(names))
+            error = float(self.about.deviations()[place])
+        else:
+            quantity = self._quantity(wanted, trial)
+            error = self.combination(wanted, trial)[1]
+        value, slopes = quantity(self.q)
+        way = self._known @ slopes
+        ahead = way / (slopes @ way) if slopes @ way > 0.0 else way  # none is known by itself
+
+        def at(q: Array) -> float:
+            return quantity(q)[0] if np.isfinite(self.trials.cost(q)) else np.nan
+
+        def solved(
+            guess: Array, near: ProfilePoint, spring: Spring
+        ) -> tuple[Array, float, Any] | None:
+            q, good = self._solved(self.trials, guess, (quantity, spring))
+            return (q, self.trials.cost(q), None) if good else None
+
+        best = ProfilePoint(value, self.trials.cost(self.q), 0.0, self.q)
+        held = HeldQuantity(best, error, limits, self.bounds, ahead, at, solved)
+        return profiled(str(wanted), held, self.about, level)
+
+    def combination(self, expression: Any, trial: int) -> tuple[float, float]:
+        """See `Inference`."""
+        value, slopes = self._quantity(expression, trial)(self.q)
+        error = float(_spread(slopes[None], self.about.covariance)[0])
+        return value, self._determined(slopes) if np.isnan(error) else error
+
+    def _determined(self, slopes: Array) -> float:
+        """The standard error of what unknowns tell together that have none by themselves: if its
+        derivatives (n,) are combinations of those of residuals; else NaN."""
+        free, [rows] = through_segments(self.trials, self.q, [self.trials.jacobian(self.q)])
+        here = np.isin(free, self._free)
+        x, g = rows[:, here], slopes[free[here]]
+        size = np.linalg.norm(x, axis=0)
+        size[size == 0.0] = 1.0
+        _, s, v = np.linalg.svd(x / size, full_matrices=False)
+        known, g = v[s > _NULL * s[0]], g / size
+        share = known @ g
+        if self.trials.loss is not None or not np.isfinite(self.about.variance):
+            return np.nan
+        if np.linalg.norm(g - known.T @ share) > _OUTSIDE * np.linalg.norm(g):
+            return np.nan
+        return float(np.sqrt(self.about.variance) * np.linalg.norm(share / s[s > _NULL * s[0]]))
+
+    def refit(self, record: Record) -> Array | None:
+        """Estimates from other measurements, from the minimum; None without convergence."""
+        q, good = self._solved(self.on(record), self.q)
+        return q[: len(self.trials.unknowns.parameters)].copy() if good else None
+
+    @property
+    def _free(self) -> NDArray[np.intp]:
+        """What no bound holds."""
+        return np.flatnonzero(~np.isin(self.about.names, list(self.about.held)))
+
+    @property
+    def _known(self) -> Array:
+        """The covariance, zero for what has none."""
+        return np.where(np.isfinite(self.about.covariance), self.about.covariance, 0.0)
+
+    def _quantity(self, expression: Any, trial: int) -> Follows:
+        """An expression in parameters and states at the ends of a trial."""
+        unknowns = self.trials.unknowns
+        found = self.combine(expression, self.trials.trajectories(self.q)[trial])
+        own = dict(zip(unknowns.owned.parameters, unknowns.owned.places(trial), strict=True))
+        starts = dict(
+            zip(unknowns.initial, range(self.q.size)[unknowns.starts(trial)], strict=True)
+        )
+        entries = {"parameter": own, "start": starts, "end": dict[str, int]()}
+        follows = self.trials.following[trial]
+        led = follows.states if follows else ()  # by parameters
+        moving = [
+            where == "end" or name in entries[where] or (where == "start" and name in led)
+            for where, name in found.arguments
+        ]
+        at = found.partly(moving)
+        arguments = [a for a, moves in zip(found.arguments, moving, strict=True) if moves]
+        ends = [name for where, name in arguments if where == "end" or name in led]
+
+        def quantity(q: Array) -> tuple[float, Array]:
+            rows, values = np.zeros((len(arguments), q.size)), np.zeros(len(arguments))
+            if ends:
+                run = self.trials.trajectories(q)[trial]
+                slopes = self.trials.course_slopes(q, trial, ends)
+            for k, (where, name) in enumerate(arguments):
+                if where == "end" or (where == "start" and name in led):
+                    at_node = -1 if where == "end" else 0
+                    values[k] = run[name][at_node]
+                    rows[k] = slopes[name][[at_node]].toarray()[0]
+                else:
+                    values[k], rows[k, entries[where][name]] = q[entries[where][name]], 1.0
+            value, by, _ = at(values)
+            return value, by @ rows
+
+        return quantity
+
+    def _solved(
+        self, trials: Simulated, guess: Array, held: tuple[Follows, Spring] | None = None
+    ) -> tuple[Array, bool]:
+        """The minimum near a guess, with a spring on a quantity if one is given, and whether it was
+        found."""
+        return near_minimum(trials, guess, self._free, self.bounds, self.about.deviations(), held)
+
+
+def _entry(place: int, count: int) -> Follows:
+    """An unknown itself."""
+    unit = np.zeros(count)
+    unit[place] = 1.0
+    return lambda q: (float(q[place]), unit)
+
+
+def _spread(rows: Array, covariance: Array) -> Array:
+    """Standard deviations (k,) of what follows unknowns with derivatives (k, n); NaN where one has
+    no variance."""
+    lost = ~np.isfinite(np.diag(covariance))
+    known = np.where(lost[:, None] | lost, 0.0, covariance)
+    with np.errstate(invalid="ignore"):
+        found = np.sqrt(np.einsum("ij,jk,ik->i", rows, known, rows))
+    return np.where((rows[:, lost] != 0.0).any(axis=1), np.nan, found)

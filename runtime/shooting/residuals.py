@@ -1,0 +1,105 @@
+"""Residuals of the measurements of simulated trials, and what they tell of noise and unknowns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
+from scipy.sparse.linalg import splu
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.estimation import Residuals
+from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.nlp.samples import Samples
+from kinesym.runtime.shooting.trials import Simulated
+from kinesym.runtime.statistics.leverage import leverages_of_columns
+from kinesym.runtime.statistics.robust import spread_by_loss
+
+
+class Measured(NamedTuple):
+    """Residuals (modelled - measured)/std (k,) with their derivatives (k, n) with respect to
+    `unknowns`, numbers in q, and what they are about; others : derivatives (m, n) of what else is
+    squared beside the samples."""
+
+    residuals: Array
+    slopes: Array
+    unknowns: NDArray[np.intp]
+    samples: Samples
+    others: Array
+
+
+def measured(trials: Simulated, q: Array) -> Measured:
+    """Of trials whose objective has least squares."""
+    samples, loss, factor = trials.samples(), trials.loss, np.sqrt(trials.factor)
+    every, slopes = trials.residuals(q) / factor, trials.jacobian(q) / factor
+    here = np.zeros(len(every), dtype=bool)
+    here[: len(samples.channel)] = (samples.channel >= 0) & (samples.weight > 0.0)
+    first, [dense] = through_segments(trials, q, [slopes])
+    e, x = every[here], dense[here]
+    if loss is not None:
+        e = loss.unrooted(e)
+        x = x / loss.root_slope(e)[:, None]
+    kept = samples.taken(here[: len(samples.channel)])
+    return Measured(e, x, first, kept, dense[len(samples.channel) :])
+
+
+def through_segments(
+    trials: Simulated, q: Array, slopes: Iterable[Any]
+) -> tuple[NDArray[np.intp], list[Array]]:
+    """Derivatives (k, n) by the unknowns without inner boundaries of segments, which follow from
+    the others; and numbers of these in q. slopes : by all, sparse."""
+    first = np.arange(q.size)
+    if not trials.unknowns.several:
+        return first, [rows.toarray() for rows in slopes]
+    inner = first[trials.unknowns.inner]
+    first, gaps = np.setdiff1d(first, inner), csc_array(trials.gap_jacobian(q))
+    follow = splu(gaps[:, inner]).solve(gaps[:, first].toarray())
+    columns = (csc_array(rows) for rows in slopes)
+    return first, [rows[:, first].toarray() - rows[:, inner] @ follow for rows in columns]
+
+
+def residuals_of(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> Residuals | None:
+    """The residuals at q with their leverages; free : which unknowns (n,) no bound holds. None
+    where there are no derivatives of all residuals."""
+    if trials.unknowns.inputs:
+        return None
+    found = measured(trials, q)
+    moved = np.vstack([found.slopes, found.others])[:, free[found.unknowns]]
+    leverage = leverages_of_columns(moved)[: len(found.residuals)]
+    return Residuals(found.residuals, found.samples, leverage)
+
+
+def number_of_samples(trials: Simulated) -> int:
+    """How many samples are not missing."""
+    samples = trials.samples()
+    return int(np.count_nonzero((samples.channel >= 0) & (samples.weight > 0.0)))
+
+
+def robust_covariance(
+    trials: Simulated, q: Array, free: NDArray[np.bool_], loss: RobustLoss
+) -> tuple[NDArray[np.intp], Array]:
+    """Numbers of free unknowns in q, and their covariance with a loss.
+
+    With x the derivatives of residuals and A = sum psi' x x' it is A^-1 of a likelihood, else as
+    `spread_by_loss` says. NaN if A is not positive, no minimum or not identifiable, and if nothing
+    is left of the residuals.
+    """
+    found = measured(trials, q)
+    which = free[found.unknowns]
+    x, e, others = found.slopes[:, which], found.residuals, found.others[:, which]
+    size = np.linalg.norm(np.vstack([x, others]), axis=0)
+    size[size == 0.0] = 1.0
+    x, others = x / size, others / size
+    A = x.T @ (loss.bend(e)[:, None] * x) + others.T @ others
+    covariance = np.full(A.shape, np.nan)
+    if len(A) and np.linalg.eigvalsh(A)[0] > 1e-14:
+        covariance = np.linalg.inv(A)
+        if not loss.likelihood:
+            pulls = np.vstack([loss.slope(e)[:, None] * x, others]) @ covariance
+            some = len(pulls) > len(A)
+            covariance = spread_by_loss(pulls, len(A)) if some else np.full(A.shape, np.nan)
+        covariance = covariance / np.outer(size, size)
+    return found.unknowns[which], covariance

@@ -1,0 +1,501 @@
+"""Trials of a smooth model as functions of few unknowns; derivatives by sweeps over the steps.
+
+The objective is that of collocation, a function of the free vector z with all trajectories. Here z
+follows from the unknowns q by time stepping, and d J/d q from d J/d z by a sweep over the steps:
+backwards for the adjoint, forwards for tangents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, diags_array, vstack
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.delays.trial import Changes, DelayedTrial, Source
+from kinesym.runtime.library.manifest import Built
+from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.native import HELD, LINEAR, Chain, Run
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.samples import Samples, joined, stacked
+from kinesym.runtime.nlp.sensor_delays import delays_at, fit, placed
+from kinesym.runtime.nlp.slopes import course_slopes, slopes_of_outputs
+from kinesym.runtime.nlp.timed import compared
+from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.shooting.priors import Priors
+from kinesym.runtime.shooting.trials import Simulated, System, unstable
+from kinesym.runtime.shooting.unknowns import Unknowns
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.simulation.following import Following
+from kinesym.runtime.simulation.interval import within
+from kinesym.runtime.simulation.stages import extended
+from kinesym.runtime.simulation.stepper import (
+    IVP,
+    Diverged,
+    RawTrajectories,
+    Stepper,
+    bind,
+    failure,
+    longest_step,
+    mapped,
+    modes_at,
+    rounded_down,
+)
+
+#: By how much samples may leave their steps, as a share of these, before they are placed anew.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class _TrialLoop:
+    """The time stepping of a trial, bound to its part of z; late : that of a trial with delays."""
+
+    run: Run
+    raw: RawTrajectories
+    states: Array  # (n, N), a view of z
+    inputs: Array  # (m unknown, N), a view of z
+    initial: Array  # (n,), fixed values; unknown ones are overwritten
+    stages: tuple[Array, Array] | None  # x' and x at the stages of implicit steps
+    late: DelayedTrial | None = None
+
+
+class Evaluated(NamedTuple):
+    """An objective as a function of z, and what makes its residuals; that raises `ValueError` if
+    there are none."""
+
+    nlp: NLP
+    squares: Callable[[], Residuals]
+
+
+class SmoothTrials(Simulated):
+    """Trials of a smooth model, see `Simulated`.
+
+    Parameters
+    ----------
+    on : makes the objective as a function of z, of trials on the grids of the steps. stepper : the
+    loops, of the same library. outputs : makes the library of derivatives of outputs, if these have
+    any. trials : as they are given; fine : on the grids of the steps. initial : per trial the
+    initial values by state, NaN where unknown. sources : per trial what delayed inputs are of; z
+    has these inputs after the unknown ones.
+    """
+
+    def __init__(
+        self,
+        unknowns: Unknowns,
+        system: System,
+        trials: Sequence[Experiment],
+        priors: Priors,
+        *,
+        on: Callable[[Sequence[Experiment]], Evaluated],
+        stepper: Stepper,
+        fine: Sequence[Experiment],
+        initial: Sequence[Mapping[str, float]],
+        substeps: int,
+        measured: bool,
+        weighted: bool,
+        factor: float,
+        loss: RobustLoss | None,
+        outputs: Callable[[], Built | None],
+        sources: Sequence[Sequence[Source]],
+        following: Sequence[Following | None],
+    ) -> None:
+        super().__init__(unknowns, system, trials, priors, following)
+        self.measured, self.weighted, self.substeps = measured, weighted, substeps
+        self.factor, self.loss = factor, loss
+        self._on, self._stepper, self._fine = on, stepper, fine
+        self.nlp, self._squares = on(fine)
+        self._outputs, self._z = outputs, np.zeros(self.nlp.n_variables)
+        about = stepper.about
+        self._values = [
+            stepper.with_tables(np.array([[known.get(name, 0.0) for name in about.parameters]]))
+            for known in system.known
+        ]
+        self._free = [about.parameters.index(name) for name in unknowns.owned.parameters]
+        self._varied = np.array([about.inputs.index(u) for u in unknowns.inputs], dtype=np.intp)
+        moving = {j for j in about.partials[1] if j < len(about.states)}
+        self._method = extended(stepper.tableau, len(moving) < len(about.states))
+        self._starts = [unknowns.states.index(x) for x in unknowns.initial]
+        self._sources = sources
+        self._trials = [self._bound(k, trial, initial[k]) for k, trial in enumerate(fine)]
+        self._ends = [np.zeros((len(s), len(unknowns.states))) for s in unknowns.segments]
+
+    def _bound(self, number: int, trial: Experiment, initial: Mapping[str, float]) -> _TrialLoop:
+        n, N = len(self.unknowns.states), trial.n_nodes
+        rows = self.nlp.layout.trajectories(self._z, number)
+        free = dict(zip(self.nlp.layout.inputs, rows[n:], strict=True))
+        signals = [
+            self._samples(trial, u) if u not in free else (free[u][None], self._kind(u))
+            for u in self._stepper.about.inputs
+        ]
+        start = np.array([initial[x] for x in self.unknowns.states])
+        ivp = IVP(trial.grid, start[:, None], self._values[number], signals)
+        stages = None
+        if not self._stepper.explicit:
+            shape = (n, len(self._method[1]), N - 1)
+            stages = (np.zeros(shape), np.zeros(shape))
+        run, raw = bind(self._stepper, ivp, rows[:n].reshape(n, 1, N), stages)
+        late, sources = None, self._sources[number]
+        if sources:
+            given = replace(ivp, inputs=signals[: len(signals) - len(sources)])
+            late = DelayedTrial(self._stepper, given, sources, len(self._free))
+        return _TrialLoop(run, raw, rows[:n], rows[n:], start, stages, late)
+
+    def _kind(self, name: str) -> int:
+        return HELD if name in self.nlp.layout.held else LINEAR
+
+    def _samples(self, trial: Experiment, name: str) -> tuple[Array, int]:
+        """Samples of a known input and their kind."""
+        samples, kind = trial.signals[name].sampled(trial.grid)
+        return np.ascontiguousarray(samples)[None], kind
+
+    # -- values -----------------------------------------------------------------------------
+
+    def _simulated(self, q: Array) -> Array:
+        """z(q), a view."""
+        unknowns, r = self.unknowns, len(self.unknowns.parameters)
+        self.nlp.layout.parameter_values(self._z)[:] = q[:r]
+        for k, trial in enumerate(self._trials):
+            self._values[k][0, self._free] = q[unknowns.owned.places(k)]
+            free = trial.inputs[: len(unknowns.inputs)]
+            free[:] = q[unknowns.samples(k)].reshape(free.shape)
+            start = trial.initial.copy()
+            start[self._starts] = q[unknowns.starts(k)]
+            for x, value in self.followed(q, k).items():
+                start[unknowns.states.index(x)] = value
+            bounds = q[unknowns.boundaries(k)].reshape(-1, len(start))
+            self._march(k, np.vstack([start, bounds]))
+        delays = delays_at(self.nlp.about, self.nlp.layout, self._z)
+        if not fit(self._fine, delays, _ROUNDING):  # whatever was before, J(q) is the same
+            self._fine = placed(self._fine, delays)
+            self.nlp, self._squares = self._on(self._fine)
+        return self._z
+
+    def _march(self, number: int, starts: Array) -> None:
+        """All segments of a trial; the states at their ends are kept apart."""
+        trial, reached = self._trials[number], self._trials[number].raw.reached
+        if trial.late is not None:
+            states, late = trial.late.march(starts[0])
+            trial.states[:], trial.inputs[:] = states, late
+            self._ends[number][0] = states[:, -1]
+            return
+        trial.raw.trouble[:] = 0.0
+        for j, (begin, end) in enumerate(self.pieces(number)):
+            trial.states[:, begin] = starts[j]
+            reached[:] = begin + 1
+            trial.run.march(self._stepper.loop, begin, end)
+            if reached[0] != end + 1:
+                raise Diverged(f"the simulation of {self.system.name}: {failure(trial.raw, 0)}")
+            self._ends[number][j] = trial.states[:, end]
+
+    def pieces(self, trial: int) -> list[tuple[int, int]]:
+        """First and last node of each segment."""
+        begins = self.unknowns.segments[trial]
+        return list(zip(begins, (*begins[1:], self.unknowns.nodes[trial] - 1), strict=True))
+
+    def _cost(self, q: Array) -> float:
+        return self.nlp.cost(self.simulate(q))
+
+    def gaps(self, q: Array) -> Array:
+        self.simulate(q)
+        parts = [
+            ends[:-1].ravel() - q[self.unknowns.boundaries(k)] for k, ends in enumerate(self._ends)
+        ]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def instability(self, q: Array) -> str:
+        """A sentence if the model is stiff or unstable at its start, else nothing."""
+        if self._stepper.library.kernel_names().count("rhs") == 0:
+            return ""
+        self.simulate(q)
+        for k, trial in enumerate(self._trials):
+            grid = trial.raw.ivp.time
+            modes = modes_at(trial.raw, 0)
+            fastest = modes[np.argmax(np.abs(modes))]
+            step, longest = float(np.max(np.diff(grid))), (grid[-1] - grid[0]) / len(self.pieces(k))
+            allowed = longest_step(self._stepper, fastest)
+            if self._stepper.fixed and step > allowed:
+                return (
+                    f"steps of {step:g} s are too long for the mode {fastest:.4g} 1/s at the start "
+                    f"of trial {k}; use steps of at most {rounded_down(allowed)} s (substeps) or "
+                    "method='trapezoid'"
+                )
+            words = unstable(k, modes, longest, "more segments, or ks.Collocation")
+            if words and trial.late is None:  # which may be what keeps the motion stable
+                return words
+        return ""
+
+    def trajectories(self, q: Array) -> list[Trajectory]:
+        z = self.simulate(q)
+        return [self._trajectory(q, z, k) for k in range(len(self.trials))]
+
+    def _trajectory(self, q: Array, z: Array, number: int) -> Trajectory:
+        layout, trial, fine = self.nlp.layout, self.trials[number], self._fine[number]
+        part, n, system = self.substeps, len(layout.states), self.system
+        values = self.values(q, number)
+        rows = layout.trajectories(z, number)[:, ::part].copy()
+        outputs = self.nlp.outputs(z, number)
+        free = dict(zip(layout.inputs, rows[n:], strict=True))
+        late = {source.name: free.pop(source.name) for source in self._sources[number]}
+        return Trajectory(
+            time=trial.grid,
+            states=dict(zip(layout.states, rows[:n], strict=True)),
+            inputs={
+                **{u: row[::part] for u, row in fine.inputs.items() if u not in system.hidden},
+                **free,
+            },
+            outputs={name: row[::part] for name, row in outputs.items()} | late,
+            parameters={name: values[name] for name in system.parameters},
+            model=system.name,
+            measurements=dict(trial.measurements),
+            std={name: row for name, row in trial.std.items() if name in trial.measurements},
+            drawing=system.drawing,
+            units=system.units,
+            samples=compared(self.nlp, fine, number, z),
+        )
+
+    def largest(self, q: Array) -> list[tuple[Array, Array]]:
+        z, layout = self.simulate(q), self.nlp.layout
+        rows = [np.abs(layout.trajectories(z, k)).max(axis=1) for k in range(len(self.trials))]
+        n = len(layout.states)
+        last = n + len(self.unknowns.inputs)
+        return [(row[:n], row[n:last]) for row in rows]
+
+    # -- residuals --------------------------------------------------------------------------
+
+    def check_squares(self) -> None:
+        self._squares()
+
+    def _residuals(self, q: Array) -> Array:
+        return self._squares().values(self.simulate(q))
+
+    def samples(self) -> Samples:
+        return self._squares().samples
+
+    def _jacobian(self, q: Array) -> csr_array:
+        return self._squares().jacobian(self.simulate(q)) @ self.tangent(q)[0]
+
+    # -- derivatives ------------------------------------------------------------------------
+
+    def course_slopes(self, q: Array, trial: int, names: Collection[str]) -> dict[str, csr_array]:
+        tangent, part = self.tangent(q)[0], self.substeps
+        rows = course_slopes(self.nlp, trial)
+        library = None if rows.keys() >= set(names) else self._outputs()
+        if library is not None:
+            rows |= slopes_of_outputs(self.nlp, library, self.simulate(q), trial)
+        return {name: rows[name][::part] @ tangent for name in names if name in rows}
+
+    def _forward_gradient(self, q: Array) -> Array:
+        direct = self.nlp.gradient(self.simulate(q))
+        return np.asarray(self.tangent(q)[0].T @ direct)
+
+    def gap_jacobian(self, q: Array) -> csr_array:
+        return self.tangent(q)[1]
+
+    def _gradient(self, q: Array) -> Array:
+        z = self.simulate(q)
+        direct = self.nlp.gradient(z)
+        result = np.zeros(self.unknowns.size)
+        parameters = self.nlp.layout.parameter_values(direct).copy()
+        n = len(self.unknowns.states)
+        for k, sweeper in enumerate(self._sweepers()):
+            places = self.unknowns.owned.places(k)
+            mine = np.zeros(len(places))
+            rows = self.nlp.layout.trajectories(direct, k)
+            node, inputs = rows[:n], rows[n:].copy()
+            starts: list[Array] = []
+            pieces = self.pieces(k)
+            for begin, end in reversed(pieces):
+                carry = node[:, end].copy() if (begin, end) == pieces[-1] else np.zeros(n)
+                if isinstance(sweeper, Changes):
+                    node[:, end] = carry
+                    carry, mine = sweeper.adjoint(node, inputs)
+                elif isinstance(sweeper, Chain):
+                    sweeper.adjoint(begin, end, carry, node, inputs, mine)
+                else:
+                    sweeper.adjoint(begin, end, carry, node, inputs, mine, self._varied)
+                starts.insert(0, carry)
+            result[self.unknowns.starts(k)] = starts[0][self._starts]
+            result[self.unknowns.boundaries(k)] = np.concatenate([np.zeros(0), *starts[1:]])
+            result[self.unknowns.samples(k)] = inputs[: len(self.unknowns.inputs)].ravel()
+            parameters[places] += mine + starts[0] @ self.start_slopes(q, k)
+        result[: len(parameters)] = parameters
+        return result
+
+    def _sweepers(self) -> list[Run | Chain | Changes]:
+        """What differentiates the steps of each trial."""
+        if any(self._sources):
+            return [trial.late.changes for trial in self._trials if trial.late is not None]
+        if self._stepper.fixed:
+            return [trial.run for trial in self._trials]
+        return [self._chain(trial) for trial in self._trials]
+
+    def _chain(self, trial: _TrialLoop) -> Chain:
+        """The equations of all implicit steps of a trial, differentiated at their stages."""
+        assert trial.stages is not None
+        library, ivp, about = self._stepper.library, trial.raw.ivp, self._stepper.about
+        a, b, c = self._method
+        time = ivp.time[:-1] + c[:, None] * np.diff(ivp.time)
+        nodes = np.arange(len(ivp.time) - 1)
+        inputs = [within(row[0], kind, nodes, c[:, None]) for row, kind in ivp.inputs]
+        rates, states = (part.reshape(len(part), -1) for part in trial.stages)
+        given = np.reshape(inputs, (len(inputs), time.size))
+        points = [rates, states, given, ivp.parameters.T, time.reshape(1, -1)]
+        rows, columns = about.partials
+        values = mapped(library, "partials", points, len(rows)).reshape(len(rows), *time.shape)
+        held = [self._kind(u) == HELD for u in self.unknowns.inputs]
+        return Chain(library, len(states), ivp.time, a, b, c, rows, columns, values, held)
+
+    def tangent(self, q: Array) -> tuple[csr_array, csr_array]:
+        """d z/d q (n_z, n_q) and d gaps/d q (n_gaps, n_q), sparse; raises `Diverged`.
+
+        Raises `ValueError` if there are unknown inputs: the adjoint is made for these.
+        """
+        if self.unknowns.inputs:
+            raise ValueError("samples of inputs are differentiated by mode='adjoint' only")
+        self.simulate(q)
+        unknowns, layout = self.unknowns, self.nlp.layout
+        n, r, m = len(self.unknowns.states), len(unknowns.parameters), layout.n_variables
+        places = layout.parameter_offset + np.arange(r)
+        one = np.ones((1, 1, 1))
+        states = [_Block(one, np.array([[p]]), np.array([k])) for k, p in enumerate(places)]
+        gaps = list[_Block]()
+        for k, sweeper in enumerate(self._sweepers()):
+            N, pieces = unknowns.nodes[k], self.pieces(k)
+            for j, (begin, end) in enumerate(pieces):
+                columns, along = self._along(q, sweeper, k, j, begin, end)
+                if isinstance(sweeper, Changes):
+                    along, late = along[:, :n], along[:, n:]
+                    rows = layout.offsets[k] + np.arange(n, n + late.shape[1]) * N
+                    states.append(_Block(late, rows + np.arange(N)[:, None], columns))
+                last = end + 1 if j == len(pieces) - 1 else end
+                rows = layout.offsets[k] + np.arange(n) * N + np.arange(begin, last)[:, None]
+                states.append(_Block(along[: last - begin], rows, columns))
+                if j < len(pieces) - 1:
+                    after = self._start_columns(k, j + 1)[0]
+                    jump = np.concatenate([along[-1:], -np.eye(n)[None]], axis=2)
+                    rows = n * len(gaps) + np.arange(n)[None]
+                    gaps.append(_Block(jump, rows, np.concatenate([columns, after])))
+        return _sparse(states, (m, q.size)), _sparse(gaps, (n * len(gaps), q.size))
+
+    def _along(
+        self, q: Array, sweeper: Run | Chain | Changes, trial: int, piece: int, begin: int, end: int
+    ) -> tuple[NDArray[np.intp], Array]:
+        """Columns of q that a segment depends on, and d x/d q at its nodes, (nodes, n, columns);
+        with delays those of delayed inputs, too, (nodes, n + D, columns)."""
+        n, places = len(self.unknowns.states), self.unknowns.owned.places(trial)
+        r = len(places)
+        starts, rows = self._start_columns(trial, piece)
+        carry = np.zeros((n, r + len(starts)))
+        carry[rows, r + np.arange(len(starts))] = 1.0
+        if piece == 0:
+            carry[:, :r] = self.start_slopes(q, trial)
+        columns = np.array([*places, *starts], dtype=np.intp)
+        if isinstance(sweeper, Changes):
+            moved = carry if self.following[trial] else carry[:, r:]
+            found = np.concatenate(
+                sweeper.tangent(moved), axis=1
+            )  # by parameters, then along these
+            if self.following[trial]:
+                found[:, :, r : 2 * r] += found[:, :, :r]
+                found = found[:, :, r:]
+            return columns, found
+        along = np.empty((end - begin + 1, *carry.shape))
+        along[0] = carry
+        sweeper.tangent(begin, end, carry, along, 0)
+        return columns, along
+
+    def _start_columns(self, trial: int, piece: int) -> tuple[list[int], list[int]]:
+        """Places in q of the start of a segment, and the states that they are."""
+        n = len(self.unknowns.states)
+        if piece == 0:
+            places = range(self.unknowns.size)[self.unknowns.starts(trial)]
+            return list(places), self._starts
+        begin = self.unknowns.offsets["segments", trial] + (piece - 1) * n
+        return list(range(begin, begin + n)), list(range(n))
+
+
+class _Block(NamedTuple):
+    """Dense values (k, n, c) of a sparse matrix: entry [i, j, l] at (rows[i, j], columns[l])."""
+
+    values: Array
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+
+
+def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
+    """The matrix of blocks that do not overlap."""
+    if not blocks:
+        return csr_array(shape)
+    rows = [np.broadcast_to(b.rows[:, :, None], b.values.shape).ravel() for b in blocks]
+    columns = [np.broadcast_to(b.columns, b.values.shape).ravel() for b in blocks]
+    places = (np.concatenate(rows), np.concatenate(columns))
+    return coo_array((np.concatenate([b.values.ravel() for b in blocks]), places), shape).tocsr()
+
+
+class Residuals:
+    """The objective as a sum of squares r(z)^2: path conditions of a problem of their own, the
+    first ones of measured `channels`. trials : with measurements, on the grids of the steps. late :
+    residuals of what is measured between nodes, if there are any, factor and loss their part in
+    the objective."""
+
+    def __init__(
+        self,
+        nlp: NLP,
+        trials: Sequence[Experiment],
+        channels: Sequence[str],
+        late: NLP | None,
+        factor: float,
+        loss: RobustLoss | None,
+    ) -> None:
+        self._nlp, self._trials, self._channels = nlp, trials, tuple(channels)
+        self._late, self._root, self._loss = late, np.sqrt(factor), loss
+        layout = nlp.layout
+        rows = [
+            np.arange(
+                layout.constraint_offsets[k, "node"],
+                layout.constraint_offsets[k, "node"] + len(layout.labels["node"]) * trial.n_nodes,
+            )
+            for k, trial in enumerate(trials)
+        ]
+        self._rows = np.concatenate(rows)
+
+    @property
+    def samples(self) -> Samples:
+        """What the residuals are about."""
+        others = len(self._nlp.layout.labels["node"]) - len(self._channels)
+        rows = []
+        for k, trial in enumerate(self._trials):
+            nothing = np.zeros(trial.n_nodes)
+            for number, name in enumerate(self._channels):
+                weight = nothing
+                if name in trial.measurements:
+                    there = ~np.isnan(trial.measurements[name])
+                    weight = np.where(there, trial.divisors[name] ** -2.0, 0.0)
+                rows.append((number, k, trial.grid, weight))
+            rows += [(-1, k, trial.grid, nothing)] * others
+        found = stacked(self._channels, rows)
+        return found if self._late is None else joined(found, self._late.samples)
+
+    def values(self, z: Array) -> Array:
+        """r, all residuals of all trials."""
+        found = self._nlp.constraints(z)[self._rows]
+        if self._late is None:
+            return found
+        e = self._late.residuals(z)
+        return np.concatenate([found, self._root * (self._loss.root(e) if self._loss else e)])
+
+    def jacobian(self, z: Array) -> csr_array:
+        """d r/d z."""
+        entries = (self._nlp.jacobian(z), self._nlp.jacobian_structure.arrays())
+        shape = (self._nlp.n_constraints, self._nlp.n_variables)
+        found = coo_array(entries, shape=shape).tocsr()[self._rows]
+        if self._late is None:
+            return found
+        slopes = self._root * self._late.residual_jacobian(z)
+        if self._loss:
+            slopes = diags_array(self._loss.root_slope(self._late.residuals(z))) @ slopes
+        return csr_array(vstack([found, slopes]))

@@ -1,0 +1,1 @@
+"""Time stepping of smooth models with compiled kernels."""

@@ -1,0 +1,486 @@
+"""Time stepping with compiled kernels: trajectories, ensembles, and why they end early."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.interrupts import interruptible
+from kinesym.runtime.library.manifest import Built, SteppingManifest, TableauManifest
+from kinesym.runtime.native import PARABOLA, Call, Library, Plan, Run
+from kinesym.runtime.progress import node_bar
+from kinesym.runtime.simulation.stages import loop_numbers
+from kinesym.runtime.sparse.places import rows
+from kinesym.runtime.status import UNSTABLE, Stepping
+
+_Places = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+#: Steps of all members, and operations of a vector, between two looks at the clock and at Ctrl-C.
+#: Adaptive methods make a stop at nodes, so that theirs must not depend on the number of members.
+_STEPS_AT_ONCE, _WORK_AT_ONCE = 200_000, 1e8
+_ADAPTIVE_NODES_AT_ONCE = 4096
+#: So many nodes are ends of adaptive steps at most.
+_MOST_STOPS = 100_000
+#: Steps of a block of members that are worth a call.
+_LEAST_STEPS = 64
+#: More substeps than this are no remedy; such a mode is the consequence of a divergence.
+_WORTHWHILE = 1e4
+#: Growth of a small error, as a power of e, from which a model counts as unstable.
+_GROWTH = 20.0
+#: In `RawTrajectories.trouble`: an adaptive method needed too many steps.
+STIFF = 1.0
+
+#: No state of a body is as large as this, or has grown so much from where it began, or from 1.
+_LARGEST, _LARGEST_GROWTH = 1e100, 1e30
+
+
+class Diverged(ValueError):
+    """A simulation did not reach its end; the message says when and why."""
+
+
+@dataclass(frozen=True)
+class Stepper:
+    """The compiled time stepping of a model, and what the code generator says of it.
+
+    loop : the name of the method. work : operations per step, about. tables : numbers of tables,
+    which follow parameters.
+    """
+
+    library: Library
+    about: SteppingManifest
+    loop: str
+    work: float
+    tables: Array
+
+    @classmethod
+    def of(cls, built: Built, loop: str) -> Stepper:
+        """From a built library."""
+        about, kernels = built.manifest.of(SteppingManifest), built.manifest.kernels
+        operations = {name: float(kernel.operations) for name, kernel in kernels.items()}
+        work = _work(operations, len(about.states))
+        return cls(built.library, about, loop, work, built.tables)
+
+    @property
+    def tableau(self) -> TableauManifest:
+        """Coefficients of the method."""
+        return self.about.methods[self.loop]
+
+    @cached_property
+    def pattern(self) -> _Places:
+        """Rows and columns of the derivatives."""
+        rows, columns = self.about.pattern
+        return np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
+
+    @cached_property
+    def solution(self) -> _Places:
+        """Targets and sources of the steps of M^-1."""
+        pairs = np.array(self.about.solution, dtype=np.intp).reshape(-1, 2)
+        return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+    def with_tables(self, parameters: Array) -> Array:
+        """Parameters (1 or M, r), the numbers of tables after them unless they vary."""
+        if self.about.varying or not len(self.tables):
+            return parameters
+        return np.hstack([parameters, self.tables[None]])
+
+    @property
+    def apart(self) -> list[Array]:
+        """The numbers of tables, (count, 1), where they are an argument of their own."""
+        return [self.tables[:, None]] if self.about.varying and len(self.tables) else []
+
+    @property
+    def explicit(self) -> bool:
+        """Whether the method is explicit."""
+        return not self.tableau.implicit
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the method chooses its steps."""
+        return bool(self.tableau.error)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the method is explicit with steps of fixed length."""
+        return self.explicit and not self.adaptive
+
+    @property
+    def remedy(self) -> str:
+        """What helps where an adaptive method needs too many steps."""
+        return (
+            "use method='radau-5', or looser tolerances" if self.explicit else "loosen tolerances"
+        )
+
+    @property
+    def steps_at_once(self) -> int:
+        """Steps of a block of members between two looks at Ctrl-C."""
+        return max(1, min(_STEPS_AT_ONCE, int(_WORK_AT_ONCE / max(self.work, 1.0))))
+
+
+def _work(operations: Mapping[str, float], n: int) -> float:
+    """Operations of a step: stages of an explicit method, or a few steps of Newton's method."""
+    if "slopes" in operations:
+        return 12.0 * operations["residual"] + operations["slopes"] + 4.0 * n**3 + 10.0 * n
+    return 7.0 * (operations["rhs"] + 10.0 * n)
+
+
+@dataclass(frozen=True)
+class IVP:
+    """Initial value problems of M members on N nodes.
+
+    time : (N,). initial : (n, M). parameters : (1 or M, r), see `with_tables`. inputs :
+    per input its samples (1 or M, N), or 3 N - 2 of them with `PARABOLA`, and their kind (see
+    kinesym.h). stops : whether steps of an adaptive method end at each node.
+    """
+
+    time: Array
+    initial: Array
+    parameters: Array
+    inputs: Sequence[tuple[Array, int]]
+    substeps: int = 1
+    tolerances: tuple[float, float] = (1e-8, 1e-10)
+    threads: int = 1
+    stops: bool = False
+
+    @property
+    def members(self) -> int:
+        """Their number M."""
+        return self.initial.shape[1]
+
+
+@dataclass(frozen=True)
+class RawTrajectories:
+    """What the loop leaves: states (n, M, N) and values (n_out, M, N) of outputs and limits, NaN
+    beyond the `reached` nodes of each member.
+
+    trouble : (M,), the defect where Newton's method failed; adaptive: whether the steps were too
+    many. interrupted : (M,), whether Ctrl-C ended it. broken : the limit that ended a member, by
+    its number.
+    """
+
+    stepper: Stepper
+    ivp: IVP
+    states: Array
+    values: Array
+    reached: NDArray[np.intp]
+    trouble: Array
+    interrupted: NDArray[np.bool_]
+    broken: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def limits(self) -> Array:
+        """Values (n_limits, M, N) of what must not be negative."""
+        return self.values[len(self.stepper.about.outputs) :]
+
+
+def bind(
+    stepper: Stepper,
+    ivp: IVP,
+    states: Array | None = None,
+    stages: tuple[Array, Array] | None = None,
+    steps: Array | None = None,
+) -> tuple[Run, RawTrajectories]:
+    """The loop bound to its arrays; the initial states are put in place. stages : where x' and x at
+    the stages of implicit steps are written. steps : (M,), lengths of first steps of an adaptive
+    method, and of the next ones afterwards."""
+    about, shape = stepper.about, (ivp.members, len(ivp.time))
+    states = np.empty((len(about.states), *shape)) if states is None else states
+    values = np.empty((len(about.outputs) + len(about.limits), *shape))
+    members, reached, trouble = shape[0], np.ones(shape[0], dtype=np.intp), np.zeros(shape[0])
+    states[:, :, 0] = ivp.initial
+    run = Run(
+        stepper.library,
+        stepper.pattern,
+        stepper.solution,
+        ivp.time,
+        list(ivp.inputs),
+        ivp.parameters,
+        states,
+        values,
+        reached,
+        np.zeros(members) if steps is None else steps,
+        trouble,
+        ivp.substeps,
+        *ivp.tolerances,
+        ivp.threads,
+        about.outputs_need_rates,
+        _budget(stepper, ivp, members),
+        loop_numbers(stepper.tableau),
+        stages,
+        about.index,
+        stepper.tables if stepper.apart else None,
+    )
+    interrupted = np.zeros(members, dtype=bool)
+    return run, RawTrajectories(stepper, ivp, states, values, reached, trouble, interrupted)
+
+
+def _budget(stepper: Stepper, ivp: IVP, members: int) -> int:
+    """Steps of each block of members in one call: blocks share threads."""
+    blocks = -(-members // stepper.library.lanes)
+    return max(
+        min(_LEAST_STEPS, stepper.steps_at_once),
+        stepper.steps_at_once * min(ivp.threads, blocks) // blocks,
+    )
+
+
+def simulate(stepper: Stepper, ivp: IVP, progress: bool | None = None) -> RawTrajectories:
+    """March through all nodes; Ctrl-C ends it with what has been computed.
+
+    Raises `ValueError` if a limit is broken at the start.
+    """
+    run, raw = bind(stepper, ivp)
+    with interruptible() as stop:
+        check_start(raw, run)
+        _march(raw, run, progress, stop)
+        return finished(raw, run)
+
+
+def finished(raw: RawTrajectories, run: Run) -> RawTrajectories:
+    """With outputs, and without what is beyond the nodes that are reached or that limits allow."""
+    about = raw.stepper.about
+    run.outputs(0, int(raw.reached.max()) - 1)
+    broken = _broken_limits(raw)
+    for member in np.flatnonzero(raw.reached < len(raw.ivp.time)):
+        for group in (raw.states, raw.values):
+            group[:, member, raw.reached[member] :] = np.nan
+    raw.interrupted[list(broken)] = False
+    kept = raw.values[: len(about.outputs)]
+    if len(kept) < len(about.limits):  # do not keep the limits alive
+        kept = kept.copy()
+    return replace(raw, values=kept, broken={**raw.broken, **broken})
+
+
+def _march(raw: RawTrajectories, run: Run, progress: bool | None, stop: threading.Event) -> None:
+    """Through all nodes, or until `stop` is set: then the members that were on their way are noted
+    as interrupted."""
+    stepper, ivp = raw.stepper, raw.ivp
+    N, done, reached = len(ivp.time), 0, raw.reached
+    chunk = max(1, stepper.steps_at_once // (len(reached) * ivp.substeps))
+    if stepper.adaptive:
+        chunk = 1 if ivp.stops and N <= _MOST_STOPS else _ADAPTIVE_NODES_AT_ONCE
+    with node_bar(N - 1, progress) as advance:
+        while done < N - 1 and (reached == done + 1).any():
+            end = min(done + chunk, N - 1)
+            if not run.march(stepper.loop, done, end, stop):
+                break
+            advance(end - done)
+            done = end
+    if stop.is_set():
+        raw.interrupted[:] = (reached < N) & (reached > done) & ~run.failed
+
+
+def check_start(raw: RawTrajectories, run: Run) -> None:
+    """Raise `ValueError` if one of the limits is broken by the initial state."""
+    about = raw.stepper.about
+    if not about.limits:
+        return
+    run.outputs(0, 0)
+    for limit, member in np.argwhere(raw.limits[:, :, 0] < 0.0):
+        state = zip(about.states, raw.ivp.initial[:, member], strict=True)
+        moved = [f"{name} = {x:.4g}" for name, x in state if abs(x) > 1e-12]
+        more = f", and {len(moved) - 24} more" if len(moved) > 24 else ""
+        which = f" of member {member}" if raw.ivp.members > 1 else ""
+        raise ValueError(
+            f"the initial state{which} of {about.model} cannot be: "
+            f"{about.limits[limit]} ({', '.join(moved[:24])}{more})"
+        )
+
+
+def _broken_limits(raw: RawTrajectories) -> dict[int, str]:
+    """The first limit that each member breaks; `reached` ends before that node."""
+    found: dict[int, str] = {}
+    for row, sentence in zip(raw.limits, raw.stepper.about.limits, strict=True):
+        for member in np.flatnonzero((row < 0.0).any(axis=1)).tolist():
+            node = int(np.argmax(row[member] < 0.0))
+            if node < raw.reached[member]:
+                raw.reached[member] = node
+                found[member] = sentence
+    return found
+
+
+# -- why a run ended early ------------------------------------------------------------------
+
+
+def failure(raw: RawTrajectories, member: int, undefined: str = "") -> str:
+    """Why a member did not reach the end, in words: time, state, cause and remedy.
+
+    undefined : an expression that is not finite there, if that is known to be the cause.
+    """
+    stepper, ivp, last = raw.stepper, raw.ivp, int(raw.reached[member]) - 1
+    time, x = ivp.time, raw.states[:, member, last]
+    if raw.interrupted[member]:
+        return Stepping.INTERRUPTED.said(time=time[last])
+    place = f"between t = {time[last]:g} and {time[last + 1]:g} s"
+    state = ", ".join(
+        f"{k} = {v:.4g}" for k, v in list(zip(stepper.about.states, x, strict=True))[:12]
+    )
+    if len(x) > 12:
+        state += f", and {len(x) - 12} more"
+    step = (time[last + 1] - time[last]) / ivp.substeps
+    if undefined or member in raw.broken:
+        blamed, advice = _divergence(raw, member, step) if stepper.fixed else (False, "")
+        more = f"; but {advice}" if blamed else ""
+        status, cause = Stepping.NOT_POSSIBLE, f"{undefined or raw.broken[member]}{more}"
+    elif not stepper.fixed and implausible(raw.states[:, member, 0], x).any():
+        status, cause = Stepping.DIVERGED, UNSTABLE
+    elif not stepper.explicit and not stepper.adaptive:
+        status, cause = Stepping.NEWTON, ""
+    elif stepper.adaptive:
+        stiff = raw.trouble[member] == STIFF
+        status, cause = Stepping.STIFF if stiff else Stepping.STEP, stepper.remedy
+    else:
+        status, (_, cause) = Stepping.DIVERGED, _divergence(raw, member, step)
+    words = status.said(place=place, cause=cause, defect=raw.trouble[member], step=step)
+    return f"{words}; last state {state}"
+
+
+def implausible(start: Array, end: Array) -> NDArray[np.bool_]:
+    """Which states are larger at the end than any plausible size, given those at the start."""
+    with np.errstate(over="ignore"):
+        limit = np.minimum(_LARGEST, _LARGEST_GROWTH * np.maximum(1.0, np.abs(start)))
+    return np.asarray(np.abs(end) > limit)
+
+
+def growth(names: Sequence[str], states: Array, time: Array) -> tuple[int, str]:
+    """Where the first of those states (n, N) that are implausible at the end became so, in words;
+    N and nothing if there are none."""
+    grown = np.flatnonzero(implausible(states[:, 0], states[:, -1]))
+    if not len(grown):
+        return len(time), ""
+    row = states[grown[0]]
+    node = int(np.argmax(implausible(row[0], row)))
+    words = Stepping.GREW.said(name=names[grown[0]], value=row[node], time=time[node], last=row[-1])
+    return node, words
+
+
+def cause_of_growth(raw: RawTrajectories, member: int, node: int) -> str:
+    """The likely cause that a member grew beyond any plausible size at a node."""
+    if not raw.stepper.fixed:
+        return UNSTABLE
+    step = float(raw.ivp.time[node] - raw.ivp.time[node - 1]) / raw.ivp.substeps
+    return _divergence(raw, member, step)[1]
+
+
+# -- whether a single step is enough --------------------------------------------------------
+
+#: Steps that one is compared with, and by how much of a state they may differ.
+_PARTS, _TOLERABLE = 16, 0.01
+
+
+def too_long(raw: RawTrajectories) -> str:
+    """Of a simulation with two nodes and one step between them: a sentence if shorter steps lead
+    elsewhere, else nothing."""
+    stepper, ivp = raw.stepper, raw.ivp
+    run, shorter = bind(stepper, replace(ivp, substeps=_PARTS))
+    run.march(stepper.loop, 0, 1)
+    ends, truer = raw.states[:, :, 1], shorter.states[:, :, 1]
+    size = np.maximum(np.abs(ivp.initial), np.abs(truer))
+    size = np.maximum(size, 1e-6 * size.max(axis=0))  # what is next to nothing may differ
+    wrong = np.argwhere(~(np.abs(ends - truer) <= _TOLERABLE * size))
+    if not len(wrong):
+        return ""
+    k, member = wrong[0]
+    begin, end = ivp.time
+    of = f" of member {member}" if ivp.members > 1 else ""
+    return (
+        f"one step of {end - begin:g} s is too long: {stepper.about.states[k]}{of} ends at "
+        f"{ends[k, member]:.4g}, with {_PARTS} steps at {truer[k, member]:.4g}; time is the "
+        f"grid of nodes, for example np.linspace({begin:g}, {end:g}, 2001)"
+    )
+
+
+# -- why explicit steps diverge -------------------------------------------------------------
+
+
+def _divergence(raw: RawTrajectories, member: int, step: float) -> tuple[bool, str]:
+    """Whether the step is too long for the fastest mode at the start or at the last state, and the
+    likely cause that a member diverges."""
+    ivp, last = raw.ivp, int(raw.reached[member]) - 1
+    spent = float(ivp.time[last] - ivp.time[0])
+    for node in (0, last):
+        modes = modes_at(raw, node, member)
+        mode, worst = modes[np.argmax(np.abs(modes))], modes[np.argmax(modes.real)]
+        longest = longest_step(raw.stepper, mode)
+        if longest < step < _WORTHWHILE * longest:
+            return True, (
+                f"the step of {step:g} s is too long for the mode {eigenvalue(mode)} 1/s at "
+                f"t = {ivp.time[node]:g} s: use steps of at most {rounded_down(longest)} s "
+                f"(substeps={int(np.ceil(ivp.substeps * step / longest))}) or method='radau-5'"
+            )
+        if worst.real * spent > _GROWTH:
+            return False, (
+                f"the model is unstable: eigenvalue {eigenvalue(worst)} 1/s at "
+                f"t = {ivp.time[node]:g} s"
+            )
+    return False, f"the model is unstable, or the step of {step:g} s too long (raise substeps)"
+
+
+def eigenvalue(mode: complex) -> str:
+    """A mode [1/s] as text, a real one without its imaginary part."""
+    return f"{mode.real:.4g}" if mode.imag == 0.0 else f"{mode:.4g}"
+
+
+def longest_step(stepper: Stepper, mode: complex) -> float:
+    """The longest explicit step for which x' = mode x does not grow [s].
+
+    Infinite for a mode that grows by itself, and for implicit methods.
+    """
+    if not stepper.explicit or not (mode.real <= 0.0 and abs(mode) > 0.0):
+        return np.inf
+    *matrix, weights = np.array(stepper.tableau.a)
+    stages = len(weights)
+    powers = [np.ones(stages)]  # of the matrix, times ones
+    for _ in range(stages - 1):
+        powers.append(np.array(matrix) @ powers[-1])
+    radius = 1e-3 * np.arange(1, 1000 * stages)
+    z = radius * mode / abs(mode)
+    growth = np.abs(np.polyval([*(weights @ row for row in reversed(powers)), 1.0], z))
+    unstable = growth > 1.0 + 1e-12
+    return float(radius[max(int(np.argmax(unstable)) - 1, 0)] / abs(mode))
+
+
+def rounded_down(value: float) -> str:
+    """A positive number with two digits, not larger than it is."""
+    unit = 10.0 ** (np.floor(np.log10(value)) - 1.0)
+    return f"{np.floor(value / unit) * unit:.2g}"
+
+
+def modes_at(raw: RawTrajectories, node: int, member: int = 0) -> NDArray[np.complex128]:
+    """The eigenvalues of d x'/d x [1/s] at a node, by differences; NaN if it is not finite."""
+    stepper, ivp, x = raw.stepper, raw.ivp, raw.states[:, member, node]
+    n = len(x)
+    steps = 1e-6 * np.maximum(1.0, np.abs(x))
+    points = x[:, None] + np.hstack([np.diag(steps), -np.diag(steps)])
+    inputs = [
+        samples[member if len(samples) > 1 else 0, 3 * node if kind == PARABOLA else node]
+        for samples, kind in ivp.inputs
+    ]
+    parameters = ivp.parameters[member if len(ivp.parameters) > 1 else 0]
+    given = [np.reshape(row, (-1, 1)) for row in (inputs, parameters, ivp.time[node])]
+    point = [points, *(np.repeat(row, 2 * n, axis=1) for row in given)]
+    if not stepper.about.varying:
+        point[2] = given[1]
+    rates = mapped(stepper.library, "rhs", [*point, *stepper.apart], n)
+    with np.errstate(invalid="ignore"):
+        matrix = (rates[:, :n] - rates[:, n:]) / (2.0 * steps)
+    if not np.isfinite(matrix).all():
+        return np.full(n, np.nan, dtype=np.complex128)
+    return np.asarray(np.linalg.eigvals(matrix), dtype=np.complex128)
+
+
+def mapped(library: Library, kernel: str, arguments: list[Array], n_out: int) -> Array:
+    """A kernel at many points: arguments (rows, N), or (rows, 1) if they are equal everywhere."""
+    N = max(argument.shape[1] for argument in arguments)
+    given = [
+        (np.ascontiguousarray(a).ravel(), 0, a.shape[1] if a.shape[1] == N else 1)
+        for a in arguments
+    ]
+    out = np.empty(n_out * N)
+    call = Call(library, kernel, N, given, (), rows(n_out, N), out.size)
+    Plan([call], [], out.size)((), out)
+    return out.reshape(n_out, N)

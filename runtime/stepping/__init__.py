@@ -1,1 +1,0 @@
-"""Time stepping: trajectories, systems with events, sensitivities, shooting and its optimisers."""
