@@ -31,8 +31,8 @@ R = TypeVar("R", bound="Saved")
 #: Arrays of a result by field, and by their names in it.
 Columns: TypeAlias = Mapping[str, Mapping[str, Any]]
 
-#: Metadata of a field that belongs to this process only.
-UNSAVED = {"saved": False}
+#: Metadata of a field that belongs to this process only: a study does not know a result by it.
+UNSAVED = {"saved": False, "uncounted": True}
 
 #: What the names of a field's variables begin with in a dataset, where names occur twice.
 _PREFIXES = {
