@@ -17,7 +17,7 @@ from typing import Any
 
 # What only one command needs is imported there: an example should not wait for it.
 from kinesym import examples
-from kinesym.examples import gallery
+from kinesym.examples import gallery, studies
 from kinesym.runtime.library.cache import CacheError, cache_folder, clear, summary
 
 #: So many failures are listed.
@@ -164,7 +164,7 @@ def _examples() -> dict[str, str]:
     """Modules of all examples, by name."""
     return {
         name: f"{folder.__name__}.{name}"
-        for folder in (examples, gallery)
+        for folder in (examples, studies, gallery)
         for name in example_names(folder)
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -20,6 +19,7 @@ from kinesym.gait.tables import SLOWEST
 from kinesym.gait.wrench import Wrench, between
 from kinesym.internal.pipeline import realise
 from kinesym.models.files.plausible import doubts
+from kinesym.quiet import quietly, warn
 from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.manifest import Built
@@ -135,8 +135,7 @@ def ground_reaction(
         rows = np.repeat(force[:, None], len(grid), axis=1)
         wrenches = {body: Wrench.zero(grid) for body in bodies}
         wrenches[bodies[0]] = Wrench(grid, rows[:3], rows[3:])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is to be said of the motion was said above
+        with quietly():  # what is to be said of the motion was said above
             table = inverse_dynamics(tree, motion, wrenches, instants)
         return np.array([table[name] for name in along])
 
@@ -155,7 +154,7 @@ def courses(tree: Tree, motion: Table | Mapping[str, ArrayLike]) -> tuple[Array,
         what = f"the motion has no coordinate {name} of {tree.name}"
         check_known(name, {**columns, **defaults}, what)
     if missing:
-        warnings.warn(
+        warn(
             f"the motion has no {listed(missing, 6)}: taken at the default values of {tree.name}",
             stacklevel=3,
         )
@@ -211,7 +210,7 @@ def _doubt(tree: Tree, rows: Mapping[str, Array], grid: Array) -> None:
     late = f"a sample every {step:g} s: is time in milliseconds?" if step >= SLOWEST else ""
     for said in (doubts(angles, getattr(tree, "ranges", {})), late):
         if said:
-            warnings.warn(f"the motion of {tree.name}: {said}", stacklevel=4)
+            warn(f"the motion of {tree.name}: {said}", stacklevel=4)
 
 
 def short_name(name: str) -> str:
@@ -231,7 +230,7 @@ def check_upright(tree: Tree, wrenches: Mapping[str, Wrench]) -> None:
     total = np.sum([wrench.force.mean(axis=1) for wrench in wrenches.values()], axis=0)
     size, weight = np.linalg.norm(total), mass * np.linalg.norm(down)
     if size > SUPPORT * weight > 0.0 and -total @ down < 0.7 * size * np.linalg.norm(down):
-        warnings.warn(
+        warn(
             f"wrenches push {size:.0f} N along {axis_name(total)} in the mean, but gravity of "
             f"{tree.name} is along {axis_name(down)}: they belong in the axes of the tree, as "
             "ks.osim.read_loads gives them; wrench.rotated(...) turns others",

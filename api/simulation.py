@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -23,6 +22,7 @@ from kinesym.internal.simulation_arguments import SimulationArguments, simulatio
 from kinesym.internal.steps import checked_steps, methods_of
 from kinesym.internal.switch_times import timed, without_inputs
 from kinesym.internal.unseen import moved_by
+from kinesym.quiet import quietly, warn
 from kinesym.runtime.delays.sensitivity import DelayedSensitivities
 from kinesym.runtime.hybrid.sensitivity import Sensitivities
 from kinesym.runtime.results.ensemble import Ensemble
@@ -132,8 +132,7 @@ def _finer(
     """The same with finer steps, silently; unseen : what these cannot show."""
     finer = finer_steps(given.steps)
     lost: tuple[Lost, ...] = ()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # an early end is told by its message
+    with quietly():  # an early end is told by its message
         run: Trajectory | Ensemble
         if isinstance(system, Model):
             run = model_results(system, finer_arguments(given, finer))
@@ -229,7 +228,7 @@ def sensitivities(
         found = replace(found, run=run, following=given.following)
         moved = moved_by(system, system.parameter_names, (), starts=True)
         if words := moved.sentence([found.run]):
-            warnings.warn(words, stacklevel=2)
+            warn(words, stacklevel=2)
         return found
     if model.delays:
         raise ValueError(

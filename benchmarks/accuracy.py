@@ -28,7 +28,8 @@ import numpy as np
 from grid import CASES
 from peers.programs import casadi_of
 from published import CLOSED_FORMS, Array, Published
-from report import in_process, machine, parsed, save, table, write
+from record import Table, table
+from report import in_process, leave, machine, parsed
 from solves import QAMD
 
 import kinesym as ks
@@ -439,11 +440,11 @@ def cell(row: Row | None) -> str:
     return f"{text} ({row.error:.0e})" if missed else text
 
 
-def tables(rows: Sequence[Row]) -> list[str]:
+def tables(rows: Sequence[Row]) -> list[str | Table]:
     """For each tolerance nodes / milliseconds, on uniform grids; then on adapted ones."""
     problems = list(dict.fromkeys(row.problem for row in rows))
     found = {(row.problem, row.contender, row.tolerance): row for row in rows}
-    parts = []
+    parts: list[str | Table] = []
     names = list(dict.fromkeys(row.contender for row in rows))
     ours = [name for name in names if name.endswith("adapted")]
     uniform = [name for name in names if name not in ours]
@@ -490,11 +491,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in problems:
             rows += measure(name, contenders, 1.0 if given.quick else given.limit, Path(folder))
-    text = "\n\n".join([f"Machine: {words}.", *tables(rows)])
-    if given.report:
-        save(given.report, "accuracy", text, [asdict(row) for row in rows])
-    if given.write:
-        write(text, "accuracy")
+    leave(given, "accuracy", words, tables(rows), [asdict(row) for row in rows])
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import io
 import os
 import shlex
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +29,8 @@ from typing import Any
 import numpy as np
 import solves
 from numpy.typing import NDArray
-from report import README, machine, number, parsed, ratio, save, table, write
+from record import Table, table
+from report import leave, machine, number, parsed, ratio
 from scipy.sparse import coo_array, csr_array
 
 import kinesym as ks
@@ -413,7 +413,7 @@ def measure(
 # -- the report ---------------------------------------------------------------------------------
 
 
-def times_table(rows: Sequence[Row]) -> str:
+def times_table(rows: Sequence[Row]) -> Table:
     header = ["model", "nodes", "callback", "numbers", "opty's", "CasADi's"]
     for n in sorted({row.threads for row in rows}):
         header += [f"kinesym, {n} thread{'s' if n > 1 else ''} [ms]"]
@@ -436,20 +436,16 @@ def cells(row: Row) -> list[str]:
     ]
 
 
-def report(computer: str, rows: Sequence[Row]) -> str:
-    command = shlex.join(["python", "benchmarks/callbacks.py", *sys.argv[1:]])
+def report(rows: Sequence[Row]) -> list[str | Table]:
     builds = [row for row in rows if row.callback == "build"]
     header = ["model", "kinesym [s]"]
     header += [word for peer in PACKAGES[1:] for word in (f"{peer} [s]", "ratio")]
-    return "\n\n".join(
-        [
-            f"Machine: {computer}.",
-            f"Made by `{command}`; the peers' `CFLAGS` were `{os.environ['CFLAGS']}`.",
-            times_table([row for row in rows if row.callback != "build"]),
-            "Time to build, nothing cached, fewest nodes, 1 thread:",
-            table(header, [[row.model, *cells(row)] for row in builds]),
-        ]
-    )
+    return [
+        f"The peers' `CFLAGS` were `{os.environ['CFLAGS']}`.",
+        times_table([row for row in rows if row.callback != "build"]),
+        "Time to build, nothing cached, fewest nodes, 1 thread:",
+        table(header, [[row.model, *cells(row)] for row in builds]),
+    ]
 
 
 def numbers(row: Row) -> dict[str, Any]:
@@ -565,13 +561,8 @@ def main() -> None:
         for model, sizes in models:
             own = tempfile.mkdtemp(dir=folder)
             rows += measure(model, sizes, sorted({1, given.threads}), own)
-    text = report(computer, rows)
-    print(f"\n{text}")
-    if given.report:
-        draw(save(given.report, "callbacks", text, [numbers(row) for row in rows]), rows)
-    if given.write:
-        write(text, "callbacks")
-        draw(README.with_name("callbacks.png"), rows)
+    for path in leave(given, "callbacks", computer, report(rows), list(map(numbers, rows))):
+        draw(path, rows)
 
 
 if __name__ == "__main__":

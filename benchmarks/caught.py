@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy as sp
 from published import explicit
-from report import machine, parsed, save, table, write
+from record import table
+from report import leave, machine, parsed
 
 import kinesym as ks
 from kinesym.internal.ladder import BUDGET, Climb
@@ -207,12 +208,8 @@ def main() -> None:
         print(*cells(rows[-1]), flush=True)
     rows.append(Row("mean", *np.nanmean([r[1:] for r in rows], axis=0)))
     print(*cells(rows[-1]))
-    text = f"Machine: {machine()}. {starts} starts of each problem.\n\n"
-    text += table(HEADER, map(cells, rows))
-    if given.report:
-        save(given.report, "caught", text, [r._asdict() for r in rows])
-    if given.write:
-        write(text, "caught")
+    parts = [f"{starts} starts of each problem.", table(HEADER, map(cells, rows))]
+    leave(given, "caught", machine(), parts, [r._asdict() for r in rows])
 
 
 if __name__ == "__main__":

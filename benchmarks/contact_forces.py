@@ -3,7 +3,7 @@
 Two walks of two people: contacts from heels and toes, the force that the motion needs, shared
 between the feet; plates only judge. One of them once more as a video might show it, with errors of
 17 mm; and a run that is computed, of which the whole force is known. Records of your own are in a
-folder, see `records.files`. At last all by the lever alone, and both walks tracked by collocation,
+folder, see `walks.files`. At last all by the lever alone, and both walks tracked by collocation,
 see the example `gait_without_plates`.
 
     python benchmarks/contact_forces.py [--records NAME ...] [--more FOLDER] [--write]
@@ -23,12 +23,14 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # befo
 
 import numpy as np
 from numpy.typing import NDArray
-from records import judged as known
-from records.files import names_in, read_record
-from report import machine, parsed, save, table, write
+from record import Table, table
+from report import leave, machine, parsed
+from walks import judged as known
+from walks.files import names_in, read_record
 
 import kinesym as ks
-from kinesym.examples import gait, gait_without_plates, video_to_torques
+from kinesym.examples import gait_without_plates
+from kinesym.examples.studies import gait, video_to_torques
 from kinesym.gait import ContactForces, Markers, Wrench
 
 Array = NDArray[np.float64]
@@ -134,7 +136,7 @@ def events(judged: Judged) -> list[float]:
     return [x for x in late if abs(x) < 0.15]
 
 
-def shown(judged: Mapping[str, Judged], rows: list[dict[str, Any]]) -> str:
+def shown(judged: Mapping[str, Judged], rows: list[dict[str, Any]]) -> Table:
     """As a table."""
     lines = []
     for row in rows:
@@ -209,12 +211,7 @@ def main() -> None:
             shown(judged, rows),
             *([] if given.quick else [by_lever(judged), run(), tracked()]),
         ]
-    text = "\n\n".join([f"Machine: {machine()}.", *parts])
-    print(text)
-    if given.report:
-        save(given.report, "contact_forces", text, rows)
-    if given.write:
-        write(text, "contact_forces")
+    leave(given, "contact_forces", machine(), parts, rows)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from report import machine, parsed, save, table, write
+from record import table
+from report import leave, machine, parsed
 
 import kinesym as ks
-from kinesym.examples import gait, gait_plates
+from kinesym.examples import gait_plates
+from kinesym.examples.studies import gait
 from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers
 from kinesym.gait.markers import Markers
@@ -250,12 +252,7 @@ def main() -> None:
         + [f"{100.0 * count / row.tried:.1f}" for count in (row.found, row.mended, row.other)]
         for row in rows
     ]
-    text = f"Machine: {machine('scipy')}.\n\n{table(header, lines)}"
-    print(text)
-    if given.report:
-        save(given.report, "faults", text, [vars(row) for row in rows])
-    if given.write:
-        write(text, "faults")
+    leave(given, "faults", machine("scipy"), [table(header, lines)], [vars(row) for row in rows])
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
-import shlex
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,14 +27,15 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # befo
 import numpy as np
 from multibody import FEW, NAN, PEERS, Tasks, Times, compiled, pinocchio_library, pointer
 from numpy.typing import NDArray
-from report import machine, number, parsed, ratio, save, table, tasks_of_peers, write
+from record import Table, table
+from report import leave, machine, number, parsed, ratio, tasks_of_peers
 from scipy.spatial.transform import Rotation
 from stepping import medians, named
 
 import kinesym as ks
 from kinesym.codegen.evaluate import model_functions
 from kinesym.codegen.stepping import stepper
-from kinesym.examples import gait as example
+from kinesym.examples.studies import gait as example
 from kinesym.gait.angles import in_turn, states
 from kinesym.gait.body import _inverse
 from kinesym.gait.kinematics import Spline
@@ -550,12 +549,12 @@ def lines_of(found: Times, tasks: Sequence[str], first: str, unit: float) -> lis
 
 
 def report(
-    words: str,
+    said: str,
     found: Times,
     way: Mapping[str, float],
     builds: Sequence[Mapping[str, Any]],
     frames: int,
-) -> str:
+) -> list[str | Table]:
     theirs = [word for name in PEERS for word in (name, "ratio")]
     made = [
         [
@@ -570,24 +569,21 @@ def report(
         for words, task, unit, goal in GOALS
     ]
     goals.append(["all builds [s]", number(sum(row["all"] for row in builds)), "60"])
-    return "\n\n".join(
-        [
-            f"Machine: {words}",
-            f"Made by `{shlex.join(['python', 'benchmarks/gait.py', *sys.argv[1:]])}`.",
-            "One evaluation of forward dynamics:",
-            table(["task", "kinesym [us]", *theirs], lines_of(found, RATES, RATES[1], 1e6)),
-            f"Inverse dynamics of {frames} frames:",
-            table(["task", "kinesym [ms]", *theirs], lines_of(found, FORCES, FORCES[0], 1e3)),
-            f"{frames} steps of {1e3 * H:g} ms of the walk with PD actuators:",
-            table(["task", "kinesym [ms]", *theirs], lines_of(found, RUNS, RUNS[0], 1e3)),
-            "To build, nothing cached:",
-            table(["what", "model [s]", "graph [s]", "C [s]", "all [s]", "operations"], made),
-            "From 151 frames of 41 markers to the motion:",
-            table(["step", "[ms]"], [[name, number(1e3 * value)] for name, value in way.items()]),
-            "Goals:",
-            table(["what", "found", "goal"], goals),
-        ]
-    )
+    return [
+        said,
+        "One evaluation of forward dynamics:",
+        table(["task", "kinesym [us]", *theirs], lines_of(found, RATES, RATES[1], 1e6)),
+        f"Inverse dynamics of {frames} frames:",
+        table(["task", "kinesym [ms]", *theirs], lines_of(found, FORCES, FORCES[0], 1e3)),
+        f"{frames} steps of {1e3 * H:g} ms of the walk with PD actuators:",
+        table(["task", "kinesym [ms]", *theirs], lines_of(found, RUNS, RUNS[0], 1e3)),
+        "To build, nothing cached:",
+        table(["what", "model [s]", "graph [s]", "C [s]", "all [s]", "operations"], made),
+        "From 151 frames of 41 markers to the motion:",
+        table(["step", "[ms]"], [[name, number(1e3 * value)] for name, value in way.items()]),
+        "Goals:",
+        table(["what", "found", "goal"], goals),
+    ]
 
 
 def main() -> None:
@@ -601,24 +597,19 @@ def main() -> None:
         os.environ[CACHE_VARIABLE] = folder
         sides, missing = tasks_of_peers(MAKERS, case, folder)
         sides["kinesym"] = kinesym_tasks(case)
-        words = f"{words}. Differences: {verify(case, sides)}.{missing}"
+        said = f"Differences: {verify(case, sides)}.{missing}"
         found = measure(sides, seconds, len(case.time) - 1)
         way = medians(way_tasks(), seconds)
         kinds = ("inverse",) if given.quick else ("inverse", "rk4", "trapezoid")
         builds = [built(kind, folder) for kind in kinds]
-    text = report(words, found, way, builds, len(case.time) - 1)
-    print(f"\n{text}")
-    if given.report:
-        raw = [{"task": task, "of": name, "value": value} for (task, name), value in found.items()]
-        raw += [{"task": task, "of": "way", "value": value} for task, value in way.items()]
-        raw += [
-            {"task": f"build {row['kind']}", "of": key, "value": row[key]}
-            for row in builds
-            for key in ("model", "graph", "C", "all")
-        ]
-        save(given.report, "gait", text, raw)
-    if given.write:
-        write(text, "gait")
+    raw = [{"task": task, "of": name, "value": value} for (task, name), value in found.items()]
+    raw += [{"task": task, "of": "way", "value": value} for task, value in way.items()]
+    raw += [
+        {"task": f"build {row['kind']}", "of": key, "value": row[key]}
+        for row in builds
+        for key in ("model", "graph", "C", "all")
+    ]
+    leave(given, "gait", words, report(said, found, way, builds, len(case.time) - 1), raw)
 
 
 if __name__ == "__main__":

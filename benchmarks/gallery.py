@@ -25,7 +25,8 @@ from shutil import copytree
 from typing import Any
 
 import matplotlib.pyplot as plt
-from report import number, save, table
+from record import table
+from report import number, save
 
 LINES = ("lines", "lines_opty")
 #: Those whose way is drawn.
@@ -217,7 +218,7 @@ def as_text(rows: Sequence[Mapping[str, Any]]) -> str:
         ]
         shown = ["-" if cost is None else f"{cost:.8g}" for cost in costs]
         lines.append([found["problem"], *shown, *times, *(str(found[k]) for k in LINES)])
-    return table(header, lines)
+    return str(table(header, lines))
 
 
 def sums(rows: Sequence[Mapping[str, Any]]) -> str:

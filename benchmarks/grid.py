@@ -20,7 +20,8 @@ import numpy as np
 import published
 import sympy as sp
 from published import Published, explicit
-from report import machine, parsed, save, table, write
+from record import table
+from report import leave, machine, parsed
 
 import kinesym as ks
 
@@ -189,14 +190,8 @@ def main() -> None:
             lines.append(cells(name, scheme, row))
             print(*lines[-1], flush=True)
     close = [1 / 3 <= row["estimated"] / row["true"] <= 3 for row in rows if row["true"]]
-    text = (
-        f"Machine: {machine()}.\n\n{sum(close)} of {len(close)} estimates are within a factor of "
-        f"3 of the truth.\n\n{table([*HEADER, 'error [ms]'], lines)}"
-    )
-    if given.report:
-        save(given.report, "grid", text, rows)
-    if given.write:
-        write(text, "grid")
+    share = f"{sum(close)} of {len(close)} estimates are within a factor of 3 of the truth."
+    leave(given, "grid", machine(), [share, table([*HEADER, "error [ms]"], lines)], rows)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,6 @@ from __future__ import annotations
 import argparse
 import math
 import os
-import shlex
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,11 +31,12 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
-from report import README, machine, number, parsed, ratio, save, table, write
+from record import Table, table
+from report import leave, machine, number, parsed, ratio
 from scipy.integrate import solve_ivp
 
 import kinesym as ks
-from kinesym.examples import foot_landing, walker
+from kinesym.examples.studies import foot_landing, walker
 from kinesym.models.planar_walker import passive_walker, planar_walker
 from kinesym.runtime.hybrid import simulation as hybrid_simulation
 from kinesym.runtime.library.build import CACHE_VARIABLE
@@ -707,7 +706,7 @@ def rows_of_precision(
     return rows
 
 
-def knee_table(rows: Sequence[Mapping[str, Any]]) -> str:
+def knee_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     header = [
         "method",
         "time [ms]",
@@ -733,7 +732,7 @@ def knee_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(header, lines)
 
 
-def precision_table(rows: Sequence[Mapping[str, Any]]) -> str:
+def precision_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     names = list(dict.fromkeys(row["method"] for row in rows))
     header = ["rtol"]
     for name in names:
@@ -752,7 +751,7 @@ def precision_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(header, lines)
 
 
-def hour_table(rows: Sequence[Mapping[str, Any]]) -> str:
+def hour_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     header = ["method", "breaks", "switches", "evaluations", "time [s]", "per break [µs]", "ratio"]
     ours = rows[0]["seconds"]
     lines = [
@@ -770,7 +769,7 @@ def hour_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(header, lines)
 
 
-def walkers_table(rows: Sequence[Mapping[str, Any]]) -> str:
+def walkers_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     header = [
         "walker",
         "states",
@@ -797,7 +796,7 @@ def walkers_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(header, lines)
 
 
-def derivatives_table(rows: Sequence[Mapping[str, Any]]) -> str:
+def derivatives_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     header = ["task", "states", "derivatives", "simulation [ms]"]
     header += ["with the gradient of its end [ms]", "ratio", "of a sum of all nodes [ms]", "ratio"]
     lines = [
@@ -815,27 +814,23 @@ def derivatives_table(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(header, lines)
 
 
-def report(words: str, first: str, rows: Sequence[Mapping[str, Any]], impulses: int) -> str:
+def report(first: str, rows: Sequence[Mapping[str, Any]], impulses: int) -> list[str | Table]:
     part: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         part.setdefault(row["task"], []).append(row)
-    return "\n\n".join(
-        [
-            f"Machine: {words}.",
-            f"Made by `{shlex.join(['python', 'benchmarks/hybrid.py', *sys.argv[1:]])}`.",
-            f"`knee`, rtol {RTOL:g}, atol {0.01 * RTOL:g}; errors are the largest at the nodes:",
-            knee_table(part["knee"]),
-            f"First calls, nothing cached: {first}.",
-            "Work and precision, atol a hundredth of rtol:",
-            precision_table(part["precision"]),
-            f"`hour`, {impulses:,} impulses in {0.05 * impulses:,g} s, one call:",
-            hour_table(part["hour"]),
-            f"Walkers, {part['walkers'][0]['simulated']:g} s:",
-            walkers_table(part["walkers"]),
-            "Derivatives, least times:",
-            derivatives_table(part["derivatives"]),
-        ]
-    )
+    return [
+        f"`knee`, rtol {RTOL:g}, atol {0.01 * RTOL:g}; errors are the largest at the nodes:",
+        knee_table(part["knee"]),
+        f"First calls, nothing cached: {first}.",
+        "Work and precision, atol a hundredth of rtol:",
+        precision_table(part["precision"]),
+        f"`hour`, {impulses:,} impulses in {0.05 * impulses:,g} s, one call:",
+        hour_table(part["hour"]),
+        f"Walkers, {part['walkers'][0]['simulated']:g} s:",
+        walkers_table(part["walkers"]),
+        "Derivatives, least times:",
+        derivatives_table(part["derivatives"]),
+    ]
 
 
 def draw(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -917,15 +912,8 @@ def main() -> None:
         rows += rows_of_precision(sides, case, true, 0.5 * seconds)
         walked = 1.0 if given.quick else 10.0
         rows += hour(sides, impulses) + walkers(walked) + derivatives(0.1 * seconds, walked)
-    text = report(words, first, rows, impulses)
-    print(f"\n{text}")
-    if given.report:
-        keys = dict.fromkeys(key for row in rows for key in row)
-        path = save(given.report, "hybrid", text, [{**dict.fromkeys(keys), **row} for row in rows])
+    for path in leave(given, "hybrid", words, report(first, rows, impulses), rows):
         draw(path, rows)
-    if given.write:
-        write(text, "hybrid")
-        draw(README.with_name("hybrid.png"), rows)
 
 
 if __name__ == "__main__":

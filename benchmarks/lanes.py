@@ -30,7 +30,8 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy asks
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
-from report import machine, number, parsed, save, table, write
+from record import table
+from report import leave, machine, number, parsed
 from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
@@ -262,11 +263,8 @@ def main() -> None:
         lines += [cells(row, rows[2]) for row in rows]
         for line in lines[-len(rows) :]:
             print(*line, sep="  ", flush=True)
-    text = f"Machine: {machine('scipy', 'pypesto')}.\n\n{table(HEADER, lines)}"
-    if given.report:
-        save(given.report, "lanes", text, [row._asdict() for row in every])
-    if given.write:
-        write(text, "lanes")
+    raw = [row._asdict() for row in every]
+    leave(given, "lanes", machine("scipy", "pypesto"), [table(HEADER, lines)], raw)
 
 
 if __name__ == "__main__":

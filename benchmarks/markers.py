@@ -13,7 +13,6 @@ import argparse
 import gzip
 import os
 import resource
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,8 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from report import machine, number, parsed, save, table, write
+from record import table
+from report import leave, machine, number, parsed
 
 import kinesym as ks
 from kinesym.gait.marker_inputs import compiled, numbers_of, turn_of
@@ -288,13 +288,7 @@ def main() -> None:
         ]
         for row in rows
     ]
-    command = shlex.join(["python", "benchmarks/markers.py", *sys.argv[1:]])
-    text = f"{table(header, lines)}\n\nMachine: {words}. Made by `{command}`."
-    print(text)
-    if given.report:
-        save(given.report, "markers", text, rows)
-    if given.write:
-        write(text, "markers")
+    leave(given, "markers", words, [table(header, lines)], rows)
 
 
 if __name__ == "__main__":

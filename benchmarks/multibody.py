@@ -15,10 +15,8 @@ import argparse
 import ctypes
 import importlib.util
 import os
-import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +27,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from report import machine, number, parsed, ratio, save, table, tasks_of_peers, write
+from record import Table, table
+from report import leave, machine, number, parsed, ratio, tasks_of_peers
 from stepping import medians, named
 
 import kinesym as ks
@@ -541,7 +540,7 @@ def growth_cells(row: Mapping[str, float]) -> list[str]:
     ]
 
 
-def report(words: str, found: Times, growth: Sequence[Mapping[str, float]]) -> str:
+def report(said: str, found: Times, growth: Sequence[Mapping[str, float]]) -> list[str | Table]:
     theirs = [word for name in PEERS for word in (name, "ratio")]
     header = [
         "links",
@@ -559,18 +558,15 @@ def report(words: str, found: Times, growth: Sequence[Mapping[str, float]]) -> s
     ]
     rates = [[task, *cells(found, task, RATES[0], lambda s: 1e9 * s)] for task in RATES]
     steps = [[task, *cells(found, task, IMPLICIT[0], lambda s: 1e-3 / s)] for task in IMPLICIT]
-    return "\n\n".join(
-        [
-            f"Machine: {words}",
-            f"Made by `{shlex.join(['python', 'benchmarks/multibody.py', *sys.argv[1:]])}`.",
-            "Four links, one evaluation:",
-            table(["task", "kinesym [ns]", OURS[1], *theirs], rates),
-            f"Four links, steps of {H} s; 1000 steps/s are {1000 * H:g} times real time:",
-            table(["task", "kinesym [10³ steps/s]", OURS[1], *theirs], steps),
-            "Chains of links:",
-            table(header, map(growth_cells, growth)),
-        ]
-    )
+    return [
+        said,
+        "Four links, one evaluation:",
+        table(["task", "kinesym [ns]", OURS[1], *theirs], rates),
+        f"Four links, steps of {H} s; 1000 steps/s are {1000 * H:g} times real time:",
+        table(["task", "kinesym [10³ steps/s]", OURS[1], *theirs], steps),
+        "Chains of links:",
+        table(header, map(growth_cells, growth)),
+    ]
 
 
 def main() -> None:
@@ -588,26 +584,21 @@ def main() -> None:
         sides, missing = tasks_of_peers(MAKERS, case, folder)
         for name, base in zip(OURS, (FixedBase(), PrescribedBase("ship")), strict=True):
             sides[name] = kinesym_tasks(case, make_model(case.rows, base))
-        words = f"{words}. Differences: {verify(sides)}.{missing}"
+        said = f"Differences: {verify(sides)}.{missing}"
         found, growth = measure(sides, seconds), []
         for n in links:
             growth.append(grow(n, folder, 0.2 * seconds))
             print(", ".join(f"{key} {number(value)}" for key, value in growth[-1].items()))
-    text = report(words, found, growth)
-    print(f"\n{text}")
-    if given.report:
-        raw = [
-            {"links": 4, "task": task, "of": name, "value": value}
-            for (task, name), value in found.items()
-        ]
-        raw += [
-            {"links": row["links"], "task": "growth", "of": key, "value": value}
-            for row in growth
-            for key, value in row.items()
-        ]
-        save(given.report, "multibody", text, raw)
-    if given.write:
-        write(text, "multibody")
+    raw = [
+        {"links": 4, "task": task, "of": name, "value": value}
+        for (task, name), value in found.items()
+    ]
+    raw += [
+        {"links": row["links"], "task": "growth", "of": key, "value": value}
+        for row in growth
+        for key, value in row.items()
+    ]
+    leave(given, "multibody", words, report(said, found, growth), raw)
 
 
 if __name__ == "__main__":

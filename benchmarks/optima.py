@@ -30,7 +30,8 @@ import sympy as sp
 from numpy.typing import NDArray
 from peers.programs import Solve, casadi_of, opty_of
 from published import Published
-from report import README, in_process, machine, made, number, parsed, ratio, save, table, write
+from record import Table, table
+from report import in_process, leave, machine, number, parsed, ratio, same_ipopt
 from solves import AGREEMENT, NAN, QAMD, STORY, ipopt_libraries, peak_memory, summary
 
 import kinesym as ks
@@ -290,7 +291,7 @@ def lines(rows: Sequence[Row]) -> Iterator[list[str]]:
         ]
 
 
-def report(words: str, rows: Sequence[Row]) -> str:
+def report(rows: Sequence[Row]) -> list[str | Table]:
     header = [
         "problem",
         "nodes",
@@ -304,7 +305,7 @@ def report(words: str, rows: Sequence[Row]) -> str:
         "from published",
         "from kinesym",
     ]
-    return "\n\n".join([*made(words, "optima", rows), table(header, lines(rows))])
+    return [same_ipopt(rows), table(header, lines(rows))]
 
 
 def draw(path: Path, rows: Sequence[Row], limit: float) -> None:
@@ -416,14 +417,9 @@ def main() -> None:
         contenders = [c for c in given.contenders if c != "opty" or problem in PENDULA]
         for factor in given.factors:
             rows += measure(problem, size(problem, factor), contenders, given.limit)
-    text = report(words, rows)
-    print(f"\n{text}")
-    if given.report:
-        raw = [{k: v for k, v in asdict(row).items() if k != "ipopt"} for row in rows]
-        draw(save(given.report, "optima", text, raw), rows, given.limit)
-    if given.write:
-        write(text, "optima")
-        draw(README.with_name("optima.png"), rows, given.limit)
+    raw = [{k: v for k, v in asdict(row).items() if k != "ipopt"} for row in rows]
+    for path in leave(given, "optima", words, report(rows), raw):
+        draw(path, rows, given.limit)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-import shlex
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
@@ -20,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from report import machine, number, parsed, save, table, write
+from record import table
+from report import leave, machine, number, parsed
 
 import kinesym as ks
 from kinesym.codegen.evaluate import model_functions
@@ -110,13 +109,7 @@ def report_models(
             rows.append(measure(model, turns))
             print(rows[-1], flush=True)
     lines = [[row.pop("model"), *map(number, row.values())] for row in map(dict, rows)]
-    command = shlex.join(["python", f"benchmarks/{name}.py", *sys.argv[1:]])
-    text = f"{table(header, lines)}\n\nMachine: {words}. Made by `{command}`."
-    print(text)
-    if given.report:
-        save(given.report, name, text, rows)
-    if given.write:
-        write(text, name)
+    leave(given, name, words, [table(header, lines)], rows)
 
 
 def main() -> None:

@@ -18,7 +18,8 @@ from functools import partial
 
 import numpy as np
 import sympy as sp
-from report import machine, parsed, save, table, write
+from record import table
+from report import leave, machine, parsed
 
 import kinesym as ks
 
@@ -109,13 +110,8 @@ def main() -> None:
     lines = [[str(n) for n in r[:2]] + [f"{share:.1f}" for share in r[2:]] for r in rows]
     for line, r in zip(lines, rows, strict=True):
         line[6] = f"{r[6]:.2f}"
-    text = f"Machine: {machine('scipy')}.\n\n{table(HEADER, lines)}"
-    print(text)
-    if given.report:
-        named = [dict(zip(HEADER, map(str, r), strict=False)) for r in rows]
-        save(given.report, "population", text, named)
-    if given.write:
-        write(text, "population")
+    named = [dict(zip(HEADER, map(str, r), strict=False)) for r in rows]
+    leave(given, "population", machine("scipy"), [table(HEADER, lines)], named)
 
 
 if __name__ == "__main__":

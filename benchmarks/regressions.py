@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from report import machine, parsed, save, table, write
+from record import table
+from report import leave, machine, parsed
 from scipy.signal import lfilter
 from scipy.stats import t as student
 
@@ -148,12 +149,8 @@ def main() -> None:
     with ProcessPoolExecutor(given.workers) as executor:
         made = partial(tried, records=2 if given.quick else given.records)
         rows = list(executor.map(made, wanted))
-    text = f"Machine: {machine('scipy')}.\n\n{table(HEADER, map(cells, rows))}"
-    print(text)
-    if given.report:
-        save(given.report, "regressions", text, [vars(row) for row in rows])
-    if given.write:
-        write(text, "regressions")
+    parts, raw = [table(HEADER, map(cells, rows))], [vars(row) for row in rows]
+    leave(given, "regressions", machine("scipy"), parts, raw)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,11 @@ benchmark `NAME.csv` with every number and, where it draws one, `NAME.png`.
 from __future__ import annotations
 
 import argparse
-import ast
 import csv
 import importlib.metadata
 import json
 import os
 import platform
-import shlex
 import signal
 import subprocess
 import sys
@@ -24,11 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from record import HERE, Table, keep, now, question
 
 from kinesym.runtime.library.build import find_compiler
 from kinesym.runtime.library.tiers import COMPILED, TIER_VARIABLE
 
-README = Path(__file__).with_name("README.md")
+#: Files that are no benchmarks.
+HELPERS = ("record", "report")
 
 
 def version(package: str) -> str:
@@ -75,11 +75,6 @@ def ratio(theirs: float, ours: float) -> str:
     return "-" if np.isnan(theirs) else f"{theirs / ours:.2f}"
 
 
-def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    rule = ["---" if k == 0 else "---:" for k in range(len(header))]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *lines))
-
-
 def in_process(command: Sequence[str], limit: float, folder: Path) -> tuple[dict[str, Any], str]:
     """What a script prints as JSON in its last line, from a process of its own that may take so
     many seconds and keep temporary files in `folder`; and why it failed, if it did."""
@@ -116,24 +111,12 @@ def tasks_of_peers(
     return found, words
 
 
-def made(words: str, name: str, rows: Sequence[Any]) -> list[str]:
-    """On which machine, by which command, with which IPOPT (row.ipopt) and flags."""
+def same_ipopt(rows: Sequence[Any]) -> str:
+    """With which IPOPT (row.ipopt) and flags."""
     libraries = {path for row in rows for path in row.ipopt}
     names = ", ".join(sorted(Path(path).name for path in libraries))
-    same = f"all used the same {names}" if len(libraries) == 1 else f"IPOPT libraries: {names}"
-    command = shlex.join(["python", f"benchmarks/{name}.py", *sys.argv[1:]])
-    flags = os.environ["CFLAGS"]
-    return [f"Machine: {words}.", f"Made by `{command}`; {same}; opty's `CFLAGS` were `{flags}`."]
-
-
-def write(text: str, name: str) -> None:
-    """Put `text` between the markers of the benchmark `name` in the README."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, _, rest = README.read_text(encoding="utf-8").partition(begin)
-    _, found, after = rest.partition(end)
-    if not found:
-        raise ValueError(f"{README.name} has no pair of markers {begin} {end}")
-    README.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
+    same = f"All used the same {names}" if len(libraries) == 1 else f"IPOPT libraries: {names}"
+    return f"{same}; opty's `CFLAGS` were `{os.environ['CFLAGS']}`."
 
 
 def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
@@ -141,7 +124,7 @@ def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
     benchmark says otherwise."""
     os.environ.setdefault(TIER_VARIABLE, COMPILED)
     parser.add_argument("--quick", action="store_true", help="small sizes: does it work?")
-    parser.add_argument("--write", action="store_true", help=f"put the tables into {README.name}")
+    parser.add_argument("--write", action="store_true", help="keep the tables as the record")
     parser.add_argument("--report", metavar="FOLDER", help="leave text, numbers and picture there")
     given = parser.parse_args()
     if given.quick and given.write:
@@ -161,6 +144,25 @@ def save(folder: str, name: str, text: str, rows: Sequence[Mapping[str, Any]]) -
     return path / f"{name}.png"
 
 
+def leave(
+    given: argparse.Namespace,
+    name: str,
+    words: str,
+    parts: Sequence[str | Table],
+    rows: Sequence[Mapping[str, Any]],
+) -> list[Path]:
+    """Print what a benchmark found, and leave it where the command line says; where its picture
+    belongs. words : on the machine. parts : paragraphs and tables. rows : all numbers."""
+    record, pictures = now(name, words, parts), []
+    print(f"\n{record}")
+    if given.report:
+        pictures.append(save(given.report, name, str(record), rows))
+    if given.write:
+        keep(record)
+        pictures.append(HERE / f"{name}.png")
+    return pictures
+
+
 def join(folder: Path, names: Sequence[str]) -> str:
     """The report: what each benchmark asks, its text, its picture."""
     parts = ["# Benchmarks of kinesym"]
@@ -171,12 +173,6 @@ def join(folder: Path, names: Sequence[str]) -> str:
         if (folder / f"{name}.png").exists():
             parts.append(f"![{name}]({name}.png)")
     return "\n\n".join(parts) + "\n"
-
-
-def question(name: str) -> str:
-    """The first line of a benchmark's docstring."""
-    source = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
-    return (ast.get_docstring(ast.parse(source)) or "").splitlines()[0]
 
 
 def main() -> int:
@@ -191,7 +187,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes: does everything work?")
     given = parser.parse_args()
     here = Path(__file__)
-    names = sorted(path.stem for path in here.parent.glob("*.py") if path != here)
+    names = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in HELPERS)
     failed = []
     for name in names:
         for old in given.folder.glob(f"{name}.*"):

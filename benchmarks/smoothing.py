@@ -3,7 +3,7 @@
 The whole force that a reconstructed motion needs, minus the sum of the plates as measured, not
 filtered: root mean square forwards, sideways, upwards. Two walks of two people, and a run that is
 computed, whose force is known, come along; records of your own are in a folder, see
-`records.files`. A rule for the cutoff is chosen without the record that it is judged by: the one
+`walks.files`. A rule for the cutoff is chosen without the record that it is judged by: the one
 with the least mean excess over the best cutoff of the others.
 
     python benchmarks/smoothing.py [--records NAME ...] [--more FOLDER] [--write]
@@ -21,9 +21,10 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # befo
 
 import numpy as np
 from numpy.typing import NDArray
-from records.files import names_in, read_record
-from records.judged import RECORDS, Record
-from report import machine, parsed, save, table, write
+from record import Table, table
+from report import leave, machine, parsed
+from walks.files import names_in, read_record
+from walks.judged import RECORDS, Record
 
 import kinesym as ks
 from kinesym.gait import Markers
@@ -128,7 +129,7 @@ def judged(records: Mapping[str, Record], curves: Mapping[str, Array]) -> list[d
     return rows
 
 
-def forces(rows: Sequence[Mapping[str, Any]], records: Mapping[str, Record]) -> str:
+def forces(rows: Sequence[Mapping[str, Any]], records: Mapping[str, Record]) -> Table:
     """x / y / z [N], then all together in per cent of body weight."""
     laws = list(dict.fromkeys(row["law"] for row in rows))
     lines = []
@@ -143,7 +144,7 @@ def forces(rows: Sequence[Mapping[str, Any]], records: Mapping[str, Record]) -> 
     return table(["smoothing", *(f"{n}: {r.words}" for n, r in records.items())], lines)
 
 
-def varied(records: Mapping[str, Record]) -> str:
+def varied(records: Mapping[str, Record]) -> Table:
     """Laws under more noise and fewer samples."""
     low = {f"{f:g} Hz": lambda m, f=f: ks.gait.Butterworth(f) for f in SHOWN}
     laws: dict[str, Callable[[Markers], Smoother]] = {
@@ -195,12 +196,7 @@ def main() -> None:
             if len(known) > 2 and (not words or len(known) < len(norms)):
                 parts.append(table(head, left_out(steps, known)))
         parts.append(varied(records))
-    text = "\n\n".join([f"Machine: {machine()}.", *parts])
-    print(text)
-    if given.report:
-        save(given.report, "smoothing", text, rows)
-    if given.write:
-        write(text, "smoothing")
+    leave(given, "smoothing", machine(), parts, rows)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
-from report import README, in_process, machine, made, number, parsed, ratio, save, table, write
+from record import Table, table
+from report import in_process, leave, machine, number, parsed, ratio, same_ipopt
 
 import kinesym as ks
 from kinesym.examples.standing import GAINS, STATES, add_noise, simulate
@@ -552,7 +553,7 @@ def lines(rows: Sequence[Row]) -> Iterator[list[str]]:
         ]
 
 
-def report(words: str, rows: Sequence[Row]) -> str:
+def report(rows: Sequence[Row]) -> list[str | Table]:
     header = [
         "problem",
         "nodes",
@@ -569,7 +570,7 @@ def report(words: str, rows: Sequence[Row]) -> str:
         "ratio",
         "difference",
     ]
-    return "\n\n".join([*made(words, "solves", rows), table(header, lines(rows))])
+    return [same_ipopt(rows), table(header, lines(rows))]
 
 
 def numbers(row: Row) -> dict[str, Any]:
@@ -690,13 +691,8 @@ def main() -> None:
         os.environ[CACHE_VARIABLE] = folder
         for problem, nodes, contenders in plan(given):
             rows += measure(contenders, problem, nodes, given, folder)
-    text = report(words, rows)
-    print(f"\n{text}")
-    if given.report:
-        draw(save(given.report, "solves", text, [numbers(row) for row in rows]), rows)
-    if given.write:
-        write(text, "solves")
-        draw(README.with_name("solves.png"), rows)
+    for path in leave(given, "solves", words, report(rows), list(map(numbers, rows))):
+        draw(path, rows)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ import callbacks
 import numpy as np
 import optima
 import solves
-from report import in_process, machine, number, parsed, ratio, save, table, write
+from record import table
+from report import in_process, leave, machine, number, parsed, ratio
 
 import kinesym as ks
 from kinesym.runtime.library.build import CACHE_VARIABLE
@@ -221,19 +222,15 @@ def main() -> None:
         lines = kernels(given.links, given.nodes, folder)
     header = ["problem", *(f"{t}: {k} [s]" for t in FIRST for k in ("warm", "whole"))]
     rows = [[p, *(number(s) for pair in row.values() for s in pair)] for p, row in times.items()]
-    text = f"Machine: {words}.\n\n{table(header, rows)}\n\n{given.nodes} nodes:\n\n"
+    parts = [table(header, rows), f"{given.nodes} nodes:"]
     header = ["model", "callback", "compiled [ms]", "interpreted [ms]", "ratio", "CasADi [ms]"]
-    text += table([*header, "CasADi / interpreted"], lines)
-    print(f"\n{text}")
+    parts.append(table([*header, "CasADi / interpreted"], lines))
     numbers = [
         {"problem": p, "contender": title, "warm": pair[0], "whole": pair[1]}
         for p, row in times.items()
         for title, pair in row.items()
     ]
-    if given.report:
-        save(given.report, "start", text, numbers)
-    if given.write:
-        write(text, "start")
+    leave(given, "start", words, parts, numbers)
 
 
 if __name__ == "__main__":

@@ -30,18 +30,20 @@ from itertools import repeat
 from math import comb
 from typing import Any, NamedTuple
 
-import coverage
+import interval_coverage
 import numpy as np
 import published
 import sympy as sp
 from numpy.typing import NDArray
 from peers.programs import casadi_of, opty_lacks, opty_of
 from published import Published, explicit
-from report import machine, parsed, save, table, write
+from record import table
+from report import leave, machine, parsed
 from solves import collocation, make_case, make_numbers
 
 import kinesym as ks
-from kinesym.examples import muscle_fit, pendulum_local_minima, reaction_time
+from kinesym.examples import pendulum_local_minima, reaction_time
+from kinesym.examples.studies import muscle_fit
 from kinesym.internal.starts import drawn, natural_parameters, ranges_of, starting_points
 
 Array = NDArray[np.float64]
@@ -67,10 +69,10 @@ def fitted(posed: Callable[..., ks.Collocation], truth: Mapping[str, float]) -> 
 
 
 def covered(name: str) -> Published:
-    """A record of `coverage.py` with noise of known size."""
-    made, _ = coverage.subject(name)
+    """A record of `interval_coverage.py` with noise of known size."""
+    made, _ = interval_coverage.subject(name)
     chance = np.random.default_rng(1)
-    trial = coverage.experiment(name, coverage.FITS["white, sigma known"], chance)
+    trial = interval_coverage.experiment(name, interval_coverage.FITS["white, sigma known"], chance)
     return fitted(partial(made.posed, trial, None, (), scheme="midpoint"), made.truth)
 
 
@@ -343,13 +345,11 @@ def main() -> None:
         for each in pool.map(row, names, repeat(starts), repeat(given.nodes)):
             rows.append(each)
             print(*cells(each), flush=True)
-    text = f"Machine: {words}. {starts} starts of each problem, {given.nodes} nodes."
-    text += f"\n\n{table(HEADER, map(cells, (*rows, mean(rows))))}"
-    print(f"\n{text}")
-    if given.report:
-        save(given.report, "starts", text, list(map(numbers, rows)))
-    if given.write:
-        write(text, "starts")
+    parts = [
+        f"{starts} starts of each problem, {given.nodes} nodes.",
+        table(HEADER, map(cells, (*rows, mean(rows)))),
+    ]
+    leave(given, "starts", words, parts, list(map(numbers, rows)))
 
 
 if __name__ == "__main__":

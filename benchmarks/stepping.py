@@ -14,9 +14,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
-import shlex
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +27,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from report import machine, number, parsed, ratio, save, table, write
+from record import Table, table
+from report import leave, machine, number, parsed, ratio
 
 import kinesym as ks
 from kinesym.runtime.library.build import CACHE_VARIABLE, find_compiler
@@ -505,7 +504,9 @@ def measure(case: Case, sides: Mapping[str, Calls], seconds: float) -> dict[str,
     return results
 
 
-def report(words: str, results: Sequence[tuple[Case, Mapping[str, Sequence[float]]]]) -> str:
+def report(
+    results: Sequence[tuple[Case, Mapping[str, Sequence[float]]]],
+) -> list[str | Table]:
     header = ["model", "task", "steps", "kinesym [10⁶ steps/s]"]
     header += [word for peer in PACKAGES[1:] for word in (peer, "ratio")]
     rates, gradients = [], []
@@ -518,15 +519,11 @@ def report(words: str, results: Sequence[tuple[Case, Mapping[str, Sequence[float
             rates.append(line)
         pairs = zip(times["gradient"], times["cost"], strict=True)
         gradients.append([case.model.name, f"{case.unknown}", *(number(g / c) for g, c in pairs)])
-    return "\n\n".join(
-        [
-            f"Machine: {words}.",
-            f"Made by `{shlex.join(['python', 'benchmarks/stepping.py', *sys.argv[1:]])}`.",
-            table(header, rates),
-            "Time of the gradient over time of the cost:",
-            table(["model", "unknown", *PACKAGES], gradients),
-        ]
-    )
+    return [
+        table(header, rates),
+        "Time of the gradient over time of the cost:",
+        table(["model", "unknown", *PACKAGES], gradients),
+    ]
 
 
 def numbers(
@@ -562,12 +559,7 @@ def main() -> None:
             sides["numba"] = numba_calls(case)
             print(f"{name}: {verify(sides)}")
             results.append((case, measure(case, sides, 0.0 if given.quick else given.seconds)))
-    text = report(words, results)
-    print(f"\n{text}")
-    if given.report:
-        save(given.report, "stepping", text, list(numbers(results)))
-    if given.write:
-        write(text, "stepping")
+    leave(given, "stepping", words, report(results), list(numbers(results)))
 
 
 if __name__ == "__main__":

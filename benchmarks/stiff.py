@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import subprocess
-import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
@@ -27,7 +25,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
-from report import README, machine, number, parsed, ratio, save, table, write
+from record import Table, table
+from report import leave, machine, number, parsed, ratio
 from scipy.integrate import solve_ivp
 from stepping import chain_form
 
@@ -426,7 +425,7 @@ def time_at(lines: list[tuple[float, float, float]], error: float) -> float:
     return float(np.exp(np.interp(-np.log(error), -errors, seconds)))
 
 
-def report(words: str, results: Mapping[str, Mapping[str, list[Any]]]) -> str:
+def report(results: Mapping[str, Mapping[str, list[Any]]]) -> list[str | Table]:
     peers = [name for name in (TOGETHER, *PEERS) if any(name in r for r in results.values())]
     header = ["problem", "error", f"{OURS} [ms]", *(f"{name}, ratio" for name in peers)]
     lines = []
@@ -437,13 +436,7 @@ def report(words: str, results: Mapping[str, Mapping[str, list[Any]]]) -> str:
             known = np.isfinite(ours)
             cells = [ratio(seconds, ours) if known else "-" for seconds in theirs]
             lines.append([problem, f"{error:.0e}", number(1e3 * ours), *cells])
-    return "\n\n".join(
-        [
-            f"Machine: {words}.",
-            f"Made by `{shlex.join(['python', 'benchmarks/stiff.py', *sys.argv[1:]])}`.",
-            table(header, lines),
-        ]
-    )
+    return [table(header, lines)]
 
 
 def draw(path: Path, results: Mapping[str, Mapping[str, list[Any]]]) -> None:
@@ -494,20 +487,15 @@ def main() -> None:
         for solver, lines in results[name].items():
             shown = ", ".join(f"{e:.0e} {1e3 * s:.3g}" for _, e, s in lines)
             print(f"{name}, {solver}: {shown}", flush=True)
-    text = report(words, results)
-    print(f"\n{text}")
-    if given.report:
-        header = ("tolerance", "error", "seconds")
-        lines = [
-            {"problem": problem, "solver": solver, **dict(zip(header, line, strict=True))}
-            for problem, found in results.items()
-            for solver, every in found.items()
-            for line in every
-        ]
-        draw(save(given.report, "stiff", text, lines), results)
-    if given.write:
-        write(text, "stiff")
-        draw(README.with_name("stiff.png"), results)
+    header = ("tolerance", "error", "seconds")
+    lines = [
+        {"problem": problem, "solver": solver, **dict(zip(header, line, strict=True))}
+        for problem, found in results.items()
+        for solver, every in found.items()
+        for line in every
+    ]
+    for path in leave(given, "stiff", words, report(results), lines):
+        draw(path, results)
 
 
 if __name__ == "__main__":

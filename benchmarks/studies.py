@@ -27,7 +27,8 @@ from pathlib import Path
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
-from report import machine, number, parsed, save, table, write
+from record import table
+from report import leave, machine, number, parsed
 from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
@@ -351,11 +352,8 @@ def main() -> None:
         for line in made:
             print(*line, flush=True)
         lines += made
-    text = f"Machine: {machine('loky', 'distributed')}.\n\n{table(['figure', ''], lines)}"
-    if given.report:
-        save(given.report, "studies", text, [{"figure": a, "value": b} for a, b in lines])
-    if given.write:
-        write(text, "studies")
+    rows = [{"figure": a, "value": b} for a, b in lines]
+    leave(given, "studies", machine("loky", "distributed"), [table(["figure", ""], lines)], rows)
 
 
 if __name__ == "__main__":

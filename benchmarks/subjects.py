@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 import sympy as sp
-from report import in_process, machine, parsed, save, table, write
+from record import table
+from report import in_process, leave, machine, parsed
 
 import kinesym as ks
 
@@ -117,15 +118,12 @@ def main() -> None:
         print(*cells(costs[-1]), flush=True)
     first, last = costs[0], costs[-1]
     growth = np.log(last.seconds / first.seconds) / np.log(last.subjects / first.subjects)
-    text = (
-        f"Machine: {machine()}.\n\nWith {nodes} nodes per trial the time grows as the number of "
-        f"subjects to the power {growth:.2f}.\n\n"
-        f"{table([*HEADER, 'iterations', 'off [std. errors]'], map(cells, costs))}"
-    )
-    if given.report:
-        save(given.report, "subjects", text, [asdict(cost) for cost in costs])
-    if given.write:
-        write(text, "subjects")
+    parts = [
+        f"With {nodes} nodes per trial the time grows as the number of subjects to the power "
+        f"{growth:.2f}.",
+        table([*HEADER, "iterations", "off [std. errors]"], map(cells, costs)),
+    ]
+    leave(given, "subjects", machine(), parts, [asdict(cost) for cost in costs])
 
 
 if __name__ == "__main__":

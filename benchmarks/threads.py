@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from optima import pendulum
-from report import machine, number, parsed, save, table, write
+from record import table
+from report import leave, machine, number, parsed
 from scipy.sparse import tril
 from solves import collocation, make_case, make_numbers
 
@@ -164,11 +165,7 @@ def main() -> None:
         lines += [cells(row, rows[0]) for row in rows]
         for line in lines[-len(rows) :]:
             print(*line, sep="  ", flush=True)
-    text = f"Machine: {machine()}.\n\n{table(HEADER, lines)}"
-    if given.report:
-        save(given.report, "threads", text, [row._asdict() for row in every])
-    if given.write:
-        write(text, "threads")
+    leave(given, "threads", machine(), [table(HEADER, lines)], [row._asdict() for row in every])
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ extensions = [
     "docstrings",
     "formulas",
     "gallery_pages",
+    "record_pages",
 ]
 # Links between files are then the same here and where the repository is read.
 root_doc = "docs/index"
@@ -25,6 +26,7 @@ include_patterns = [
     "docs/**",
     "README.md",
     "benchmarks/README.md",
+    "benchmarks/records/*.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "CODE_OF_CONDUCT.md",

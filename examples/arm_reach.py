@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import kinesym as ks
-from kinesym.examples.gait import data
+from kinesym.examples.studies.gait import data
 from kinesym.multibody import with_muscles
 
 #: Where the arm moves [rad]: narrower than in the file, so polynomials are closer to the paths.

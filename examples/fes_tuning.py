@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 import kinesym as ks
-from kinesym.examples.fes_knee import (
+from kinesym.examples.studies.fes_knee import (
     FIRST,
     IMPULSES,
     PERIOD,

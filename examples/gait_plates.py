@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import kinesym as ks
-from kinesym.examples.gait import data
+from kinesym.examples.studies.gait import data
 from kinesym.gait import Axes, Like, Midpoint, Relations, Shifted
 
 STATURE = 1.76  # m, from the height of the pelvis; not recorded

@@ -19,8 +19,9 @@ import numpy as np
 import sympy as sp
 
 import kinesym as ks
-from kinesym.examples import gait, gait_plates, gait_tracking
-from kinesym.examples.gait_tracking import FEET, PERIOD, PLACE, TRIM, Walk, local, signal
+from kinesym.examples import gait_plates
+from kinesym.examples.studies import gait, gait_tracking
+from kinesym.examples.studies.gait_tracking import FEET, PERIOD, PLACE, TRIM, Walk, local, signal
 from kinesym.multibody import Load
 
 G = 9.81  # m/s^2

@@ -17,7 +17,7 @@ import numpy as np
 
 import kinesym as ks
 from kinesym.examples.quiet_standing import first_guess, problem
-from kinesym.examples.quiet_standing_subjects import measured
+from kinesym.examples.studies.quiet_standing_subjects import measured
 
 LAWS = {"PD": {}, "PID": {"KI": (0.0, 500.0)}}
 

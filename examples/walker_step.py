@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import kinesym as ks
-from kinesym.examples.walker import GAIT, upright
+from kinesym.examples.studies.walker import GAIT, upright
 from kinesym.models.planar_walker import MACHINE, passive_walker
 
 RIGHT, LEFT = ("Rheel", "Rtoe"), ("Lheel", "Ltoe")

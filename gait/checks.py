@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kinesym import quiet
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
@@ -161,7 +161,7 @@ def warn(message: str) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("kinesym.gait."):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, stacklevel=level)
+    quiet.warn(message, stacklevel=level)
 
 
 def warn_of(findings: Iterable[Finding]) -> None:

@@ -29,7 +29,7 @@ from kinesym.gait.marker_squares import Smoothness, Squares, weight_of_cutoff
 from kinesym.gait.marker_steps import HELD, Minimum, knowledge, median_noise, minimise, start
 from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table
-from kinesym.runtime.arrays import Array
+from kinesym.runtime.arrays import Array, mean_of_known
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
@@ -96,9 +96,7 @@ class MarkerFit(ByName, Saved):
     @property
     def rms(self) -> Array:
         """The root mean square of the marker errors of each instant (N,) [m]."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # instants without markers
-            return np.asarray(np.sqrt(np.nanmean(self._squares, axis=0)))
+        return np.asarray(np.sqrt(mean_of_known(self._squares, axis=0)))
 
     @property
     def total_rms(self) -> float:

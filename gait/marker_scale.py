@@ -33,7 +33,7 @@ from kinesym.models.files.trees import FileTree, plain
 from kinesym.models.markers import marker_names, marker_places
 from kinesym.models.scaling import factors_of, scaled
 from kinesym.notebook import Displayed
-from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.arrays import Array, mean_of_known, real_array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.saved import Saved
@@ -351,10 +351,8 @@ def record_of(trial: Any) -> Any:
 def thinned(time: Array, measured: Array, frames: int) -> tuple[Array, Array]:
     """At most so many instants, evenly spread, and places of markers there (3 T, n); the means of
     a trial in which nothing moves."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # markers that are missing throughout
-        mean = np.nanmean(measured, axis=1)
-        moves = np.nanstd(measured, axis=1)
+    mean = mean_of_known(measured, axis=1)
+    moves = np.sqrt(mean_of_known((measured - mean[:, None]) ** 2, axis=1))
     if np.nanmax(moves) < STILL:
         return time[:1], mean[:, None]
     here = np.round(np.linspace(0, len(time) - 1, min(len(time), frames))).astype(np.intp)
@@ -452,9 +450,7 @@ def described(
         std = np.array([error.get(part, 0.0) for part in marker_names(k, "at_")])
         place_std[name] = stretch * std
     distances = np.where(problem.present, np.sum(state.gaps**2, axis=0), np.nan)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # markers of weight 0
-        rms = np.sqrt(np.nanmean(distances, axis=1))
+    rms = np.sqrt(mean_of_known(distances, axis=1))
     bodies = {name: [of] if isinstance(of, str) else of for name, of in groups.items()}
     return Scaling(
         tree.name,

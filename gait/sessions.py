@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -19,6 +18,7 @@ from kinesym.gait.force_files import forces_of
 from kinesym.gait.marker_files import read_trc
 from kinesym.gait.tables import end_of_header, text_of
 from kinesym.notebook import Displayed
+from kinesym.quiet import quietly
 
 #: Endings of files by what they hold; `.mot` and `.sto` are told apart by their columns.
 _KINDS = {".trc": "markers", ".c3d": "markers", ".osim": "models", ".forces": "forces"}
@@ -93,8 +93,7 @@ def find_files(folder: str | Path) -> Session:
 def _laboratory(path: Path, markers: bool) -> Laboratory | None:
     """The axes of a file, quietly; None of one that cannot be read."""
     is_c3d = Path(path.name.removesuffix(".gz")).suffix.lower() == ".c3d"
-    with warnings.catch_warnings(), suppress(ValueError, ImportError):
-        warnings.simplefilter("ignore")
+    with quietly(), suppress(ValueError, ImportError):
         if not markers:
             return forces_of(path)[1]
         return (read_c3d(path)[0] if is_c3d else read_trc(path)).laboratory

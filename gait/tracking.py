@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,6 +14,7 @@ from kinesym.gait.inverse import InverseDynamics, coordinate_names
 from kinesym.gait.kinematics import Samples
 from kinesym.internal.model_run import compiled_stepper
 from kinesym.internal.steps import chooses_steps
+from kinesym.quiet import quietly, warn
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import PARABOLA
@@ -56,8 +56,7 @@ def track(
         tight = partial(simulate, rtol=RTOL, atol=ATOL)
         steps = tight if chooses_steps(method) else simulate
         start = dict(zip(model.state_names, states(reference)[0][:, 0], strict=True))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the message is passed on
+        with quietly():  # the message is passed on
             run = steps(model, time, start, values, inputs, method=method)
         x, message = np.array([run[name] for name in model.state_names]), run.message
     z, zd = coordinates(x)
@@ -77,7 +76,7 @@ def _said(walk: Tracking) -> Tracking:
     said = f"ended at t = {walk.time[-1]:.4g} s with {name} off by {np.degrees(off):.2g} deg"
     why = walk.message.split("; ")[0]  # what follows is advice for ks.simulate
     result = replace(walk, message=f"{said}; {why}")
-    warnings.warn(result.message, stacklevel=5)
+    warn(result.message, stacklevel=5)
     return result
 
 

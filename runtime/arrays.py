@@ -227,3 +227,10 @@ def _masked(mask: NDArray[np.bool_], what: str) -> str:
 
 def _some(array: NDArray[Any]) -> str:
     return f"the first {shown(array.flat[0])}" if array.size else "none"
+
+
+def mean_of_known(rows: Array, axis: int) -> Array:
+    """Means along an axis of what is not NaN; NaN where all of it is, without a warning."""
+    known = ~np.isnan(rows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(known, rows, 0.0).sum(axis) / known.sum(axis))

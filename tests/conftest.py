@@ -13,7 +13,7 @@ import pytest
 TESTS = Path(__file__).parent
 #: What `make test` leaves out as a whole: complete studies, damaged files.
 STUDIES = (
-    "benchmarks/test_coverage.py",
+    "benchmarks/test_interval_coverage.py",
     "benchmarks/test_hybrid_bench.py",
     "examples/test_gait_tracking.py",
     "examples/test_gait_without_plates.py",

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.codegen.transcribe import output_slopes
-from kinesym.internal.pipeline import realise
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built
 from kinesym.runtime.nlp.nlp import NLP
@@ -20,15 +18,6 @@ from kinesym.runtime.results.bands import Band, Bands, band_of
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.variances import variances
-from kinesym.symbolic.problem import Problem
-
-
-def slopes_library(problem: Problem) -> Built | None:
-    """The library of the derivatives of outputs, None if they depend on nothing unknown."""
-    if not problem.model.outputs:
-        return None
-    program = output_slopes(problem)
-    return realise(program) if program.kernels else None
 
 
 class Held(NamedTuple):

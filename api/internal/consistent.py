@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +16,7 @@ from kinesym.codegen.interpret import evaluate_nodes
 from kinesym.codegen.lower import Lowering
 from kinesym.internal.delayed_run import start_signals
 from kinesym.internal.simulation_arguments import Input, SimulationArguments
+from kinesym.quiet import warn
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.summary import listed
@@ -153,7 +153,7 @@ def consistent_initial(
             _check(model, equations, point, members, keep)
         except ValueError:
             raise ValueError(f"{error}; {_singular(stuck)}: guess another value") from None
-        warnings.warn(
+        warn(
             f"model {model.name}: {_singular(stuck)}; it was moved a little and ended at "
             f"{', '.join(f'{point[name].flat[0]:.6g}' for name in stuck)}; if another solution is "
             "meant, guess a value near that",

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinesym import checks
-from kinesym.internal.bands import Held, Smoothed, slopes_library
+from kinesym.internal.bands import Held, Smoothed
 from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.exchanged import known_of_solution
 from kinesym.internal.inference import CollocationInference, MarginalInference
+from kinesym.internal.pipeline import slopes_library
 from kinesym.internal.sizes import scaling
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation, Residuals

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -16,6 +15,7 @@ from kinesym.codegen.stepping import differentiated
 from kinesym.internal.delay_sources import source_of
 from kinesym.internal.pipeline import realise
 from kinesym.internal.simulation_arguments import SimulationArguments
+from kinesym.quiet import warn
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.delays.past import Before, slack
 from kinesym.runtime.delays.problem import Break, Delayed, DelayProblem, images
@@ -105,7 +105,7 @@ def _warn_of_leaps(model: Model, sources: Sequence[Source], start: Array) -> Non
         jumps = [] if source.own is None else source.own.jumps(-np.inf, np.inf).tolist()
         if not delay.tau.is_number and (leap or jumps):
             where = "at the start" if leap else f"at t = {jumps[0]:g} s"
-            warnings.warn(
+            warn(
                 f"{source.signal} leaps {where}, and derivatives by the delay of {delay.name} lack "
                 "what moves with the leap; give a signal of straight lines that leads there",
                 stacklevel=3,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,6 +18,7 @@ from kinesym.internal.hybrid_delays import delayed_hybrid
 from kinesym.internal.model_run import warn_of_members
 from kinesym.internal.pipeline import realise
 from kinesym.internal.simulation_arguments import SimulationArguments
+from kinesym.quiet import warn
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.hybrid.failures import check_start, explain, integrated
 from kinesym.runtime.hybrid.sensitivity import Sensitivities, sensitivities_of
@@ -200,7 +200,7 @@ def _meant(found: RawTrajectory) -> bool:
 def _warned(run: Trajectory, found: RawTrajectory) -> Trajectory:
     """The trajectory, with a warning if it ended early."""
     if run.message and not _meant(found):
-        warnings.warn(f"the simulation of {run.model}: {run.message}", stacklevel=4)
+        warn(f"the simulation of {run.model}: {run.message}", stacklevel=4)
     return run
 
 

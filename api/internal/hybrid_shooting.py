@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -14,6 +13,7 @@ from kinesym.internal.pipeline import realise
 from kinesym.internal.problem import chosen_objective
 from kinesym.internal.shooting_arguments import ShootingArguments
 from kinesym.internal.simulation_arguments import simulation_arguments
+from kinesym.quiet import quietly
 from kinesym.runtime.hybrid.sensitivity import Sensitivities
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.shooting.hybrid_trials import HybridTrials, Runner
@@ -73,8 +73,7 @@ def _runner(hybrid: Hybrid, given: ShootingArguments, observed: Mapping[str, sp.
         parameters: Mapping[str, float],
         inputs: Mapping[str, Signal],
     ) -> Sensitivities:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # an early end is told by its message
+        with quietly():  # an early end is told by its message
             arguments = simulation_arguments(
                 hybrid,
                 given.trials[number].grid,

@@ -12,8 +12,8 @@ from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.likelihood import log_likelihood as laplace
 from kinesym.internal.marginal import Marginal
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.ipopt.driver import Iteration
 from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.solution import Solution
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +15,7 @@ from kinesym.internal.delayed_run import delayed_march
 from kinesym.internal.diagnose import explain_step
 from kinesym.internal.pipeline import realise
 from kinesym.internal.simulation_arguments import Input, SimulationArguments
+from kinesym.quiet import warn
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import LINEAR, PARABOLA
 from kinesym.runtime.results.ensemble import Ensemble, Failure
@@ -104,7 +104,7 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
     if single and raw.reached.min() == 2:
         words = too_long(raw)
         if words:
-            warnings.warn(f"{model.name}: {words}", stacklevel=3)
+            warn(f"{model.name}: {words}", stacklevel=3)
     done = _Done(model, given.steps.method, raw, nodes)
     return _trajectory(done) if given.members is None else _ensemble(done)
 
@@ -250,7 +250,7 @@ def _trajectory(done: _Done) -> Trajectory:
     about, ivp, raw = done.raw.stepper.about, done.raw.ivp, done.raw
     _, message = done.ended(0, True)
     if message:
-        warnings.warn(f"the simulation of {about.model}: {message}", stacklevel=4)
+        warn(f"the simulation of {about.model}: {message}", stacklevel=4)
     end = int(np.searchsorted(done.nodes, raw.reached[0]))
     whole = len(done.nodes) == len(ivp.time)
     nodes = slice(end) if whole else done.nodes[:end]
@@ -309,7 +309,7 @@ def warn_of_members(
     if not failures:
         return
     first = failures[0]
-    warnings.warn(
+    warn(
         f"{len(failures)} of {members} members of {model} {how}, the first is "
         f"member {first.member}: {first.message}",
         stacklevel=stacklevel,

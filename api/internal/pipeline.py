@@ -19,6 +19,7 @@ from kinesym.codegen.bytecode import encode
 from kinesym.codegen.c import emit, printed_from
 from kinesym.codegen.evaluate import model_functions, model_jacobians
 from kinesym.codegen.kernel import Program
+from kinesym.codegen.transcribe import output_slopes
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.files import Files
 from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
@@ -31,6 +32,7 @@ from kinesym.runtime.nlp.nlp import NLP, TrialData
 from kinesym.runtime.progress import waiting_line
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.model import Model
+from kinesym.symbolic.problem import Problem
 
 
 def realise(program: Program, lanes: int | None = None, narrow: bool = False) -> Built:
@@ -108,6 +110,14 @@ def _data(
         }
         for k, (trial, values, following) in enumerate(zip(trials, known, after, strict=True))
     ]
+
+
+def slopes_library(problem: Problem) -> Built | None:
+    """The library of the derivatives of outputs, None if they depend on nothing unknown."""
+    if not problem.model.outputs:
+        return None
+    program = output_slopes(problem)
+    return realise(program) if program.kernels else None
 
 
 def compile(model: Model) -> Functions:

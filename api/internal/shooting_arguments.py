@@ -17,7 +17,6 @@ from kinesym import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import residual_program, transcribe
-from kinesym.internal.bands import slopes_library
 from kinesym.internal.controls import is_limited
 from kinesym.internal.delay_sources import (
     check_jumps,
@@ -36,7 +35,7 @@ from kinesym.internal.parameters import (
     logs_of,
     priors_of,
 )
-from kinesym.internal.pipeline import make_nlp, realise
+from kinesym.internal.pipeline import make_nlp, realise, slopes_library
 from kinesym.internal.problem import (
     bounds_by_name,
     check_method,

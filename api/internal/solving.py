@@ -21,7 +21,7 @@ from kinesym.internal.solved import solution_of
 from kinesym.internal.why import why
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.noise import first_std, samples_of
-from kinesym.runtime.ipopt.driver import Iteration, Solved, Start
+from kinesym.runtime.ipopt.driver import Solved, Start
 from kinesym.runtime.ipopt.memory import heap
 from kinesym.runtime.ipopt.scaling import TOLERANCE, Bounds, Scaling, pushed
 from kinesym.runtime.ipopt.solve import SolverOptions, continued, solve
@@ -29,7 +29,7 @@ from kinesym.runtime.library.tiers import look
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.sensor_delays import NEVER, SOLVES
 from kinesym.runtime.nlp.sensor_delays import settled as settled_delays
-from kinesym.runtime.progress import iteration_line
+from kinesym.runtime.progress import Iteration, iteration_line
 from kinesym.runtime.results.estimates import Noise
 from kinesym.runtime.results.fit import as_noisy
 from kinesym.runtime.results.kept import kept

@@ -3,7 +3,6 @@ steps end there exactly."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -14,6 +13,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from kinesym.internal.simulation_arguments import Input, SimulationArguments
+from kinesym.quiet import warn
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.trajectory import Trajectory
@@ -86,7 +86,7 @@ def _switching(
         return system, given
     made |= {name: [row[name] for row in each] if varies else each[0][name] for name in names}
     if varies and len(_times(each)) > _MOST_APART:
-        warnings.warn(
+        warn(
             f"{found.switches[0].said} at {len(_times(each))} different times of the members, too "
             "many to be ends of the steps of all: steps pass them; simulate fewer at a time",
             stacklevel=3,
@@ -114,7 +114,7 @@ def _at_pulses(
     shares = (_ABOUT[:, None] - first[narrow]) / (last - first)[narrow]
     times = begin + np.unique(shares[(shares > 0.0) & (shares < 1.0)]) * (end - begin)
     if len(times) > _MOST_APART:
-        warnings.warn(
+        warn(
             f"{found.pulses[0].said} is a narrow pulse or step of time, one of {len(times)} times "
             "at which steps would end, too many: steps that choose their length may pass it "
             "unseen; simulate less time or fewer members at a time",

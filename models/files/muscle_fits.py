@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kinesym.checks import Named, listed
 from kinesym.models.files.paths import TOLERANCE, FittedMuscle
 from kinesym.models.files.trees import FileTree
+from kinesym.quiet import warn
 from kinesym.symbolic.names import check_known, names_of
 
 
@@ -57,7 +57,7 @@ def fit_muscles(
     if poor:
         first = sorted(poor, key=lambda name: -poor[name])[:3]
         shown = ", ".join(f"{name} by {1e3 * poor[name]:.2g} mm" for name in first)
-        warnings.warn(
+        warn(
             f"{tree.name}: polynomials miss {1e3 * tolerance:g} mm over the ranges of coordinates "
             f"for {len(poor)} of {len(found)} muscles, most {shown}; give the ranges of your "
             "motion, ranges=ks.osim.ranges_of(tree, motion), or narrower ones",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from kinesym.models.files.fits import PathFit, fitted
 from kinesym.models.files.plausible import doubts
 from kinesym.models.files.poses import Place, Poses, on
 from kinesym.models.files.wrapping import Touch, around
+from kinesym.quiet import warn
 from kinesym.symbolic.multibody.muscles import Muscle
 from kinesym.symbolic.names import check_known, name_of
 
@@ -87,7 +87,7 @@ class MusclePath:
             rows[name] = np.atleast_1d(np.asarray(q[name], dtype=np.float64))
         said = doubts({name: rows[name] for name in rows if name in self.poses.angles}, self.ranges)
         if said:
-            warnings.warn(f"{self.row.name}: {said}", stacklevel=3)
+            warn(f"{self.row.name}: {said}", stacklevel=3)
         if len({row.shape for row in rows.values()}) > 1 or any(r.ndim > 1 for r in rows.values()):
             raise ValueError(
                 f"coordinates of the path of {self.row.name} must be rows of one length"

@@ -7,7 +7,6 @@ markers, contact spheres. Moments of inertia are those of `kinesym.models.scalin
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from kinesym.models.files.osim_frames import socket
 from kinesym.models.files.osim_functions import function_element, function_in
 from kinesym.models.files.trees import FileTree, plain, tree_of
 from kinesym.models.files.xml import flag, members, named, number, numbers, text, triple, words
+from kinesym.quiet import quietly
 from kinesym.symbolic.multibody.bodies import Body, inertia_matrix
 
 Array = NDArray[np.float64]
@@ -259,8 +259,7 @@ class _Stretch:
         if not made.muscles:
             return
         names = [row for row in made.coordinates if identifier(row) in self.tree.fixed]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quietly():
             trees = plain(self.tree), tree_of(made, names)
         rows = {row.name: row for row in made.muscles}
         forces = {e.get("name", ""): e for e in made.forces}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -33,6 +32,7 @@ from kinesym.models.files.expressions import (
 from kinesym.models.files.frames import between, turned
 from kinesym.models.files.passive import number, passive_forces
 from kinesym.models.files.paths import MusclePath, paths_of
+from kinesym.quiet import quietly, warn
 from kinesym.symbolic.multibody.bodies import Body, Load, check_moments, planar_axis
 from kinesym.symbolic.multibody.joints import Custom
 from kinesym.symbolic.multibody.tree import Tree
@@ -124,7 +124,7 @@ def tree_of(
     made = [body_of(bodies[j.child.body or ""], j, values, faults) for j in order]
     sentences = (*omitted(description), *kept_moments(faults.values()), *rough(description))
     for sentence in sentences:
-        warnings.warn(f"{description.name}: {sentence}", stacklevel=3)
+        warn(f"{description.name}: {sentence}", stacklevel=3)
     tree = FileTree(
         description.name,
         made,
@@ -228,8 +228,7 @@ def closed(tree: FileTree, row: Loop) -> FileTree:
 def plain(tree: FileTree) -> FileTree:
     """The tree that the description of this one makes, quietly."""
     names = [name for name in tree.description.coordinates if identifier(name) in tree.fixed]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quietly():
         return tree_of(tree.description, names)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinesym.checks import check_choice, positive, shown
 from kinesym.notebook import Displayed
+from kinesym.quiet import warn
 from kinesym.runtime.arrays import Array, check_finite, check_span, increasing, real_array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 
@@ -251,7 +251,7 @@ class Signal(Displayed):
         within = interval[(interval > 0) & (interval < len(time))]
         most = int(np.bincount(within).max(initial=0))
         if most > _MOST_WITHIN:
-            warnings.warn(
+            warn(
                 f"{what} has {most} samples from one node to the next, of which few count; give a "
                 "finer grid, or filter it first",
                 stacklevel=stacklevel + 1,

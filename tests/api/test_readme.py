@@ -41,7 +41,13 @@ EXPECTED = {
         closely(said["solution"].parameters["B"], 259.2, 0.1),
         Path("standing.nc").exists(),
     ],
-    "index": lambda said: [closely(said["run"]["angle"].max(), 0.1, 1e-9)],
+    "index": lambda said: [
+        closely(said["fit"].parameters["KP"], 916.0, 1.0),
+        closely(said["fit"].parameters["KD"], 123.0, 1.0),
+        closely(said["fit"].parameters.table["KP"].standard_error, 49.0, 1.0),
+        closely(said["fit"].parameters.table["KD"].standard_error, 17.0, 1.0),
+        Path("front.png").exists(),
+    ],
     "how-to/models": lambda said: [
         closely(said["run"]["acceleration"][0], -2.5, 1e-12),
         closely(said["rates"][1], -2.5, 1e-12),

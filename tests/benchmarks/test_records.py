@@ -1,63 +1,116 @@
-"""Records in files: what comes along, written as a user's, is judged alike."""
+"""Records of benchmarks: their files, the list in the README, figures that pages take from them."""
 
-import json
+import re
+from pathlib import Path
 
-import numpy as np
 import pytest
-from records import files, judged
+import record
 
-import kinesym as ks
-from kinesym.examples import gait, video_to_torques
+TOP = Path(__file__).parents[2]
+NAMES = sorted(path.stem for path in record.FOLDER.glob("*.json"))
+#: Scripts that keep none: their tables are in docs/gallery/index.md, in tests, or in a report.
+WITHOUT = {"gallery", "published", "record", "report"}
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """The walk of subject 01 with markers of OpenCap's laboratory, some by names of their own."""
-    place = tmp_path_factory.mktemp("records") / "mine"
-    place.mkdir()
-    seen = video_to_torques.augmented()
-    short = {name: name.removesuffix("_study") for name in seen.names}
-    named = {name: new for name, new in short.items() if new in files.MARKERS}
-    known = video_to_torques.both_sides(video_to_torques.AUGMENTED)
-    own = {name: [*known[name], 0.02] for name in seen.names if name not in named}
-    seen.renamed(named).to_trc(place / "markers.trc")
-    plates = ks.gait.read_forces(gait.data("gait_subject01_forces.csv.gz"))
-    ks.gait.write_forces(place / "forces.mot", plates, bodies=files.FEET)
-    facts = {"mass": 76.0, "span": [0.2, 2.3], "markers": own}
-    (place / "subject.json").write_text(json.dumps(facts))
-    return place.parent
-
-
-@pytest.mark.study
-def test_a_record_in_files(folder):
-    """By another model than that which comes along, and weighed by its plates."""
-    assert files.names_in(folder) == ["mine"]
-    record = files.read_record(folder / "mine")
-    assert record.weight == pytest.approx(gait.MASS * judged.G, rel=0.01)
-    assert record.feet == {"right": ("r_calc", "r_toe"), "left": ("L_calc", "L_toe")}
-    assert record.span == (0.2, 2.3)
-    six = ks.gait.Butterworth(6.0)
-    mine, theirs = (r.off(six) for r in (record, judged.subject01()))
-    assert np.linalg.norm(mine - theirs) < 0.02 * record.weight
-    noisy = record.other(1e-3, 2, seed=3)
-    assert noisy.markers.rate == pytest.approx(30.0)
-    assert noisy.off(six)[2] < 0.05 * record.weight
+STANDING = "standing, 8 gains, 6,000 nodes"
+#: Rows and columns of the table of identification in pages: problem and nodes, contender.
+SOLVES = {
+    STANDING: ("standing", "6000"),
+    "standing, 60,000 nodes": ("standing", "60000"),
+    "standing, 1,000,000 nodes": ("standing", "1000000"),
+    "10 links, 22 parameters, 3,000 nodes": ("n_link_10", "3000"),
+}
+CONTENDERS = ("kinesym", "casadi+qamd+blocks", "casadi", "opty+scaling")
+STARTS = {
+    "a link on a cart, 200 nodes": "n_link_1:200",
+    "standing, 6,000 nodes": "standing:6000",
+    "2 links, 1,000 nodes": "n_link_2:1000",
+    "5 links, 1,000 nodes": "n_link_5:1000",
+    "swing-up of a cart-pole, 101 nodes": "cart_pole:101",
+}
+WARM = (
+    "kinesym: warm [s]",
+    "kinesym, compiled: warm [s]",
+    "CasADi by hand: warm [s]",
+    "CasADi: warm [s]",
+    "opty: warm [s]",
+)
 
 
-def test_a_folder_without_records(tmp_path):
-    with pytest.raises(ValueError, match=r"no record NAME/subject\.json"):
-        files.names_in(tmp_path)
+def rows_of(path, first):
+    """Cells of the table of a page that has a row of that name, by their names."""
+    lines = (TOP / path).read_text(encoding="utf-8").split("\n\n")
+    block = next(block for block in lines if f"| {first} |" in block)
+    cells = [[c.strip() for c in line.split("|")[1:-1]] for line in block.splitlines()[2:]]
+    return {name: rest for name, *rest in cells}
 
 
-def test_unknown_feet(tmp_path):
-    markers = ks.gait.Markers(np.arange(9.0) / 100.0, {"HEEL": np.zeros((3, 9))})
-    with pytest.raises(ValueError, match=r'lacks "feet".*RCAL nor r_calc'):
-        files.feet_of(markers, tmp_path)
+def agrees(shown, value):
+    """Whether a page shows a value of a record, rounded as it is there."""
+    if shown in ("", "-"):
+        return True
+    if not re.fullmatch(r"[\d.]+", value):
+        return shown == "over 300" and value == "-"
+    return abs(float(shown) - float(value)) <= 0.501 * 10.0 ** -len(shown.partition(".")[2])
 
 
-def test_both_sides():
-    """z is to the right; what is in the middle stays."""
-    body, at, std = files.MARKERS["LTH1"]
-    assert body == "femur_l" and at == (0.0, -0.09, -0.10) and std == files.FLESH
-    assert files.MARKERS["C7"][0] == files.MARKERS["CLAV"][0] == "torso"
-    assert files.MARKERS["L.ASIS"][0] == "pelvis"
+@pytest.mark.parametrize("name", NAMES)
+def test_a_record_says_what_made_it(name):
+    found = record.read(name)
+    assert found.name == name and (record.HERE / found.script).exists()
+    assert found.command.startswith(f"python benchmarks/{found.script}")
+    assert re.fullmatch(r"2\d{3}-\d\d-\d\d", found.date) and found.commit and found.machine
+    assert (record.FOLDER / f"{name}.json").read_text(encoding="utf-8") == found.to_json()
+    assert (record.FOLDER / f"{name}.md").exists()
+    for table in found.tables:
+        assert table.rows and {len(row) for row in table.rows} == {len(table.header)}
+
+
+def test_every_script_has_a_record_and_the_readme_lists_all():
+    assert {path.stem for path in record.HERE.glob("*.py")} == {*NAMES} | WITHOUT
+    text = record.README.read_text(encoding="utf-8")
+    assert record.listed(text) == text, "run python benchmarks/record.py"
+    assert all(f"**[{name}](records/{name}.md)**" in text for name in NAMES)
+    assert len(text.split()) < 2500
+
+
+def test_a_changed_record_makes_the_readme_stale(tmp_path, monkeypatch):
+    found = record.read(NAMES[0])
+    text = record.README.read_text(encoding="utf-8")
+    for name in NAMES:
+        (tmp_path / f"{name}.json").write_text(record.read(name).to_json())
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    (tmp_path / f"{found.name}.json").write_text(found.to_json().replace(found.commit, "0000000"))
+    assert record.listed(text) != text
+    with pytest.raises(ValueError, match="markers"):
+        record.listed(text.replace(record.END, ""))
+
+
+def test_links_of_the_readme_and_of_notes_lead_somewhere():
+    for path in (record.README, *record.FOLDER.glob("*.md")):
+        for place in re.findall(r"\]\((?!https:)([^)#]+)", path.read_text(encoding="utf-8")):
+            assert (path.parent / place).exists(), f"{path.name}: {place}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/benchmarks/index.md"])
+def test_pages_show_times_of_identification_as_recorded(page):
+    first, later = record.read("solves").tables
+    place = {name: first.header.index(name) for name in ("problem", "nodes", "contender")}
+    solve = first.header.index("solve [s]")
+    times = {tuple(row[k] for k in place.values()): row[solve] for row in first.rows}
+    times |= {tuple(row[:3]): row[3] for row in later.rows}
+    shown = rows_of(page, STANDING)
+    assert {*shown} == {*SOLVES}
+    for name, cells in shown.items():
+        for contender, cell in zip(CONTENDERS, cells, strict=True):
+            value = times.get((*SOLVES[name], contender), "")
+            assert agrees(cell, value), (name, contender, cell, value)
+
+
+def test_pages_show_times_of_first_solves_as_recorded():
+    table = record.read("start").tables[0]
+    times = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
+    shown = rows_of("docs/benchmarks/index.md", next(iter(STARTS)))
+    assert {*shown} == {*STARTS}
+    for name, cells in shown.items():
+        for column, cell in zip(WARM, cells, strict=True):
+            assert agrees(cell, times[STARTS[name]][column]), (name, column, cell)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kinesym.examples import bounces as study
+from kinesym.examples.studies import bounces as study
 
 TOLD = json.loads((Path(__file__).parents[1] / "data" / "rocking_block.json").read_text())
 

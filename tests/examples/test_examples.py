@@ -4,12 +4,14 @@ validation on a ship in `test_ship_validation.py`."""
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 import kinesym as ks
 from kinesym.cli import example_names, main
-from kinesym.examples import gallery, video_to_torques
+from kinesym.examples import gallery, studies
+from kinesym.examples.studies import video_to_torques
 
 SMALL = {
     "standing": 600,
@@ -44,12 +46,14 @@ SMALL = {
 #: As `test_gait_without_plates.py`; tracked with plates it runs always.
 LONG = {"gait_without_plates"}
 
+SCRIPTS = {*example_names(), *example_names(studies)}
+
 
 @pytest.mark.parametrize(
     "name",
     [
         pytest.param(name, marks=[pytest.mark.study] * (name in LONG))
-        for name in sorted({*example_names()} - {"ship_validation"})
+        for name in sorted(SCRIPTS - {"ship_validation"})
     ],
 )
 def test_example(name, tmp_path, capsys):
@@ -65,6 +69,12 @@ def test_gains_at_a_bound(name, nodes, tmp_path, capsys):
     """Short records leave some without a standard error: the example goes on."""
     assert main(["run", name, "--nodes", f"{nodes}", "--out", str(tmp_path)]) == 0
     assert "at a bound" in capsys.readouterr().out
+
+
+def test_what_is_long_is_a_study():
+    folder = Path(studies.__file__).parent
+    lengths = {path: len(path.read_text().splitlines()) for path in folder.parent.glob("*.py")}
+    assert max(lengths.values()) <= 300
 
 
 def test_options_of_an_example(tmp_path, capsys):
@@ -115,7 +125,7 @@ def test_markers_of_videos_have_two_sides():
 def test_list(capsys):
     assert main(["list"]) == 0
     printed = capsys.readouterr().out
-    for name in (*ks.models.__all__, *example_names(), *example_names(gallery)):
+    for name in (*ks.models.__all__, *SCRIPTS, *example_names(gallery)):
         assert name in printed
 
 

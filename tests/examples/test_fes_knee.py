@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kinesym.examples import fes_knee as study
+from kinesym.examples.studies import fes_knee as study
 
 TOLD = json.loads((Path(__file__).parents[1] / "data" / "knee_20Hz.json").read_text())
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from kinesym.examples import foot_landing as study
+from kinesym.examples.studies import foot_landing as study
 
 TIME = np.linspace(0.0, study.END, 651)
 LAWS = tuple(study.TITLES)

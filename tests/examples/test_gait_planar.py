@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kinesym.examples import gait_planar as study
+from kinesym.examples.studies import gait_planar as study
 from kinesym.gait.wrench import Wrench
 
 TIME = np.linspace(0.0, 2.0, 401)

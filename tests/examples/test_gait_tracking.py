@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kinesym.examples import gait_tracking as study
+from kinesym.examples.studies import gait_tracking as study
 from kinesym.models.planar_body import HIP
 
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from kinesym.examples import gait_treadmill as study
-from kinesym.examples.gait_planar import correlation, inverse_dynamics, rms
+from kinesym.examples.studies import gait_treadmill as study
+from kinesym.examples.studies.gait_planar import correlation, inverse_dynamics, rms
 
 
 @pytest.fixture(scope="module")

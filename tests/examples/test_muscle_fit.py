@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kinesym.examples import muscle_fit as study
+from kinesym.examples.studies import muscle_fit as study
 
 #: Root mean squares [N] of the law as it is and with the parabola, as measured with all samples.
 RMS = {

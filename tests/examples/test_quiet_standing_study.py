@@ -11,8 +11,9 @@ import pytest
 from scipy.signal import decimate
 
 import kinesym as ks
-from kinesym.examples import quiet_standing, quiet_standing_subjects
-from kinesym.examples import quiet_standing_sensitivities as study
+from kinesym.examples import quiet_standing
+from kinesym.examples.studies import quiet_standing_sensitivities as study
+from kinesym.examples.studies import quiet_standing_subjects
 
 TIME, NOISE, SAME, OTHER = np.genfromtxt(
     Path(__file__).parents[1] / "data" / "cip_10Hz.csv.gz", delimiter=",", skip_header=1

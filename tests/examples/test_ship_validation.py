@@ -11,7 +11,7 @@ import pytest
 
 import kinesym as ks
 from kinesym.cli import main
-from kinesym.examples import ship_validation as study
+from kinesym.examples.studies import ship_validation as study
 
 DATA = Path(__file__).parents[1] / "data"
 TIME = study.STEP * np.arange(301)

@@ -5,7 +5,7 @@ import pytest
 
 import kinesym as ks
 from kinesym.cli import main
-from kinesym.examples import video_to_torques as video
+from kinesym.examples.studies import video_to_torques as video
 from kinesym.gait.marker_inputs import compiled, numbers_of
 from kinesym.gait.marker_squares import Squares
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinesym.examples import walker as study
+from kinesym.examples.studies import walker as study
 from kinesym.models.planar_body import planar_body, planar_segments
 from kinesym.models.planar_walker import (
     CLEARANCE,

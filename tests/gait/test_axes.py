@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from kinesym.examples.gait import data
+from kinesym.examples.studies.gait import data
 from kinesym.gait.axes import (
     DIRECTIONS,
     askew,

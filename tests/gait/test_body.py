@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kinesym as ks
-from kinesym.examples import gait as study
+from kinesym.examples.studies import gait as study
 from kinesym.gait import Contact, Markers, Wrench
 
 

@@ -10,7 +10,8 @@ import pytest
 from matplotlib import pyplot as plt
 
 import kinesym as ks
-from kinesym.examples import gait, gait_plates
+from kinesym.examples import gait_plates
+from kinesym.examples.studies import gait
 from kinesym.gait.angles import angles_of, pose
 from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers, check_sides

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import kinesym as ks
-from kinesym.examples.gait import data, relations
+from kinesym.examples.studies.gait import data, relations
 from kinesym.gait.gaps import by_clusters
 from kinesym.gait.relations import clusters_in
 

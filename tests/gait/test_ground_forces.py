@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import nnls
 
 import kinesym as ks
-from kinesym.examples.gait import data
+from kinesym.examples.studies.gait import data
 from kinesym.gait.events import distance_to_line
 from kinesym.gait.ground_forces import REACH
 from kinesym.gait.point_forces import nonnegative, point_forces

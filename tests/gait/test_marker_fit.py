@@ -12,7 +12,7 @@ from scipy.optimize import least_squares
 from scipy.spatial.transform import Rotation
 
 import kinesym as ks
-from kinesym.examples import video_to_torques
+from kinesym.examples.studies import video_to_torques
 from kinesym.gait import marker_steps
 from kinesym.gait.marker_inputs import compiled, matched, measured_of, numbers_of
 from kinesym.gait.marker_squares import Smoothness, Squares, weight_of_cutoff

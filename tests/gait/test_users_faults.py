@@ -9,7 +9,7 @@ import pytest
 
 import kinesym as ks
 from kinesym.checks import Named
-from kinesym.examples import gait
+from kinesym.examples.studies import gait
 from kinesym.gait import Wrench, read_c3d, read_csv, read_forces, read_mot, read_table, read_trc
 from kinesym.gait.check_sharing import check_exchanged
 from kinesym.gait.events import phases

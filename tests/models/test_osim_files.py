@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from test_osim import Plain, interpreted, poses  # beside this file
 
 import kinesym as ks
-from kinesym.examples.gait import data
+from kinesym.examples.studies.gait import data
 from kinesym.gait.motion_files import Table
 from kinesym.models.files.expressions import expression
 from kinesym.models.files.osim_functions import function_of

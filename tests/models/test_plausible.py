@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kinesym as ks
-from kinesym.examples.gait import data
+from kinesym.examples.studies.gait import data
 from kinesym.models.files.plausible import doubts
 
 RANGES = {"knee": (0.0, 2.1), "hip": (-0.5, 2.1), "wheel": (-9.0, 9.0)}
