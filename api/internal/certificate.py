@@ -9,10 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from kinesym.internal.curvature import Curvature, inference, prior_squares
+from kinesym.internal.curvature import Curvature, prior_squares
 from kinesym.internal.delay_breaks import breaks_between_nodes
 from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.grid import grid_error
+from kinesym.internal.inference import inference
 from kinesym.internal.trajectories import Open, idle, undetermined
 from kinesym.runtime.estimation.estimation import Residuals
 from kinesym.runtime.estimation.noise import with_noise

@@ -15,17 +15,14 @@ from kinesym import checks
 from kinesym.internal.bands import Held, Smoothed
 from kinesym.internal.discretisation import Discretisation
 from kinesym.internal.exchanged import known_of_solution
-from kinesym.internal.inference import CollocationInference, MarginalInference
 from kinesym.internal.pipeline import slopes_library
-from kinesym.internal.sizes import scaling
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.estimation import Estimation, Residuals
 from kinesym.runtime.estimation.noise import with_noise
 from kinesym.runtime.ipopt.driver import Solved
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.samples import number_of_samples
-from kinesym.runtime.results.estimates import Noise, Uncertainty, nothing_known
-from kinesym.runtime.results.inference import Inference
+from kinesym.runtime.results.estimates import Noise, Uncertainty
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.statistics.active import active
 from kinesym.runtime.statistics.covariance import (
@@ -268,34 +265,6 @@ class Curvature:
             outputs=partial(slopes_library, problem.symbolic),
             estimated=estimated,
         )
-
-
-def inference(problem: Discretisation, solution: Solution) -> Inference:
-    """The problem of a solution, to be asked more. Its matrix is made again: a solution must not
-    keep its factors in memory. Raises `ValueError` for what is no fit."""
-    estimation = problem.estimation
-    if not estimation.factor:
-        raise ValueError(
-            "measurements do not tell this solution: the objective has no LeastSquares, and there "
-            "are no bands"
-        )
-    here, best = Curvature.at(problem, solution), solved_of(solution)
-    course = here.smoothed()
-    about = solution.uncertainty[0] if solution.uncertainty else nothing_known()
-    if estimation.integrated:
-        return MarginalInference(course, about)
-    return CollocationInference(
-        course=course,
-        problem=replace(problem.ipopt(problem.nlp), scaling=scaling(problem, best.z)),
-        trials=problem.trials,
-        best=best,
-        about=about,
-        on=partial(problem.nlp_of, problem.libraries.exact),
-        residuals=problem.residual_nlp,
-        loss=estimation.loss,
-        factor=estimation.factor,
-        spread=here.spread if here.robust else None,
-    )
 
 
 def prior_squares(problem: Discretisation, z: Array) -> float:

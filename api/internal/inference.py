@@ -3,30 +3,32 @@ measurements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 
-from kinesym.internal.bands import Smoothed
 from kinesym.internal.combination import combination
+from kinesym.internal.curvature import Curvature, solved_of
+from kinesym.internal.discretisation import Discretisation
+from kinesym.internal.sizes import scaling
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.scaling import Bounds
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
-from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.sensor_delays import settled
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Record, remeasured
-from kinesym.runtime.results.estimates import Uncertainty
-from kinesym.runtime.results.inference import Influences
+from kinesym.runtime.results.estimates import Uncertainty, nothing_known
+from kinesym.runtime.results.inference import Inference, Influences
 from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
+from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import KktFactors
-from kinesym.runtime.statistics.leverage import followed, free_directions
+from kinesym.runtime.statistics.leverage import followed
 from kinesym.runtime.statistics.profile import STIFF, ProfilePoint, Quantity, Spring
 from kinesym.runtime.statistics.spring import Pulled, pulled_hessian
 from kinesym.runtime.statistics.undetermined import Projected, solver
@@ -37,33 +39,30 @@ _ITERATIONS = 200
 
 @dataclass(frozen=True, eq=False)
 class CollocationInference:
-    """A nonlinear program at its solution, asked again.
+    """A nonlinear program at its solution, asked again. about : the errors of its parameters."""
 
-    course : the solution. problem : of IPOPT, of these trials. best : its solution. on : makes the
-    nonlinear program of other trials. residuals : of a library with their kernels. loss, factor :
-    of the least squares. spread : covariance of what columns (n, k) of the inverse of the matrix
-    belong to, (k, k), if the loss is no likelihood.
-    """
-
-    course: Smoothed
-    problem: IpoptProblem
-    trials: Sequence[Experiment]
-    best: Solved
+    here: Curvature
     about: Uncertainty
-    on: Callable[[Sequence[Experiment]], NLP]
-    residuals: NLP
-    loss: RobustLoss | None
-    factor: float
-    spread: Callable[[Array], Array] | None
 
     @property
     def nlp(self) -> NLP:
         """The nonlinear program."""
-        return self.course.nlp
+        return self.here.problem.nlp
+
+    @cached_property
+    def best(self) -> Solved:
+        """The solution, as IPOPT has returned it."""
+        return solved_of(self.here.solution)
+
+    @cached_property
+    def problem(self) -> IpoptProblem:
+        """The nonlinear program for IPOPT."""
+        problem = self.here.problem
+        return replace(problem.ipopt(problem.nlp), scaling=scaling(problem, self.best.z))
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """See `Inference`."""
-        return self.course.bands(names)
+        return self.here.smoothed().bands(names)
 
     def influences(self) -> Influences:
         """See `Inference`."""
@@ -72,15 +71,16 @@ class CollocationInference:
         known = np.flatnonzero(~np.isnan(np.diag(self.about.covariance)))
         unit[self.nlp.layout.parameter_offset + known, known] = 1.0
         columns = self._factors.solve(unit, np.zeros((self.nlp.n_constraints, r)))
-        samples, e = self.residuals.samples, self.residuals.residuals(z)
+        residuals, estimation = self.here.problem.residual_nlp, self.here.estimation
+        samples, e, loss = residuals.samples, residuals.residuals(z), estimation.loss
         root = np.sqrt(samples.share)
-        slope = e if self.loss is None else self.loss.slope(e / root) * root
+        slope = e if loss is None else loss.slope(e / root) * root
         columns *= self.nlp.layout.parameter_slopes(z)
-        jacobian, directions = self.residuals.residual_jacobian(z), free_directions(self.course.kkt)
-        pulls, taken, basis = 2.0 * self.factor * (jacobian @ columns), float(r), None
+        jacobian, directions = residuals.residual_jacobian(z), self.here.directions
+        pulls, taken, basis = 2.0 * estimation.factor * (jacobian @ columns), float(r), None
         if directions is not None:
             taken = float(directions)
-            basis = followed(self.course.kkt, jacobian, self.factor, directions)
+            basis = followed(self.here.kkt, jacobian, estimation.factor, directions)
         return Influences.of(samples, slope, pulls, basis, taken, pulls[np.isnan(samples.time)])
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
@@ -108,7 +108,9 @@ class CollocationInference:
         def solved(
             guess: Array, near: ProfilePoint, spring: Spring
         ) -> tuple[Array, float, Any] | None:
-            nlp, found = self._solved(self.trials, guess, near.multipliers, (quantity, spring))
+            nlp, found = self._solved(
+                self.here.problem.trials, guess, near.multipliers, (quantity, spring)
+            )
             good = found.status.success
             return (found.z, nlp.cost(found.z), found.multipliers) if good else None
 
@@ -129,15 +131,15 @@ class CollocationInference:
             way = self._toward(quantity, slopes)
         except ValueError:  # nothing determines it
             return value, np.nan
-        if self.spread is not None:
-            variance = float(self.spread(way[:, None])[0, 0])
+        if self.here.robust:
+            variance = float(self.here.spread(way[:, None])[0, 0])
         else:
             variance = 2.0 * self.about.variance * float(slopes @ way[quantity.places])
         return value, float(np.sqrt(variance)) if variance >= 0.0 else np.nan
 
     def refit(self, record: Record) -> Array | None:
         """Estimates from other measurements, from the solution; None without convergence."""
-        trials = remeasured(self.trials, record)
+        trials = remeasured(self.here.problem.trials, record)
         _, found = self._solved(trials, self.best.z, self.best.multipliers)
         if not found.status.success:
             return None
@@ -145,7 +147,7 @@ class CollocationInference:
 
     @cached_property
     def _factors(self) -> KktFactors | Projected:
-        return solver(self.course.kkt)
+        return solver(self.here.kkt)
 
     def _toward(self, quantity: Quantity, slopes: Array) -> Array:
         """The column (n,) of the inverse of the matrix for the derivatives of a quantity."""
@@ -163,7 +165,7 @@ class CollocationInference:
     def _quantity(self, expression: Any, trial: int) -> Quantity:
         """An expression as a function of entries of z."""
         layout, owned = self.nlp.layout, self.nlp.layout.owned
-        found = combination(expression, self.course.runs[trial])
+        found = combination(expression, self.here.solution.trials[trial])
         places, logs = list[int](), list[bool]()
         moving = [where != "parameter" or n in owned.parameters for where, n in found.arguments]
         for (where, name), moves in zip(found.arguments, moving, strict=True):
@@ -205,7 +207,9 @@ class CollocationInference:
         def solved(
             trials: Sequence[Experiment], start: Start, bounds: Bounds
         ) -> tuple[NLP, Solved]:
-            nlp = self.nlp if trials is self.trials else self.on(trials)
+            whole = self.here.problem
+            same = trials is whole.trials
+            nlp = self.nlp if same else whole.nlp_of(whole.libraries.exact, trials)
             problem = replace(self.problem, callbacks=nlp.callbacks, bounds=bounds)
             problem = _with_spring(problem, *held) if held else problem
             return nlp, solve(problem, start, chosen, lambda step: None)
@@ -233,19 +237,17 @@ def _with_spring(problem: IpoptProblem, quantity: Quantity, spring: Spring) -> I
 class MarginalInference:
     """Trajectories at parameters of the largest likelihood."""
 
-    course: Smoothed
+    here: Curvature
     about: Uncertainty
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """See `Inference`."""
-        return self.course.bands(names)
+        return self.here.smoothed().bands(names)
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`; of parameters."""
-        found, owned = (
-            combination(expression, self.course.runs[trial]),
-            self.course.nlp.layout.owned,
-        )
+        found = combination(expression, self.here.solution.trials[trial])
+        owned = self.here.problem.layout.owned
         every, places = list(self.about.names), owned.places(trial).tolist()
         own = dict(zip(owned.parameters, places, strict=True))
         value, slopes, _ = found.at(found.values)
@@ -270,3 +272,17 @@ class MarginalInference:
         )
 
     influences = profile = refit = _none
+
+
+def inference(problem: Discretisation, solution: Solution) -> Inference:
+    """Inference of a solution. The matrix is made again: a solution must not keep its factors in
+    memory. Raises `ValueError` for what is no fit."""
+    if not problem.estimation.factor:
+        raise ValueError(
+            "measurements do not tell this solution: the objective has no LeastSquares, and there "
+            "are no bands"
+        )
+    here = Curvature.at(problem, solution)
+    about = solution.uncertainty[0] if solution.uncertainty else nothing_known()
+    kind = MarginalInference if problem.estimation.integrated else CollocationInference
+    return kind(here, about)
