@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from kinesym.gait.support import center_of_pressure as center_of_pressure
     from kinesym.gait.support import interruptions as interruptions
     from kinesym.gait.support import support_loads as support_loads
-    from kinesym.internal.conditions import at as at
-    from kinesym.internal.conditions import during as during
-    from kinesym.internal.controls import continuous as continuous
-    from kinesym.internal.controls import held as held
-    from kinesym.internal.controls import linear as linear
-    from kinesym.internal.parameters import log_scale as log_scale
-    from kinesym.internal.parameters import lognormal as lognormal
-    from kinesym.internal.parameters import normal as normal
-    from kinesym.internal.parameters import per as per
-    from kinesym.internal.parameters import per_trial as per_trial
-    from kinesym.internal.phases import Phase as Phase
-    from kinesym.internal.phases import Phases as Phases
-    from kinesym.internal.pipeline import compile as compile
-    from kinesym.internal.sensors import sensor as sensor
+    from kinesym.internal.problems.conditions import at as at
+    from kinesym.internal.problems.conditions import during as during
+    from kinesym.internal.problems.controls import continuous as continuous
+    from kinesym.internal.problems.controls import held as held
+    from kinesym.internal.problems.controls import linear as linear
+    from kinesym.internal.problems.parameters import log_scale as log_scale
+    from kinesym.internal.problems.parameters import lognormal as lognormal
+    from kinesym.internal.problems.parameters import normal as normal
+    from kinesym.internal.problems.parameters import per as per
+    from kinesym.internal.problems.parameters import per_trial as per_trial
+    from kinesym.internal.problems.phases import Phase as Phase
+    from kinesym.internal.problems.phases import Phases as Phases
+    from kinesym.internal.problems.pipeline import compile as compile
+    from kinesym.internal.problems.sensors import sensor as sensor
     from kinesym.inverse import ground_reaction as ground_reaction
     from kinesym.inverse import inverse_dynamics as inverse_dynamics
     from kinesym.runtime.results.bands import Bands as Bands
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from kinesym.simulation import simulate as simulate
     from kinesym.study import Study as Study
     from kinesym.symbolic.delayed import delayed as delayed
+    from kinesym.symbolic.function import function as function
     from kinesym.symbolic.homotopy import homotopy as homotopy
     from kinesym.symbolic.model import Model as Model
     from kinesym.symbolic.names import dynamicsymbols as dynamicsymbols

@@ -15,21 +15,16 @@ from scipy.sparse import csr_array
 
 from kinesym import checks
 from kinesym.codegen.kernel import Program
-from kinesym.internal.attempts import Attempts
-from kinesym.internal.curvature import covariance
-from kinesym.internal.discretisation import Discretisation
-from kinesym.internal.first_guess import FirstGuess
-from kinesym.internal.formulation import formulate
-from kinesym.internal.free_history import histories_of
-from kinesym.internal.grid_refinement import on_finer_grids, until
-from kinesym.internal.ladder import BUDGET
-from kinesym.internal.marginal_fit import log_likelihood
-from kinesym.internal.phases import Phases
-from kinesym.internal.problem import warn_of_degrees, warn_of_rates_at_ends
-from kinesym.internal.question import Question
-from kinesym.internal.redundant import ROOMS, apart, bound_together
-from kinesym.internal.solving import Solver, unexplained
-from kinesym.internal.starts import (
+from kinesym.internal.fitting.attempts import Attempts
+from kinesym.internal.fitting.curvature import covariance
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.first_guess import FirstGuess
+from kinesym.internal.fitting.grid_refinement import on_finer_grids, until
+from kinesym.internal.fitting.ladder import BUDGET
+from kinesym.internal.fitting.marginal_fit import log_likelihood
+from kinesym.internal.fitting.redundant import ROOMS, apart, bound_together
+from kinesym.internal.fitting.solving import Solver, unexplained
+from kinesym.internal.fitting.starts import (
     checked_search,
     collocated,
     natural_parameters,
@@ -38,9 +33,14 @@ from kinesym.internal.starts import (
     searched,
     starting_points,
 )
-from kinesym.internal.unseen import judged, moved_by
-from kinesym.internal.violated import figure_within_bounds, violations
-from kinesym.internal.why import why
+from kinesym.internal.fitting.violations import figure_within_bounds, violations
+from kinesym.internal.fitting.why import why
+from kinesym.internal.problems.formulation import formulate
+from kinesym.internal.problems.free_history import histories_of
+from kinesym.internal.problems.phases import Phases
+from kinesym.internal.problems.problem import warn_of_degrees, warn_of_rates_at_ends
+from kinesym.internal.problems.question import Question
+from kinesym.internal.problems.unseen_jumps import judged, moved_by
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.driver import check_driver

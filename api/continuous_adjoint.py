@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from kinesym import checks
 from kinesym.checks import check_kind
-from kinesym.internal.pipeline import compile
+from kinesym.internal.problems.pipeline import compile
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.functions import Functions

@@ -10,9 +10,9 @@ import numpy as np
 
 from kinesym import checks
 from kinesym.collocation import Collocation
-from kinesym.internal.discretisation import Discretisation
-from kinesym.internal.leaving_out import arguments_of, drawn_from, part_of, taught
-from kinesym.internal.marginal_fit import marginal
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.leaving_out import arguments_of, drawn_from, part_of, taught
+from kinesym.internal.fitting.marginal_fit import marginal
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.likelihood import likelihood_of
 from kinesym.runtime.ipopt.solve import SolverOptions

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kinesym.checks import threads
 from kinesym.codegen.bytecode import encode
 from kinesym.codegen.evaluate import model_functions
-from kinesym.internal.pipeline import c_of
+from kinesym.internal.problems.pipeline import c_of
 from kinesym.models import pendulum
 from kinesym.runtime.ipopt.library import IpoptMissing, load_ipopt
 from kinesym.runtime.ipopt.linear_solver import available, obstacle

@@ -1,6 +1,6 @@
 """`ks.hybrid`: models with contacts, modes, events and stimulated muscles."""
 
-from kinesym.internal.phases import Phase, Phases
+from kinesym.internal.problems.phases import Phase, Phases
 from kinesym.runtime.hybrid.sensitivity import Sensitivities
 from kinesym.runtime.results.event_log import EventRecord, HybridState
 from kinesym.runtime.signals.signal import SignalGradient

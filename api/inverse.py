@@ -17,7 +17,7 @@ from kinesym.gait.axes import name_of as axis_name
 from kinesym.gait.motion_files import Table
 from kinesym.gait.tables import SLOWEST
 from kinesym.gait.wrench import Wrench, between
-from kinesym.internal.pipeline import realise
+from kinesym.internal.problems.pipeline import realise
 from kinesym.models.files.plausible import doubts
 from kinesym.quiet import quietly, warn
 from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid

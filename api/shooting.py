@@ -15,33 +15,33 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym import checks
 from kinesym.collocation import Collocation
 from kinesym.continuous_adjoint import sampled_gradient
-from kinesym.internal.combination import combination
-from kinesym.internal.delay_sources import undelayed_objective
-from kinesym.internal.finer_steps import finer_shooting
-from kinesym.internal.homotopy import with_homotopy
-from kinesym.internal.hybrid_shooting import hybrid_trials
-from kinesym.internal.jump_events import with_events
-from kinesym.internal.ladder import BUDGET, Climb, led
-from kinesym.internal.observer import observer
-from kinesym.internal.parameters import without_bounds
-from kinesym.internal.problem import kinematic_pairs, lowered_for_method, warn_of_degrees
-from kinesym.internal.sensors import with_sensors
-from kinesym.internal.setting import setting_of
-from kinesym.internal.shooting_arguments import (
-    ShootingArguments,
-    shooting_arguments,
-    smooth_program,
-    warn_of_kinks,
-)
-from kinesym.internal.shooting_starts import (
+from kinesym.internal.fitting.combination import combination
+from kinesym.internal.fitting.hybrid_shooting import hybrid_trials
+from kinesym.internal.fitting.ladder import BUDGET, Climb, led
+from kinesym.internal.fitting.shooting_starts import (
     one_by_one,
     shooting_points,
     side_by_side,
     together,
 )
-from kinesym.internal.starts import checked_search, ranges_of, rows_of
-from kinesym.internal.steps import chooses_steps, methods_of
-from kinesym.internal.unseen import Moved, judged, moved_by
+from kinesym.internal.fitting.starts import checked_search, ranges_of, rows_of
+from kinesym.internal.problems.delay_sources import undelayed_objective
+from kinesym.internal.problems.homotopy import with_homotopy
+from kinesym.internal.problems.observer import observer
+from kinesym.internal.problems.parameters import without_bounds
+from kinesym.internal.problems.problem import kinematic_pairs, lowered_for_method, warn_of_degrees
+from kinesym.internal.problems.report_setting import setting_of
+from kinesym.internal.problems.sensors import with_sensors
+from kinesym.internal.problems.shooting_arguments import (
+    ShootingArguments,
+    shooting_arguments,
+    smooth_program,
+    warn_of_kinks,
+)
+from kinesym.internal.problems.step_options import chooses_steps, methods_of
+from kinesym.internal.problems.unseen_jumps import Moved, judged, moved_by
+from kinesym.internal.running.finer_steps import finer_shooting
+from kinesym.internal.running.jump_events import with_events
 from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, within

@@ -10,18 +10,23 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from kinesym.checks import check_text
-from kinesym.internal.consistent import consistent_initial
-from kinesym.internal.delayed_run import delayed_sensitivities
-from kinesym.internal.finer_steps import finer_arguments, finer_steps
-from kinesym.internal.hybrid_run import hybrid_ensemble, hybrid_trajectory
-from kinesym.internal.jump_events import jump_sensitivities
-from kinesym.internal.model_run import lost_roots, model_results
-from kinesym.internal.passed_jumps import passed_jumps
-from kinesym.internal.problem import check_index, check_method, check_system, lowered_for_method
-from kinesym.internal.simulation_arguments import SimulationArguments, simulation_arguments
-from kinesym.internal.steps import checked_steps, methods_of
-from kinesym.internal.switch_times import timed, without_inputs
-from kinesym.internal.unseen import moved_by
+from kinesym.internal.problems.jump_times import timed, without_inputs
+from kinesym.internal.problems.passed_jumps import passed_jumps
+from kinesym.internal.problems.problem import (
+    check_index,
+    check_method,
+    check_system,
+    lowered_for_method,
+)
+from kinesym.internal.problems.simulation_arguments import SimulationArguments, simulation_arguments
+from kinesym.internal.problems.step_options import checked_steps, methods_of
+from kinesym.internal.problems.unseen_jumps import moved_by
+from kinesym.internal.running.consistent_starts import consistent_initial
+from kinesym.internal.running.delayed_run import delayed_sensitivities
+from kinesym.internal.running.finer_steps import finer_arguments, finer_steps
+from kinesym.internal.running.hybrid_run import hybrid_ensemble, hybrid_trajectory
+from kinesym.internal.running.jump_events import jump_sensitivities
+from kinesym.internal.running.model_run import lost_roots, model_results
 from kinesym.quiet import quietly, warn
 from kinesym.runtime.delays.sensitivity import DelayedSensitivities
 from kinesym.runtime.hybrid.sensitivity import Sensitivities

@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from kinesym import checks
 from kinesym.collocation import Collocation
-from kinesym.internal.content import counts_as, digest, title_of
+from kinesym.internal.problems.content import counts_as, digest, title_of
 from kinesym.notebook import Displayed
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.progress import task_bar

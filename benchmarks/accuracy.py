@@ -33,7 +33,7 @@ from report import in_process, leave, machine, parsed
 from solves import QAMD
 
 import kinesym as ks
-from kinesym.internal.certificate import certified
+from kinesym.internal.fitting.certificate import certified
 from kinesym.runtime.library.build import CACHE_VARIABLE
 
 TOLERANCES = (1e-4, 1e-6, 1e-8)

@@ -25,7 +25,7 @@ from record import table
 from report import leave, machine, parsed
 
 import kinesym as ks
-from kinesym.internal.ladder import BUDGET, Climb
+from kinesym.internal.fitting.ladder import BUDGET, Climb
 from kinesym.runtime.shooting.minimise import Chosen
 
 #: How far the parameters of a start are off, at most; relative difference from the best objective.

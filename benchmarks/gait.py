@@ -48,7 +48,7 @@ from kinesym.gait.segment_fit import (
     start_of,
 )
 from kinesym.gait.step_rate import low_pass_of
-from kinesym.internal.pipeline import realise
+from kinesym.internal.problems.pipeline import realise
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import segments_of_body, whole_body
 from kinesym.runtime.functions import Functions

@@ -33,7 +33,7 @@ from stepping import medians, named
 
 import kinesym as ks
 from kinesym.codegen.evaluate import model_functions
-from kinesym.internal.pipeline import realise
+from kinesym.internal.problems.pipeline import realise
 from kinesym.multibody import Body, FixedBase, PrescribedBase, Tree
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import CACHE_VARIABLE, find_compiler

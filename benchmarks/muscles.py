@@ -15,7 +15,7 @@ from osim import MODELS, TOP, arguments, cpu, least, report_models
 
 import kinesym as ks
 from kinesym.codegen.evaluate import model_functions
-from kinesym.internal.pipeline import realise
+from kinesym.internal.problems.pipeline import realise
 from kinesym.multibody import with_muscles
 from kinesym.runtime.functions import Functions
 from kinesym.symbolic.model import Model

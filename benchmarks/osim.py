@@ -23,7 +23,7 @@ from report import leave, machine, number, parsed
 
 import kinesym as ks
 from kinesym.codegen.evaluate import model_functions
-from kinesym.internal.pipeline import realise
+from kinesym.internal.problems.pipeline import realise
 from kinesym.inverse import functions_of
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.build import CACHE_VARIABLE

@@ -44,7 +44,7 @@ from solves import collocation, make_case, make_numbers
 import kinesym as ks
 from kinesym.examples import pendulum_local_minima, reaction_time
 from kinesym.examples.studies import muscle_fit
-from kinesym.internal.starts import drawn, natural_parameters, ranges_of, starting_points
+from kinesym.internal.fitting.starts import drawn, natural_parameters, ranges_of, starting_points
 
 Array = NDArray[np.float64]
 

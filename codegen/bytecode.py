@@ -14,8 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.codegen.graph import UNARY, Graph
+from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Kernel, Program
+from kinesym.codegen.operations import OPERATIONS
+from kinesym.codegen.own import without_own
 from kinesym.codegen.schedule import (
     Piece,
     Schedule,
@@ -41,7 +43,7 @@ _FIELDS = {
     "fms_s": "wrsr",
     "fnma_s": "wrsr",
     "sincos": "wrnnw",
-    "select": "wrrr",
+    **{row.name: "w" + "r" * row.arity for row in OPERATIONS.values()},
     "locate": "wnnrn",
     "entry": "wnnrn",
     "three_halves": "wr",
@@ -49,11 +51,9 @@ _FIELDS = {
     **{f"{op}_s": "wrs" for op in ("add", "sub", "mul", "div")},
     "s_sub": "wrs",
     "s_div": "wrs",
-    **{op: "wrr" for op in "add sub mul div pow atan2 mod min max lt le eq".split()},
-    **dict.fromkeys(sorted(UNARY | {"neg", "inv"}), "wr"),
 }
-OPERATIONS = tuple(_FIELDS)
-_NUMBER = {name: k for k, name in enumerate(OPERATIONS)}
+INSTRUCTIONS = tuple(_FIELDS)
+_NUMBER = {name: k for k, name in enumerate(INSTRUCTIONS)}
 #: By number of an operation, where an instruction has registers that are read, and written.
 _READ, _WRITTEN = (
     [tuple(k for k, kind in enumerate(kinds, 1) if kind == what) for kinds in _FIELDS.values()]
@@ -86,6 +86,7 @@ def encode(program: Program) -> list[tuple[object, ...]]:
 
 
 def _instructions(kernel: Kernel) -> Instructions:
+    kernel = without_own(kernel, False)
     plan = schedule(kernel, _LONG)
     constants: dict[float, int] = {}
     lists = [
@@ -101,7 +102,7 @@ def _instructions(kernel: Kernel) -> Instructions:
         len(plan.slots),
         max(n_first, n_code),
         tuple(constants),
-        OPERATIONS,
+        INSTRUCTIONS,
         first,
         code,
     )

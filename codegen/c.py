@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from kinesym.codegen.kernel import Kernel, Program, Source
+from kinesym.codegen.operations import ATOM, PRODUCT
+from kinesym.codegen.own import own_operations, without_own
 from kinesym.codegen.schedule import (
     PIECE,
     Piece,
@@ -26,18 +29,8 @@ from kinesym.codegen.schedule import (
 )
 
 _LONGEST = 90  # characters of an expression that is written inside its only user
-_SUM, _PRODUCT, _ATOM = 1, 2, 3  # precedence
 #: Argument number, position, kind and C name of every symbol of a kernel.
 _Inputs = dict[str, tuple[int, int, bool, str]]
-#: Text of an operation, precedences that its operands need, and its own.
-_OPERATORS = {
-    "add": ("{} + {}", (_SUM, _PRODUCT), _SUM),
-    "sub": ("{} - {}", (_SUM, _PRODUCT), _SUM),
-    "mul": ("{}*{}", (_PRODUCT, _ATOM), _PRODUCT),
-    "div": ("{}/{}", (_PRODUCT, _ATOM), _PRODUCT),
-    "neg": ("-{}", (_ATOM,), _PRODUCT),
-    "inv": ("1.0/{}", (_ATOM,), _PRODUCT),
-}
 #: Files of the pieces of a kernel at most: enough to be compiled in parallel. Each takes some 20 ms
 #: more than its pieces do: of a model with 80 muscles 84 files took 7.6 CPU-s, 26 take 6.3.
 _FILES = 8
@@ -46,6 +39,7 @@ _INLINE = 300  # operations of a right-hand side that is compiled into the loop 
 
 def emit(program: Program) -> Source:
     """The C source and the manifest of `program`."""
+    program = replace(program, kernels=tuple(without_own(k, True) for k in program.kernels))
     files: dict[str, str] = {}
     together: list[Kernel] = []
     for kernel in program.kernels:
@@ -140,7 +134,7 @@ def _banner(kernel: Kernel) -> str:
 
 def _include(kernel: Kernel) -> str:
     more = '#include "kinesym_table.h"\n' if any(a.tables for a in kernel.arguments) else ""
-    return f"{_INCLUDE}{more}"
+    return "".join((_INCLUDE, more, *(row.body for row in own_operations(kernel))))
 
 
 def _signature(name: str, hoisted: bool) -> str:
@@ -352,7 +346,7 @@ class _Printer:
         return self.statements
 
     def _declare(self, node: int, name: str, text: str) -> str:
-        self.text[node] = (name, _ATOM)
+        self.text[node] = (name, ATOM)
         self.statements.append(f"const V {name} = {text};")
         return name
 
@@ -373,7 +367,7 @@ class _Printer:
         s, c = f"v{sine}", f"v{cosine}"
         self.statements.append(f"V {s}, {c};")
         self.statements.append(f"ks_sincos({angle}, &{s}, &{c});")
-        self.text[sine], self.text[cosine] = (s, _ATOM), (c, _ATOM)
+        self.text[sine], self.text[cosine] = (s, ATOM), (c, ATOM)
 
     def _compute_one(self, node: int) -> None:
         text, precedence = self._expression(node)
@@ -415,16 +409,16 @@ class _Printer:
 
     def _expression(self, node: int) -> tuple[str, int]:
         op, args = self.graph.op[node], self.graph.args[node]
-        if op in _OPERATORS:
-            text, inner, outer = _OPERATORS[op]
-            return text.format(*map(self._operand, args, inner)), outer
+        row = self.graph.operations[op]
+        if row.text:
+            return row.text.format(*map(self._operand, args, row.inner)), row.outer
         if op in ("locate", "entry"):
-            return self._from_table(op, args), _ATOM
+            return self._from_table(op, args), ATOM
         if op == "pow" and self.graph.value.get(args[1]) in (1.5, 2.5):
-            x = self._operand(args[0], _ATOM)
+            x = self._operand(args[0], ATOM)
             square = "*".join([x] * int(self.graph.value[args[1]]))
-            return f"{square}*ks_sqrt({x})", _PRODUCT
-        return f"ks_{op}({', '.join(self._vector(a) for a in args)})", _ATOM
+            return f"{square}*ks_sqrt({x})", PRODUCT
+        return f"ks_{op}({', '.join(self._vector(a) for a in args)})", ATOM
 
     def _from_table(self, op: str, args: tuple[int, ...]) -> str:
         """A function of kinesym_table.h, of numbers that follow the symbols of an argument."""

@@ -6,122 +6,12 @@ operations they differentiate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kinesym.codegen.graph import Graph
 
 #: One entry per (row, column), sorted by row and then by column.
 Sparse = dict[tuple[int, int], int]
-
-_Rule = Callable[[Graph, int, tuple[int, ...]], tuple[int, ...]]
-
-
-def _scaled(g: Graph, c: float, x: int) -> int:
-    return g.mul(g.const(c), x)
-
-
-def _pow(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
-    base, exponent = a
-    if exponent in g.value:
-        n = g.value[exponent]
-        return (g.mul(exponent, g.power(base, n - 1.0)), g.zero)
-    lower = g.binary("pow", base, g.sub(exponent, g.one))
-    growth = g.mul(y, g.function("log", base))
-    flat = g.mul(g.binary("eq", exponent, g.zero), g.binary("eq", base, g.zero))  # 0 * 0^-1
-    slope = g.select(flat, g.zero, g.mul(exponent, lower))
-    return (slope, g.select(g.binary("eq", y, g.zero), g.zero, growth))
-
-
-def _atan2(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
-    r = g.add(g.mul(a[0], a[0]), g.mul(a[1], a[1]))
-    return (g.div(a[1], r), g.neg(g.div(a[0], r)))
-
-
-def _mod(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
-    """1 and minus how many times the divisor was taken, a whole number but for rounding."""
-    times = g.quotient(g.sub(a[0], y), a[1])
-    return (g.one, g.neg(g.function("floor", g.add(times, g.const(0.5)))))
-
-
-def _minmax(first_if_less: bool) -> _Rule:
-    def rule(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
-        less = g.binary("lt", a[0], a[1])
-        chosen = (g.one, g.zero) if first_if_less else (g.zero, g.one)
-        return (g.select(less, *chosen), g.select(less, *reversed(chosen)))
-
-    return rule
-
-
-def _erf(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
-    bell = g.function("exp", g.neg(g.mul(a[0], a[0])))
-    return (_scaled(g, 1.1283791670955126, bell),)  # 2 / sqrt(pi)
-
-
-def _one_minus_square(g: Graph, x: int) -> int:
-    """1 - x^2 so that neither it loses digits near x = 1 and x = -1, nor its derivative near 0."""
-    near = g.binary("lt", g.function("abs", x), g.const(0.5))
-    return g.select(near, g.sub(g.one, g.mul(x, x)), g.mul(g.sub(g.one, x), g.add(g.one, x)))
-
-
-def _tanh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
-    """1 - y^2, far out 4 e/(1 + e)^2 with e = exp(-2 |x|)."""
-    size = g.function("abs", a[0])
-    e = g.function("exp", _scaled(g, -2.0, size))
-    far = g.mul(_scaled(g, 4.0, e), g.power(g.add(g.one, e), -2.0))
-    return (g.select(g.binary("lt", size, g.one), g.sub(g.one, g.mul(y, y)), far),)
-
-
-def _asinh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
-    """1/sqrt(1 + x^2), for large x with s = 1/|x| as s/sqrt(1 + s^2)."""
-    size = g.function("abs", a[0])
-    s = g.inv(size)
-    near, far = (g.power(g.add(g.one, g.mul(x, x)), -0.5) for x in (a[0], s))
-    return (g.select(g.binary("lt", size, g.one), near, g.mul(s, far)),)
-
-
-def _acosh(g: Graph, y: int, a: tuple[int, ...]) -> tuple[int, ...]:
-    below, above = (g.function("sqrt", f(a[0], g.one)) for f in (g.sub, g.add))
-    return (g.div(g.one, g.mul(below, above)),)
-
-
-#: Partial derivatives of `y = op(a)` with respect to each operand.
-PARTIALS: dict[str, _Rule] = {
-    "neg": lambda g, y, a: (g.const(-1.0),),
-    "add": lambda g, y, a: (g.one, g.one),
-    "sub": lambda g, y, a: (g.one, g.const(-1.0)),
-    "mul": lambda g, y, a: (a[1], a[0]),
-    "inv": lambda g, y, a: (g.neg(g.mul(y, y)),),
-    "pow": _pow,
-    "sin": lambda g, y, a: (g.function("cos", a[0]),),
-    "cos": lambda g, y, a: (g.neg(g.function("sin", a[0])),),
-    "tan": lambda g, y, a: (g.add(g.one, g.mul(y, y)),),
-    "asin": lambda g, y, a: (g.power(_one_minus_square(g, a[0]), -0.5),),
-    "acos": lambda g, y, a: (g.neg(g.power(_one_minus_square(g, a[0]), -0.5)),),
-    "atan": lambda g, y, a: (g.div(g.one, g.add(g.one, g.mul(a[0], a[0]))),),
-    "sinh": lambda g, y, a: (g.function("cosh", a[0]),),
-    "cosh": lambda g, y, a: (g.function("sinh", a[0]),),
-    "tanh": _tanh,
-    "asinh": _asinh,
-    "acosh": _acosh,
-    "atanh": lambda g, y, a: (g.div(g.one, _one_minus_square(g, a[0])),),
-    "exp": lambda g, y, a: (y,),
-    "log": lambda g, y, a: (g.div(g.one, a[0]),),
-    "sqrt": lambda g, y, a: (_scaled(g, 0.5, g.div(g.one, y)),),
-    "abs": lambda g, y, a: (g.function("sign", a[0]),),
-    "sign": lambda g, y, a: (g.zero,),
-    "floor": lambda g, y, a: (g.zero,),
-    "erf": _erf,
-    "erfc": lambda g, y, a: (g.neg(_erf(g, y, a)[0]),),
-    "atan2": _atan2,
-    "mod": _mod,
-    "min": _minmax(first_if_less=True),
-    "max": _minmax(first_if_less=False),
-    "lt": lambda g, y, a: (g.zero, g.zero),
-    "le": lambda g, y, a: (g.zero, g.zero),
-    "eq": lambda g, y, a: (g.zero, g.zero),
-    "locate": lambda g, y, a: (g.zero,) * 4,
-    "entry": lambda g, y, a: (g.zero,) * 4,
-}
 
 
 def _weighted(g: Graph, node: int, position: int, partial: int, weight: int) -> int:
@@ -146,7 +36,9 @@ def _partials(g: Graph, node: int) -> list[tuple[int, int, int]]:
     elif op == "div":
         found = (g.div(g.one, args[1]), g.one)  # the second one, too
     else:
-        found = PARTIALS[op](g, node, args)
+        rule = g.operations[op].partials
+        assert rule is not None  # only div and select have none
+        found = rule(g, node, args)
     pairs = zip(args, found, strict=True)
     return [(k, operand, e) for k, (operand, e) in enumerate(pairs) if e != g.zero]
 

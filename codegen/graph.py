@@ -9,17 +9,12 @@ expanded, so building is linear in the number of operations.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from kinesym.codegen.gates import Gates
+from kinesym.codegen.operations import EVEN, ODD, OPERATIONS, Operation
 from kinesym.codegen.traits import Traits
-
-#: Functions of one argument, by the name that C and numpy share.
-UNARY = frozenset(
-    "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp log sqrt abs sign floor "
-    "erf erfc".split()
-)
 
 #: What has no operands: constants, symbols, and the numbers of all tables.
 LEAVES = frozenset(("const", "sym", "data"))
@@ -31,17 +26,14 @@ _ORDINARY = 12.0
 #: Cases of a choice up to which a product with it is one of each case.
 _FEW = 4
 
-_ODD = frozenset("sin tan asin atan sinh tanh asinh atanh sign erf".split())
-_EVEN = frozenset(("cos", "cosh", "abs"))
-
 
 class Graph:
     """Arena of expression nodes; `args[i]` lists the operands of node `i`, `op[i]` its operation.
 
     Operations: `const` (see `value`), `sym` (see `name`), `neg`, `inv` (1/x), `select`
-    (`c != 0 ? a : b`), the members of `UNARY`, and of two operands `add`, `sub`, `mul`, `div`,
-    `pow`, `atan2`, `mod` (with the sign of the divisor), `min`, `max`, `lt`, `le` and `eq`.
-    Comparisons yield 1.0 or 0.0. `data` are the numbers of tables, see `locate` and `entry`.
+    (`c != 0 ? a : b`), `add`, `sub`, `mul`, `div`, and the functions of `codegen.operations`.
+    Comparisons yield 1.0 or 0.0, `mod` has the sign of the divisor. `data` are the numbers of
+    tables, see `locate` and `entry`.
     Quotients with equal denominators share one division as `x * inv(y)`, unless y may be so small
     that 1/y overflows where x/y does not: then they are `div`.
     """
@@ -52,11 +44,12 @@ class Graph:
         self.value: dict[int, float] = {}
         self.name: dict[int, str] = {}
         self.note: dict[int, str] = {}  # what it means if a node is not finite
+        self.operations: Mapping[str, Operation] = OPERATIONS  # and those of functions of users
         self._known: dict[tuple[object, ...], int] = {}
         self._traits = Traits(self)
         self._gates = Gates(self)
-        self.zero = self.const(0.0)
-        self.one = self.const(1.0)
+        self.zero: int = self.const(0.0)
+        self.one: int = self.const(1.0)
 
     def __len__(self) -> int:
         return len(self.op)
@@ -334,7 +327,7 @@ class Graph:
         if exponent < 0:
             return self.div(self.one, self.power(a, -exponent))
         if a in self.value:
-            return self.const(_evaluate("pow", self.value[a], exponent))
+            return self.const(self.operations["pow"].folded(self.value[a], exponent))
         if exponent <= 64 and exponent == int(exponent):
             return self._integer_power(a, int(exponent))
         if exponent == 0.5:
@@ -355,27 +348,29 @@ class Graph:
     # -- functions --------------------------------------------------------------------------
 
     def function(self, name: str, a: int) -> int:
-        """One of the functions `UNARY`, with the parity of odd and even ones used."""
+        """A function of one number, with the parity of odd and even ones used."""
+        row = self.operations[name]
         if a in self.value:
-            return self.const(_evaluate(name, self.value[a]))
+            return self.const(row.folded(self.value[a]))
         if self.op[a] == "neg":
-            if name in _ODD:
+            if row.parity == ODD:
                 return self.neg(self.function(name, self.args[a][0]))
-            if name in _EVEN:
+            if row.parity == EVEN:
                 return self.function(name, self.args[a][0])
         return self._node(name, a)
 
     def binary(self, name: str, a: int, b: int) -> int:
-        """`pow`, `atan2`, `mod`, `min`, `max`, `lt`, `le` or `eq` of two nodes."""
+        """A function of two numbers, such as `pow`, `atan2`, `min` or `lt`."""
+        row = self.operations[name]
         if name == "pow" and b in self.value:
             return self.power(a, self.value[b])
         if name == "pow" and self.op[a] == "exp":
             return self._power_of_exp(a, b)
         if a in self.value and b in self.value:
-            return self.const(_evaluate(name, self.value[a], self.value[b]))
+            return self.const(row.folded(self.value[a], self.value[b]))
         if name in ("min", "max") and a == b:
             return a
-        if name in ("min", "max", "eq") and a > b:
+        if row.commutative and a > b:
             a, b = b, a
         return self._node(name, a, b)
 
@@ -412,9 +407,9 @@ class Graph:
         """The operation `op` on `args`, by the constructor that belongs to it."""
         if op in ("add", "sub", "mul", "div", "neg", "inv", "select"):
             return int(getattr(self, op)(*args))
-        if op in ("locate", "entry"):
+        if len(args) > 2:
             return self._node(op, *args)
-        return self.function(op, *args) if op in UNARY else self.binary(op, *args)
+        return self.function(op, *args) if len(args) == 1 else self.binary(op, *args)
 
     def sum(self, terms: Sequence[int]) -> int:
         """Sum of `terms`, multiples of one expression collected, as a balanced tree."""
@@ -466,23 +461,3 @@ class Graph:
             mapped = tuple(new[a] for a in args)
             new[node] = node if mapped == args else self.apply(self.op[node], mapped)
         return [new[node] for node in outputs]
-
-
-def _evaluate(op: str, *x: float) -> float:
-    """Value of a function or comparison of constants; NaN outside its domain."""
-    special: dict[str, Callable[..., float]] = {
-        "abs": abs,
-        "sign": lambda a: math.copysign(1.0, a) if a else 0.0,
-        "min": min,
-        "max": max,
-        "mod": lambda a, b: a % b,
-        "lt": lambda a, b: float(a < b),
-        "le": lambda a, b: float(a <= b),
-        "eq": lambda a, b: float(a == b),
-    }
-    try:
-        return float(special[op](*x) if op in special else getattr(math, op)(*x))
-    except OverflowError:
-        return math.inf
-    except (ValueError, ZeroDivisionError):
-        return math.nan

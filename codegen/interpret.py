@@ -2,69 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erf, erfc
 
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.kernel import Kernel
-
-_OPERATIONS: dict[str, Callable[..., Any]] = {
-    "neg": lambda a: -a,
-    "inv": lambda a: 1.0 / a,
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-    "pow": lambda a, b: a**b,
-    "select": lambda c, a, b: np.where(c != 0.0, a, b),
-    "lt": lambda a, b: np.where(np.real(a) < np.real(b), 1.0, 0.0),
-    "le": lambda a, b: np.where(np.real(a) <= np.real(b), 1.0, 0.0),
-    "eq": lambda a, b: np.where(np.real(a) == np.real(b), 1.0, 0.0),
-    "min": lambda a, b: np.where((np.real(b) < np.real(a)) | (b != b), b, a),
-    "max": lambda a, b: np.where((np.real(a) < np.real(b)) | (b != b), b, a),
-    "abs": lambda a: np.where(np.real(a) < 0.0, -a, a),  # analytic, for the complex step
-    "sign": lambda a: np.sign(np.real(a)),
-    "floor": lambda a: np.floor(np.real(a)),
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "atan2": lambda y, x: _atan2(y, x),
-    "mod": lambda x, y: _mod(x, y),
-    "erf": erf,
-    "erfc": erfc,
-    "locate": lambda data, begin, count, x: _locate(data, int(begin), int(count), np.real(x)),
-    "entry": lambda data, begin, step, k: data[np.asarray(begin + step * k, dtype=np.intp)],
-}
-
-
-def _locate(data: NDArray[Any], begin: int, count: int, x: Any) -> Any:
-    found = np.searchsorted(data[begin + 1 : begin + 1 + count], x, side="right")
-    return np.where(np.isnan(x), 0.0, found)
-
-
-def _atan2(y: Any, x: Any) -> Any:
-    """arctan2, continued analytically to first order in the imaginary parts."""
-    a, b = np.real(y), np.real(x)
-    value = np.arctan2(a, b)
-    if np.iscomplexobj(y) or np.iscomplexobj(x):
-        return value + 1j * (b * np.imag(y) - a * np.imag(x)) / (a**2 + b**2)
-    return value
-
-
-def _mod(x: Any, y: Any) -> Any:
-    """np.mod, continued analytically."""
-    a, b = np.real(x), np.real(y)
-    value = np.mod(a, b)
-    if np.iscomplexobj(x) or np.iscomplexobj(y):
-        return value + 1j * (np.imag(x) - np.rint((a - value) / b) * np.imag(y))
-    return value
 
 
 def evaluate_nodes(
@@ -83,8 +28,7 @@ def evaluate_nodes(
             elif op == "data":
                 values[node] = symbols["data"]
             else:
-                function = _OPERATIONS.get(op) or getattr(np, op)
-                values[node] = function(*(values[a] for a in graph.args[node]))
+                values[node] = graph.operations[op].value(*(values[a] for a in graph.args[node]))
     return values
 
 
@@ -140,17 +84,6 @@ def _is_at_kink(graph: Graph, node: int) -> bool:
     return op in ("inv", "div") and graph.op[args[-1]] == "sqrt"
 
 
-_INFIX = {
-    "add": " + ",
-    "sub": " - ",
-    "mul": "*",
-    "div": "/",
-    "lt": " < ",
-    "le": " <= ",
-    "eq": " == ",
-}
-
-
 def describe(graph: Graph, node: int, depth: int = 3) -> str:
     """`node` as readable text, cut off below `depth` levels."""
     op, args = graph.op[node], graph.args[node]
@@ -161,6 +94,5 @@ def describe(graph: Graph, node: int, depth: int = 3) -> str:
     if depth == 0 or op == "data":
         return "..."
     parts = [describe(graph, a, depth - 1) for a in args]
-    if op in _INFIX:
-        return f"({_INFIX[op].join(parts)})"
-    return {"neg": f"-{parts[0]}", "inv": f"1/{parts[0]}"}.get(op, f"{op}({', '.join(parts)})")
+    shown = graph.operations[op].shown or f"{op}({', '.join(['{}'] * len(parts))})"
+    return shown.format(*parts)

@@ -15,7 +15,7 @@ from kinesym.codegen.graph import LEAVES, Graph
 from kinesym.codegen.order import Order, ordered
 
 #: Version of the binary interface in `runtime/native/c/include/kinesym.h`.
-ABI = 9
+ABI = 10
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
 
 import sympy as sp
+from sympy.codegen import cfunctions
 from sympy.functions.combinatorial.factorials import CombinatorialFunction
 from sympy.logic.boolalg import BooleanFunction
 
-from kinesym.codegen import special
-from kinesym.codegen.graph import UNARY, Graph
+from kinesym.codegen.graph import Graph
+from kinesym.codegen.operations import OPERATIONS, Operation
+from kinesym.codegen.own import own_node
 from kinesym.codegen.tables import lowered_table
 from kinesym.symbolic.delayed import shown_late
+from kinesym.symbolic.expression import Evaluated
+from kinesym.symbolic.function import applied
 from kinesym.symbolic.table import Tables, tables_of, tabulated
 
 
@@ -69,6 +73,8 @@ class Lowering:
             return g.one if e is sp.true else g.zero
         if isinstance(e, tabulated):
             return lowered_table(g, self._tables, e, operands)
+        if isinstance(e, applied):
+            return own_node(g, e.definition, operands, Lowering)
         convert = _CONVERTERS.get(type(e))
         if convert is not None:
             return convert(g, e, *operands)
@@ -85,12 +91,10 @@ def _operands(e: sp.Basic) -> tuple[sp.Basic, ...]:
         return tuple(part for pair in e.args for part in (pair.expr, pair.cond))
     if isinstance(e, sp.Pow) and isinstance(e.exp, sp.Number):
         return (e.base,)
-    if isinstance(e, tabulated):
+    if isinstance(e, Evaluated):
         return e.variables
     if isinstance(e, sp.log) and (terms := _exponentials(e.args[0])):
         return tuple(exponent for _, exponent in terms)
-    if isinstance(e, sp.polygamma):
-        return (e.args[1],)
     if type(e) in _CONVERTERS:
         return tuple(e.args)
     formula = _formula(e)
@@ -106,7 +110,11 @@ def _is_value(e: sp.Basic) -> bool:
 
 def _unsupported(e: sp.Basic) -> UnsupportedExpression:
     named = isinstance(e, (sp.Symbol, sp.core.function.AppliedUndef, sp.Derivative))
-    remedy = "declare it" if named else "write it with elementary functions, or as ks.table"
+    remedy = (
+        "declare it"
+        if named
+        else "write it with elementary functions, or as ks.table or ks.function"
+    )
     what = f"{'symbol' if named else 'term'} {e} ({type(e).__name__})"
     return UnsupportedExpression(f"{what} cannot be turned into C; {remedy}")
 
@@ -120,6 +128,8 @@ def _formula(e: sp.Basic) -> sp.Basic | None:
     ways: list[Callable[[], sp.Basic]] = [lambda: e.doit(deep=False)]
     if isinstance(e, BooleanFunction):
         ways.append(lambda: e.to_nnf(simplify=False))
+    if isinstance(e, (cfunctions.log2, cfunctions.log10, cfunctions.exp2, cfunctions.fma)):
+        ways.append(lambda: sp.expand_func(e))
     if isinstance(e, CombinatorialFunction):
         ways += [lambda: sp.expand_func(e), lambda: e.rewrite(sp.gamma)]
     if isinstance(e, (sp.KroneckerDelta, sp.SingularityFunction)):
@@ -195,8 +205,6 @@ def _reciprocal(g: Graph, x: int, name: str) -> int:
     return g.select(g.binary("lt", size, g.one), near, far)
 
 
-#: Of polygamma functions: their code grows with it, and few digits are left beyond.
-_HIGHEST = 4
 #: Of the series of sin(x)/x for |x| < 1, where it and its first derivatives lose no digit.
 _SINC_TERMS = 12
 
@@ -210,15 +218,23 @@ def _sinc(g: Graph, e: sp.sinc, x: int) -> int:
     return g.select(near, series, g.div(g.function("sin", x), x))
 
 
-def _polygamma(g: Graph, e: sp.polygamma, x: int) -> int:
-    order = e.args[0]
-    if not (order.is_Integer and 0 <= order <= _HIGHEST):
-        raise _unsupported(e)
-    return special.polygamma(g, int(order), x)
+def _beta(g: Graph, e: sp.beta, x: int, y: int) -> int:
+    """gamma(x) gamma(y)/gamma(x + y); of positive numbers by logarithms, which do not overflow."""
+    both = g.add(x, y)
+    logs = [g.function("loggamma", node) for node in (x, y, both)]
+    gammas = [g.function("gamma", node) for node in (x, y, both)]
+    positive = g.binary("lt", g.zero, g.binary("min", x, y))
+    by_logs = g.function("exp", g.sub(g.add(*logs[:2]), logs[2]))
+    return g.select(positive, by_logs, g.div(g.mul(*gammas[:2]), gammas[2]))
 
 
-def _elementary(name: str) -> Callable[..., int]:
-    return lambda g, e, x: g.function(name, x)
+def _of_row(row: Operation) -> Callable[..., int]:
+    def convert(g: Graph, e: sp.Basic, *nodes: int) -> int:
+        if row.orders and not (e.args[0].is_Integer and int(e.args[0]) in row.orders):
+            raise _unsupported(e)
+        return g.apply(row.name, nodes)
+
+    return convert
 
 
 def _fold(name: str) -> Callable[..., int]:
@@ -226,13 +242,9 @@ def _fold(name: str) -> Callable[..., int]:
 
 
 _CONVERTERS: dict[type, Callable[..., int]] = {
-    sp.Abs: _elementary("abs"),
-    **{getattr(sp, name): _elementary(name) for name in UNARY - {"abs", "log", "sqrt"}},
-    sp.StrictLessThan: lambda g, e, a, b: g.binary("lt", a, b),
-    sp.LessThan: lambda g, e, a, b: g.binary("le", a, b),
+    **{row.of: _of_row(row) for row in OPERATIONS.values() if row.of is not None},
     sp.StrictGreaterThan: lambda g, e, a, b: g.binary("lt", b, a),
     sp.GreaterThan: lambda g, e, a, b: g.binary("le", b, a),
-    sp.Equality: lambda g, e, a, b: g.binary("eq", a, b),
     sp.Ne: lambda g, e, a, b: g.no(g.binary("eq", a, b)),
     sp.Add: lambda g, e, *terms: g.sum(terms),
     sp.Mul: _mul,
@@ -249,19 +261,14 @@ _CONVERTERS: dict[type, Callable[..., int]] = {
     sp.csc: lambda g, e, x: g.div(g.one, g.function("sin", x)),
     sp.cot: lambda g, e, x: g.div(g.function("cos", x), g.function("sin", x)),
     sp.ceiling: lambda g, e, x: g.neg(g.function("floor", g.neg(x))),
-    sp.Mod: lambda g, e, x, y: g.binary("mod", x, y),
     sp.coth: lambda g, e, x: g.div(g.one, g.function("tanh", x)),
     sp.sinc: _sinc,
     sp.sech: lambda g, e, x: _reciprocal(g, x, "cosh"),
     sp.csch: lambda g, e, x: _reciprocal(g, x, "sinh"),
     sp.frac: lambda g, e, x: g.sub(x, g.function("floor", x)),
     sp.log: _log,
-    sp.gamma: lambda g, e, x: special.gamma(g, x),
-    sp.factorial: lambda g, e, x: special.gamma(g, g.add(x, g.one)),
-    sp.loggamma: lambda g, e, x: special.log_gamma(g, x),
-    sp.polygamma: _polygamma,
-    sp.beta: lambda g, e, x, y: special.beta(g, x, y),
+    sp.factorial: lambda g, e, x: g.function("gamma", g.add(x, g.one)),
+    sp.beta: _beta,
     sp.UnevaluatedExpr: lambda g, e, x: x,
     shown_late: lambda g, e, x, delay: x,
-    sp.atan2: lambda g, e, y, x: g.binary("atan2", y, x),
 }

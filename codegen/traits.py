@@ -5,25 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
+from kinesym.codegen.operations import (
+    EITHER,
+    KEPT,
+    NONNEGATIVE,
+    ORDINARY,
+    SMALL,
+)
+
 if TYPE_CHECKING:
     from kinesym.codegen.graph import Graph
-
-#: Functions that are about as small as a small argument, and those that never are small.
-_SMALL_WITH = frozenset("sin tan asin acos atan tanh asinh acosh atanh sqrt abs erf".split())
-_NEVER_SMALL = frozenset("cosh log sign floor lt le eq locate".split())
-
-#: Operations that are about as small as the smaller of their operands may be.
-_SMALL_AS = _SMALL_WITH | frozenset("neg inv add sub min max cos".split())
-
-#: Functions that are never negative, and operations that are not if none of their operands is.
-_NONNEGATIVE = frozenset("exp cosh sqrt abs erfc lt le eq".split())
-_KEEP_SIGN = frozenset("add mul div min inv".split())
-
-#: Operations that are finite wherever their operands are, but for overflow.
-_TOTAL = frozenset(
-    "neg add sub mul select min max lt le eq sin cos atan tanh asinh abs sign floor "
-    "erf erfc atan2 locate".split()
-)
 
 
 class Trait(NamedTuple):
@@ -68,7 +59,9 @@ class Traits:
         if op == "sym":
             return Trait(1.0, False, True)
         of = [self._known[a] for a in self._graph.args[node]]
-        total = op in _TOTAL and all(trait.total for trait in of)
+        if op == "data":
+            return Trait(math.inf, False, False)
+        total = self._graph.operations[op].total and all(trait.total for trait in of)
         return Trait(self._degree(node, of), self._nonnegative(node, of), total)
 
     def _degree(self, node: int, of: list[Trait]) -> float:
@@ -81,19 +74,21 @@ class Traits:
         if op == "pow":
             exponent = self._graph.value.get(self._graph.args[node][1], math.inf)
             return degrees[0] * abs(exponent) if degrees[0] else math.inf
-        if op in _NEVER_SMALL:
-            return 0.0
-        if op in _SMALL_AS:
+        if op == "select":
+            return max(degrees[1:])
+        size = self._graph.operations[op].size
+        if size == SMALL:
             return max(degrees)
-        return max(degrees[1:]) if op == "select" else math.inf
+        return 0.0 if size == ORDINARY else math.inf
 
     def _nonnegative(self, node: int, of: list[Trait]) -> bool:
         op, args = self._graph.op[node], self._graph.args[node]
-        if op in _KEEP_SIGN:
-            square = op == "mul" and args[0] == args[1]
-            return square or all(trait.nonnegative for trait in of)
-        if op == "max":
-            return any(trait.nonnegative for trait in of)
         if op == "select":
             return all(trait.nonnegative for trait in of[1:])
-        return op in _NONNEGATIVE
+        sign = self._graph.operations[op].sign
+        if sign == KEPT:
+            square = op == "mul" and args[0] == args[1]
+            return square or all(trait.nonnegative for trait in of)
+        if sign == EITHER:
+            return any(trait.nonnegative for trait in of)
+        return sign == NONNEGATIVE

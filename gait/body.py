@@ -18,8 +18,8 @@ from kinesym.gait.kinematics import Samples, Spline
 from kinesym.gait.tables import File, records
 from kinesym.gait.tracking import track
 from kinesym.gait.wrench import Wrench
-from kinesym.internal.pipeline import realise
-from kinesym.internal.steps import METHODS
+from kinesym.internal.problems.pipeline import realise
+from kinesym.internal.problems.step_options import METHODS
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import (
     FEET,

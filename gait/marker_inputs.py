@@ -15,7 +15,7 @@ from kinesym.checks import finite, mapping, shown
 from kinesym.codegen.evaluate import model_jacobians, model_outputs
 from kinesym.gait.axes import rotation
 from kinesym.gait.markers import Markers
-from kinesym.internal.pipeline import realise
+from kinesym.internal.problems.pipeline import realise
 from kinesym.models.markers import marker_names, marker_places
 from kinesym.runtime.arrays import AXES, Array, real_array
 from kinesym.runtime.functions import Functions

@@ -12,8 +12,8 @@ from kinesym.gait.angles import coordinates, in_turn, states, world_moments
 from kinesym.gait.forward import PD, Tracking
 from kinesym.gait.inverse import InverseDynamics, coordinate_names
 from kinesym.gait.kinematics import Samples
-from kinesym.internal.model_run import compiled_stepper
-from kinesym.internal.steps import chooses_steps
+from kinesym.internal.problems.step_options import chooses_steps
+from kinesym.internal.running.model_run import compiled_stepper
 from kinesym.quiet import quietly, warn
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible

@@ -14,6 +14,7 @@ from sympy.core.function import AppliedUndef
 from sympy.functions.elementary.piecewise import ExprCondPair
 
 from kinesym.symbolic.expression import atoms_of, parts_of
+from kinesym.symbolic.function import Definition, applied
 from kinesym.symbolic.names import name_of
 from kinesym.symbolic.table import Record, tabulated
 
@@ -159,7 +160,7 @@ def _parts(argument: sp.Basic) -> tuple[sp.Basic, ...]:
 def _value(e: sp.Basic, operands: Sequence[Any]) -> Any:
     if e in (sp.true, sp.false):
         return e is sp.true
-    if isinstance(e, Record):
+    if isinstance(e, (Record, Definition)):
         return e
     if not e.args:
         return complex(e) if e.is_number else complex(np.nan)
@@ -230,4 +231,5 @@ _SPECIAL: dict[type, Callable[..., Any]] = {
     sp.Or: lambda *z: reduce(np.logical_or, z),
     sp.Not: np.logical_not,
     tabulated: _tabulated,
+    applied: lambda definition, *z: definition(*z),
 }

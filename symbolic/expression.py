@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -119,6 +119,23 @@ def parts_of(kinds: type | tuple[type, ...], *expressions: sp.Basic) -> set[Any]
 def atoms_of(*expressions: sp.Expr) -> set[sp.Basic]:
     """Symbols, functions of time and derivatives of expressions."""
     return parts_of((sp.Symbol, AppliedUndef, sp.Derivative), *expressions)
+
+
+class Evaluated(sp.Expr):
+    """Expression that no formula says: a Python function of numbers, at some variables."""
+
+    is_commutative = True
+    is_extended_real = True
+
+    @property
+    def variables(self) -> tuple[sp.Expr, ...]:
+        """Arguments that its value is taken at."""
+        raise NotImplementedError
+
+    @property
+    def evaluated(self) -> Callable[..., Any]:
+        """The function of numbers or arrays, real or complex, in place of the variables."""
+        raise NotImplementedError
 
 
 def _also(hint: str) -> str:

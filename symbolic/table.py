@@ -16,7 +16,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from kinesym.checks import check_choice, check_identifier, shown
-from kinesym.symbolic.expression import parts, parts_of, real_expression
+from kinesym.symbolic.expression import Evaluated, parts, parts_of, real_expression
 from kinesym.symbolic.interpolation import (
     KINDS,
     OUTSIDE,
@@ -113,12 +113,9 @@ class Record(sp.Atom):
         return total
 
 
-class tabulated(sp.Expr):
+class tabulated(Evaluated):
     """A table at its variables, or a derivative of it: (record, x, order) or (record, x, y, order
     of x, order of y)."""
-
-    is_commutative = True
-    is_extended_real = True
 
     def __new__(cls, record: Record, *rest: Any) -> sp.Expr:
         variables, orders = rest[: len(rest) // 2], rest[len(rest) // 2 :]
@@ -143,6 +140,11 @@ class tabulated(sp.Expr):
     def orders(self) -> tuple[int, ...]:
         """Of the derivative with respect to each variable."""
         return tuple(map(int, self.args[1 + len(self.args) // 2 :]))
+
+    @property
+    def evaluated(self) -> Callable[..., Any]:
+        """Function of numbers or arrays in place of the variables."""
+        return partial(self.record, self.orders)
 
     def _eval_derivative(self, symbol: sp.Basic) -> sp.Expr:
         terms = []
@@ -312,10 +314,29 @@ def smooth_instead(e: sp.Expr) -> sp.Expr:
     return e.replace(lambda part: isinstance(part, tabulated), sine)
 
 
+def printable(expressions: Any) -> tuple[Any, dict[str, Any]]:
+    """Expressions, one or nested lists of them, with functions of new names in place of tables and
+    of functions of users, and what these names mean to `lambdify`."""
+    names: dict[Callable[..., Any], str] = {}
+
+    def named(part: Evaluated) -> sp.Expr:
+        name = names.setdefault(part.evaluated, f"own_{len(names)}")
+        return sp.Function(name)(*part.variables)
+
+    def plain(e: Any) -> Any:
+        if isinstance(e, list):
+            return [plain(each) for each in e]
+        return e.replace(lambda part: isinstance(part, Evaluated), named)
+
+    every = plain(expressions)
+    return every, {name: function for function, name in names.items()}
+
+
 @dataclass(frozen=True)
 class NumericFunction:
     """Expressions, one or nested lists of them, as a function of numbers or arrays in place of the
-    symbols, with their tables; it pickles, as a function of `lambdify` does not."""
+    symbols, with their tables and functions of users; it pickles, as a function of `lambdify` does
+    not."""
 
     symbols: Sequence[sp.Symbol]
     expressions: Any
@@ -328,18 +349,9 @@ class NumericFunction:
 
     @cached_property
     def _function(self) -> Callable[..., Any]:
-        tables = dict[tabulated, Any]()
-
-        def plain(e: Any) -> Any:
-            if isinstance(e, list):
-                return [plain(each) for each in e]
-            for part in e.atoms(tabulated):
-                tables.setdefault(part, sp.Function(f"table_{len(tables)}"))
-            return e.xreplace({part: f(*part.variables) for part, f in tables.items()})
-
-        every = plain(self.expressions)
-        known = {f.__name__: partial(part.record, part.orders) for part, f in tables.items()}
-        found: Callable[..., Any] = sp.lambdify(self.symbols, every, [known, "scipy", "numpy"])
+        every, known = printable(self.expressions)
+        modules = [known | {"Cbrt": np.cbrt}, "scipy", "numpy"]  # SymPy does not print it
+        found: Callable[..., Any] = sp.lambdify(self.symbols, every, modules)
         return found
 
 

@@ -59,7 +59,7 @@ cdef extern from "kinesym.h" nogil:
         const double *inverse
         const double *to
         const double *from_ "from"
-        double eigen[3]
+        const double *eigen
 
     ctypedef struct ks_run:
         const ks_kernel *rhs

@@ -318,9 +318,7 @@ cdef class HybridRun:
         method.inverse = doubles(arrays["inverse"], square, "inverse")
         method.to = doubles(arrays["to"], square, "to")
         method.from_ = doubles(arrays["from"], square, "from")
-        cdef const double *eigen = doubles(arrays["eigen"], (3,), "eigen")
-        for k in range(3):
-            method.eigen[k] = eigen[k]
+        method.eigen = doubles(arrays["eigen"], (implicit, 2), "eigen")
         return 0
 
     def room(self, arrays):

@@ -171,7 +171,9 @@ cdef class Run:
             self._courses[k].data = doubles(samples, samples.shape, f"input {k}")
             self._courses[k].stride = length if samples.shape[0] > 1 else 0
             self._courses[k].kind = kind
-        between, clock = np.zeros((5 * n + r.n_entries + 7, members)), np.zeros(members)
+        vectors = 2 + (0 if tableau is None else tableau.get("implicit", 0))
+        between = np.zeros((vectors * n + r.n_entries + 7, members))
+        clock = np.zeros(members)
         self._taken = np.zeros(members, dtype=np.intp)
         self._keep += [between, clock]
         r.taken = places(self._taken, (members,), "taken")
@@ -197,8 +199,10 @@ cdef class Run:
         if not tableau:
             return 0
         unknown = method.implicit
-        if not 0 < stages <= KS_STAGES_MOST or unknown > min(stages, KS_UNKNOWN_MOST):
+        if not 0 < stages <= KS_STAGES_MOST:
             raise ValueError(f"a method has 1 to {KS_STAGES_MOST} stages, got {stages}")
+        if unknown > min(stages, KS_UNKNOWN_MOST):
+            raise ValueError(f"a method solves for up to {KS_UNKNOWN_MOST} stages, got {unknown}")
         self._keep.append(rows)
         weights = stages if unknown else stages + 1
         square = (unknown,) * 2 if unknown else (0,)
@@ -208,8 +212,7 @@ cdef class Run:
         method.dense = doubles(rows["dense"], (weights if rows["dense"].size else 0,), "dense")
         method.inverse = doubles(rows["inverse"], square, "inverse")
         method.to, method.from_ = doubles(rows["to"], square, "to"), doubles(rows["from"], square, "from")
-        for k in range(3 if unknown else 0):
-            method.eigen[k] = rows["eigen"][k]
+        method.eigen = doubles(rows["eigen"], (unknown, 2)[: 2 if unknown else 1], "eigen")
         return 0
 
     cdef ptrdiff_t _places(self, pair, str name, const ptrdiff_t **first,

@@ -32,7 +32,7 @@ class ShootingInference:
     """Trials at the minimum q of a sum of squares, asked again.
 
     on : makes the trials with other measurements. combine : an expression at a trajectory, with
-    `arguments`, `values` and `partly` as `kinesym.internal.combination.Combination` has them.
+    `arguments`, `values` and `partly` as `Combination` of `kinesym.internal.fitting` has them.
     """
 
     trials: Simulated

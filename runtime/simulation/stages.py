@@ -30,19 +30,17 @@ def loop_numbers(tableau: TableauManifest) -> Mapping[str, Any]:
 
 
 def _transformation(inverse: Array) -> tuple[Array, Array]:
-    """T and (gamma, alpha, beta), so that T^-1 A^-1 T is gamma, if there is a real eigenvalue, and
-    then (alpha, -beta; beta, alpha), if there is a pair (Hairer, Wanner, Solving Ordinary
-    Differential Equations II, IV.8.5)."""
+    """T and (alpha, beta) of each of its columns, so that T^-1 A^-1 T has a block for each
+    eigenvalue: real ones, of which beta is 0, and then pairs, (alpha, -beta; beta, alpha) (Hairer,
+    Wanner, Solving Ordinary Differential Equations II, IV.8.5)."""
     values, vectors = np.linalg.eig(inverse)
     real, pair = np.flatnonzero(np.abs(values.imag) < 1e-9), np.flatnonzero(values.imag > 1e-9)
     columns = [vectors[:, k].real for k in real]
     for k in pair:
         columns += [vectors[:, k].real, -vectors[:, k].imag]
-    if len(real) > 1 or len(pair) > 1:
-        raise ValueError("the matrix of the method has more than one real or pair of eigenvalues")
-    gamma = values[real].real if len(real) else np.zeros(1)
-    both = values[pair[0]] if len(pair) else 0j
-    return np.ascontiguousarray(np.array(columns).T), np.array([gamma[0], both.real, both.imag])
+    blocks = [(values[k].real, 0.0) for k in real]
+    blocks += [(values[k].real, values[k].imag) for k in np.repeat(pair, 2)]
+    return np.ascontiguousarray(np.array(columns).T), np.array(blocks)
 
 
 def extended(tableau: TableauManifest, algebraic: bool) -> tuple[Array, Array, Array]:

@@ -9,9 +9,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.checks import count, shown
+
 #: Numbers of one row of a tableau, and its rows.
 Row: TypeAlias = tuple[float, ...]
 Rows: TypeAlias = tuple[Row, ...]
+
+#: Stages of a collocation method at most: KS_UNKNOWN_MOST of kinesym.h.
+MOST_STAGES = 8
+
+#: Errors of order conditions that are those of rounding, in coefficients that were computed.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +83,10 @@ class CollocationScheme:
     alias : a well-known name. nodes : c, increasing. matrix : rows of A. weights : b.
     order : of convergence at the nodes of the grid, for smooth problems. reference : source.
 
-    Raises `ValueError` unless the order conditions hold: sum_j b_j c_j^(q-1) = 1/q for q <= order,
-    and sum_j A_ij c_j^(q-1) = c_i^q / q for q <= s, which makes it a collocation method of that
-    order (Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.7.7, 7.9).
+    Raises `ValueError` for more stages than steps are made of, 8, what is not as many numbers as
+    there are stages, and unless the order conditions hold: sum_j b_j c_j^(q-1) = 1/q for
+    q <= order, and sum_j A_ij c_j^(q-1) = c_i^q / q for q <= s, which makes it a collocation method
+    of that order (Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.7.7, 7.9).
     """
 
     name: str
@@ -89,12 +98,28 @@ class CollocationScheme:
     reference: str
 
     def __post_init__(self) -> None:
-        c, A, b = map(np.array, (self.nodes, self.matrix, self.weights))
+        what = f"scheme {self.name}"
+        c = _numbers(self.nodes, f"{what}: the nodes", None)
+        s = len(c)
+        if s > MOST_STAGES:
+            raise ValueError(f"{what} has {s} stages; steps are made of at most {MOST_STAGES}")
+        if (np.diff(c) <= 0.0).any():
+            raise ValueError(f"{what}: the nodes must increase, got {shown(self.nodes)}")
+        b = _numbers(self.weights, f"{what}: the weights", (s,))
+        A = _numbers(self.matrix, f"{what}: the matrix", (s, s))
+        plain = {
+            "nodes": tuple(c.tolist()),
+            "weights": tuple(b.tolist()),
+            "matrix": tuple(map(tuple, A.tolist())),
+            "order": count(self.order, f"{what}: the order"),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
         for q in range(1, self.order + 1):
-            if abs(b @ c ** (q - 1) - 1.0 / q) > 1e-14:
+            if abs(b @ c ** (q - 1) - 1.0 / q) > _ROUNDING:
                 raise ValueError(f"scheme {self.name}: the weights miss order condition {q}")
         for q in range(1, self.stages + 1):
-            if np.abs(A @ c ** (q - 1) - c**q / q).max() > 1e-14:
+            if np.abs(A @ c ** (q - 1) - c**q / q).max() > _ROUNDING:
                 raise ValueError(f"scheme {self.name}: the matrix misses order condition {q}")
 
     @property
@@ -189,3 +214,16 @@ def lagrange(knots: ArrayLike, places: ArrayLike, derivative: bool = False) -> N
 def _check_sum(name: str, what: str, weights: tuple[float, ...], total: float) -> None:
     if abs(sum(weights) - total) > 1e-14:
         raise ValueError(f"scheme {name}: {what} weights must sum to {total:g}")
+
+
+def _numbers(given: ArrayLike, what: str, shape: tuple[int, ...] | None) -> NDArray[np.float64]:
+    """An array of finite numbers of this shape; a row of any length if that is None."""
+    rows = "numbers in a row" if shape is None else " rows of ".join(map(str, shape)) + " numbers"
+    try:
+        found = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros((0, 0))
+    fits = found.ndim == 1 and found.size > 0 if shape is None else found.shape == shape
+    if not fits or not np.isfinite(found).all():
+        raise ValueError(f"{what} must be {rows}, got {shown(given)}")
+    return found

@@ -9,7 +9,7 @@ import sympy as sp
 from scipy.linalg import null_space
 
 import kinesym as ks
-from kinesym.internal.curvature import kkt_of
+from kinesym.internal.fitting.curvature import kkt_of
 from kinesym.symbolic.schemes import SCHEMES
 
 t = ks.t

@@ -6,8 +6,8 @@ import sympy as sp
 from scipy.stats import multivariate_normal, norm
 
 import kinesym as ks
-from kinesym.internal.ladder import eased
-from kinesym.internal.leaving_out import part_of
+from kinesym.internal.fitting.ladder import eased
+from kinesym.internal.fitting.leaving_out import part_of
 
 x = ks.dynamicsymbols("x")
 a, b = sp.symbols("a b")

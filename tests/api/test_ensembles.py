@@ -13,7 +13,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.internal.model_run import compiled_stepper
+from kinesym.internal.running.model_run import compiled_stepper
 from kinesym.runtime.results.ensemble import Failure
 
 matplotlib.use("Agg")

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
 import kinesym as ks
-from kinesym.internal.attempts import Attempts
+from kinesym.internal.fitting.attempts import Attempts
 
 S, ill, x, v, w, u = ks.dynamicsymbols("S ill x v w u")
 beta, gamma, a, b, k = sp.symbols("beta gamma a b k")

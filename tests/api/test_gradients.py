@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.sparse.linalg import splu
 
 import kinesym as ks
-from kinesym.internal.squares import residual_problem
+from kinesym.internal.problems.residual_problem import residual_problem
 
 DATA = Path(__file__).parents[1] / "data"
 FIVE = ["KP", "KI", "KD", "A", "B"]

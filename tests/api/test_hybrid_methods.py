@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.internal import hybrid_run
-from kinesym.internal.pipeline import realise
+from kinesym.internal.problems.pipeline import realise
+from kinesym.internal.running import hybrid_run
 from kinesym.runtime.native import solve_contacts
 
 BLOCK = json.loads((Path(__file__).parents[1] / "data" / "rocking_block.json").read_text())

@@ -9,7 +9,7 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.internal import hybrid_run
+from kinesym.internal.running import hybrid_run
 
 P = json.loads((Path(__file__).parents[1] / "data" / "knee_20Hz.json").read_text())["params"]
 y, v, lam = ks.dynamicsymbols("y v lam")
@@ -159,7 +159,7 @@ def test_ctrl_c_returns_the_best_iterate(balls, monkeypatch):
             raise KeyboardInterrupt
         return original(*args, **kwargs)
 
-    monkeypatch.setattr("kinesym.internal.hybrid_shooting.jump_sensitivities", interrupted)
+    monkeypatch.setattr("kinesym.internal.fitting.hybrid_shooting.jump_sensitivities", interrupted)
     fit = balls.solve({g: 9.8, y: [1.03, 0.72]}, "least-squares")
     assert not fit.success and fit.message.startswith("interrupted")
     assert np.isfinite(fit.objective)

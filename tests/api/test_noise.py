@@ -8,7 +8,7 @@ from scipy.optimize import curve_fit
 from scipy.stats import t as student
 
 import kinesym as ks
-from kinesym.internal.curvature import kkt_of
+from kinesym.internal.fitting.curvature import kkt_of
 from kinesym.runtime.statistics.leverage import _of_many, leverages
 
 x, v = ks.dynamicsymbols("x v")
@@ -542,9 +542,12 @@ def test_a_solution_is_kept_whatever_is_computed_about_it(monkeypatch):
 
     for place, given in (
         ("kinesym.runtime.estimation.estimation.contradictions", {"std": {x: 0.1, "triple": 0.3}}),
-        ("kinesym.internal.certificate.grid_error", {}),
-        ("kinesym.internal.curvature.kkt_at", {}),
-        ("kinesym.internal.curvature.parameter_confidence", {"std": {x: 50.0, "triple": 50.0}}),
+        ("kinesym.internal.fitting.certificate.grid_error", {}),
+        ("kinesym.internal.fitting.curvature.kkt_at", {}),
+        (
+            "kinesym.internal.fitting.curvature.parameter_confidence",
+            {"std": {x: 50.0, "triple": 50.0}},
+        ),
         ("kinesym.runtime.estimation.estimation.estimated", {}),
     ):
         with monkeypatch.context() as patch:

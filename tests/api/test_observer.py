@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.internal import observer
+from kinesym.internal.problems import observer
 from kinesym.runtime.results.diagnostics import ChannelCheck
 from kinesym.runtime.shooting.identification import Identification
 from kinesym.runtime.shooting.minimise import Endpoint

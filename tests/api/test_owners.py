@@ -8,7 +8,7 @@ import sympy as sp
 from scipy.optimize import least_squares
 
 import kinesym as ks
-from kinesym.internal.curvature import kkt_of
+from kinesym.internal.fitting.curvature import kkt_of
 from kinesym.runtime.statistics.apart import apart, spreads_of_trials
 from kinesym.runtime.statistics.undetermined import spreads
 

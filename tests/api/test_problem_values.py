@@ -10,10 +10,10 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.internal.content import digest
-from kinesym.internal.discretisation import Discretisation
-from kinesym.internal.leaving_out import part_of
-from kinesym.internal.question import Question
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.leaving_out import part_of
+from kinesym.internal.problems.content import digest
+from kinesym.internal.problems.question import Question
 
 x, v = ks.dynamicsymbols("x v")
 force, push = ks.dynamicsymbols("force push")

@@ -54,6 +54,7 @@ EXPECTED = {
         abs(said["hanging"]["q"]).max() < 0.31,
         "work" in said["counted"].state_names,
         said["slow"].input_names == ("F_rate",),
+        str(said["softplus"](said["x"])) == "softplus(x(t))",
         max(said["drift"]) < 1e-9 and np.ptp(said["swing"]["energy"]) < 1e-7,
     ],
     "tutorial/pendulum": lambda said: [

@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 
 import kinesym as ks
-from kinesym.internal.redundant import Bound, bound_together
+from kinesym.internal.fitting.redundant import Bound, bound_together
 
 t, start, end = ks.t, ks.at_start, ks.at_end
 q = [ks.dynamicsymbols(f"q{k}") for k in range(4)]
@@ -150,7 +150,7 @@ def test_nothing_is_said_of_conditions_that_are_met_at_last(monkeypatch):
     """A swing-up that lines between the ends do not lead to, but zero does: what was thought to
     contradict itself meanwhile is met."""
     doubt = lambda *given: Bound(words=["this contradicts that"])  # noqa: E731
-    monkeypatch.setattr("kinesym.internal.attempts.bound_together", doubt)
+    monkeypatch.setattr("kinesym.internal.fitting.attempts.bound_together", doubt)
     turns = [theta.diff(t) - omega, omega.diff(t) + 9.81 * sp.sin(theta) - u[0]]
     swing = ks.Model("swing_up", [theta, omega], u[:1], [], turns)
     task = ks.Collocation(

@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.internal.sizes import scaling, sizes
+from kinesym.internal.fitting.sizes import scaling, sizes
 
 x, v, th, om, F = ks.dynamicsymbols("x v theta omega F")
 inertia, damping, stiffness = sp.symbols("I c k")

@@ -13,9 +13,9 @@ import sympy as sp
 import kinesym as ks
 import kinesym.shooting as shooting_module
 from kinesym.examples import pendulum_local_minima as study
-from kinesym.internal import shooting_starts
-from kinesym.internal import starts as starts_module
-from kinesym.internal.shooting_starts import together
+from kinesym.internal.fitting import shooting_starts
+from kinesym.internal.fitting import starts as starts_module
+from kinesym.internal.fitting.shooting_starts import together
 from kinesym.runtime.shooting import batched_trials
 from kinesym.runtime.shooting.batched_squares import BEHIND
 

@@ -12,9 +12,9 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym.examples import pendulum_local_minima as study
-from kinesym.internal import attempts, ladder
-from kinesym.internal.solving import fitted_as
-from kinesym.internal.starts import starting_points
+from kinesym.internal.fitting import attempts, ladder
+from kinesym.internal.fitting.solving import fitted_as
+from kinesym.internal.fitting.starts import starting_points
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.status import Solve
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kinesym as ks
-from kinesym.internal.violated import violated
+from kinesym.internal.fitting.violations import violated
 
 x, v, u = ks.dynamicsymbols("x v u")
 TIME = np.linspace(0.0, 2.0, 21)

@@ -20,9 +20,10 @@ from kinesym.codegen import c as printer
 from kinesym.codegen.bytecode import encode
 from kinesym.codegen.c import emit, identifier, printed_from
 from kinesym.codegen.evaluate import model_functions, model_jacobians
-from kinesym.codegen.graph import UNARY, Graph
+from kinesym.codegen.graph import Graph
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.kernel import ABI, Argument, Kernel, Program
+from kinesym.codegen.operations import FUNCTIONS
 from kinesym.codegen.schedule import schedule
 from kinesym.codegen.stepping import shooting_kernels, stepper
 from kinesym.runtime.library.build import build
@@ -246,7 +247,7 @@ def test_functions(tier, lanes):
     positive = {"log", "sqrt", "asin", "acos", "atanh"}
     nodes = {
         name: g.function(name, y if name == "acosh" else x if name in positive else w)
-        for name in sorted(UNARY)
+        for name in sorted(FUNCTIONS)
     }
     for name in ("pow", "atan2", "mod", "min", "max", "lt", "le", "eq"):
         nodes[name] = g.binary(name, *((x, y) if name == "pow" else (w, x)))

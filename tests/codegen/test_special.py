@@ -1,4 +1,4 @@
-"""Functions that SymPy has and C has not: values, derivatives against mpmath, refusals in words."""
+"""Special functions as SymPy writes them: values, derivatives against mpmath, refusals in words."""
 
 import mpmath
 import numpy as np
@@ -6,6 +6,7 @@ import pytest
 import sympy as sp
 from scipy.integrate import solve_ivp
 from scipy.special import gamma, psi
+from sympy.codegen import cfunctions
 
 import kinesym as ks
 from kinesym.codegen.derive import jacobian
@@ -24,6 +25,10 @@ FUNCTIONS = {
     "binomial": (sp.binomial(x, y), [(5.5, 2.2), (30.2, 20.0)]),
     "falling": (sp.ff(x, y), [(5.5, 2.2)]),
     "factorial": (sp.factorial(x), PLACES[:4]),
+    "bessel": (sp.besselj(2, x * y) + sp.bessely(0, x) * y, PLACES[1:]),
+    "opposite": (sp.besselj(-3, x) - sp.bessely(-1, y), PLACES[1:]),
+    "small": (cfunctions.expm1(x * y) / cfunctions.log1p(y), [(1e-9, 0.6), (-0.4, 4.2)]),
+    "lengths": (cfunctions.hypot(x, 2 * y) + cfunctions.Cbrt(x), PLACES),
     "density": (y**x * sp.exp(-y) / sp.gamma(x + 1), PLACES),
     "ratio": (sp.gamma(x) / sp.gamma(x + y), PLACES[:4]),
 }
@@ -37,7 +42,7 @@ def test_values_and_derivatives(e, places, lowered, values_of):
     second = jacobian(graph, gradient, symbols)
     wanted = [second.get(key, graph.zero) for key in ((0, 0), (0, 1), (1, 1))]
     found = values_of(graph, symbols, [node, *gradient, *wanted], np.array(places).T)
-    function = sp.lambdify((x, y), e, "mpmath")
+    function = sp.lambdify((x, y), e, [{"Cbrt": mpmath.cbrt}, "mpmath"])
     with mpmath.workdps(40):
         h = mpmath.mpf(10) ** -12
         for row, at in zip(found.T, places, strict=True):
@@ -53,6 +58,8 @@ def test_values_and_derivatives(e, places, lowered, values_of):
         (sp.binomial(x, 3), [1.0, 0.3125]),
         (sp.ff(x, 3) + sp.rf(x, 2), [6.0 + 12.0, 1.875 + 8.75]),
         (sp.KroneckerDelta(x, 3), [1.0, 0.0]),
+        (cfunctions.log2(x) + cfunctions.log10(x), [np.log2(a) + np.log10(a) for a in (3.0, 2.5)]),
+        (cfunctions.exp2(x) + cfunctions.fma(x, y, 1), [15.0, 2.0**2.5 + 6.0]),
         (sp.SingularityFunction(x, y, 2), [1.0, 0.25]),
         (sp.SingularityFunction(x, y, 0), [1.0, 1.0]),
         (sp.Piecewise((1, sp.Xor(x > 2.7, y > 1)), (0, True)), [0.0, 1.0]),
@@ -73,7 +80,15 @@ def test_others(e, values, lowered, values_of):
 
 
 REFUSED = (
-    *(sp.besselj(0, x), sp.LambertW(x), sp.expint(1, x), sp.elliptic_k(x), sp.erfinv(x)),
+    *(
+        sp.besseli(0, x),
+        sp.besselj(y, x),
+        sp.bessely(2.5, x),
+        sp.LambertW(x),
+        sp.expint(1, x),
+        sp.elliptic_k(x),
+        sp.erfinv(x),
+    ),
     *(sp.hyper((1, 2), (3,), x), sp.lowergamma(x, y), sp.DiracDelta(x), sp.polygamma(y, x)),
     *(sp.SingularityFunction(x, y, -1), sp.zeta(x), sp.harmonic(x)),
 )
@@ -86,7 +101,7 @@ def test_refused(e, lowered):
         lowered([x, y], [2 + e * x])
     said = str(caught.value)
     assert said.startswith(f"term {e} ({type(e).__name__}) cannot be turned into C; ")
-    assert said.endswith("write it with elementary functions, or as ks.table")
+    assert said.endswith("write it with elementary functions, or as ks.table or ks.function")
 
 
 def test_transit_compartments():

@@ -10,7 +10,7 @@ import pytest
 
 import kinesym as ks
 from kinesym.hybrid import Calcium, Contact, FESMuscle, GroundPoint, Hybrid
-from kinesym.internal.steps import METHODS
+from kinesym.internal.problems.step_options import METHODS
 from kinesym.multibody import Body, Planar, PrescribedBase, Revolute, Spherical, Tree
 
 NATIVE = Path(__file__).parents[2] / "runtime" / "native" / "c"

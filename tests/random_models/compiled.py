@@ -4,7 +4,7 @@ import numpy as np
 from single import kernel_of
 
 from kinesym.codegen.kernel import Program
-from kinesym.internal.pipeline import realise
+from kinesym.internal.problems.pipeline import realise
 from kinesym.runtime.native import Call, Plan
 from kinesym.runtime.sparse.places import rows
 

@@ -8,8 +8,8 @@ import kinesym as ks
 from kinesym.codegen.c import emit
 from kinesym.codegen.interpret import interpret
 from kinesym.codegen.transcribe import transcribe
-from kinesym.internal.parameters import checked_unknowns, priors_of
-from kinesym.internal.problem import symbolic_problem
+from kinesym.internal.problems.parameters import checked_unknowns, priors_of
+from kinesym.internal.problems.problem import symbolic_problem
 from kinesym.runtime.library.manifest import CollocationManifest, load_manifest
 from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
 from kinesym.runtime.nlp.nlp import NLP

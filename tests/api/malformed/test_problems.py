@@ -124,7 +124,7 @@ FUNCTIONS = [
     (lambda: ks.compile(ks.Model), "kinesym.Model", "the class Model"),
     (lambda: ks.compile(switched()), "kinesym.Model", "Hybrid"),
     (lambda: ks.compile([model()]), "kinesym.Model"),
-    (lambda: ks.compile(model().substitute({u: sp.besselj(0, x)}, inputs=[])), "besselj"),
+    (lambda: ks.compile(model().substitute({u: sp.besseli(0, x)}, inputs=[])), "besseli"),
     (lambda: ks.compile(model().substitute({u: sp.Integral(x, t)}, inputs=[])), "is not evaluated"),
     (lambda: functions().rhs([1.0], [0.0], [1.0]), "x has shape (1,)", "2 values per point"),
     (lambda: functions().rhs([1.0, 2.0], [], [1.0]), "u has shape (0,)", "1 values per point"),

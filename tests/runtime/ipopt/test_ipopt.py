@@ -580,7 +580,7 @@ def reporting(monkeypatch, function):
     def line(show):
         yield function
 
-    monkeypatch.setattr("kinesym.internal.solving.iteration_line", line)
+    monkeypatch.setattr("kinesym.internal.fitting.solving.iteration_line", line)
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

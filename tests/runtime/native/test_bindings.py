@@ -9,9 +9,9 @@ import sympy as sp
 
 import kinesym as ks
 from kinesym import hybrid as kh
-from kinesym.internal.hybrid_run import _slopes, hybrid_ivp
-from kinesym.internal.simulation_arguments import simulation_arguments
-from kinesym.internal.steps import Steps
+from kinesym.internal.problems.simulation_arguments import simulation_arguments
+from kinesym.internal.problems.step_options import Steps
+from kinesym.internal.running.hybrid_run import _slopes, hybrid_ivp
 from kinesym.runtime.hybrid import simulation as hybrid_simulation
 from kinesym.runtime.library.manifest import SlopesManifest
 from kinesym.runtime.native import DONE, Call, Chain, Factorisation, Plan, Run, solve_contacts

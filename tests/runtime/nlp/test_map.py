@@ -14,7 +14,7 @@ from scipy.sparse import coo_array
 import kinesym as ks
 from kinesym import models
 from kinesym.codegen.interpret import interpret
-from kinesym.internal.pipeline import realise
+from kinesym.internal.problems.pipeline import realise
 from kinesym.runtime.library.manifest import CollocationManifest
 from kinesym.runtime.nlp import nlp as nlp_module
 from kinesym.runtime.nlp.collocation import make_layout, trial_data

@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
-from kinesym.internal.steps import METHODS
+from kinesym.internal.problems.step_options import METHODS
 from kinesym.runtime.simulation import stepper
 
 t = ks.t

@@ -9,7 +9,7 @@
 #define KINESYM_H
 #include <stddef.h>
 
-#define KINESYM_ABI 9
+#define KINESYM_ABI 10
 
 typedef struct {
     const double *data;
@@ -88,7 +88,7 @@ typedef struct {
 
 #define KS_STAGES_MOST 16
 
-#define KS_UNKNOWN_MOST 3
+#define KS_UNKNOWN_MOST 8 /* stages that are solved for */
 
 /* A Runge-Kutta method: row s of a, (stages + 1, stages), leads to stage s at the share c[s] of the
  * step, the last row to its end. Weights of all rates, that at the end last: `error` of what is
@@ -96,13 +96,13 @@ typedef struct {
  * ends lacks (NULL: nothing). The numbers are those of symbolic/schemes.
  *
  * An implicit one solves for its last stages, `implicit` of them, with A their part of a: inverse =
- * A^-1 = to B from, where B is diag(eigen[0]) (if they are odd in number) and then
- * (eigen[1], -eigen[2]; eigen[2], eigen[1]) (if there are two or three). `error`: of their rates, in
- * units of the rate at the begin. */
+ * A^-1 = to B from, where B has a block for each eigenvalue: real ones, and then pairs alpha +- i beta,
+ * (alpha, -beta; beta, alpha). Row k of B begins or ends that of alpha = eigen[2 k], beta =
+ * eigen[2 k + 1], which is 0 for a real one. `error`: of their rates, in units of the rate at the
+ * begin. */
 typedef struct {
     int stages, order, implicit;
-    const double *c, *a, *error, *dense, *inverse, *to, *from;
-    double eigen[3];
+    const double *c, *a, *error, *dense, *inverse, *to, *from, *eigen;
 } ks_tableau;
 
 /* One task of time stepping. Letters: n states, m inputs, r parameters. */
@@ -142,7 +142,7 @@ typedef struct {
     ptrdiff_t budget;
     int resumed;
     ptrdiff_t *taken; /* per member: steps within the interval so far, or KS_FAILED */
-    double *between;  /* (5 n + n_entries + 7, members): x there, x before or x', and more */
+    double *between;  /* ((2 + implicit) n + n_entries + 7, members): x, x before or x', more */
     double *clock;    /* per member: t there (adaptive methods) */
 } ks_run;
 

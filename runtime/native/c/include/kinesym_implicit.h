@@ -370,7 +370,7 @@ static void ks_im_numbers(ks_implicit_steps *d, int resumed) {
     const ks_run *r = s->r;
     for (int l = 0; l < KS_LANES; l++) {
         const ptrdiff_t member = s->first + (l < s->count ? l : s->count - 1);
-        double *place = r->between + (5 * s->n + r->n_entries) * r->members + member;
+        double *place = ks_stages_numbers(s, member);
         if (resumed)
             d->before[l] = *place, s->used[l] = place[r->members],
             d->factored[l] = place[2 * r->members] != 0.0;
@@ -390,16 +390,14 @@ static int ks_implicit_block(const ks_run *r, ptrdiff_t first, ptrdiff_t count, 
     for (int pass = 0; pass < 2; pass++) { /* count, allocate, hand out */
         if (pass == 1 && ks_allocate(&pool)) return KS_NO_MEMORY;
         ks_stages_take(s, &pool);
-        d.last = ks_take(&pool, KS_UNKNOWN_MOST * r->n);
-        d.added = ks_take(&pool, KS_UNKNOWN_MOST * r->n);
-        d.weight = ks_take(&pool, KS_UNKNOWN_MOST * r->n);
-        d.left = ks_take(&pool, size);
+        d.last = ks_take(&pool, size), d.added = ks_take(&pool, size);
+        d.weight = ks_take(&pool, size), d.left = ks_take(&pool, size);
         d.side = (double *)ks_take(&pool, size), d.order = (ptrdiff_t *)ks_take(&pool, size);
         d.whole = (double *)ks_take(&pool, r->method.implicit > 1 ? size * size : 0);
         ks_bind(&d.rhs, r->rhs, (V *[]){s->y, s->v, s->p, s->now}, ks_uniform_of(r, first), &pool);
     }
-    memset(d.last, 0, (size_t)(KS_UNKNOWN_MOST * r->n) * sizeof(V));
-    memset(d.added, 0, (size_t)(KS_UNKNOWN_MOST * r->n) * sizeof(V));
+    memset(d.last, 0, (size_t)size * sizeof(V));
+    memset(d.added, 0, (size_t)size * sizeof(V));
     for (int l = 0; l < KS_LANES; l++) s->used[l] = s->h[l] = 1.0;
     ptrdiff_t from, left = r->budget, i = ks_resume(r, first, count, begin, &from);
     int status = 0, fresh = !r->resumed;

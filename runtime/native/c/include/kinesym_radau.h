@@ -118,7 +118,7 @@ KS_PART void ks_ra_estimate(ks_radau *d, double share, double *size) {
     ks_stages *s = &d->s;
     V sum = ks_splat(0.0);
     ks_stages_eval(s, &s->residual, s->v, share, s->g);
-    ks_stages_solve(s, s->g);
+    ks_stages_solve(s, 0, s->g);
     for (ptrdiff_t k = 0; k < s->n; k++) {
         const V part = s->g[k] * d->weight[k];
         sum += part * part;
@@ -360,7 +360,7 @@ KS_PART void ks_ra_numbers(ks_radau *d, int resumed) {
     int *const flags[] = {d->stale, d->here, d->refused};
     for (int l = 0; l < KS_LANES; l++) {
         const ptrdiff_t member = s->first + (l < s->count ? l : s->count - 1);
-        double *place = r->between + (5 * s->n + r->n_entries) * r->members + member;
+        double *place = ks_stages_numbers(s, member);
         for (int k = 0; k < 7; k++, place += r->members) {
             if (resumed && k < 4)
                 numbers[k][l] = *place;

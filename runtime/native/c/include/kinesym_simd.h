@@ -11,6 +11,8 @@
 #include <immintrin.h> /* not with gcc: half the time that a file takes */
 #endif
 #include "kinesym.h"
+#include "kinesym_functions.h"
+#include "kinesym_special.h"
 
 /* Not every file that includes a header needs all of it. */
 #define KS_PART static __attribute__((unused))
@@ -132,15 +134,15 @@ static inline void ks_fence(void) {}
 #endif
 
 #ifdef KS_VECTOR_NAME
-#define KS_UNARY_VECTOR(f)              \
+#define KS_UNARY_VECTOR(name, f)        \
     extern V KS_VECTOR_NAME(f, v)(V x); \
-    static inline V ks_##f(V x) { return KS_VECTOR_NAME(f, v)(x); }
-#define KS_BINARY_VECTOR(f)                   \
+    static inline V ks_##name(V x) { return KS_VECTOR_NAME(f, v)(x); }
+#define KS_BINARY_VECTOR(name, f)             \
     extern V KS_VECTOR_NAME(f, vv)(V x, V y); \
-    static inline V ks_##f(V x, V y) { return KS_VECTOR_NAME(f, vv)(x, y); }
+    static inline V ks_##name(V x, V y) { return KS_VECTOR_NAME(f, vv)(x, y); }
 #else
-#define KS_UNARY_VECTOR(f) KS_UNARY(f, f)
-#define KS_BINARY_VECTOR(f) KS_BINARY(f, f)
+#define KS_UNARY_VECTOR KS_UNARY
+#define KS_BINARY_VECTOR KS_BINARY
 #endif
 
 #ifdef KS_VECTOR_NAME
@@ -150,8 +152,8 @@ static inline void ks_fence(void) {}
 #endif
 #endif
 #ifndef KS_UNARY_NEWER
-#define KS_UNARY_NEWER(f) KS_UNARY(f, f)
-#define KS_BINARY_NEWER(f) KS_BINARY(f, f)
+#define KS_UNARY_NEWER KS_UNARY
+#define KS_BINARY_NEWER KS_BINARY
 #endif
 
 /* x modulo y, exactly, with the sign of y */
@@ -160,27 +162,14 @@ static inline double ks_remainder(double x, double y) {
     return r != 0.0 && (r < 0.0) != (y < 0.0) ? r + y : r;
 }
 
-KS_UNARY_VECTOR(sin)
-KS_UNARY_VECTOR(cos)
-KS_UNARY_VECTOR(exp)
-KS_UNARY_VECTOR(log)
-KS_BINARY_VECTOR(pow)
-KS_UNARY_NEWER(tan)
-KS_UNARY_NEWER(asin)
-KS_UNARY_NEWER(acos)
-KS_UNARY_NEWER(atan)
-KS_UNARY_NEWER(sinh)
-KS_UNARY_NEWER(cosh)
-KS_UNARY_NEWER(tanh)
-KS_UNARY_NEWER(asinh)
-KS_UNARY_NEWER(acosh)
-KS_UNARY_NEWER(atanh)
-KS_UNARY_NEWER(erf)
-KS_UNARY_NEWER(erfc)
-KS_BINARY_NEWER(atan2)
-KS_BINARY(mod, ks_remainder)
-KS_UNARY(abs, fabs)
-KS_UNARY(floor, floor)
+#define KS_UNARY_EACH KS_UNARY
+#define KS_BINARY_EACH KS_BINARY
+#define KS_UNARY_OWN(name, function)
+#define KS_BINARY_OWN(name, function)
+#define KS_ROW_OF_ONE(lanes, name, function) KS_UNARY_##lanes(name, function)
+#define KS_ROW_OF_TWO(lanes, name, function) KS_BINARY_##lanes(name, function)
+KS_OF_ONE(KS_ROW_OF_ONE)
+KS_OF_TWO(KS_ROW_OF_TWO)
 
 #if KS_LANES == 4 && defined(__AVX__) && !defined(__clang__)
 static inline V ks_sqrt(V x) { return __builtin_ia32_sqrtpd256(x); }

@@ -2,8 +2,8 @@
  *
  * Unknown are z_i = x_i - x_0 (less h a_i0 x'_0 where the first stage is the begin of the step): the
  * rates at the stages follow as k = A^-1 z / h. Newton's method takes the derivatives M, J of f with
- * respect to x' and x at one point; a transformation of A^-1 to a real number gamma and a pair alpha
- * +- i beta leaves the matrices gamma/h M + J and (alpha + i beta)/h M + J (Hairer, Wanner, Solving
+ * respect to x' and x at one point; a transformation of A^-1 to its real eigenvalues gamma and pairs
+ * alpha +- i beta leaves matrices gamma/h M + J and (alpha + i beta)/h M + J (Hairer, Wanner, Solving
  * Ordinary Differential Equations II, section IV.8). States whose derivative appears nowhere have
  * no column in M, which need not be regular.
  */
@@ -24,7 +24,8 @@ typedef struct {
     V *u;                    /* (stages solved for, m): inputs at the stages */
     V *k, *y, *now, *p, *v;  /* x', x, t, parameters, inputs that the kernels read */
     V *entries, *made;       /* derivatives in use, and those just made */
-    V *real, *pair;          /* factors; of one member alone as ks_columns_factor leaves them */
+    int reals, pairs;        /* eigenvalues of A^-1 */
+    V *real, *pair;          /* factors for each; of one member alone as ks_columns_factor leaves them */
     double used[KS_LANES];   /* lengths of steps that they are for */
     int *pivot, *pivots;
     ptrdiff_t *row, *rows;   /* the same for one member alone */
@@ -39,16 +40,21 @@ KS_PART void ks_stages_take(ks_stages *d, ks_pool *pool) {
     const ks_run *r = d->r;
     const ptrdiff_t n = d->n = r->n, m = d->m = r->residual->count[2], np = r->residual->count[3];
     const ptrdiff_t unknown = r->method.implicit, integers = (n + 1) / 2;
+    for (d->reals = 0; d->reals < unknown && r->method.eigen[2 * d->reals + 1] == 0.0;) d->reals++;
+    d->pairs = (int)(unknown - d->reals) / 2;
+    const ptrdiff_t reals = d->reals > 0 ? d->reals : 1; /* one for consistent values */
     const double *shared = ks_uniform_of(r, d->first);
     d->x = ks_take(pool, n), d->rate = ks_take(pool, n), d->k = ks_take(pool, n);
     d->y = ks_take(pool, n), d->now = ks_take(pool, 1), d->p = ks_take(pool, np);
     d->v = ks_take(pool, m), d->u = ks_take(pool, unknown * m);
     d->z = ks_take(pool, unknown * n), d->g = ks_take(pool, unknown * n);
     d->entries = ks_take(pool, r->n_entries), d->made = ks_take(pool, r->n_entries);
-    d->real = ks_take(pool, n * n), d->pair = ks_take(pool, unknown > 1 ? 2 * n * n : 0);
-    d->pivot = (int *)ks_take(pool, integers), d->pivots = (int *)ks_take(pool, integers);
+    d->real = ks_take(pool, reals * n * n), d->pair = ks_take(pool, d->pairs * 2 * n * n);
+    d->pivot = (int *)ks_take(pool, reals * integers);
+    d->pivots = (int *)ks_take(pool, d->pairs * integers);
     d->algebraic = (int *)ks_take(pool, integers);
-    d->row = (ptrdiff_t *)ks_take(pool, n), d->rows = (ptrdiff_t *)ks_take(pool, n);
+    d->row = (ptrdiff_t *)ks_take(pool, reals * n);
+    d->rows = (ptrdiff_t *)ks_take(pool, d->pairs * n);
     d->side = (double *)ks_take(pool, 2 * n);
     if (pool->memory != NULL && r->residual->varying[3])
         ks_load_parameters(r, np, d->first, d->count, d->p);
@@ -132,19 +138,28 @@ KS_PART void ks_stages_spoil(ptrdiff_t n, double *a, ptrdiff_t *pivot) {
     for (ptrdiff_t k = 0; k < n; k++) pivot[k] = k, a[k * n + k] = (double)NAN;
 }
 
+/* Row exchanges of all lanes for one eigenvalue */
+KS_PART int *ks_stages_pivot(const ks_stages *d, int *pivot, int number) {
+    return pivot + number * d->n * KS_LANES;
+}
+
 /* Factors for one member alone */
 KS_PART void ks_stages_factor_alone(ks_stages *d) {
     const double *eigen = d->r->method.eigen, inverse = 1.0 / d->used[0];
     const ptrdiff_t n = d->n;
-    double *a = (double *)d->real, *c = (double *)d->pair;
-    if (d->r->method.implicit % 2) {
-        ks_stages_alone(d, eigen[0] * inverse, 1, a);
-        if (!ks_columns_factor(n, a, d->row)) ks_stages_spoil(n, a, d->row);
+    for (int k = 0; k < d->reals; k++) {
+        double *a = (double *)(d->real + k * n * n);
+        ptrdiff_t *row = d->row + k * n;
+        ks_stages_alone(d, eigen[2 * k] * inverse, 1, a);
+        if (!ks_columns_factor(n, a, row)) ks_stages_spoil(n, a, row);
     }
-    if (d->r->method.implicit > 1) {
-        ks_stages_alone(d, eigen[1] * inverse, 1, c);
-        ks_stages_alone(d, eigen[2] * inverse, 0, c + n * n);
-        if (!ks_columns_factor_pair(n, c, c + n * n, d->rows)) ks_stages_spoil(n, c, d->rows);
+    for (int k = 0; k < d->pairs; k++) {
+        const double *pair = eigen + 2 * (d->reals + 2 * k);
+        double *a = (double *)(d->pair + k * 2 * n * n);
+        ptrdiff_t *row = d->rows + k * n;
+        ks_stages_alone(d, pair[0] * inverse, 1, a);
+        ks_stages_alone(d, pair[1] * inverse, 0, a + n * n);
+        if (!ks_columns_factor_pair(n, a, a + n * n, row)) ks_stages_spoil(n, a, row);
     }
 }
 
@@ -152,43 +167,48 @@ KS_PART void ks_stages_factor_alone(ks_stages *d) {
 KS_PART void ks_stages_factor(ks_stages *d) {
     const double *eigen = d->r->method.eigen;
     const V inverse = 1.0 / ks_load(d->used);
+    const ptrdiff_t n = d->n;
     if (d->count == 1) {
         ks_stages_factor_alone(d);
         return;
     }
-    if (d->r->method.implicit % 2) {
-        const V scaled = eigen[0] * inverse;
-        ks_stages_real(d, d->entries, &scaled, d->real);
-        ks_lanes_factor(d->n, d->real, d->pivot);
+    for (int k = 0; k < d->reals; k++) {
+        const V scaled = eigen[2 * k] * inverse;
+        ks_stages_real(d, d->entries, &scaled, d->real + k * n * n);
+        ks_lanes_factor(n, d->real + k * n * n, ks_stages_pivot(d, d->pivot, k));
     }
-    if (d->r->method.implicit > 1) {
-        ks_stages_pair(d, eigen[1] * inverse, eigen[2] * inverse, d->pair);
-        ks_pairs_factor(d->n, d->pair, d->pivots);
+    for (int k = 0; k < d->pairs; k++) {
+        const double *pair = eigen + 2 * (d->reals + 2 * k);
+        V *a = d->pair + k * 2 * n * n;
+        ks_stages_pair(d, pair[0] * inverse, pair[1] * inverse, a);
+        ks_pairs_factor(n, a, ks_stages_pivot(d, d->pivots, k));
     }
 }
 
-/* b := (gamma/h M + J)^-1 b */
-KS_PART void ks_stages_solve(ks_stages *d, V *b) {
+/* b := (gamma/h M + J)^-1 b, for the real eigenvalue of that number */
+KS_PART void ks_stages_solve(ks_stages *d, int number, V *b) {
     const ptrdiff_t n = d->n;
+    const V *a = d->real + number * n * n;
     if (d->count > 1) {
-        ks_lanes_solve(n, d->real, d->pivot, b);
+        ks_lanes_solve(n, a, ks_stages_pivot(d, d->pivot, number), b);
         return;
     }
     for (ptrdiff_t k = 0; k < n; k++) d->side[k] = ks_first(b[k]);
-    ks_columns_solve(n, (double *)d->real, d->row, d->side);
+    ks_columns_solve(n, (const double *)a, d->row + number * n, d->side);
     for (ptrdiff_t k = 0; k < n; k++) b[k] = ks_splat(d->side[k]);
 }
 
-/* b + i c := ((alpha + i beta)/h M + J)^-1 (b + i c) */
-KS_PART void ks_stages_solve_pair(ks_stages *d, V *b, V *c) {
+/* b + i c := ((alpha + i beta)/h M + J)^-1 (b + i c), for the pair of that number */
+KS_PART void ks_stages_solve_pair(ks_stages *d, int number, V *b, V *c) {
     const ptrdiff_t n = d->n;
-    const double *a = (double *)d->pair;
+    const V *pair = d->pair + number * 2 * n * n;
+    const double *a = (const double *)pair;
     if (d->count > 1) {
-        ks_pairs_solve(n, d->pair, d->pivots, b, c);
+        ks_pairs_solve(n, pair, ks_stages_pivot(d, d->pivots, number), b, c);
         return;
     }
     for (ptrdiff_t k = 0; k < n; k++) d->side[k] = ks_first(b[k]), d->side[n + k] = ks_first(c[k]);
-    ks_columns_solve_pair(n, a, a + n * n, d->rows, d->side, d->side + n);
+    ks_columns_solve_pair(n, a, a + n * n, d->rows + number * n, d->side, d->side + n);
     for (ptrdiff_t k = 0; k < n; k++) b[k] = ks_splat(d->side[k]), c[k] = ks_splat(d->side[n + k]);
 }
 
@@ -268,9 +288,11 @@ KS_PART void ks_stages_correct(ks_stages *d) {
         }
         for (ptrdiff_t i = 0; i < unknown; i++) d->g[i * n + k] = part[i];
     }
-    if (unknown % 2) ks_stages_solve(d, d->g);
-    if (unknown > 1)
-        ks_stages_solve_pair(d, d->g + (unknown - 2) * n, d->g + (unknown - 1) * n);
+    for (int k = 0; k < d->reals; k++) ks_stages_solve(d, k, d->g + k * n);
+    for (int k = 0; k < d->pairs; k++) {
+        V *g = d->g + (d->reals + 2 * k) * n;
+        ks_stages_solve_pair(d, k, g, g + n);
+    }
     for (ptrdiff_t k = 0; k < n; k++) {
         for (ptrdiff_t i = 0; i < unknown; i++) {
             part[i] = ks_splat(0.0);
@@ -391,13 +413,19 @@ KS_PART void ks_stages_guess(ks_stages *d, const V *last, const double *before) 
 KS_PART void ks_stages_vectors(ks_stages *s, V *last, int resumed) {
     const ks_run *r = s->r;
     const ptrdiff_t n = s->n, rows[] = {n, n, r->method.implicit * n, r->n_entries};
-    const ptrdiff_t from[] = {0, n, 2 * n, 5 * n};
+    const ptrdiff_t from[] = {0, n, 2 * n, (2 + r->method.implicit) * n};
     V *const vectors[] = {s->x, s->rate, last, s->entries};
     for (int k = 0; k < 4; k++)
         if (resumed)
             ks_load_between(r, s->first, s->count, from[k], rows[k], vectors[k]);
         else
             ks_store_between(r, s->first, s->count, from[k], rows[k], vectors[k]);
+}
+
+/* Numbers of a member after these vectors, one in each row of r->between */
+KS_PART double *ks_stages_numbers(const ks_stages *s, ptrdiff_t member) {
+    const ks_run *r = s->r;
+    return r->between + ((2 + r->method.implicit) * s->n + r->n_entries) * r->members + member;
 }
 
 /* Whether an input of a member jumps at a node */

@@ -3,7 +3,9 @@
 #include "machine_run.h"
 
 #define KS_NAME(name) #name,
-static const char *const names[] = {KS_ALL(KS_NAME)};
+#define KS_NAME_OF_ROW(lanes, name, function) KS_NAME(name)
+static const char *const names[] = {KS_OTHERS(KS_NAME) KS_OF_ONE(KS_NAME_OF_ROW)
+                                        KS_OF_TWO(KS_NAME_OF_ROW)};
 
 int ks_instruction_number(const char *name) {
     for (int k = 0; k < KS_INSTRUCTIONS; k++)

@@ -53,17 +53,18 @@ static void ks_transposed(const ks_run *r, const double *restrict e, double *res
 static inline V ks_three_halves(V x) { return x * ks_sqrt(x); }
 static inline V ks_five_halves(V x) { return x * x * ks_sqrt(x); }
 
-#define KS_ALL(X)                                                                                  \
+/* those that are no functions of kinesym_functions.h */
+#define KS_OTHERS(X)                                                                               \
     X(load) X(take) X(spread) X(store) X(store_s) X(keep)                                          \
     X(add) X(add_s) X(sub) X(sub_s) X(s_sub) X(mul) X(mul_s) X(div) X(div_s) X(s_div)              \
     X(fma) X(fma_s) X(fms) X(fms_s) X(fnma) X(fnma_s) X(neg) X(inv)                                \
-    X(sincos) X(select) X(locate) X(entry) X(pow) X(atan2) X(mod) X(min) X(max) X(lt) X(le) X(eq)         \
-    X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh) X(asinh) X(acosh)         \
-    X(atanh) X(exp) X(log) X(sqrt) X(abs) X(sign) X(floor) X(erf) X(erfc)                          \
-    X(three_halves) X(five_halves)
+    X(sincos) X(select) X(locate) X(entry) X(three_halves) X(five_halves)
 
 #define KS_NUMBER(name) KS_DO_##name,
-enum { KS_ALL(KS_NUMBER) KS_INSTRUCTIONS };
+#define KS_NUMBER_OF_ROW(lanes, name, function) KS_NUMBER(name)
+enum {
+    KS_OTHERS(KS_NUMBER) KS_OF_ONE(KS_NUMBER_OF_ROW) KS_OF_TWO(KS_NUMBER_OF_ROW) KS_INSTRUCTIONS
+};
 
 /* What becomes of each vector v of register `to`: of operands A, B and C, or the shared value s. */
 #define A ks_load(at[code->a] + v * KS_LANES)
@@ -75,8 +76,8 @@ enum { KS_ALL(KS_NUMBER) KS_INSTRUCTIONS };
     break;
 #define KS_CASE(name, value) \
     case KS_DO_##name: KS_EACH(value)
-#define KS_UNARY_CASE(name) KS_CASE(name, ks_##name(A))
-#define KS_BINARY_CASE(name) KS_CASE(name, ks_##name(A, B))
+#define KS_CASE_OF_ONE(lanes, name, function) KS_CASE(name, ks_##name(A))
+#define KS_CASE_OF_TWO(lanes, name, function) KS_CASE(name, ks_##name(A, B))
 
 /* All instructions for so many blocks of points from i on. A value is where `at` says: in its register,
  * or where it was loaded from, which saves a copy. */
@@ -143,36 +144,10 @@ static inline __attribute__((always_inline)) void ks_group(
         }
         KS_CASE(locate, ks_locate(arg[code->a].data + code->b, code->d, C))
         KS_CASE(entry, ks_entry(arg[code->a].data + code->b, code->d, C))
-        KS_BINARY_CASE(pow)
-        KS_BINARY_CASE(atan2)
-        KS_BINARY_CASE(mod)
-        KS_BINARY_CASE(min)
-        KS_BINARY_CASE(max)
-        KS_BINARY_CASE(lt)
-        KS_BINARY_CASE(le)
-        KS_BINARY_CASE(eq)
-        KS_UNARY_CASE(sin)
-        KS_UNARY_CASE(cos)
-        KS_UNARY_CASE(tan)
-        KS_UNARY_CASE(asin)
-        KS_UNARY_CASE(acos)
-        KS_UNARY_CASE(atan)
-        KS_UNARY_CASE(sinh)
-        KS_UNARY_CASE(cosh)
-        KS_UNARY_CASE(tanh)
-        KS_UNARY_CASE(asinh)
-        KS_UNARY_CASE(acosh)
-        KS_UNARY_CASE(atanh)
-        KS_UNARY_CASE(exp)
-        KS_UNARY_CASE(log)
-        KS_UNARY_CASE(sqrt)
-        KS_UNARY_CASE(abs)
-        KS_UNARY_CASE(sign)
-        KS_UNARY_CASE(floor)
-        KS_UNARY_CASE(erf)
-        KS_UNARY_CASE(erfc)
-        KS_UNARY_CASE(three_halves)
-        KS_UNARY_CASE(five_halves)
+        KS_OF_ONE(KS_CASE_OF_ONE)
+        KS_OF_TWO(KS_CASE_OF_TWO)
+        KS_CASE(three_halves, ks_three_halves(A))
+        KS_CASE(five_halves, ks_five_halves(A))
         default: break;
         }
     }

@@ -1,0 +1,313 @@
+"""What a solve that is lost goes on with: other ways from its guess, other starts, the ladder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kinesym.internal.fitting.curvature import merit_at
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.first_guess import FirstGuess
+from kinesym.internal.fitting.ladder import SolverClimb, climbable, climbed
+from kinesym.internal.fitting.redundant import (
+    ROOMS,
+    Bound,
+    Doubt,
+    apart,
+    bound_together,
+    is_strained,
+)
+from kinesym.internal.fitting.solving import Solver, fitted_as
+from kinesym.internal.fitting.why import meeting_points
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.likelihood import ALIKE
+from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.progress import say
+from kinesym.runtime.results.solution import Solution, after, resolved
+from kinesym.runtime.results.trials import only_noise_is_left
+from kinesym.runtime.status import Solve
+from kinesym.runtime.summary import listed
+
+#: Ends at which another guess may help.
+_LOST = (Solve.INFEASIBLE, Solve.DIVERGED, Solve.ITERATION_LIMIT, Solve.RESTORATION_FAILED)
+#: Ends after which another start, or easier problems, are tried unasked.
+_ASTRAY = (Solve.INFEASIBLE, Solve.DIVERGED)
+_CLIMBED = (*_ASTRAY, Solve.RESTORATION_FAILED)
+
+#: Iterations after which other ways are tried, and these; options of IPOPT with which none are.
+_SOON, _SCALING = 500, "nlp_scaling_method"
+_ALONE = {_SCALING, "mu_strategy", "option_file_name"}
+_WAYS: Mapping[str, Mapping[str, Any]] = {
+    "with an adaptive barrier": {"mu_strategy": "adaptive", "max_iter": _SOON},
+    "as IPOPT scales by itself": {_SCALING: "gradient-based"},
+}
+#: The first barrier parameter from states that outputs show: that of others keeps small values,
+#: as of which logarithms are measured, off bounds that do not bind, and so off the record.
+_SHOWN = 1e-5
+#: Merits that are the same: their difference over the objective, and over the squares of samples.
+_SAME, _ROUNDING = 1e-5, 1e-9
+#: Share of an objective by which conditions that are left out do not change it.
+_UNBENT = 1e-6
+#: Of larger problems that are lost, other starts are not looked for: that would take minutes.
+_MOST_VARIABLES = 20_000
+
+_OTHERS = ": there may be better solutions"
+_FROM_MOTION = (
+    "the first solution followed the measurements less well than the guess; this one began with "
+    f"the motion of the guess{_OTHERS}"
+)
+_FROM_LINES = (
+    "no solution was found from a simulation by the guess, or from what outputs show, but one from "
+    f"straight lines between the conditions{_OTHERS}"
+)
+_FROM_ZERO = "no solution was found from straight lines between the conditions, but one from zero"
+_FROM_DATA = (
+    "no solution was found from the trajectories of the guess, but one from what is measured and "
+    f"straight lines between the conditions{_OTHERS}"
+)
+_FROM_NEAREST = (
+    f"no solution was found from the guess, but one from where all conditions are met{_OTHERS}"
+)
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """How one problem is solved: from the free vector z of a guess, with these options.
+
+    ladder : whether to go on after a failure; None if that was left open. budget : iterations of
+    the ladder.
+    """
+
+    problem: Discretisation
+    z: Array
+    guess: Any
+    chosen: SolverOptions
+    progress: bool | None
+    ladder: bool | None
+    budget: int
+
+    @property
+    def _begin(self) -> FirstGuess:
+        return FirstGuess(self.problem)
+
+    @property
+    def _solver(self) -> Solver:
+        return Solver(self.problem, self.chosen, self.progress)
+
+    def best(self) -> Solution:
+        """The first solution that is found, or else how the plain solve ended. Conditions that
+        follow from others along every motion are left out where no solution meets them, or only one
+        that is bent by the error of the grid."""
+        doubt = Doubt(self.problem, self.z)
+        if self.ladder is False or len(doubt.rows) < 2 or self.problem.estimation.integrated:
+            return self._best(self._first())
+        first = replace(self, chosen=replace(self.chosen, ends=doubt))._first()
+        bound = Bound() if self.chosen.late else self._bound(first, doubt)
+        if bound.left_out:
+            found = self._leaving_out(bound, first)
+            if found is not None:
+                return found
+        first = self._first() if doubt.stopped else first
+        found = self._best(first)
+        disproved = found.success and not first.success  # what contradicts itself is not met
+        return found if bound.left_out or disproved else _noted(found, *bound.words)
+
+    def _leaving_out(self, bound: Bound, first: Solution) -> Solution | None:
+        """A solution without conditions that follow from others, if these are met with it; the
+        first one, if it has the same objective."""
+        for room in ROOMS:
+            other = replace(self, problem=apart(self.problem, bound, self.z, room), guess=None)
+            found = other._best(other._first())
+            if found.success and bound_together(self.problem, found.free_vector, True).left_out:
+                change = abs(found.objective - first.objective)
+                if first.success and change <= _UNBENT * abs(first.objective):
+                    return first
+                return after(first, found)
+        return None
+
+    def _bound(self, first: Solution, doubt: Doubt) -> Bound:
+        """Conditions that are bound together, where that may keep the problem from a solution."""
+        if first.success:
+            strained = is_strained(self.problem, doubt.rows, first)
+            return bound_together(self.problem, first.free_vector, True) if strained else Bound()
+        if doubt.bound is not None and doubt.bound.words:
+            return doubt.bound
+        if first.status not in (*_LOST, Solve.FEW_FREEDOMS, Solve.STEP_FAILED):
+            return Bound()
+        bound = doubt.bound or bound_together(self.problem, self.z)
+        return bound if bound.words else bound_together(self.problem, first.free_vector, True)
+
+    def _best(self, first: Solution) -> Solution:
+        """What `best` says, after the plain solve."""
+        small, unlimited = self._small, self._unlimited
+        goes_on = unlimited if self.ladder is None else self.ladder
+        found = self._in_ways(first) if self._soon and not first.success else first
+        if found.status in _ASTRAY:
+            found = self._from_simpler(found)
+        if goes_on and small and found.status in _LOST:
+            found = self._from_data(found)
+        if goes_on and small and found.status in _LOST:
+            found = self._from_nearest(found)
+        if goes_on and small and resolved(found) is not found:
+            other = self._from_data(found)
+            found = other if resolved(other) is other else found
+        easier = found.status in _CLIMBED if self.ladder is None else self._is_poor(found)
+        if goes_on and easier and found.status is not Solve.INTERRUPTED and climbable(self.problem):
+            limits = (self.budget, self.progress)
+            climb = SolverClimb(*limits, solver=fitted_as, chosen=self.chosen)
+            found = climbed(self.problem, self.z, found, climb)
+        return self._advised(found) if found.status in _LOST else self._no_worse(found)
+
+    @property
+    def _small(self) -> bool:
+        return (
+            self.problem.n_variables <= _MOST_VARIABLES and not self.problem.estimation.integrated
+        )
+
+    @property
+    def _unlimited(self) -> bool:
+        return self._small and "max_iter" not in self.chosen.options
+
+    @property
+    def _soon(self) -> bool:
+        """Whether other ways are tried after some iterations of the first."""
+        alone = self.ladder is False or _ALONE & self.chosen.options.keys()
+        return self._unlimited and not alone
+
+    def _first(self) -> Solution:
+        """The plain solve, or its begin."""
+        options: dict[str, Any] = {"max_iter": _SOON} if self._soon else {}
+        if not {"mu_init", "mu_strategy"} & self.chosen.options.keys():
+            options |= {"mu_init": _SHOWN} if self._begin.are_shown(self.guess) else {}
+        return self._solved(self.z, options)
+
+    def _is_poor(self, found: Solution) -> bool:
+        """Whether easier problems may lead to a better solution: where the homotopy of the data is
+        declared, also than a fit that leaves more than noise."""
+        tied = self.problem.formulation.observer is not None
+        return not found.success or (tied and not only_noise_is_left(found))
+
+    def _solved(self, z: Array, options: Mapping[str, Any] | None = None) -> Solution:
+        """One solve from z, with these options of IPOPT besides those that were chosen."""
+        chosen = replace(self.chosen, options={**self.chosen.options, **(options or {})})
+        guess = self.guess if z is self.z else None  # multipliers belong to its own start
+        return Solver(self.problem, chosen, self.progress).fitted(z, guess)
+
+    def _again(self, lost: Solution, z: Array) -> Solution:
+        """One solve after a lost one; where no function is finite at z, the lost one."""
+        return self._known_again(lost, z, None)
+
+    def _known_again(self, lost: Solution, z: Array, known: Solution | None) -> Solution:
+        """The same, with what a solution there tells of multipliers and standard deviations."""
+        try:
+            return after(lost, self._solver.fitted(z, known))
+        except ValueError:  # not finite where it begins
+            return lost
+
+    def _in_ways(self, first: Solution) -> Solution:
+        """The solution from z; one that is not there soon is looked for in other ways, too, before
+        there is more time for the first."""
+        found = first
+        for words, options in _WAYS.items():
+            if found.status not in _LOST or self.chosen.late:
+                return found
+            say(self.progress, f"no solution soon: trying {words}")
+            found = after(found, self._solved(self.z, options))
+            if found.success:
+                return _noted(found, f"solved {words}, as the plain solve took long{_OTHERS}")
+        if first.status is Solve.ITERATION_LIMIT and not self.chosen.late:
+            return after(found, self._solved(self.z))
+        vain = found.iterations - first.iterations
+        return _noted(first, f"{vain} iterations {' and '.join(_WAYS)} were in vain")
+
+    def _from_simpler(self, lost: Solution) -> Solution:
+        """Another solution, from lines in place of what was simulated, or from zero in place of
+        these, where what z was made of leads to none."""
+        last = self.z
+        for drawn, note in ((self._begin.lines, _FROM_LINES), ((), _FROM_ZERO)):
+            begin = self._begin.packed(self.guess, drawn)
+            if np.array_equal(begin, last) or lost.success or self.chosen.late:
+                continue
+            last, found = begin, self._again(lost, begin)
+            lost = _noted(found, note) if found.success else lost
+        return lost
+
+    def _from_data(self, lost: Solution) -> Solution:
+        """Another solution, from the parameters and durations of the guess alone."""
+        values: dict[str, Any] = dict(self.problem.parameters(self.z))
+        if self.problem.layout.free_duration:
+            values["duration"] = self.problem.layout.durations(self.z)
+        begin = self._begin.pack(values)
+        if np.array_equal(begin, self.z) or self.chosen.late:
+            return lost
+        say(self.progress, "no solution yet: trying without the trajectories of the guess")
+        found = self._again(lost, begin)
+        return _noted(found, _FROM_DATA) if found.success else lost
+
+    def _from_nearest(self, lost: Solution) -> Solution:
+        """Another solution, from where all conditions are met; see `meeting_points`."""
+        say(self.progress, "no solution yet: looking for where all conditions are met")
+        points = meeting_points(self.problem, lost.free_vector, self.z, self.chosen.deadline)
+        for near in points:
+            found = self._again(lost, near)
+            if found.success:
+                return _noted(found, _FROM_NEAREST)
+            if found.status is Solve.INTERRUPTED or self.chosen.late:
+                break
+        return lost
+
+    def _no_worse(self, found: Solution) -> Solution:
+        """A fit, or a better one from the motion that the guess means, if that follows the
+        measurements better; where nothing does so, the fit has not converged."""
+        problem, begin = self.problem, self._meant() if self._may_be_worse(found) else None
+        if begin is None:
+            return found
+        margin = _SAME * abs(found.objective) + _ROUNDING * problem.estimation.size
+        margin = ALIKE if problem.estimation.reweighs else margin
+        if merit_at(problem, begin) >= found.merit - margin:
+            return found
+        say(self.progress, "the guess follows the measurements better: trying from its own motion")
+        entries = problem.layout.parameter_values(begin)
+        try:
+            held = replace(self._solver, problem=problem.holding(entries.copy())).fitted(begin)
+        except ValueError:  # a function is not finite there
+            return found
+        if not held.success or held.merit >= found.merit - margin:
+            return found  # the grid does not show the motion as well
+        for known in (held, None):  # with its multipliers and standard deviations, and without
+            again = self._known_again(found, held.free_vector, known)
+            if again.success and again.merit <= held.merit + margin:
+                return _noted(again, _FROM_MOTION)
+        words = f"{Solve.WORSE.sentence} ({found.merit:.6g}, the guess {held.merit:.6g})"
+        return replace(found, status=Solve.WORSE, message=words)
+
+    def _may_be_worse(self, found: Solution) -> bool:
+        """Whether a fit leaves more than noise, so that a guess may be better."""
+        about = self.problem.estimation  # of mixed ones residuals have no size
+        fit = about.factor and not (about.mixed and about.unknown) and not about.integrated
+        asked = fit and found.success and not self.chosen.late
+        return bool(asked and not only_noise_is_left(found))
+
+    def _meant(self) -> Array | None:
+        """The free vector of the motion that the guess means, if it means one."""
+        if isinstance(self.guess, Mapping | None):
+            return self._begin.moved_by(self.guess)
+        return None if isinstance(self.guess, np.ndarray) else self.z
+
+    def _advised(self, lost: Solution) -> Solution:
+        """A lost solution whose message says of what there was no guess."""
+        names = self._begin.without_guess(self.guess)
+        if not names:
+            return lost
+        words = (
+            f"no guess was given of {listed(names)}, which began at zero or on lines between "
+            f"conditions: solve(guess={{{names[0]!r}: np.linspace(from, to, nodes), ...}})"
+        )
+        return replace(lost, message=f"{lost.message}; {words}")
+
+
+def _noted(found: Solution, *notes: str) -> Solution:
+    return replace(found, notes=[*found.notes, *notes])

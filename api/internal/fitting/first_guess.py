@@ -1,0 +1,292 @@
+"""The free vector of a guess: what is given, measured, shown by outputs, simulated, or drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.first_run import (
+    shown_by_outputs,
+    shown_states,
+    simulated,
+    start_values,
+)
+from kinesym.internal.problems.fixed_values import straight_lines
+from kinesym.internal.problems.jump_times import on_given_grids
+from kinesym.internal.problems.problem import kinematic_pairs
+from kinesym.runtime.arrays import Array, real_array
+from kinesym.runtime.nlp.bounds import Limits
+from kinesym.runtime.nlp.collocation import first_guess, within
+from kinesym.runtime.results.guesses import values_of_results
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.signals.signal import Signal
+from kinesym.symbolic.expression import atoms_of
+from kinesym.symbolic.names import by_name, name_of, names_of
+from kinesym.symbolic.objective import at_start
+
+#: Trajectories (N,) by name, of each trial.
+Drawn = Sequence[Mapping[str, Array]]
+
+#: A first trajectory that is simulated may cost so many times what the one without does.
+_FAR = 10.0
+#: How far the motion of a guess may leave the bounds, over the largest value.
+_OFF = 1e-6
+
+
+@dataclass(frozen=True)
+class FirstGuess:
+    """First guesses of a problem."""
+
+    problem: Discretisation
+
+    def pack(self, guess: Any = None) -> Array:
+        """The free vector of a guess; see `Collocation.pack`."""
+        if not isinstance(guess, Mapping | None):
+            return self.packed(guess, self.lines)
+        return self.packed(guess, self.made_up(self.named(guess))[0])
+
+    @property
+    def lines(self) -> Drawn:
+        """Straight lines between what conditions fix."""
+        pairs = ((row.fixed, row.trial) for row in self.problem.per_trial.rows)
+        return [straight_lines(fixed, trial.grid) for fixed, trial in pairs]
+
+    def named(self, guess: Mapping[Any, Any] | None) -> dict[str, Any]:
+        """The values of a guess by name."""
+        layout = self.problem.layout
+        inputs = [name for name in layout.inputs if name not in layout.delayed]
+        known = [*layout.states, *inputs, *layout.owned.parameters]
+        known += [name for name in layout.parameters if name not in known]
+        known += ["duration"] if layout.free_duration else []
+        given = by_name(guess or {}, known, "guess")
+        grids = [row.given_grid for row in self.problem.per_trial.rows]
+        return on_given_grids(given, [grid for grid in grids if grid is not None])
+
+    def packed(self, guess: Any, lines: Drawn) -> Array:
+        """The free vector of a guess, with these trajectories of what it does not give, by trial;
+        see `first_guess`."""
+        layout, bounds = self.problem.layout, self.problem.variable_bounds
+        if isinstance(guess, Solution) and self.problem.fits(guess):
+            return np.clip(guess.free_vector, *bounds)
+        if isinstance(guess, np.ndarray):
+            if guess.shape != (self.problem.n_variables,):
+                raise ValueError(
+                    f"the free vector has {self.problem.n_variables} entries, got {guess.shape}"
+                )
+            z = real_array(guess, "the free vector")
+            every = np.ones(len(z), dtype=bool)
+            return within(
+                z, bounds, every, self.problem.layout.variable_name, layout.natural, stacklevel=6
+            )
+        values = values_of_results(guess, layout, self.problem.trials)
+        by_hand = values is None
+        if values is None:
+            if not isinstance(guess, Mapping | None):
+                raise ValueError(
+                    "a guess is a mapping of names to values, a Solution, a Fit, a "
+                    f"Trajectory, or an array, not {guess!r}"
+                )
+            values = self.named(guess)
+        z, given = self._first(values, lines, by_hand)
+        z = within(
+            z,
+            bounds,
+            given & by_hand,
+            self.problem.layout.variable_name,
+            layout.natural,
+            stacklevel=6,
+        )
+        return self._with_lags(z)
+
+    def _first(
+        self, values: Mapping[str, Any], lines: Drawn, rates: bool = True
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """The free vector of values by name and which entries they give; see `first_guess`."""
+        pairs = kinematic_pairs(self.problem.model) if rates else {}
+        defaults = dict(self.problem.model.values)
+        return first_guess(self.problem.layout, self.problem.trials, values, defaults, pairs, lines)
+
+    def _with_lags(self, z: Array) -> Array:
+        if self.problem.nlp.lags is not None:
+            z[self.problem.layout.delayed_entries] = self.problem.nlp.lags.values(z)
+        return z
+
+    def started(self, values: Mapping[str, Any], drawn: Drawn) -> Array:
+        """The free vector of values by name, moved into the bounds without a word."""
+        z, _ = self._first(values, drawn)
+        nobody = np.zeros(len(z), dtype=bool)
+        return self._with_lags(
+            within(z, self.problem.variable_bounds, nobody, self.problem.layout.variable_name)
+        )
+
+    def without_guess(self, guess: Any) -> list[str]:
+        """States of which a guess by names says nothing, that are not measured and not zero."""
+        if not isinstance(guess, Mapping | None):
+            return []
+        told = {
+            *names_of(list(guess or ()), "guess"),
+            *(m for t in self.problem.trials for m in t.measured),
+            *self.problem.model.vanishing,
+        }
+        pairs = kinematic_pairs(self.problem.model)
+        return [x for x in self.problem.layout.states if not told & {x, pairs.get(x)}]
+
+    # -- trajectories of what is not given ------------------------------------------------------
+
+    def made_up(self, values: Mapping[str, Any]) -> tuple[Drawn, frozenset[str]]:
+        """Trajectories of what is neither given by these values nor measured, and the names of
+        those of which more is known than lines between conditions."""
+        lines = self.lines
+        if not self.problem.symbolic.objective.least_squares:
+            return lines, frozenset()
+        drawn, shown = self._with_shown(values, lines)
+        runs = self._runs(values, drawn, shown)
+        if not runs:
+            return drawn, shown
+        moved = [{**row, **run} for row, run in zip(drawn, runs, strict=True)]
+        before, after = (self._cost_of(values, each) for each in (drawn, moved))
+        if after > _FAR * before:
+            return drawn, shown
+        return moved, shown.union(*runs)
+
+    def _cost_of(self, values: Mapping[str, Any], drawn: Drawn) -> float:
+        """The objective of values by name with these trajectories; infinite if it is no number."""
+        z = np.clip(self._first(values, drawn)[0], *self.problem.variable_bounds)
+        with np.errstate(all="ignore"):
+            J = self.problem.nlp.cost(z)
+        return J if np.isfinite(J) else np.inf
+
+    def _with_shown(self, values: Mapping[str, Any], lines: Drawn) -> tuple[Drawn, frozenset[str]]:
+        """The trajectories with those of states that measured outputs show, and their names."""
+        pairs, made, names = kinematic_pairs(self.problem.model), [], frozenset[str]()
+        for number, (trial, row) in enumerate(zip(self.problem.trials, lines, strict=True)):
+            shows = shown_by_outputs(self.problem.model, trial)
+            known = self._guessed_parameters(values, number) if shows else {}
+            shown = shown_states(trial, shows, known)
+            rates = {v for v, x in pairs.items() if x in shown}  # the slopes of these
+            kept = {name: line for name, line in row.items() if name not in rates}
+            made.append({**kept, **shown})
+            names |= {*shown, *rates}
+        return made, names
+
+    def are_shown(self, guess: Any) -> bool:
+        """Whether a guess leaves states to measured outputs that show them."""
+        if (
+            not isinstance(guess, Mapping | None)
+            or not self.problem.symbolic.objective.least_squares
+        ):
+            return False
+        values = self.named(guess)
+        return bool(self._with_shown(values, [{} for _ in self.problem.trials])[1] - values.keys())
+
+    def _guessed_parameters(self, values: Mapping[str, Any], number: int) -> dict[str, float]:
+        """Values of all parameters of a trial that are known, guessed, or of the model."""
+        owned = self.problem.layout.owned
+        guessed = owned.guessed(values)
+        entries = [
+            guessed.get(name, self.problem.model.values.get(p, np.nan))
+            for name, p in zip(owned.names, owned.members, strict=True)
+        ]
+        mine = zip(owned.parameters, owned.places(number), strict=True)
+        found = {**self.problem.known[number], **{p: float(entries[k]) for p, k in mine}}
+        return {name: value for name, value in found.items() if np.isfinite(value)}
+
+    def _runs(
+        self, values: Mapping[str, Any], drawn: Drawn, shown: frozenset[str]
+    ) -> Sequence[dict[str, Array]]:
+        """What simulations tell of states of which nothing else is told, by trial; nothing where
+        starts, parameters or inputs are not known, or they do not reach their ends."""
+        pairs, states = kinematic_pairs(self.problem.model), {*self.problem.model.state_names}
+        every = [{*values, *trial.measured, *shown} for trial in self.problem.trials]
+        every = [told | {v for v, x in pairs.items() if x in told} for told in every]
+        if not self._can_run or all(states <= told for told in every):
+            return []
+        if any(states - told and self._open_starts(k, told) for k, told in enumerate(every)):
+            return []
+        z, found = self._first(values, drawn)[0], list[dict[str, Array]]()
+        for number, told in enumerate(every):
+            courses = self.problem.courses(z, number)
+            rows = {x: courses[x] for x in self.problem.model.state_names if x in told}
+            first = {x: float(row[0]) for x, row in rows.items()}
+            run = self._run(values, number, courses, told, first, rows) if states - told else {}
+            if run is None:
+                return []
+            found.append({x: row for x, row in run.items() if x not in told})
+        return found
+
+    @property
+    def _can_run(self) -> bool:
+        """Whether trials are simulated as they are: no phases, no delays, at known times."""
+        asked = self.problem.symbolic
+        apart = not (asked.links or asked.cycle or asked.contacts)
+        return apart and not (self.problem.model.delays or self.problem.layout.free_duration)
+
+    def _open_starts(self, number: int, told: Collection[str]) -> set[str]:
+        """States of a trial that neither what is told nor a condition can start."""
+        conditions, model = self.problem.formulation.boundary, self.problem.model
+        behind = atoms_of(*(e for e in conditions if e is not None and e.has(at_start)))
+        rows = self.problem.per_trial.rows
+        fixed = {x for x, at in rows[number].fixed.items() if -np.inf in at}
+        started = fixed.union(told, (name_of(x) for x in model.states if x in behind))
+        return {*model.state_names} - {*model.index.algebraic} - started
+
+    def _run(
+        self,
+        values: Mapping[str, Any],
+        number: int,
+        courses: Mapping[str, Array],
+        told: set[str],
+        first: Mapping[str, float],
+        rows: Mapping[str, Array],
+    ) -> dict[str, Array] | None:
+        """States (N,) of a trial by simulation, None if there is none. courses : of all states and
+        unknown inputs; told : names of those of which something is known. first : starts where
+        conditions tell none; rows : see `simulated`."""
+        trial, model, layout = self.problem.trials[number], self.problem.model, self.problem.layout
+        known = self._guessed_parameters(values, number)
+        unsaid = [u for u in layout.inputs if u not in told and not u.startswith("white_")]
+        if unsaid or not {*model.parameter_names} <= known.keys():
+            return None
+        inputs = {n: s for n, s in trial.signals.items() if n in model.input_names}
+        inputs |= {u: Signal(trial.grid, courses[u]) for u in layout.inputs}
+        fixed = {
+            x: at[-np.inf]
+            for x, at in self.problem.per_trial.rows[number].fixed.items()
+            if -np.inf in at
+        }
+        limits = self.problem.per_trial.rows[number].limits["ends"]
+        bounds = [each for each in limits if isinstance(each, Limits)]
+        conditions = list(zip(self.problem.formulation.boundary, bounds, strict=True))
+        start = start_values(conditions, model.states, {**first, **fixed}, known)
+        needed = {*model.state_names} - {*model.index.algebraic}
+        if not {*model.input_names} <= inputs.keys() or not needed <= start.keys():
+            return None
+        start = {x: value for x, value in start.items() if x in model.state_names}
+        return simulated(model, trial, start, known, inputs, rows)
+
+    def moved_by(self, guess: Mapping[Any, Any] | None) -> Array | None:
+        """The free vector of the motion that a guess by names means, from its starts and by its
+        parameters; None where these are not told, or it is not within the bounds."""
+        if not self._can_run:
+            return None
+        values, numbers = self.named(guess), range(len(self.problem.trials))
+        if any(self._open_starts(number, values) for number in numbers):
+            return None
+        z, runs = self._first(values, self.lines)[0], []
+        for number in numbers:
+            courses = self.problem.courses(z, number)
+            first = {x: float(courses[x][0]) for x in self.problem.model.state_names if x in values}
+            run = self._run(values, number, courses, {*values}, first, {})
+            if run is None:
+                return None
+            runs.append(run)
+        every = {x: [run[x] for run in runs] for x in self.problem.model.state_names}
+        moved = self._first({**values, **every}, self.lines)[0]
+        low, high = self.problem.variable_bounds
+        off = np.maximum(low - moved, moved - high).max(initial=0.0)
+        return np.clip(moved, low, high) if off <= _OFF * np.abs(moved).max(initial=1.0) else None

@@ -1,0 +1,206 @@
+"""First trajectories of a fit: records of outputs as states, and simulations from known starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym.internal.problems.simulation_arguments import simulation_arguments
+from kinesym.internal.problems.step_options import checked_steps
+from kinesym.internal.running.consistent_starts import consistent_initial
+from kinesym.internal.running.model_run import unwatched_states
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.nlp.bounds import Limits
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.signals.signal import Signal
+from kinesym.runtime.signals.timed import TimedSamples
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import name_of, t
+from kinesym.symbolic.objective import at_end, at_start
+from kinesym.symbolic.problem import measured_expressions
+
+#: Operations of an output of which the inverse is looked for, and intermediates behind it.
+_SHORT = 20
+#: Functions that take each of their values once.
+_ONE_TO_ONE = (sp.exp, sp.log, sp.sinh, sp.asinh, sp.tanh, sp.atanh, sp.atan)
+#: Tolerances of a simulation that only begins a search, and parts of it that begin with what is
+#: measured.
+_ROUGH = (1e-6, 1e-9)
+_PARTS = 20
+
+
+def shown_by_outputs(model: Model, trial: Experiment) -> dict[str, Inverse]:
+    """Outputs that are measured and show one state each that is not, one to one, such as degrees,
+    logarithms, a gain and an offset."""
+    every = measured_expressions(model, list(trial.measured)).items()
+    pairs = ((name, _inverse(model, shows)) for name, shows in every)
+    return {name: found for name, found in pairs if found and found.state not in trial.measured}
+
+
+def shown_states(
+    trial: Experiment, shows: Mapping[str, Inverse], parameters: Mapping[str, float]
+) -> dict[str, Array]:
+    """Courses (N,) of states that outputs show, see `shown_by_outputs`.
+
+    parameters : those that are known, or guessed.
+    """
+    found = dict[str, Array]()
+    for name, (state, needed, states_of) in shows.items():
+        own = trial.timed_samples(name)
+        if own is None or state in found or not {*needed} <= {*parameters}:
+            continue
+        with np.errstate(all="ignore"):
+            row = states_of(own.values, *(parameters[p] for p in needed))
+        row = np.broadcast_to(np.where(np.isfinite(row), row, np.nan), own.values.shape)
+        if np.isfinite(row).any():
+            found[state] = TimedSamples(own.times, np.array(row), own.delay).on(trial.grid)
+    return found
+
+
+class Inverse(NamedTuple):
+    """The one state that an output shows, the parameters in it, and the state as a function of
+    samples (K,) and these."""
+
+    state: str
+    needed: Sequence[str]
+    states_of: Callable[..., Any]
+
+
+@lru_cache(maxsize=256)
+def _inverse(model: Model, shows: sp.Expr) -> Inverse | None:
+    """None of outputs that show no state, several, or one not one to one."""
+    if len(model.intermediates) <= _SHORT:
+        for symbol, e in reversed(model.intermediates):
+            shows = shows.xreplace({symbol: e})
+    functions, others = shows.atoms(AppliedUndef), shows.free_symbols - {t}
+    if len(functions) != 1 or not others <= {*model.parameters} or shows.has(sp.Derivative):
+        return None
+    (x,) = functions
+    if x not in model.states or x == shows or shows.count_ops() > _SHORT:
+        return None
+    y, at = sp.Dummy("y", real=True), sp.Dummy("x", real=True)
+    root = _root(shows.xreplace({x: at}), y, at)
+    if root is None:
+        return None
+    needed = sorted(others, key=name_of)
+    states_of = sp.lambdify([y, *needed], root, "numpy")
+    return Inverse(name_of(x), tuple(map(name_of, needed)), states_of)
+
+
+def _root(e: sp.Expr, y: sp.Expr, x: sp.Dummy) -> sp.Expr | None:
+    """The x with e(x) = y, if there is one for each y that there is one for: of functions of
+    functions, and of ratios that are linear in x."""
+    while e != x:
+        if sum(arg.has(x) for arg in e.args) > 1:
+            return _root_of_ratio(e - y, x)
+        (inner,), outer = sp.sift(e.args, lambda arg: arg.has(x), binary=True)
+        if e.is_Add:
+            y = y - sp.Add(*outer)
+        elif e.is_Mul:
+            y = y / sp.Mul(*outer)
+        elif isinstance(e, _ONE_TO_ONE):
+            y = e.inverse()(y)
+        elif isinstance(e, sp.Pow) and e.exp.is_Integer and e.exp.is_odd:
+            y = sp.sign(y) * sp.Abs(y) ** (1 / e.exp)
+        elif isinstance(e, sp.Pow) and e.base.is_positive:
+            y = sp.log(y) / sp.log(e.base)
+        else:
+            return None
+        e = inner
+    return y
+
+
+def _root_of_ratio(e: sp.Expr, x: sp.Dummy) -> sp.Expr | None:
+    """The root of a ratio of polynomials, if the upper one is linear."""
+    if not e.is_rational_function(x):
+        return None
+    above = sp.Poly(sp.together(e).as_numer_denom()[0], x)
+    return -above.nth(0) / above.nth(1) if above.degree() == 1 else None
+
+
+def start_values(
+    rows: Sequence[tuple[sp.Expr | None, Limits]],
+    states: Sequence[AppliedUndef],
+    known: Mapping[str, float],
+    parameters: Mapping[str, float],
+) -> dict[str, float]:
+    """Values of states at the start of a trial: `known` ones, and those that follow from them by
+    equations at the start, one after the other, each linear in one that is open.
+
+    rows : conditions at the ends with their bounds in the trial.
+    """
+    found, marks = dict(known), {name_of(x): sp.Dummy(name_of(x)) for x in states}
+    open_ = []
+    for e, limits in rows:
+        if e is None or limits.low != limits.high or not e.has(at_start) or e.has(at_end):
+            continue
+        inner = {x: marks[name_of(x)] for x in states}
+        e = e.xreplace({atom: atom.args[0].xreplace(inner) for atom in e.atoms(at_start)})
+        numbers = {
+            s: sp.Float(parameters[name_of(s)]) for s in e.free_symbols if name_of(s) in parameters
+        }
+        open_.append(e.xreplace(numbers) - limits.low)
+    while True:
+        table = {marks[name]: sp.Float(value) for name, value in found.items()}
+        news = [_solved(e.xreplace(table)) for e in open_]
+        more = {mark.name: value for new in news if new for mark, value in [new]}
+        if not more.keys() - found.keys():
+            return found
+        found = {**more, **found}
+
+
+def _solved(e: sp.Expr) -> tuple[sp.Dummy, float] | None:
+    """The one unknown of an expression that is zero, and its value, if it is linear in it."""
+    if len(e.free_symbols) != 1 or e.has(AppliedUndef):
+        return None
+    (x,) = e.free_symbols
+    slope = e.diff(x)
+    if not isinstance(x, sp.Dummy) or not slope.is_number or not slope.is_finite or slope == 0:
+        return None
+    value = -e.xreplace({x: sp.S.Zero}) / slope
+    return (x, float(value)) if value.is_number and value.is_finite else None
+
+
+def simulated(
+    model: Model,
+    trial: Experiment,
+    start: Mapping[str, float],
+    parameters: Mapping[str, float],
+    inputs: Mapping[str, Signal],
+    told: Mapping[str, Array],
+) -> dict[str, Array] | None:
+    """States (N,) of a trial by simulation from values of all states that are not algebraic; None
+    if it does not reach its end.
+
+    told : courses (N,) of states of which something is known: if that is not all of them, the
+    others are simulated in parts, each of which begins with these, so that an unstable plant stays
+    with its record.
+    """
+    steps = checked_steps(("radau-5",), None, 1, *_ROUGH)
+    found = {x: np.empty(trial.n_nodes) for x in model.state_names}
+    here: dict[str, Any] = dict.fromkeys(model.state_names, 0.0) | dict(start)
+    parts = min(_PARTS, trial.n_nodes - 1) if told else 1
+    edges = np.unique(np.linspace(0, trial.n_nodes - 1, parts + 1).round().astype(int))
+    for first, last in pairwise(edges):
+        here |= {x: float(row[first]) for x, row in told.items()} if first else {}
+        time = trial.grid[first : last + 1]
+        try:
+            given = simulation_arguments(model, time, here, parameters, inputs, steps, 1, False)
+            if model.index.value or model.invariants:
+                here = consistent_initial(model, given)
+                given = simulation_arguments(model, time, here, parameters, inputs, steps, 1, False)
+            states = unwatched_states(model, given)
+        except ValueError:  # the start violates a constraint, or an input does not reach so far
+            return None
+        if states is None:
+            return None
+        for name, row in states.items():
+            found[name][first : last + 1] = row
+        here = {name: float(row[-1]) for name, row in states.items()}
+    return found

@@ -1,0 +1,90 @@
+"""Trials of a hybrid model for `ks.Shooting`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import sympy as sp
+
+from kinesym.codegen.switching import observed_program
+from kinesym.internal.problems.pipeline import realise
+from kinesym.internal.problems.problem import chosen_objective
+from kinesym.internal.problems.shooting_arguments import ShootingArguments
+from kinesym.internal.problems.simulation_arguments import simulation_arguments
+from kinesym.internal.running.jump_events import jump_sensitivities
+from kinesym.quiet import quietly
+from kinesym.runtime.hybrid.sensitivity import Sensitivities
+from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.shooting.hybrid_trials import HybridTrials, Runner
+from kinesym.runtime.signals.signal import Signal
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.problem import measured_expressions
+
+
+def hybrid_trials(hybrid: Hybrid, given: ShootingArguments) -> HybridTrials:
+    """The trials of a hybrid model; raises `ValueError` for what does not fit."""
+    factor, loss = _factor_of_squares(given)
+    names = list(dict.fromkeys(name for trial in given.trials for name in trial.measurements))
+    measured = measured_expressions(hybrid.model, names)
+    if not measured:
+        raise ValueError(
+            "the objective is the least squares of the measurements, but the experiment has none; "
+            "give measurements={...}"
+        )
+    observed = {name: e for name, e in measured.items() if name not in hybrid.model.state_names}
+
+    return HybridTrials(
+        _runner(hybrid, given, observed),
+        given.system,
+        given.trials,
+        given.starts,
+        given.signals,
+        given.unknowns,
+        given.priors(factor),
+        given.following,
+        factor,
+        loss,
+    )
+
+
+def _factor_of_squares(given: ShootingArguments) -> tuple[float, RobustLoss | None]:
+    """The factor of the least squares, the only term of the objective, and their loss."""
+    objective = chosen_objective(given.objective)
+    if objective.integrand != 0 or objective.terminal != 0:
+        raise ValueError(
+            "the objective of a hybrid model is LeastSquares(); make what is to be small an output "
+            "of the model, and measure it with the samples that it should have, such as zeros"
+        )
+    if not objective.least_squares > 0.0:
+        raise ValueError(f"the measurements enter with the factor {objective.least_squares:g}")
+    return objective.least_squares, RobustLoss.of(objective.loss)
+
+
+def _runner(hybrid: Hybrid, given: ShootingArguments, observed: Mapping[str, sp.Expr]) -> Runner:
+    """A function that simulates a trial with its sensitivities, also of what is observed."""
+    slopes = None
+    if observed:
+        slopes = realise(observed_program(hybrid, list(observed.values())), lanes=1)
+
+    def run(
+        number: int,
+        start: Mapping[str, float],
+        parameters: Mapping[str, float],
+        inputs: Mapping[str, Signal],
+    ) -> Sensitivities:
+        with quietly():  # an early end is told by its message
+            arguments = simulation_arguments(
+                hybrid,
+                given.trials[number].grid,
+                start,
+                parameters,
+                inputs,
+                given.steps,
+                threads=1,
+                progress=False,
+            )
+            made = jump_sensitivities(hybrid, arguments)
+        return replace(made, observed=(list(observed), slopes)) if slopes else made
+
+    return run

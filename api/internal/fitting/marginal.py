@@ -1,0 +1,386 @@
+"""Parameters of the largest marginal likelihood: all trajectories counted in, not the best ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.internal.fitting.marginal_laplace import log_likelihood, priors_of_inputs
+from kinesym.internal.problems.random_effects import Numbers, Population
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.noise import first_std
+from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
+from kinesym.runtime.ipopt.solve import SolverOptions, solve
+from kinesym.runtime.nlp.nlp import NLP
+from kinesym.runtime.nlp.samples import number_of_samples
+from kinesym.runtime.progress import Iteration
+from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.likelihood import MARGINAL, Likelihood
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.statistics.covariance import kkt_at
+from kinesym.runtime.statistics.kkt import Kkt
+from kinesym.runtime.statistics.quasi_newton import Minimum, Value, held_by, minimise
+from kinesym.runtime.status import Solve
+from kinesym.symbolic.problem import Problem
+
+#: Of -2 log L, at the end of the search.
+_TOLERANCE = 1e-9
+#: Steps of the differences of likelihoods, and of their gradients, in standard errors.
+_SHORT, _LONG = 1e-2, 3e-2
+#: A standard deviation is at least this share of that of the samples, which count as exact then.
+_EXACT, _SMALL = 1e-4, 1e-2
+_NO_NOISE = (
+    "process noise explains {0} without any noise of its measurement, whose std has gone to "
+    "{1:.2g}; give its std"
+)
+_UNSOLVED = "the trajectories cannot be solved for: {}; change the guess"
+#: Iterations after which a neighbouring problem counts as not solved.
+_ITERATIONS = 300
+
+
+class Best(NamedTuple):
+    """The best trajectories with given parameters and standard deviations.
+
+    ways : how z and the multipliers (n + m, k) follow the unknowns. curvature : second derivatives
+    of the objective in each of these, all else following, (k,).
+    """
+
+    found: Solved
+    nlp: NLP
+    trials: Sequence[Experiment]
+    ways: Array
+    curvature: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """Parameters of the largest likelihood, with the best trajectories. std : of groups of
+    measurements. priors : distributions of random effects. converged : whether the search has ended
+    at a maximum, after so many steps."""
+
+    best: Best
+    likelihood: Likelihood
+    std: dict[str, float]
+    priors: Numbers
+    uncertainty: Uncertainty
+    converged: bool
+    steps: int
+
+
+@dataclass(frozen=True, eq=False)
+class Marginal:
+    """-2 log L of the entries of z that are parameters but no random effects, then what is unknown
+    of the distributions of these, then the logarithms of standard deviations that are not known.
+
+    For each the trajectories are solved for with the parameters held by their bounds, so that one
+    library serves all. Its derivative is by differences between neighbours that are predicted, not
+    solved for: z and the multipliers follow to first order by the matrix of Karush, Kuhn and
+    Tucker, the Lagrange function is right to third order there, and the determinants to second.
+
+    problem : of IPOPT. trials : with standard deviations open. groups : names of these. on : makes
+    the nonlinear program of other trials and distributions from a near one. seen : see
+    `log_volume`, at any z. population : the random effects, limits : of h. idle : see `kkt_at`.
+    chosen : how IPOPT is to solve.
+    """
+
+    symbolic: Problem
+    nlp: NLP
+    problem: IpoptProblem
+    trials: Sequence[Experiment]
+    groups: Sequence[str]
+    on: Callable[[NLP, Sequence[Experiment], Numbers], NLP]
+    population: Population
+    limits: tuple[Array, Array]
+    seen: Callable[[Array], Array]
+    idle: Sequence[int]
+    chosen: SolverOptions
+    report: Callable[[Iteration], None]
+
+    def estimated(self, z: Array, h: Array, std: Sequence[float]) -> Estimated:
+        """The maximum near a guess; h : of the distributions. std : of the groups. Raises
+        `ValueError` if the trajectories of the guess cannot be solved for, or have no likelihood.
+        """
+        x = np.concatenate([z[self._mine], h, np.log(std)])
+        start = self._solved(x, Start(z), self.chosen, self.nlp)
+        if isinstance(start, str):
+            raise ValueError(f"with the parameters of the guess, {start}")
+        bounds, reach = self._bounds, self._reach(x)
+        first = np.maximum(np.abs(start.state.curvature), 2.0 * reach**-2.0)
+        made = (self._near, self._slope, start, bounds, reach, np.diag(first), _TOLERANCE)
+        found = minimise(*made)
+        about, best = self._uncertainty(found), found.at.state
+        told = replace(best.found, linear_solver=start.state.found.linear_solver)
+        return Estimated(
+            best=best._replace(found=told),
+            likelihood=self._likelihood(found, about),
+            std=self._std(found.at.x),
+            priors=self.population.numbers(self._spread(found.at.x)),
+            uncertainty=about,
+            converged=found.converged,
+            steps=found.steps,
+        )
+
+    def _uncertainty(self, found: Minimum) -> Uncertainty:
+        """From the curvature of the likelihood, that of standard deviations counted in; random
+        effects vary by what is left of them with given parameters, and follow these (Kass, Steffey
+        1989, Journal of the American Statistical Association 84, 717, equation 3.3)."""
+        layout, some, best = self.nlp.layout, self.population, found.at.state
+        names, random = np.array(layout.parameters, dtype=object), self._random
+        slopes, h = layout.parameter_slopes(best.found.z), self._spread(found.at.x)
+        held = held_by(found.at.x, found.gradient, self._bounds)
+        outer = self._covariance(found, held)
+        count = len(self._mine) + len(h)
+        ways = np.vstack([np.eye(count, len(outer)), best.ways[random]])
+        covariance = ways @ outer @ ways.T
+        covariance[count:, count:] += 2.0 * self._left(found.at, random)
+        scale = [slopes[~some.random], some.slopes(h), slopes[some.random]]
+        size = np.concatenate(scale)
+        fixed, drawn = list(names[~some.random]), list(names[some.random])
+        rows, log = [*fixed, *some.names, *drawn], list(names[layout.owned.log])
+        notes = some.alike(h, self.limits[0])
+        notes += self._without_noise(found, held[count:])
+        if np.isnan(outer).any():
+            notes.append("the likelihood has no maximum that tells all parameters")
+        return Uncertainty(
+            names=rows,
+            covariance=covariance * np.outer(size, size),
+            held=[name for name, at in zip(rows, held[:count], strict=False) if at],
+            logarithmic=[name for name in (*log, *some.logarithmic) if name not in some.factors],
+            factors=some.factors,
+            random=drawn,
+            freedoms=some.freedoms,
+            notes=notes,
+        )
+
+    def _likelihood(self, found: Minimum, about: Uncertainty) -> Likelihood:
+        """That of which x is the maximum; what a bound holds is no unknown but at its edge: an
+        intensity, or a spread, that is like zero."""
+        owned = self.nlp.layout.owned
+        noises = [u.removeprefix("white_") for u in priors_of_inputs(self.symbolic)]
+        strong = {f"sigma_{u}" for u in noises}
+        edges = [name for name, p in zip(owned.names, owned.members, strict=True) if p in strong]
+        edges += self.population.edges
+        return Likelihood(
+            log_likelihood=-0.5 * found.at.value,
+            unknowns=float(len(found.at.x) - len({*about.held} - {*edges})),
+            samples=float(number_of_samples(self.nlp.about, self.trials)),
+            kind=MARGINAL,
+            edges=", ".join(edges),
+        )
+
+    def _without_noise(self, found: Minimum, held: NDArray[np.bool_]) -> list[str]:
+        """Sentences on standard deviations that have gone to zero, or were on their way where
+        rounding has ended the search."""
+        size, std = first_std(self.trials), self._std(found.at.x)
+        small = [not found.converged and std[group] < _SMALL * size[group] for group in self.groups]
+        gone = zip(self.groups, held | np.array(small, dtype=bool), strict=True)
+        return [_NO_NOISE.format(group, std[group]) for group, at in gone if at]
+
+    def _left(self, at: Value, which: NDArray[np.intp]) -> Array:
+        """The inverse of the curvature in some entries of z, all else following but x."""
+        best: Best = at.state
+        if not len(which):
+            return np.zeros((0, 0))
+        kkt = self._value(at.x, best.trials, best.nlp, best.found.z, best.found.multipliers)[1]
+        return kkt.factorised().inverse(which)
+
+    # -- values ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _mine(self) -> NDArray[np.intp]:
+        return self.nlp.layout.parameter_offset + np.flatnonzero(~self.population.random)
+
+    @cached_property
+    def _random(self) -> NDArray[np.intp]:
+        return self.nlp.layout.parameter_offset + np.flatnonzero(self.population.random)
+
+    @property
+    def _bounds(self) -> tuple[Array, Array]:
+        low, high = (bound[self._mine] for bound in self.problem.bounds)
+        size = first_std(self.trials)
+        exact = np.log([_EXACT * size[group] for group in self.groups])
+        (least, most), open_ = self.limits, np.full(len(exact), np.inf)
+        return np.concatenate([low, least, exact]), np.concatenate([high, most, open_])
+
+    def _reach(self, x: Array) -> Array:
+        """The longest steps: in logarithms 1, of others half their value, or a share of what the
+        bounds leave."""
+        low, high = self._bounds
+        owned, some = self.nlp.layout.owned, self.population
+        own = np.concatenate([owned.log[~some.random], np.zeros(len(some.names), dtype=bool)])
+        log = np.append(own, np.ones(len(self.groups), dtype=bool))
+        wide = np.where(np.isfinite(high - low) & (high > low), 0.1 * (high - low), np.inf)
+        free = np.minimum(np.where(x != 0.0, 0.5 * np.abs(x), np.inf), wide)
+        reach = np.where(log | np.isinf(free), 1.0, free)
+        begin = len(self._mine)
+        reach[begin : begin + len(some.names)] = some.reach(self._spread(x))
+        return reach
+
+    def _std(self, x: Array) -> dict[str, float]:
+        begin = len(self._mine) + len(self.population.names)
+        return dict(zip(self.groups, np.exp(x[begin:]).tolist(), strict=True))
+
+    def _spread(self, x: Array) -> Array:
+        """What is unknown of distributions."""
+        begin = len(self._mine)
+        return x[begin : begin + len(self.population.names)]
+
+    def _on(self, x: Array, near: NLP) -> tuple[Sequence[Experiment], NLP]:
+        """The trials with standard deviations, and their nonlinear program; near : that of another
+        x."""
+        if not (self.groups or self.population):
+            return self.trials, self.nlp
+        trials, std = self.trials, self._std(x)
+        trials = [trial.with_std(std) for trial in trials] if std else trials
+        return trials, self.on(near, trials, self.population.numbers(self._spread(x)))
+
+    def _held(self, x: Array) -> tuple[Array, Array]:
+        """Bounds of z that hold the parameters."""
+        low, high = (bound.copy() for bound in self.problem.bounds)
+        low[self._mine] = high[self._mine] = x[: len(self._mine)]
+        return low, high
+
+    def _near(self, x: Array, other: Value) -> Value | None:
+        """The value at x, from the best trajectories elsewhere."""
+        best: Best = other.state
+        z, multipliers = _ahead(best, best.ways @ (x - other.x))
+        chosen = replace(self.chosen, options={"max_iter": _ITERATIONS, **self.chosen.options})
+        found = self._solved(x, Start(z, multipliers), chosen, best.nlp)
+        return None if isinstance(found, str) else found
+
+    def _solved(self, x: Array, start: Start, chosen: SolverOptions, near: NLP) -> Value | str:
+        """The best trajectories, and the value; what is wrong if there is none."""
+        trials, nlp = self._on(x, near)
+        bounds = self._held(x)
+        problem = replace(self.problem, callbacks=nlp.callbacks, bounds=bounds)
+        begin = replace(start, z=np.clip(start.z, *bounds))
+        found = solve(problem, begin, chosen, self.report)
+        ended = found.status is Solve.SMALL_STEP
+        if not (found.status.success or ended):
+            return _UNSOLVED.format(found.message)
+        try:
+            value, kkt = self._value(x, trials, nlp, found.z, found.multipliers)
+        except ValueError as error:
+            return str(error)
+        if ended:  # at the minimum, but for the rounding of what is small beside it?
+            if self._falls(nlp, kkt, found) > _TOLERANCE:
+                return _UNSOLVED.format(found.message)
+            found = replace(found, status=Solve.ACCEPTABLE)
+        ways, curvature = self._followed(x, nlp, found.z, kkt)
+        return Value(x, value, Best(found, nlp, trials, ways, curvature))
+
+    def _falls(self, nlp: NLP, kkt: Kkt, found: Solved) -> float:
+        """By how much Newton's method would change the objective (its decrement)."""
+        low, high = self.problem.constraint_bounds
+        rows, columns, slopes = kkt.jacobian
+        side = np.append(nlp.gradient(found.z), nlp.constraints(found.z) - np.clip(0.0, low, high))
+        np.add.at(side, columns, slopes * found.multipliers[0][rows])
+        side[kkt.gone] = 0.0
+        return float(abs(side @ kkt.factorised().factors.solve(side[:, None])[:, 0]))
+
+    def _value(
+        self,
+        x: Array,
+        trials: Sequence[Experiment],
+        nlp: NLP,
+        z: Array,
+        multipliers: tuple[Array, Array, Array],
+    ) -> tuple[float, Kkt]:
+        """-2 log L with the Lagrange function for the objective: where the constraints hold to
+        first order only, it is that of the best trajectories to third order."""
+        low, high = self.problem.constraint_bounds
+        kkt = kkt_at(nlp, z, multipliers, self._held(x), (low, high), self.idle)
+        off = np.where(low == high, nlp.constraints(z) - np.where(low == high, low, 0.0), 0.0)
+        aim = nlp.cost(z) + float(multipliers[0] @ off)
+        known = [dict[str, float]() for _ in trials]
+        drawn = self.population.random, self.population.heights(self._spread(x))
+        made = (self.symbolic, nlp, trials, kkt, aim, known, self.seen(z), drawn)
+        return -2.0 * log_likelihood(*made), kkt
+
+    # -- derivatives ----------------------------------------------------------------------------
+
+    def _slope(self, at: Value) -> Array:
+        """The gradient."""
+        best: Best = at.state
+        steps, slope = _SHORT * self._errors(at, best.curvature), np.zeros(len(at.x))
+        for k, step in enumerate(steps):
+            for side in (step, -step):
+                x = at.x.copy()
+                x[k] += side
+                trials, nlp = self._on(x, best.nlp)
+                ahead = _ahead(best, side * best.ways[:, k])
+                slope[k] += self._value(x, trials, nlp, *ahead)[0] / (2.0 * side)
+        return slope
+
+    def _errors(self, at: Value, curvature: Array) -> Array:
+        """Standard errors from a curvature (k,), or the longest steps where these are less."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.minimum(np.sqrt(2.0 / np.abs(curvature)), self._reach(at.x)))
+
+    def _covariance(self, found: Minimum, held: NDArray[np.bool_]) -> Array:
+        """Twice the inverse of the second derivatives, by differences of gradients."""
+        at, count = found.at, len(found.at.x)
+        spread = 2.0 / np.diag(np.linalg.inv(found.curvature)) if count else np.zeros(0)
+        steps, free = _LONG * self._errors(at, spread), np.flatnonzero(~held)
+        curvature, covariance = np.full((count, count), np.nan), np.zeros((count, count))
+        for k in free:
+            ahead, behind = np.zeros(count), np.zeros(count)
+            ahead[k], behind[k] = steps[k], -steps[k]
+            sides = [self._near(at.x + step, at) for step in (ahead, behind)]
+            if any(side is None for side in sides):
+                break
+            after, before = (self._slope(side) for side in sides if side is not None)
+            curvature[k] = (after - before) / (2.0 * steps[k])
+        mine = curvature[np.ix_(free, free)]
+        mine = 0.5 * (mine + mine.T)
+        inverse = np.full_like(mine, np.nan)
+        if np.isfinite(mine).all() and (np.linalg.eigvalsh(mine) > 0.0).all():
+            inverse = 2.0 * np.linalg.inv(mine)
+        covariance[np.ix_(free, free)] = inverse
+        return covariance
+
+    def _followed(self, x: Array, nlp: NLP, z: Array, kkt: Kkt) -> tuple[Array, Array]:
+        """How all follows the unknowns, and curvatures; see `Best`."""
+        r, pad = len(self._mine), np.zeros(kkt.order - len(z))
+        parts = [*self._of_spread(x, z)]
+        parts += [self._of_std(x, nlp, z, k) for k in range(len(self.groups))]
+        columns = [kkt.column(int(p)) for p in self._mine]
+        sides = np.array([*columns, *(np.append(side, pad) for side, _ in parts)])
+        own = np.array([*(column[p] for column, p in zip(columns, self._mine, strict=True))])
+        own = np.append(own, [curved for _, curved in parts])
+        if not len(sides):
+            return np.zeros((kkt.order, 0)), own
+        inner = np.where(kkt.gone[:, None], 0.0, sides.T)
+        ways = -kkt.factorised().factors.solve(inner)
+        curvature = own + np.einsum("ij,ij->j", inner, ways)
+        ways[self._mine, np.arange(r)] = 1.0
+        return ways, curvature
+
+    def _of_spread(self, x: Array, z: Array) -> Iterator[tuple[Array, float]]:
+        """How the gradient changes with what is unknown of distributions, and the second derivative
+        of the objective in each."""
+        values = self.nlp.layout.parameter_values(z)
+        for row, bent in self.population.pulls(self._spread(x), values):
+            side = np.zeros(len(z))
+            self.nlp.layout.parameter_values(side)[:] = row
+            yield side, bent
+
+    def _of_std(self, x: Array, nlp: NLP, z: Array, group: int) -> tuple[Array, float]:
+        """How the gradient changes with the logarithm of a standard deviation, and the second
+        derivative of the objective in it: a part of both is proportional to 1/std^2."""
+        double = x.copy()
+        double[len(x) - len(self.groups) + group] += np.log(2.0)
+        other = self._on(double, nlp)[1]
+        part = (nlp.gradient(z) - other.gradient(z)) / 0.75
+        return -2.0 * part, 4.0 * (nlp.cost(z) - other.cost(z)) / 0.75
+
+
+def _ahead(best: Best, change: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+    """z and multipliers beside the best ones."""
+    z, (of_rows, lower, upper) = best.found.z, best.found.multipliers
+    return z + change[: len(z)], (of_rows + change[len(z) :], lower, upper)

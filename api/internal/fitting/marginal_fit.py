@@ -1,0 +1,80 @@
+"""Fits with trajectories and random effects integrated out: the largest marginal likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.internal.fitting.curvature import converged, interior
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.marginal import Marginal
+from kinesym.internal.fitting.marginal_laplace import log_likelihood as laplace
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.solve import SolverOptions
+from kinesym.runtime.progress import Iteration
+from kinesym.runtime.results.solution import Solution
+
+
+def log_likelihood(problem: Discretisation, solution: Solution) -> float:
+    """log of the marginal likelihood of a solution; see `Collocation.log_likelihood`."""
+    there, known = converged(problem, solution, "likelihood")
+    seen = _seen(problem.on_grid_of(solution), known.free_vector)
+    return laplace(
+        problem.symbolic,
+        there.nlp,
+        there.trials,
+        interior(there, known),
+        known.objective,
+        [run.parameters for run in known.trials],
+        seen,
+        _drawn(there),
+    )
+
+
+def marginal(
+    problem: Discretisation,
+    std: Mapping[str, float],
+    limits: tuple[Array, Array],
+    chosen: SolverOptions,
+    report: Callable[[Iteration], None],
+) -> Marginal:
+    """The likelihood with process noise or random effects as a function of parameters; std : a
+    guess. limits : of what is unknown of distributions."""
+    trials = [trial.with_std(std) for trial in problem.trials] if std else problem.trials
+    return Marginal(
+        symbolic=problem.symbolic,
+        nlp=problem.nlp_of(problem.libraries.exact, trials) if std else problem.nlp,
+        problem=problem.ipopt(problem.nlp),
+        trials=problem.trials,
+        groups=list(std),
+        on=problem.nlp_with,
+        population=problem.population,
+        limits=limits,
+        seen=lambda z: _seen(problem, z),
+        idle=[end.place for end in problem.ends.values() if not end.determined],
+        chosen=chosen,
+        report=report,
+    )
+
+
+def standard_errors(problem: Discretisation, z: Array, known: Solution | None) -> Array:
+    """Standard errors of the parameters in z, (r,), NaN where not known."""
+    found = dict[str, float]()
+    for about in known.uncertainty if known is not None else ():
+        found |= zip(about.names, about.deviations().tolist(), strict=True)
+    names, layout = problem.layout.parameters, problem.layout
+    return np.array([found.get(n, np.nan) for n in names]) / layout.parameter_slopes(z)
+
+
+def _seen(problem: Discretisation, z: Array) -> Array:
+    """The Hessian of the first samples, by which the start is measured; see `log_volume`."""
+    return problem.first_samples.hessian(z, np.zeros(problem.n_constraints), 1.0)
+
+
+def _drawn(problem: Discretisation) -> tuple[NDArray[np.bool_], float]:
+    """Which parameter values are random effects, and -2 log of the heights of their densities with
+    the distributions that the problem has."""
+    some = problem.population
+    return some.random, some.heights(some.entries(problem.priors))

@@ -1,0 +1,202 @@
+"""Sizes of variables, and factors for them, constraints and objective: the same in all units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.ipopt.scaling import Scaling
+from kinesym.runtime.nlp.layout import Layout
+
+#: By how much the scaled objective changes at most near the start: with a trajectory of size 1, per
+#: node, as the barriers of bounds are sums over nodes; the misfit of measurements, where bounds are
+#: rarely met, with a single value.
+_CHANGE, _MISFIT = 2.0, 1000.0
+#: The first barrier parameter of IPOPT, and that for a misfit.
+_BARRIER, _SOFT = 0.1, 1e-3
+#: How many times its size a parameter is for the solver: where curvature is negative it changes
+#: less than trajectories, which come near the data first (iterations from random starts: a half).
+_CAREFULLY = 1000.0
+#: Of the largest slope of a constraint: what is left of terms that cancel.
+_ROUNDING = 1e-9
+#: Bounds as wide tell no size.
+_FAR = 1e10
+#: Less of what bounds leave is nothing.
+_NOTHING = 1e-6
+#: At how many points of all trials, and at least of each, an equation is looked at.
+_POINTS, _FEW = 400, 5
+
+
+def scaling(problem: Discretisation, z: Array) -> Scaling:
+    """Factors that make states and inputs 1, parameters 1000, one for all times and trials, the
+    largest term of each equation 1 (x' over the duration, see `sizes`), and let the objective
+    change as `_CHANGE` and `_MISFIT` say."""
+    layout = problem.layout
+    with np.errstate(all="ignore"):  # what is not finite is told before the first iteration
+        terms = _terms(problem, z)
+        size = _sizes(problem, z, terms)
+        largest = np.zeros(terms.equations)
+        np.maximum.at(largest, terms.equation, terms.slopes * size[terms.example])
+        of_constraints = np.empty(problem.n_constraints)
+        begin = 0
+        for key, offset in layout.constraint_offsets.items():
+            count, points = len(layout.labels[key[1]]), layout.points(*key)
+            rows = of_constraints[offset : offset + count * points]
+            rows.reshape(count, points)[:] = inverse(largest[begin : begin + count, None])
+            begin += count
+        of_constraints[layout.delay_offset :] = inverse(size[layout.delayed_entries])
+        factor, of_variables = _objective_factor(problem, z, size), inverse(size)
+        layout.parameter_values(of_variables)[:] *= _CAREFULLY
+        barrier = _SOFT if problem.symbolic.objective.least_squares else _BARRIER
+        return Scaling(factor, of_variables, of_constraints, barrier)
+
+
+def given_sizes(problem: Discretisation, z: Array) -> Array:
+    """Of each variable, (n_variables,), one for all times and trials: the largest value in z; of
+    trajectories, if bounds leave more than that, the geometric mean with half of what they leave,
+    or with the one that is there; what bounds say where z is nothing beside it, as on a bound of
+    zero; 0 where nothing tells."""
+    low, high = problem.variable_bounds
+    with np.errstate(invalid="ignore"):
+        room = np.where(np.isfinite(high), np.abs(high), 0.0)
+        room = np.where(np.isfinite(low), np.maximum(room, np.abs(low)), room)
+        room = np.where(np.isfinite(high - low), 0.5 * (high - low), room)
+    own, _ = _courses(problem.layout)
+    value, room = (_largest(each, own) for each in (np.abs(z), np.where(room < _FAR, room, 0.0)))
+    value[value < _NOTHING * room] = 0.0
+    begin = problem.layout.parameter_offset
+    room[begin:] *= value[begin:] == 0.0
+    return np.where(value == 0.0, room, np.sqrt(value * np.maximum(value, room)))
+
+
+def _largest(values: Array, own: NDArray[np.intp]) -> Array:
+    """Of each variable, the largest value of its trajectory, `own`; NaN counts as nothing."""
+    found = np.zeros(own.max(initial=-1) + 1)
+    np.fmax.at(found, own, values)
+    return found[own]
+
+
+def sizes(problem: Discretisation, z: Array) -> Array:
+    """Of each variable, (n_variables,): as `given_sizes`, and where nothing tells as large as makes
+    its terms in the constraints like the others; 1 where these do not tell either.
+
+    The terms of a trajectory are those of a constant and of a ramp over its trial, so that x' is as
+    large as x over the duration, not over a step.
+    """
+    with np.errstate(all="ignore"):
+        return _sizes(problem, z, _terms(problem, z))
+
+
+def _sizes(problem: Discretisation, z: Array, terms: _Terms) -> Array:
+    """See `sizes`."""
+    own, _ = _courses(problem.layout)
+    size = np.zeros(own.max(initial=-1) + 1)
+    size[own] = given_sizes(problem, z)
+    i, j, slope = terms.rows, own[terms.example], terms.slopes
+    while not (size > 0.0).all():
+        known = size[j] > 0.0
+        largest = np.zeros(i.max(initial=-1) + 1)
+        np.maximum.at(largest, i[known], slope[known] * size[j[known]])
+        new = ~known & (largest[i] > 0.0)
+        if not new.any():
+            break
+        like = np.full(len(size), np.inf)
+        np.minimum.at(like, j[new], largest[i[new]] / slope[new])
+        size = np.where((size == 0.0) & np.isfinite(like), like, size)
+    return np.where(size > 0.0, size, 1.0)[own]
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What constraints at some points of each equation make of a constant or a ramp in place of
+    one state, input or parameter, the larger one: the constraints, an example of the variables, the
+    slopes, and which equation it is, counted through trials; what delayed inputs are, is the last
+    one of `equations`."""
+
+    rows: NDArray[np.intp]
+    example: NDArray[np.intp]
+    slopes: Array
+    equation: NDArray[np.intp]
+    equations: int
+
+
+def _terms(problem: Discretisation, z: Array) -> _Terms:
+    """See `_Terms`; without those that are left of what cancels."""
+    layout = problem.layout
+    taken, equations = _points(layout, problem.n_constraints)
+    entries, rows, columns = problem.nlp.jacobian_structure.in_rows(taken >= 0)
+    values = problem.nlp.jacobian(z)[entries]
+    own, ramp = _courses(layout)
+    shape = (problem.n_constraints, own.max(initial=-1) + 1)
+    answers = [
+        abs(coo_array((values * weight, (rows, own[columns])), shape).tocsr())
+        for weight in (1.0, ramp[columns])
+    ]
+    terms = answers[0].maximum(answers[1]).tocoo()
+    steepest = np.zeros(problem.n_constraints)
+    np.maximum.at(steepest, rows, np.abs(values))
+    felt = terms.data > _ROUNDING * steepest[terms.row]
+    example = np.zeros(shape[1], dtype=np.intp)
+    example[own] = np.arange(len(own))
+    i, j = terms.row[felt], terms.col[felt]
+    return _Terms(i, example[j], terms.data[felt], taken[i], equations)
+
+
+def _points(layout: Layout, n_constraints: int) -> tuple[NDArray[np.intp], int]:
+    """Of some constraints of each equation its number, of all others -1; and how many there are."""
+    most, equations = max(_FEW, _POINTS // len(layout.nodes)), 0
+    taken = np.full(n_constraints, -1, dtype=np.intp)
+    for key, offset in layout.constraint_offsets.items():
+        count, points = len(layout.labels[key[1]]), layout.points(*key)
+        if count and points:
+            mine = taken[offset : offset + count * points].reshape(count, points)
+            mine[:, :: -(-points // most)] = np.arange(equations, equations + count)[:, None]
+        equations += count
+    delayed = taken[layout.delay_offset :]
+    delayed[:: -(-len(delayed) // _POINTS) or 1] = equations
+    return taken, equations + 1
+
+
+def _courses(layout: Layout) -> tuple[NDArray[np.intp], Array]:
+    """Of each variable, the number of what it is a value of: a state or input, at nodes and in
+    between, in all trials, a parameter, a duration; and a ramp from 0 to 1 over each trial, 1 for
+    parameters and durations."""
+    own = np.arange(layout.n_variables, dtype=np.intp)
+    ramp, names = np.ones(layout.n_variables), dict[str, int]()
+    for trial, N in enumerate(layout.nodes):
+        blocks = zip(layout.rows(own, trial), layout.rows(ramp, trial), strict=True)
+        for (block, numbers), (_, share) in blocks:
+            mine = [names.setdefault(name, len(names)) for name in block.members]
+            numbers[:] = np.array(mine, dtype=np.intp)[:, None]
+            share[:] = (np.arange(share.shape[1]) + (block.place or 0.0)) / (N - 1)
+    own[layout.parameter_offset :] += len(names) - layout.parameter_offset
+    return own, ramp
+
+
+def _objective_factor(problem: Discretisation, z: Array, size: Array) -> float:
+    """By which the objective is multiplied; 1 without one."""
+    if problem.symbolic.aimless:
+        return 1.0
+    on, rows, _ = problem.nlp.hessian_structure.on_diagonal()
+    slope = problem.nlp.gradient(z) * size
+    bend = problem.nlp.hessian(z, np.zeros(problem.n_constraints), 1.0)[on] * size[rows] ** 2
+    most = _MISFIT
+    if not problem.symbolic.objective.least_squares:
+        own, _ = _courses(problem.layout)
+        slope = np.asarray(np.bincount(own, slope), dtype=float)
+        bend = np.asarray(np.bincount(own[rows], bend), dtype=float)
+        most = _CHANGE * sum(problem.layout.nodes)
+    change = max(np.abs(slope).max(initial=0.0), np.abs(bend).max(initial=0.0))
+    return float(inverse(np.array(change / most)))
+
+
+def inverse(values: Array) -> Array:
+    """1 / values; 1 where that cannot be."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        found = 1.0 / values
+    return np.where(np.isfinite(found) & (found > 0.0), found, 1.0)

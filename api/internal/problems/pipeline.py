@@ -1,0 +1,152 @@
+"""From a program to what runs: the last stages of the pipeline, the same for everything.
+
+Model, Hybrid, Experiment    what is given
+-> Problem                   `symbolic_problem`: what it means, checked
+-> Program                   `codegen`: kernels as graphs, and their description
+-> Source                    `emit`: C, when a compiler is to read it, and a manifest in JSON
+-> Built                     `build`, `load_manifest`: the opened library, the manifest as data
+-> NLP                       `make_nlp`: with the data of the trials
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from kinesym.checks import check_kind
+from kinesym.codegen.bytecode import encode
+from kinesym.codegen.c import emit, printed_from
+from kinesym.codegen.evaluate import model_functions, model_jacobians
+from kinesym.codegen.kernel import Program
+from kinesym.codegen.own import only_compiled
+from kinesym.codegen.transcribe import output_slopes
+from kinesym.runtime.functions import Functions
+from kinesym.runtime.library.build import CompilerError, build
+from kinesym.runtime.library.files import Files
+from kinesym.runtime.library.manifest import Built, CollocationManifest, load_manifest
+from kinesym.runtime.library.tiers import INTERPRETED, opened, tier
+from kinesym.runtime.native import Interpreted, Library
+from kinesym.runtime.nlp.collocation import make_layout, prior_data, trial_data
+from kinesym.runtime.nlp.delay_rows import Lag, Lags
+from kinesym.runtime.nlp.layout import Layout
+from kinesym.runtime.nlp.nlp import NLP, TrialData
+from kinesym.runtime.progress import waiting_line
+from kinesym.runtime.signals.experiment import Experiment
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.problem import Problem
+
+
+def realise(program: Program, lanes: int | None = None, narrow: bool = False) -> Built:
+    """Write the C of a program, compile it, and open it; arguments and errors as of `build`.
+
+    An unchanged program is taken from the cache.
+    """
+    start = time.perf_counter()
+    source = {"files": c_of(program), "lanes": lanes, "narrow": narrow}
+    if (own := only_compiled(program)) and tier() != INTERPRETED:
+        library, compiling = _compiled(own, source)
+    else:
+        library, compiling = opened(
+            lambda: source,
+            lambda: _interpreted(program, lanes),
+            at_once=narrow or lanes is not None,
+        )
+    derive = time.perf_counter() - start - compiling
+    return Built(library, load_manifest(program.manifest), derive, compiling, program.tables)
+
+
+def _compiled(own: Sequence[str], source: Mapping[str, Any]) -> tuple[Library, float]:
+    """The library of a program with functions that are C text alone, and the seconds it took."""
+    try:
+        return build(**source)
+    except CompilerError as error:
+        raise CompilerError(
+            f"the C text of {', '.join(own)} cannot be compiled: {error}"
+        ) from error
+
+
+def _interpreted(program: Program, lanes: int | None) -> Interpreted:
+    with waiting_line("preparing what is evaluated"):
+        return Interpreted(program.name, encode(program), lanes)
+
+
+def c_of(program: Program) -> Files:
+    """Its C, for `build`; printed when that is read."""
+    return Files(printed_from(program), lambda: emit(program).files)
+
+
+def make_nlp(
+    built: Built,
+    trials: Sequence[Experiment],
+    known: Sequence[Mapping[str, float]],
+    threads: int | None,
+    priors: Mapping[str, tuple[float, float]] | None = None,
+    lags: Sequence[Lag] = (),
+    curved: bool = True,
+) -> NLP:
+    """Objective and constraints of the trials as functions of all trajectories.
+
+    known : of each trial, values of the known parameters. Each trial is linked to the next, the
+    last to the first. priors : means and standard deviations of parameters, see `prior_data`.
+    lags : of delayed inputs. curved : whether the Hessian knows curvatures of constraints.
+    """
+    about = built.manifest.of(CollocationManifest)
+    layout = make_layout(about, trials, [lag.input for lag in lags])
+    lobatto = about.stages[0] == 0.0
+    rows = Lags(layout, lags, trials, known, lobatto, curved) if lags else None
+    return NLP(built, layout, _data(built, layout, trials, known, priors), threads, rows)
+
+
+def with_data(
+    nlp: NLP,
+    trials: Sequence[Experiment],
+    known: Sequence[Mapping[str, float]],
+    priors: Mapping[str, tuple[float, float]],
+) -> NLP:
+    """The same functions of trials on the same grids that differ in numbers only; arguments as of
+    `make_nlp`."""
+    return nlp.with_data(_data(nlp.built, nlp.layout, trials, known, priors))
+
+
+def _data(
+    built: Built,
+    layout: Layout,
+    trials: Sequence[Experiment],
+    known: Sequence[Mapping[str, float]],
+    priors: Mapping[str, tuple[float, float]] | None,
+) -> list[TrialData]:
+    """What the kernels read of each trial, linked to the next, the last to the first."""
+    about = built.manifest.of(CollocationManifest)
+    after, given = [*trials[1:], trials[0]], priors or {}
+    return [
+        {
+            **trial_data(about, trial, values, following, built.tables),
+            **prior_data(about, layout.owned, k, given),
+        }
+        for k, (trial, values, following) in enumerate(zip(trials, known, after, strict=True))
+    ]
+
+
+def slopes_library(problem: Problem) -> Built | None:
+    """The library of the derivatives of outputs, None if they depend on nothing unknown."""
+    if not problem.model.outputs:
+        return None
+    program = output_slopes(problem)
+    return realise(program) if program.kernels else None
+
+
+def compile(model: Model) -> Functions:
+    """Generate, build and open residual, right-hand side and outputs of `model`.
+
+    An unchanged model is taken from the cache. Jacobians are built when the first is asked for.
+    Raises `kinesym.runtime.library.build.CompilerError` if there is no working C compiler,
+    `ValueError` for what is no model or has no C.
+    """
+    check_kind(model, Model, "kinesym")
+    return Functions(realise(model_functions(model)), partial(_jacobians, model))
+
+
+def _jacobians(model: Model) -> Built:
+    return realise(model_jacobians(model))

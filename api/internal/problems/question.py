@@ -1,0 +1,34 @@
+"""The arguments of a `Collocation` as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kinesym.internal.problems.content import UNCOUNTED
+from kinesym.symbolic.objective import Objective
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked for: all arguments of `Collocation`, see there, as they were given.
+
+    `formulate` says what they mean. A digest counts every field but `threads`: results do not
+    depend on it but for rounding.
+    """
+
+    system: Any
+    trials: Any
+    unknown: Mapping[Any, Any] | None = None
+    known: Mapping[Any, float] | None = None
+    scheme: str = "radau-3"
+    objective: Objective | None = None
+    bounds: Mapping[Any, Any] | None = None
+    boundary: Sequence[Any] = ()
+    path: Sequence[Any] = ()
+    unknown_inputs: Mapping[Any, Any] | None = None
+    threads: int | None = field(default=None, metadata=UNCOUNTED)
+    sensors: Mapping[str, Any] | None = None
+    noise: Mapping[Any, Any] | None = None
+    homotopy: str | None = None

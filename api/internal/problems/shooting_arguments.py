@@ -1,0 +1,479 @@
+"""Arguments of `ks.Shooting`, checked; and of a model the compiled program with its data."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache, partial
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from kinesym import checks
+from kinesym.codegen.kernel import Program
+from kinesym.codegen.stepping import shooting_kernels
+from kinesym.codegen.transcribe import residual_program, transcribe
+from kinesym.internal.problems.controls import is_limited
+from kinesym.internal.problems.delay_sources import (
+    check_jumps,
+    check_late,
+    sources_of,
+    span_of,
+    warn_of_leaps,
+)
+from kinesym.internal.problems.hybrid_signals import hybrid_signals, new_names
+from kinesym.internal.problems.jump_times import Held, held_switches
+from kinesym.internal.problems.parameters import (
+    Unknown,
+    checked_unknowns,
+    is_random,
+    known_values,
+    labels_of,
+    logs_of,
+    priors_of,
+)
+from kinesym.internal.problems.pipeline import make_nlp, realise, slopes_library
+from kinesym.internal.problems.problem import (
+    bounds_by_name,
+    check_method,
+    checked_trials,
+    named_bounds,
+    symbolic_problem,
+)
+from kinesym.internal.problems.residual_problem import residual_problem
+from kinesym.internal.problems.sensor_delays import delayed
+from kinesym.internal.problems.step_options import Steps, checked_steps, methods_of
+from kinesym.internal.problems.trial_starts import initial_values
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.library.manifest import Built
+from kinesym.runtime.losses import RobustLoss
+from kinesym.runtime.nlp.layout import FAMILIES, Block, Layout
+from kinesym.runtime.nlp.owned import owned_parameters
+from kinesym.runtime.shooting.priors import Priors, priors_by_name
+from kinesym.runtime.shooting.smooth_trials import Evaluated, Residuals, SmoothTrials
+from kinesym.runtime.shooting.trials import System
+from kinesym.runtime.shooting.unknowns import Unknowns
+from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
+from kinesym.runtime.signals.history import known_history
+from kinesym.runtime.signals.signal import ParametricSignal, Signal
+from kinesym.runtime.simulation.following import Following
+from kinesym.runtime.simulation.stepper import Stepper
+from kinesym.runtime.summary import listed as words_of
+from kinesym.symbolic.delayed import delays_of_sensors
+from kinesym.symbolic.derivation import all_atoms
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.model import Model, kinks_of
+from kinesym.symbolic.names import by_name, name_of, t
+from kinesym.symbolic.objective import Objective
+from kinesym.symbolic.problem import Problem, algebraic_states
+from kinesym.symbolic.schemes import EXPLICIT, RK4, SCHEMES
+
+
+def shooting_program(problem: Problem, method: str) -> Program:
+    """Objective of the problem, at the nodes, and kernels for time stepping by a method."""
+    made, about = shooting_kernels(problem, SCHEMES.get(method))
+    program = without_hessians(transcribe(problem))
+    return replace(
+        program,
+        name=program.name + "_shooting",
+        kernels=(*program.kernels, *made),
+        description={**program.description, "stepping": about},
+    )
+
+
+def without_hessians(program: Program) -> Program:
+    """The program without second derivatives, which shooting does not use."""
+    kernels = tuple(k for k in program.kernels if not k.name.endswith("_hessian"))
+    return replace(program, kernels=kernels)
+
+
+@dataclass(frozen=True)
+class ShootingArguments:
+    """Arguments of `ks.Shooting`, checked. fine : the trials on the grids of the steps. known,
+    starts, signals : of each trial known parameters, initial values, NaN where unknown, with
+    whether contacts press, inputs of a hybrid model. free : bounds of the unknown inputs. delays :
+    of sensors, that are unknown; gaps : sentences on samples that are left out for delays.
+    following : of each trial, starts that follow from parameters, NaN in `starts`. switches :
+    inputs that stand for jumps at known times."""
+
+    model: Model
+    trials: Sequence[Experiment]
+    fine: Sequence[Experiment]
+    unknown: Mapping[str, Unknown]
+    unknowns: Unknowns
+    bounds: tuple[Array, Array]
+    known: Sequence[Mapping[str, float]]
+    starts: Sequence[Mapping[str, float]]
+    signals: Sequence[Mapping[str, Signal | ParametricSignal]]
+    free: Mapping[str, Any]
+    objective: Objective | None
+    steps: Steps
+    segments: int
+    threads: int | None
+    delays: Mapping[str, sp.Symbol]
+    gaps: Sequence[str]
+    switches: Sequence[str]
+    following: Sequence[Following | None]
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Layout of all trajectories on the grids of the steps."""
+        states, inputs = tuple(self.unknowns.states), tuple(self.unknowns.inputs)
+        return Layout(
+            blocks=(Block("x", states, None), Block("u", inputs, None)),
+            states=self.unknowns.states,
+            inputs=self.unknowns.inputs,
+            owned=replace(self.unknowns.owned, log_scale=frozenset()),
+            held=frozenset(),
+            labels=dict.fromkeys(FAMILIES, ()),
+            grids=tuple(trial.grid for trial in self.fine),
+            free_duration=False,
+        )
+
+    def with_std(self, std: Mapping[str, float]) -> ShootingArguments:
+        """The same with standard deviations, by group, where they were not known."""
+        trials, fine = ([t.with_std(std) for t in every] for every in (self.trials, self.fine))
+        return replace(self, trials=trials, fine=fine)
+
+    def on(self, trials: Sequence[Experiment], parts: int) -> ShootingArguments:
+        """The same of other trials, with so many steps per interval of their grids."""
+        return replace(self, trials=trials, fine=[trial.refined(parts) for trial in trials])
+
+    def priors(self, factor: float) -> Priors:
+        """What is known of parameters beforehand; factor : that of the measurements in J."""
+        return priors_by_name(self.unknowns.owned, priors_of(self.unknown), factor)
+
+    @property
+    def system(self) -> System:
+        """Names and known values for results."""
+        model = self.model
+        names, about = model.parameter_names, (model.drawing, model.units)
+        return System(model.name, names, self.known, *about, hidden=self.switches)
+
+
+def shooting_arguments(
+    system: Model | Hybrid,
+    trials: Any,
+    *,
+    unknown: Any,
+    known: Any,
+    initial: Any,
+    objective: Objective | None,
+    method: str | None,
+    unknown_inputs: Any,
+    segments: int,
+    threads: int | None,
+    options: tuple[int, float, float],
+) -> ShootingArguments:
+    """Check the arguments of `ks.Shooting`, options : substeps, rtol, atol; raises `ValueError` for
+    what does not fit."""
+    listed, hybrid = checked_trials(system, trials, Model, Hybrid), isinstance(system, Hybrid)
+    model, count = system.model if isinstance(system, Hybrid) else system, len(listed)
+    segments = checks.count(segments, "segments")
+    if model.delays:
+        _check_delays(system, model, listed, segments, unknown_inputs)
+    free = {} if unknown_inputs is None else unknown_inputs
+    free = by_name(free, model.given_names, "unknown_inputs")
+    signals = [
+        hybrid_signals(system, trial, k) if isinstance(system, Hybrid) else {}
+        for k, trial in enumerate(listed)
+    ]
+    more = new_names(model, signals)
+    every = [*model.parameter_names, *more]
+    asked = checked_unknowns(unknown, every)
+    _check_distributions(asked)
+    values = known_values(model, asked, {} if known is None else known, listed, more)
+    late = delayed(listed, delays_of_sensors(model.outputs), asked, values)
+    listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
+    held = Held(model, listed)
+    if not (hybrid or model.delays):
+        held = held_switches(model, listed, asked, values, insert=not free)
+        model, listed = held.model, [*held.trials]
+    longest = max(trial.n_nodes for trial in listed)
+    methods, most = methods_of(system, derivatives=True), max(1, MOST_NODES // longest)
+    steps = checked_steps(methods, method, *options, most, () if hybrid else methods)
+    _check_unknowns(hybrid, listed, steps, segments, free)
+    check_jumps(model, listed, asked)
+    for delay in model.delays:
+        if delay.tau.is_Symbol:  # expressions of what is unknown may have no bounds
+            span_of(delay, asked, values[0])
+    checks.threads(threads)  # whether it is a number of them; None stays: each process decides
+    if hybrid and threads is not None:
+        raise ValueError("threads are for trials of a model; those of a hybrid model take turns")
+    starts, start_bounds, follows = initial_values(system, initial, count, every)
+    warn_of_leaps(model, listed, starts, asked)
+    if not (asked or free or start_bounds):
+        raise ValueError(
+            "nothing is unknown; name parameters in unknown={...}, inputs in unknown_inputs, or an "
+            "unknown start"
+        )
+    fine = listed if hybrid else [trial.refined(steps.substeps) for trial in listed]
+    unknowns = Unknowns(
+        states=model.state_names,
+        owned=owned_parameters(list(asked), labels_of(asked), listed, logs_of(asked)),
+        initial=tuple(start_bounds),
+        inputs=tuple(u for u in model.input_names if u in free),
+        segments=tuple(segment_starts(trial.n_nodes, segments) for trial in fine),
+        nodes=tuple(trial.n_nodes for trial in fine),
+    )
+    moved = [x for rule in follows if rule and {*rule.parameters} & {*asked} for x in rule.states]
+    _check_invariants(model, [*unknowns.initial, *unknowns.parameters, *moved])
+    sides = bounds_by_name(model, free, {})
+    return ShootingArguments(
+        model=model,
+        trials=listed,
+        fine=fine,
+        unknown=asked,
+        unknowns=unknowns,
+        bounds=unknowns.bounds(named_bounds(model, asked, sides), start_bounds),
+        known=values,
+        starts=starts,
+        signals=signals,
+        free=free,
+        objective=objective,
+        steps=steps,
+        segments=segments,
+        threads=threads,
+        delays=late.unknown,
+        gaps=[*late.gaps, *held.notes],
+        switches=held.names,
+        following=follows,
+    )
+
+
+def _check_delays(
+    system: Model | Hybrid,
+    model: Model,
+    trials: Sequence[Experiment],
+    segments: int,
+    unknown_inputs: Any,
+) -> None:
+    """Raise `ValueError` for what shooting does not support beside delays."""
+    where = f"model {model.name} has delays ({model.delays[0].name})"
+    algebraic = ", ".join(map(name_of, algebraic_states(model)))
+    for what, there in (
+        ("over events of a hybrid model", isinstance(system, Hybrid)),
+        ("with several segments, as a delay would reach back into the one before", segments > 1),
+        ("beside unknown inputs", bool(unknown_inputs)),
+        (f"beside algebraic states, {algebraic}, which have no rate", bool(algebraic)),
+    ):
+        if there:
+            raise ValueError(f"{where}; Shooting has none {what}: use ks.Collocation")
+    check_late(model, trials)
+    for trial in trials:
+        known_history(trial.history, "shooting")
+
+
+def _check_distributions(unknown: Mapping[str, Unknown]) -> None:
+    """Raise `ValueError` for a parameter whose distribution is unknown."""
+    for name, given in unknown.items():
+        if is_random(given):
+            raise ValueError(
+                f"the distribution of {name} is unknown, which Shooting does not estimate: give "
+                "numbers for its mean and sd, or use ks.Collocation"
+            )
+
+
+def _at_nodes(
+    trial: Experiment, free: Mapping[str, Any], late: Mapping[str, sp.Symbol], hybrid: bool
+) -> Experiment:
+    """The trial with a node at each sample, at which the simulation then is, but those that are
+    `late` by an unknown delay."""
+    if late and hybrid:
+        sensor, delay = next(iter(late.items()))
+        raise ValueError(
+            f"the delay {delay} of sensor {sensor} is unknown, and states of a hybrid model jump "
+            "at events, which its samples would pass; give a value, or use the model without events"
+        )
+    if trial.timed and free:
+        raise ValueError(
+            f"{words_of(trial.timed)} is measured at times of its own, which become nodes in "
+            f"shooting, and input {words_of(free)} is unknown at each node; use ks.Collocation, or "
+            "measure at the nodes"
+        )
+    return trial.with_nodes_at_samples(but=late)
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothProgram:
+    """What is compiled for trials of a model: their symbolic problem, the library, and seconds for
+    deriving and compiling."""
+
+    problem: Problem
+    built: Built
+    timings: Mapping[str, float]
+
+    def trials(self, given: ShootingArguments) -> SmoothTrials:
+        """Trials on the grids of the steps."""
+        problem, built, method = self.problem, self.built, given.steps.method
+        objective, loss = problem.objective, RobustLoss.of(problem.objective.loss)
+        channels = list(problem.sampled(between=False)) if objective.least_squares else []
+        factor, shared = objective.least_squares or 1.0, (given.known, given.threads)
+        between = bool(problem.slots and objective.least_squares)
+
+        def on(fine: Sequence[Experiment]) -> Evaluated:
+            @cache
+            def squares() -> Residuals:
+                symbolic, trials = residual_problem(problem, fine)
+                nlp = make_nlp(_residuals(symbolic), trials, *shared)
+                late = make_nlp(_late(problem), fine, *shared) if between else None
+                return Residuals(nlp, fine, channels, late, factor, loss)
+
+            return Evaluated(make_nlp(built, fine, *shared), squares)
+
+        return SmoothTrials(
+            given.unknowns,
+            given.system,
+            given.trials,
+            given.priors(factor),
+            on=on,
+            stepper=Stepper.of(built, SCHEMES[method].name if method in SCHEMES else method),
+            fine=given.fine,
+            initial=given.starts,
+            substeps=given.steps.substeps,
+            measured=bool(objective.least_squares),
+            weighted=objective.integrand == 0 and objective.terminal == 0,
+            factor=factor,
+            loss=loss,
+            outputs=partial(slopes_library, problem),
+            sources=sources_of(given.model, given.fine),
+            following=given.following,
+        )
+
+
+def smooth_program(given: ShootingArguments) -> SmoothProgram:
+    """Derive and compile for trials of a model; raises `ValueError` for what does not fit."""
+    method = given.steps.method
+    check_method(given.model, method)
+    problem = symbolic_problem(
+        given.model,
+        given.fine,
+        {name: p.in_natural_scale for name, p in given.unknown.items()},
+        {**given.free, **dict.fromkeys(delay.name for delay in given.model.delays)},
+        EXPLICIT.get(method) or replace(RK4, name=method),
+        given.objective,
+        delays=given.delays,
+    )
+    begin = time.perf_counter()
+    built = _shooting(problem, tuple(problem.measurements), method)
+    seconds = time.perf_counter() - begin
+    compiling = built.compile if built.compile < seconds else 0.0  # it was kept
+    return SmoothProgram(problem, built, {"derive": seconds - compiling, "compile": compiling})
+
+
+@lru_cache(maxsize=8)
+def _shooting(problem: Problem, measurements: tuple[str, ...], method: str) -> Built:
+    """The library for trials, kept for the next problem that differs in numbers only; measurements
+    : in their order, which equal problems need not share."""
+    return realise(shooting_program(problem, method), narrow=True)
+
+
+@lru_cache(maxsize=8)
+def _residuals(problem: Problem) -> Built:
+    """The library of a problem without measurements whose path conditions are residuals."""
+    return realise(without_hessians(transcribe(problem)))
+
+
+@lru_cache(maxsize=8)
+def _late(problem: Problem) -> Built:
+    """The library of the residuals of measurements that are between nodes."""
+    return realise(residual_program(replace(problem, measurements=problem.timed)))
+
+
+def warn_of_kinks(system: Model | Hybrid, given: ShootingArguments) -> None:
+    """Warn if an equation has a kink, naming it; in a hybrid model, where inputs break and muscles
+    know it, if a state may pass it. Those at known times are ends of steps."""
+    model, switches = given.model, set(given.switches)
+    expressions = {f"equation {i}": e for i, e in enumerate(model.equations)}
+    expressions |= {f"intermediate {name_of(s)}": e for s, e in model.intermediates}
+    moving = {*model.states, *(s for s, _ in model.intermediates)}
+    for where, expression in expressions.items():
+        kinks = [kink for kink in kinks_of(expression) if not _is_held(kink, switches)]
+        if isinstance(system, Hybrid):
+            kinks = [kink for kink in kinks if kink.atoms(AppliedUndef, sp.Symbol) & moving]
+        if kinks:
+            remedy = "make it an event" if isinstance(system, Hybrid) else "smooth it"
+            warnings.warn(
+                f"{where} of {model.name} contains {kinks[0]}: where a trajectory passes its kink, "
+                f"gradients are one-sided; {remedy} if the optimiser stalls",
+                stacklevel=3,
+            )
+            return
+
+
+def _is_held(kink: sp.Expr, switches: Collection[str]) -> bool:
+    """Whether all cases of a kink are told apart by inputs that are held."""
+    conditions = [case.cond for case in kink.args] if isinstance(kink, sp.Piecewise) else [kink]
+    return all(
+        {name_of(u) for u in c.atoms(AppliedUndef)} <= {*switches} and c.atoms(sp.Symbol) <= {t}
+        for c in conditions
+    )
+
+
+def segment_starts(nodes: int, count: int) -> tuple[int, ...]:
+    """The nodes at which segments begin."""
+    if count >= nodes:
+        raise ValueError(f"{count} segments need more than {nodes} nodes")
+    return tuple(int(k) for k in np.linspace(0, nodes - 1, count + 1)[:-1])
+
+
+def _check_invariants(model: Model, unknown: Sequence[str]) -> None:
+    """Raise `ValueError` where unknown starts or parameters would leave what is zero along every
+    motion of the model: shooting has no conditions."""
+    own = {*model.states, *model.parameters}
+    bound = {
+        name: {name_of(x) for x in all_atoms(model.intermediates, model.outputs[name]) & own}
+        for name in model.invariants
+    }
+    free = [name for name in unknown if any(name in names for names in bound.values())]
+    if free:
+        which = next(name for name, names in bound.items() if free[0] in names)
+        every = set().union(*bound.values())
+        may = [name for name in model.state_names if name not in every]
+        words = f"the start of {', '.join(may)} may be unknown; " if may else ""
+        raise ValueError(
+            f"{' and '.join(free[:5])} cannot be unknown: a motion of {model.name} must start with "
+            f"{which} = {model.outputs[which]} = 0, and shooting has no conditions at the start; "
+            f"{words}give numbers that agree (ks.consistent finds them), or use ks.Collocation, "
+            "which has these conditions"
+        )
+
+
+def _check_unknowns(
+    hybrid: bool,
+    trials: Sequence[Experiment],
+    steps: Steps,
+    segments: int,
+    inputs: Mapping[str, Any],
+) -> None:
+    """Raise `ValueError` for unknowns or steps that shooting does not support."""
+    if steps.substeps > 1 and inputs:
+        raise ValueError("unknown inputs need substeps=1; refine the grid of the experiment")
+    if hybrid and inputs:
+        raise ValueError(
+            "samples of inputs of a hybrid model cannot be unknown; give pieces of the input as "
+            "expressions of parameters, and make these unknown"
+        )
+    if hybrid and segments > 1:
+        raise ValueError(
+            "segments would begin without knowing which contacts press there; shoot over shorter "
+            "trials, or use ks.Collocation with ks.Phases"
+        )
+    for name, given in inputs.items():
+        if is_limited(given):
+            raise ValueError(
+                f"shooting bounds no rates, but input {name} has every, max_rate or is continuous; "
+                "use ks.Collocation"
+            )
+    if any(trial.free_duration for trial in trials):
+        raise ValueError("shooting needs a known duration; use ks.Collocation for a free one")
+    for number, trial in enumerate(trials):
+        for name in trial.bounds:
+            raise ValueError(
+                f"trial {number} has bounds of {name}, but what is simulated goes where it goes; "
+                "use ks.Collocation, or bounds of parameters and of the start"
+            )

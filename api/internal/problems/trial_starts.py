@@ -1,0 +1,85 @@
+"""Initial values of the trials of shooting: numbers, expressions of parameters, or unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kinesym import checks
+from kinesym.internal.problems.dependent_starts import following
+from kinesym.internal.problems.simulation_arguments import check_complete
+from kinesym.runtime.arrays import one_number
+from kinesym.runtime.signals.corridor import bound_pair
+from kinesym.runtime.simulation.following import Following
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.model import Model
+from kinesym.symbolic.names import by_name
+from kinesym.symbolic.reduction import integrals_of
+
+
+def initial_values(
+    system: Model | Hybrid, initial: Any, trials: int, parameters: Sequence[str]
+) -> tuple[
+    list[dict[str, float]], dict[str, list[tuple[float, float]]], Sequence[Following | None]
+]:
+    """Fixed initial values of each trial, NaN where unknown, with whether contacts press; by state
+    the bounds of unknown ones in each trial; and of each trial those that follow from parameters,
+    of these names."""
+    model = system.model if isinstance(system, Hybrid) else system
+    contacts = [c.name for c in system.contacts] if isinstance(system, Hybrid) else []
+    rows = _rows_of_trials(model, contacts, initial, trials)
+    follows = [following({x: row[x] for x in model.state_names}, parameters) for row in rows]
+    for row, rule in zip(rows, follows, strict=True):
+        row |= dict.fromkeys(rule.states, np.nan) if rule else {}
+    values: list[dict[str, float]] = [{} for _ in range(trials)]
+    bounds: dict[str, list[tuple[float, float]]] = {}
+    for name in model.state_names:
+        given = [row[name] for row in rows]
+        unknown = [value is None or isinstance(value, tuple) for value in given]
+        if any(unknown) and not all(unknown):
+            k = unknown.index(False)
+            raise ValueError(
+                f"initial {name} is known in trial {k} and unknown in trial "
+                f"{unknown.index(True)}; give None or (low, high) in all"
+            )
+        if all(unknown):
+            bounds[name] = [bound_pair(f"initial {name}", value) for value in given]
+        for k, value in enumerate(given):
+            rule, open_ = follows[k], unknown[k]
+            open_ |= rule is not None and name in rule.states
+            values[k][name] = np.nan if open_ else one_number(value, f"the initial value of {name}")
+    for mine, row in zip(values, rows, strict=True):
+        mine |= {name: checks.flag(row.get(name, False), f"initial {name}") for name in contacts}
+    return values, bounds, follows
+
+
+def _rows_of_trials(
+    model: Model, contacts: Sequence[str], initial: Any, trials: int
+) -> list[dict[str, Any]]:
+    """Initial states and contacts by trial; raises `ValueError` for one that is missing."""
+    each = isinstance(initial, (list, tuple)) and all(isinstance(r, Mapping) for r in initial)
+    if each and len(initial) != trials:
+        raise ValueError(
+            f"initial has {len(initial)} mappings, expected one or one per trial ({trials})"
+        )
+    given = initial if each else [{} if initial is None else initial] * trials
+    rows, integrals = [], integrals_of(model)
+    for k, mapping in enumerate(given):
+        known = [*model.state_names, *integrals.values(), *contacts]
+        row = by_name(mapping, known, f"initial of trial {k}" if each else "initial")
+        row = dict.fromkeys(integrals, 0.0) | row
+        where = "initial={...}, None or (low, high) if unknown"
+        check_complete(model.state_names, row, "initial value of state", where)
+        for name, value in row.items():
+            if isinstance(value, (list, np.ndarray)) and np.ndim(np.asarray(value, object)):
+                if len(value) != trials or each:
+                    raise ValueError(
+                        f"initial {name} has {len(value)} values, expected one"
+                        + ("" if each else f", or one per trial ({trials})")
+                        + "; bounds are a tuple (low, high)"
+                    )
+                row[name] = value[k]
+        rows.append(row)
+    return rows
