@@ -93,21 +93,6 @@ class Fit(Trials):
         """All unknowns, (n,), as `names` has them."""
         return self.free_vector
 
-    @property
-    def covariance(self) -> Array:
-        """Of all unknowns, (n, n), zero for what a bound holds, NaN if there is none, as for states
-        between segments."""
-        return self.uncertainty[0].covariance
-
-    @property
-    def active(self) -> Sequence[str]:
-        """Unknowns held by a bound."""
-        return self.uncertainty[0].held
-
-    def standard_errors(self) -> dict[str, float]:
-        """Standard error of each unknown by name, NaN if there is none."""
-        return dict(zip(self.names, map(float, self.uncertainty[0].deviations()), strict=True))
-
     def _shifts(self) -> Mapping[str, float]:
         return self.grid[0].shifts if self.grid else {}
 

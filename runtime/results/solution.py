@@ -50,11 +50,6 @@ class Solution(Trials):
     log: str = ""
     reasons: Callable[[], Why] | None = field(default=None, metadata=UNSAVED)
 
-    @property
-    def duration(self) -> float:
-        """Duration of the first trial [s]."""
-        return float(self.time[-1] - self.time[0])
-
     def joined(self) -> Trajectory:
         """The trials, phases of one motion, one after the other: time counts on, and where two meet
         there are two nodes at the same time."""

@@ -146,6 +146,11 @@ class Trials(ByName, Saved):
         return self.trials[0].time
 
     @property
+    def duration(self) -> float:
+        """Duration of the first trial [s]."""
+        return float(self.time[-1] - self.time[0])
+
+    @property
     def estimated_std(self) -> dict[str, float]:
         """Standard deviations that were estimated, by measurement or group of measurements."""
         return {each.group: each.std for each in self.noise}
@@ -178,6 +183,24 @@ class Trials(ByName, Saved):
     @property
     def _units(self) -> Mapping[str, str]:
         return self.trials[0].units if self.trials else {}
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of what was estimated, (n, n), in the order of `standard_errors()`: zero for
+        what a bound holds, NaN if there is none, as for states between segments of shooting.
+        Raises `ValueError` where nothing is known of errors."""
+        return (self._about or self._known_errors()).covariance
+
+    @property
+    def active(self) -> Sequence[str]:
+        """Names of what is held by a bound; raises as `covariance`."""
+        return (self._about or self._known_errors()).held
+
+    def standard_errors(self) -> dict[str, float]:
+        """Standard error of each estimate by name, of shooting of all unknowns; NaN if there is
+        none. Raises as `covariance`."""
+        about = self._about or self._known_errors()
+        return dict(zip(about.names, map(float, about.deviations()), strict=True))
 
     def _shifts(self) -> Mapping[str, float]:
         """Shifts of the parameters by the error of the grid, where it is known."""
