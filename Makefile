@@ -1,6 +1,6 @@
 PYTHON ?= python3
 BIN := .venv/bin
-PARTS := symbolic codegen runtime gait models examples
+PARTS := base symbolic codegen runtime gait models examples
 
 .PHONY: setup demo test test-all lint tree bench docs clean
 

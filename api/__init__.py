@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
-from kinesym.lazy import lazy_names
+from kinesym.base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from kinesym import gait as gait

@@ -13,7 +13,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from kinesym import checks
+from kinesym.base import checks
+from kinesym.base.notebook import Displayed
 from kinesym.codegen.kernel import Program
 from kinesym.internal.fitting.attempts import Attempts
 from kinesym.internal.fitting.curvature import covariance
@@ -41,7 +42,6 @@ from kinesym.internal.problems.phases import Phases
 from kinesym.internal.problems.problem import warn_of_degrees, warn_of_rates_at_ends
 from kinesym.internal.problems.question import Question
 from kinesym.internal.problems.unseen_jumps import judged, moved_by
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.ipopt.driver import check_driver
 from kinesym.runtime.ipopt.library import warn_if_missing

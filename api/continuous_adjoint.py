@@ -11,10 +11,10 @@ import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike
 
-from kinesym import checks
-from kinesym.checks import check_kind
+from kinesym.base import checks
+from kinesym.base.checks import check_kind
+from kinesym.base.notebook import Displayed
 from kinesym.internal.problems.pipeline import compile
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.nlp.collocation import filled

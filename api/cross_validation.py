@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kinesym import checks
+from kinesym.base import checks
 from kinesym.collocation import Collocation
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.leaving_out import arguments_of, drawn_from, part_of, taught

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from kinesym.checks import threads
+from kinesym.base.checks import threads
 from kinesym.codegen.bytecode import encode
 from kinesym.codegen.evaluate import model_functions
 from kinesym.internal.problems.pipeline import c_of

@@ -11,7 +11,8 @@ import sympy as sp
 from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline, make_interp_spline
 
-from kinesym.checks import check_kind, mapping
+from kinesym.base.checks import check_kind, mapping
+from kinesym.base.quiet import quietly, warn
 from kinesym.codegen.evaluate import model_outputs
 from kinesym.gait.axes import name_of as axis_name
 from kinesym.gait.motion_files import Table
@@ -19,7 +20,6 @@ from kinesym.gait.tables import SLOWEST
 from kinesym.gait.wrench import Wrench, between
 from kinesym.internal.problems.pipeline import realise
 from kinesym.models.files.plausible import doubts
-from kinesym.quiet import quietly, warn
 from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.manifest import Built

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import Named, check_kind, naming, positive
+from kinesym.base.checks import Named, check_kind, naming, positive
 from kinesym.gait.external_loads import external_forces
 from kinesym.gait.marker_inputs import Placed, checked_places
 from kinesym.gait.marker_scale import Measurements

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym import checks
+from kinesym.base import checks
+from kinesym.base.notebook import Displayed
 from kinesym.collocation import Collocation
 from kinesym.continuous_adjoint import sampled_gradient
 from kinesym.internal.fitting.combination import combination
@@ -42,7 +43,6 @@ from kinesym.internal.problems.step_options import chooses_steps, methods_of
 from kinesym.internal.problems.unseen_jumps import Moved, judged, moved_by
 from kinesym.internal.running.finer_steps import finer_shooting
 from kinesym.internal.running.jump_events import with_events
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, within
 from kinesym.runtime.nlp.owned import check_positive

@@ -9,7 +9,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from kinesym.checks import check_text
+from kinesym.base.checks import check_text
+from kinesym.base.quiet import quietly, warn
 from kinesym.internal.problems.jump_times import timed, without_inputs
 from kinesym.internal.problems.passed_jumps import passed_jumps
 from kinesym.internal.problems.problem import (
@@ -27,7 +28,6 @@ from kinesym.internal.running.finer_steps import finer_arguments, finer_steps
 from kinesym.internal.running.hybrid_run import hybrid_ensemble, hybrid_trajectory
 from kinesym.internal.running.jump_events import jump_sensitivities
 from kinesym.internal.running.model_run import lost_roots, model_results
-from kinesym.quiet import quietly, warn
 from kinesym.runtime.delays.sensitivity import DelayedSensitivities
 from kinesym.runtime.hybrid.sensitivity import Sensitivities
 from kinesym.runtime.results.ensemble import Ensemble

@@ -21,10 +21,10 @@ import cloudpickle
 import numpy as np
 from filelock import FileLock, Timeout
 
-from kinesym import checks
+from kinesym.base import checks
+from kinesym.base.notebook import Displayed
 from kinesym.collocation import Collocation
 from kinesym.internal.problems.content import counts_as, digest, title_of
-from kinesym.notebook import Displayed
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.progress import task_bar
 from kinesym.runtime.results.files import replacing

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kinesym.lazy import lazy_names
+from kinesym.base.lazy import lazy_names
 
 if TYPE_CHECKING:
     from kinesym.gait.axes import rotation as rotation

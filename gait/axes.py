@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from kinesym.checks import check_choice, finite
+from kinesym.base.checks import check_choice, finite
 from kinesym.gait.checks import warn
 from kinesym.gait.names import is_foot, is_heel, is_toe, is_trunk, pairs_of_sides
 from kinesym.runtime.arrays import Array

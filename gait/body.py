@@ -9,7 +9,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import check_choice, listed_of, mapping, naming, shown, suggest
+from kinesym.base.checks import check_choice, listed_of, mapping, naming, shown, suggest
+from kinesym.base.notebook import Displayed
 from kinesym.codegen.evaluate import model_outputs
 from kinesym.gait.angles import states
 from kinesym.gait.forward import PD, Tracking
@@ -30,7 +31,6 @@ from kinesym.models.whole_body import (
     segments_of_body,
     whole_body,
 )
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, time_grid
 from kinesym.runtime.functions import Functions
 from kinesym.runtime.library.manifest import Built

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kinesym import checks
-from kinesym.checks import check_choice, check_kind, naming, shown
+from kinesym.base import checks
+from kinesym.base.checks import check_choice, check_kind, naming, shown
 from kinesym.gait.axes import (
     DIRECTIONS,
     NOTHING,

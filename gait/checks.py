@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kinesym import quiet
-from kinesym.notebook import Displayed
+from kinesym.base import quiet
+from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import naming
+from kinesym.base.checks import naming
 from kinesym.gait.events import Contact, contacts_from_markers, contacts_from_wrench, in_order
 from kinesym.gait.gaps import runs
 from kinesym.gait.pressure import PressureTransfer

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.signal import find_peaks
 
-from kinesym.checks import (
+from kinesym.base.checks import (
     Named,
     check_kind,
     check_text,

@@ -9,8 +9,8 @@ from xml.etree.ElementTree import Element, SubElement
 
 import numpy as np
 
-from kinesym import checks
-from kinesym.checks import suggest
+from kinesym.base import checks
+from kinesym.base.checks import suggest
 from kinesym.gait.motion_files import Table, read_mot
 from kinesym.gait.tables import File
 from kinesym.runtime.arrays import AXES, Array

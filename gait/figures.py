@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import check_kind, mapping
+from kinesym.base.checks import check_kind, mapping
 from kinesym.gait.events import Cycle
 from kinesym.gait.forward import Tracking
 from kinesym.gait.gaps import runs

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solveh_banded
 
-from kinesym.checks import count, mapping, positive
+from kinesym.base.checks import count, mapping, positive
 from kinesym.gait.smoothing import finite_series
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.low_pass import motion_low_pass

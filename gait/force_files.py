@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kinesym import checks
-from kinesym.checks import Named, check_kind, naming, suggest
+from kinesym.base import checks
+from kinesym.base.checks import Named, check_kind, naming, suggest
 from kinesym.gait.axes import (
     NO_AXES,
     PLANE,

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import finite, flag, listed, positive, suggest
+from kinesym.base.checks import finite, flag, listed, positive, suggest
+from kinesym.base.notebook import Displayed
 from kinesym.gait.angles import pose
 from kinesym.gait.inverse import coordinate_names, stick_figure
 from kinesym.gait.kinematics import Samples
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.summary import samples

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import Named, check_kind, finite
+from kinesym.base.checks import Named, check_kind, finite
+from kinesym.base.notebook import Displayed
 from kinesym.gait.contacts import contacts_of, flying
 from kinesym.gait.events import Contact, distance_to_line, in_order, nearest_on_line
 from kinesym.gait.point_forces import STANDING, point_forces
@@ -18,7 +19,6 @@ from kinesym.gait.shared_reaction import Sharing
 from kinesym.gait.sharing import FLIGHT, share
 from kinesym.gait.sharing_methods import Method
 from kinesym.gait.wrench import Wrench, between
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, check_span
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kinesym.checks import Named, suggest
+from kinesym.base.checks import Named, suggest
+from kinesym.base.notebook import Displayed
 from kinesym.gait.angles import angles_of, angular_velocity, pose, turning
 from kinesym.gait.check_feet import Moved, check_under, line_of_foot
 from kinesym.gait.checks import warn, warn_of
@@ -23,7 +24,6 @@ from kinesym.gait.kinematics import Samples
 from kinesym.gait.names import side_of
 from kinesym.gait.natural.body import G, NaturalBody
 from kinesym.gait.wrench import Wrench
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.results.trajectory import Drawing, Trajectory

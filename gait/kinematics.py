@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import BSpline, make_interp_spline
 
-from kinesym.checks import count, positive, shown
+from kinesym.base.checks import count, positive, shown
 from kinesym.runtime.arrays import Array, real_array, time_grid
 
 #: Samples at each end which the span leaves out: derivatives are poor there.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from kinesym.checks import Named, check_choice, check_kind, naming, shown
+from kinesym.base.checks import Named, check_choice, check_kind, naming, shown
 from kinesym.gait.axes import (
     AHEAD,
     DIRECTIONS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import Named, check_kind
+from kinesym.base.checks import Named, check_kind
 from kinesym.gait.filters import Butterworth, smoother_of
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.marker_inputs import (

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import finite, mapping, shown
+from kinesym.base.checks import finite, mapping, shown
 from kinesym.codegen.evaluate import model_jacobians, model_outputs
 from kinesym.gait.axes import rotation
 from kinesym.gait.markers import Markers

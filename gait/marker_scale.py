@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import Named, check_kind, count, finite, listed, listed_of, mapping, positive
+from kinesym.base.checks import (
+    Named,
+    check_kind,
+    count,
+    finite,
+    listed,
+    listed_of,
+    mapping,
+    positive,
+)
+from kinesym.base.notebook import Displayed
 from kinesym.gait.marker_fit import trouble
 from kinesym.gait.marker_inputs import (
     Placed,
@@ -32,7 +42,6 @@ from kinesym.models.files.stretched import stretched_description
 from kinesym.models.files.trees import FileTree, plain
 from kinesym.models.markers import marker_names, marker_places
 from kinesym.models.scaling import factors_of, scaled
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, mean_of_known, real_array
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.plot import subplots

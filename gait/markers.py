@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym import checks
-from kinesym.checks import check_text, finite, suggest
+from kinesym.base import checks
+from kinesym.base.checks import check_text, finite, suggest
+from kinesym.base.notebook import Displayed
 from kinesym.gait.axes import ASKEW, Laboratory, about_vertical, askew, sides_agree
 from kinesym.gait.checks import warn
 from kinesym.gait.filters import Smoother, smoother_of
 from kinesym.gait.gaps import by_clusters, by_splines, runs
 from kinesym.gait.writers import write_trc
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, one_number, real_array, time_grid
 from kinesym.runtime.results.plot import subplots
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kinesym.checks import check_kind, listed, suggest
+from kinesym.base.checks import check_kind, listed, suggest
+from kinesym.base.notebook import Displayed
 from kinesym.gait.tables import (
     Cells,
     File,
@@ -23,7 +24,6 @@ from kinesym.gait.tables import (
     text_of,
 )
 from kinesym.gait.writers import write_storage
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.files import write_columns
 from kinesym.runtime.results.trajectory import ByName, Trajectory

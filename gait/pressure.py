@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import finite, mapping, positive, suggest
+from kinesym.base.checks import finite, mapping, positive, suggest
 from kinesym.gait.sharing_methods import DoubleSupport
 from kinesym.gait.support import center_of_pressure
 from kinesym.gait.wrench import between, vectors

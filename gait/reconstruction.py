@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import Named, check_choice, check_kind, listed_of, mapping, suggest
+from kinesym.base.checks import Named, check_choice, check_kind, listed_of, mapping, suggest
+from kinesym.base.notebook import Displayed
 from kinesym.gait.angles import check_angles
 from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers, put_back
@@ -41,7 +42,6 @@ from kinesym.gait.smoothing import noise_of
 from kinesym.gait.step_rate import low_pass_of
 from kinesym.gait.tables import check_seconds
 from kinesym.gait.wrench import Wrench
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples

@@ -15,7 +15,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from kinesym.checks import Named, check_kind, check_text, listed, mapping, naming, shown, suggest
+from kinesym.base.checks import (
+    Named,
+    check_kind,
+    check_text,
+    listed,
+    mapping,
+    naming,
+    shown,
+    suggest,
+)
 from kinesym.runtime.arrays import Array, real_array
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import check_kind, positive
+from kinesym.base.checks import check_kind, positive
+from kinesym.base.notebook import Displayed
 from kinesym.gait.filters import Butterworth
 from kinesym.gait.markers import Markers
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from kinesym.checks import Named, check_path
+from kinesym.base.checks import Named, check_path
+from kinesym.base.notebook import Displayed
+from kinesym.base.quiet import quietly
 from kinesym.gait.axes import Laboratory
 from kinesym.gait.c3d_files import read_c3d
 from kinesym.gait.checks import warn
 from kinesym.gait.force_files import forces_of
 from kinesym.gait.marker_files import read_trc
 from kinesym.gait.tables import end_of_header, text_of
-from kinesym.notebook import Displayed
-from kinesym.quiet import quietly
 
 #: Endings of files by what they hold; `.mot` and `.sto` are told apart by their columns.
 _KINDS = {".trc": "markers", ".c3d": "markers", ".osim": "models", ".forces": "forces"}

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.base.notebook import Displayed
 from kinesym.gait.events import Phase
 from kinesym.gait.wrench import Wrench
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.summary import samples

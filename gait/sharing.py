@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import Named, check_kind, finite, mapping, shown
+from kinesym.base.checks import Named, check_kind, finite, mapping, shown
 from kinesym.gait.check_plates import check_lag
 from kinesym.gait.check_sharing import bearing, check_exchanged, check_sharing
 from kinesym.gait.checks import warn_of

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from kinesym.checks import check_choice, finite, mapping, positive
+from kinesym.base.checks import check_choice, finite, mapping, positive
 from kinesym.gait.wrench import Wrench
 from kinesym.runtime.arrays import Array
 

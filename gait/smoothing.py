@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from numpy.typing import ArrayLike
 
-from kinesym.checks import count, finite, positive
-from kinesym.notebook import Displayed
+from kinesym.base.checks import count, finite, positive
+from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
 

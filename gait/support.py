@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import check_kind, finite, positive
+from kinesym.base.checks import check_kind, finite, positive
 from kinesym.runtime.arrays import Array, real_array, time_grid
 
 

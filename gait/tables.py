@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from kinesym.checks import check_path, naming, shown, unpacked
+from kinesym.base.checks import check_path, naming, shown, unpacked
 from kinesym.gait.checks import warn
 from kinesym.gait.markers import uniform
 from kinesym.runtime.arrays import Array

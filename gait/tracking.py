@@ -8,13 +8,13 @@ from functools import partial
 
 import numpy as np
 
+from kinesym.base.quiet import quietly, warn
 from kinesym.gait.angles import coordinates, in_turn, states, world_moments
 from kinesym.gait.forward import PD, Tracking
 from kinesym.gait.inverse import InverseDynamics, coordinate_names
 from kinesym.gait.kinematics import Samples
 from kinesym.internal.problems.step_options import chooses_steps
 from kinesym.internal.running.model_run import compiled_stepper
-from kinesym.quiet import quietly, warn
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import PARABOLA

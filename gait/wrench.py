@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 from scipy.integrate import cumulative_trapezoid
 from scipy.interpolate import interp1d
 
-from kinesym.checks import check_kind, finite
+from kinesym.base.checks import check_kind, finite
+from kinesym.base.notebook import Displayed
 from kinesym.gait.axes import about_vertical
 from kinesym.gait.support import center_of_pressure
-from kinesym.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, check_span, real_array, time_grid
 from kinesym.runtime.results.plot import subplots
 from kinesym.runtime.signals.low_pass import low_pass

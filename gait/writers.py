@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kinesym.checks import check_choice
+from kinesym.base.checks import check_choice
 from kinesym.gait.axes import UNITS, rotation, said_axes
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.files import replacing

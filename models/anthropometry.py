@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-from kinesym.checks import finite
+from kinesym.base.checks import finite
 
 #: Mean stature and segment lengths [mm] of the people measured, de Leva 1996, table 4.
 STATURE = {"F": 1735.0, "M": 1741.0}

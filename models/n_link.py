@@ -4,7 +4,7 @@ from numbers import Integral
 
 import sympy as sp
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import dynamicsymbols, t
 

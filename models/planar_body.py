@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import listed_of, shown
+from kinesym.base.checks import listed_of, shown
 from kinesym.models.whole_body import ROOT, segments_of_body
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Prismatic, Revolute

@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from kinesym.checks import check_identifier, listed, mapping, shown
+from kinesym.base.checks import check_identifier, listed, mapping, shown
 from kinesym.symbolic.multibody.bodies import Body, inertia_matrix, mass_of, planar_axis
 from kinesym.symbolic.multibody.joints import Custom
 from kinesym.symbolic.multibody.tree import Tree

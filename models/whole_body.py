@@ -12,7 +12,7 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
-from kinesym.checks import finite, listed, listed_of, mapping
+from kinesym.base.checks import finite, listed, listed_of, mapping
 from kinesym.models.anthropometry import person
 from kinesym.symbolic.multibody.bodies import Body
 from kinesym.symbolic.multibody.joints import Oriented, Prismatic

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import BooleanAtom
 
-from kinesym.checks import check_name, check_text, listed, mapping, shown
+from kinesym.base.checks import check_name, check_text, listed, mapping, shown
 from kinesym.symbolic.delayed import Delay, Reduction, as_it_is, shown_late
 from kinesym.symbolic.expression import atoms_of, parts_of, real_expression, real_expressions
 from kinesym.symbolic.homotopy import HOMOTOPY, uses_homotopy

@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import listed, shown
+from kinesym.base.checks import listed, shown
 from kinesym.symbolic.expression import parts_of, real_expression, real_number
 from kinesym.symbolic.names import name_of, t
 

@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 
 _NO_NUMBER = frozenset((sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I))
 

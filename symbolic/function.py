@@ -13,7 +13,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_identifier, listed, shown, suggest
+from kinesym.base.checks import check_identifier, listed, shown, suggest
 from kinesym.symbolic.expression import Evaluated, parts, parts_of, real_expression
 from kinesym.symbolic.table import NumericFunction, tabulated
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from kinesym.checks import check_choice, positive
+from kinesym.base.checks import check_choice, positive
 
 #: By name the usual tuning. Huber's and the smooth one keep 95 % of the efficiency of least squares
 #: for normal errors; Student's is the number of degrees of freedom of Lange, Little, Taylor (1989),

@@ -11,7 +11,7 @@ import numpy as np
 import sympy as sp
 from sympy.physics.mechanics import KanesMethod, LagrangesMethod, System
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 from kinesym.symbolic.differentiated import independent
 from kinesym.symbolic.names import name_of, t, written
 from kinesym.symbolic.structure import Matrix, random_jacobian, rank

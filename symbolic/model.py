@@ -12,8 +12,8 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_choice, check_text, count, listed, mapping, positive, shown
-from kinesym.notebook import html_table, with_unit
+from kinesym.base.checks import check_choice, check_text, count, listed, mapping, positive, shown
+from kinesym.base.notebook import html_table, with_unit
 from kinesym.symbolic.declared import Declared, Explicit, check_atoms, check_signal
 from kinesym.symbolic.delayed import DelayedValue
 from kinesym.symbolic.derivation import exchanged

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_name, check_text, listed, mapping, shown
-from kinesym.checks import suggest as suggest
+from kinesym.base.checks import check_name, check_text, listed, mapping, shown
+from kinesym.base.checks import suggest as suggest
 
 #: Time, the symbol that `sympy.physics.mechanics` uses, too.
 t: sp.Symbol = sp.Symbol("t")

@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 from kinesym.symbolic.expression import atoms_of, real_expression
 from kinesym.symbolic.losses import TUNINGS, Loss
 

@@ -12,8 +12,8 @@ import sympy as sp
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-from kinesym.checks import count, shown
-from kinesym.notebook import Displayed
+from kinesym.base.checks import count, shown
+from kinesym.base.notebook import Displayed
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.table import finite_numbers
 

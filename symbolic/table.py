@@ -15,7 +15,7 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from kinesym.checks import check_choice, check_identifier, shown
+from kinesym.base.checks import check_choice, check_identifier, shown
 from kinesym.symbolic.expression import Evaluated, parts, parts_of, real_expression
 from kinesym.symbolic.interpolation import (
     KINDS,

@@ -51,7 +51,7 @@ build() {
 
 test -e "$ROOT/usr/bin/python3.11" || fetch_python
 test -e "$SITE/numpy" || fetch_wheels
-test -n "$(find symbolic codegen runtime api gait models examples setup.py pyproject.toml -newer \
+test -n "$(find base symbolic codegen runtime api gait models examples setup.py pyproject.toml -newer \
     "$FOLDER/built" -print -quit 2>&1)" && build
 exec env CC=$CROSS KINESYM_CACHE="$FOLDER/cache" PYTHONPATH="$SITE" OPENBLAS_NUM_THREADS=1 \
     qemu-aarch64 -L "$ROOT" "$ROOT/usr/bin/python3.11" "$@"

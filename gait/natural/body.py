@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import check_choice
+from kinesym.base.checks import check_choice
 from kinesym.gait.angles import Pose, carried, pose, turned
 from kinesym.gait.natural.points import PointBody, Rigidity
 from kinesym.gait.natural.segment import (

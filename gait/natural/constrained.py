@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lu, qr
 
-from kinesym.checks import count, shown
+from kinesym.base.checks import count, shown
 from kinesym.runtime.arrays import Array, real_array, time_grid
 
 Indices = NDArray[np.intp]

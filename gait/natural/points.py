@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from kinesym.checks import listed_of, shown
+from kinesym.base.checks import listed_of, shown
 from kinesym.gait.natural.constrained import Partition
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.symbolic.multibody.segments import owners

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from kinesym.checks import naming
+from kinesym.base.checks import naming
 from kinesym.models.files.description import (
     UPRIGHT,
     BodyRow,

@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 from kinesym.models.files.description import Frame, Triple
 from kinesym.models.files.frames import (
     DIRECTIONS,

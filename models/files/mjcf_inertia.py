@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import naming
+from kinesym.base.checks import naming
 from kinesym.models.files.description import Frame
 from kinesym.models.files.frames import STRAIGHT
 from kinesym.models.files.mjcf_bodies import Node, Skeleton

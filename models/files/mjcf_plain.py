@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 from xml.etree.ElementTree import Element
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 from kinesym.models.files.xml import listed_numbers, named, root_of
 
 Attributes: TypeAlias = Mapping[str, str]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kinesym.checks import Named, listed
+from kinesym.base.checks import Named, listed
+from kinesym.base.quiet import warn
 from kinesym.models.files.paths import TOLERANCE, FittedMuscle
 from kinesym.models.files.trees import FileTree
-from kinesym.quiet import warn
 from kinesym.symbolic.names import check_known, names_of
 
 

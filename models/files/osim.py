@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from xml.etree.ElementTree import Element, indent, tostring
 
-from kinesym.checks import check_kind, naming
+from kinesym.base.checks import check_kind, naming
 from kinesym.models.files.description import (
     BodyRow,
     Coupler,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import comb
 from xml.etree.ElementTree import Element
 
-from kinesym.checks import naming
+from kinesym.base.checks import naming
 from kinesym.models.files.description import (
     Constant,
     Function,

@@ -12,13 +12,13 @@ import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.base.quiet import warn
 from kinesym.models.files.description import Description, Frame, MuscleRow, PathPoint, Wrap
 from kinesym.models.files.expressions import identifier
 from kinesym.models.files.fits import PathFit, fitted
 from kinesym.models.files.plausible import doubts
 from kinesym.models.files.poses import Place, Poses, on
 from kinesym.models.files.wrapping import Touch, around
-from kinesym.quiet import warn
 from kinesym.symbolic.multibody.muscles import Muscle
 from kinesym.symbolic.names import check_known, name_of
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
-from kinesym.checks import naming
+from kinesym.base.checks import naming
 from kinesym.models.files.description import Triple
 from kinesym.models.files.expressions import identifier
 from kinesym.models.files.xml import flag, members, named, number, root_of, text, triple, words

@@ -16,6 +16,7 @@ from xml.etree.ElementTree import Element, SubElement
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinesym.base.quiet import quietly
 from kinesym.models.files.description import UPRIGHT, Constant, Description, Frame
 from kinesym.models.files.expressions import identifier
 from kinesym.models.files.frames import DIRECTIONS, rotation
@@ -25,7 +26,6 @@ from kinesym.models.files.osim_frames import socket
 from kinesym.models.files.osim_functions import function_element, function_in
 from kinesym.models.files.trees import FileTree, plain, tree_of
 from kinesym.models.files.xml import flag, members, named, number, numbers, text, triple, words
-from kinesym.quiet import quietly
 from kinesym.symbolic.multibody.bodies import Body, inertia_matrix
 
 Array = NDArray[np.float64]

@@ -12,7 +12,8 @@ import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import Named, listed
+from kinesym.base.checks import Named, listed
+from kinesym.base.quiet import quietly, warn
 from kinesym.models.files.description import (
     UPRIGHT,
     BodyRow,
@@ -32,7 +33,6 @@ from kinesym.models.files.expressions import (
 from kinesym.models.files.frames import between, turned
 from kinesym.models.files.passive import number, passive_forces
 from kinesym.models.files.paths import MusclePath, paths_of
-from kinesym.quiet import quietly, warn
 from kinesym.symbolic.multibody.bodies import Body, Load, check_moments, planar_axis
 from kinesym.symbolic.multibody.joints import Custom
 from kinesym.symbolic.multibody.tree import Tree

@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import check_choice, naming
+from kinesym.base.checks import check_choice, naming
 from kinesym.models.files.description import (
     BodyRow,
     CoordinateRow,

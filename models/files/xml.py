@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from kinesym.checks import check_path, shown, unpacked
+from kinesym.base.checks import check_path, shown, unpacked
 from kinesym.models.files.description import Triple
 
 #: What other readers let pass: comments within comments, names such as `Contact::Parameters`, the

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import check_choice, listed, mapping
+from kinesym.base.checks import check_choice, listed, mapping
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.hybrid.simulation import RawTrajectory
 from kinesym.runtime.library.manifest import Built, SlopesManifest

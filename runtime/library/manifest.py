@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 from kinesym.runtime.native import ABI, Library
 
 #: Rows and columns of the entries of a sparse matrix.

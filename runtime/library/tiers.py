@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
-from kinesym.checks import check_choice
+from kinesym.base.checks import check_choice
 from kinesym.runtime.library.build import CompilerError, build, find
 from kinesym.runtime.library.cache import CacheError
 from kinesym.runtime.native import Interpreted, Library

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, diags_array
 
-from kinesym import checks
+from kinesym.base import checks
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.library.manifest import Built, CollocationManifest
 from kinesym.runtime.native import ADD, LATE, SUM, Call, Plan

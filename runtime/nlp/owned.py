@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import suggest
+from kinesym.base.checks import suggest
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.signals.experiment import TRIAL, Experiment
 

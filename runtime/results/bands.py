@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.notebook import html_table, with_unit
+from kinesym.base.notebook import html_table, with_unit
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.results.estimates import quantile
 from kinesym.runtime.results.plot import chosen, chosen_trial, panels

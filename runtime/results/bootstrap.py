@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import between
+from kinesym.base.checks import between
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import chdtrc
 
-from kinesym.checks import check_choice, mapping
-from kinesym.notebook import Displayed, html_table
+from kinesym.base.checks import check_choice, mapping
+from kinesym.base.notebook import Displayed, html_table
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.likelihood import MARGINAL, POSTERIOR, Likelihood
 from kinesym.runtime.results.plot import plain, subplots

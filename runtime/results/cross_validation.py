@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kinesym.notebook import html_table
+from kinesym.base.notebook import html_table
 from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.checks import check_choice
+from kinesym.base.checks import check_choice
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.event_log import EventRecord
 from kinesym.runtime.results.trajectory import ByName, Trajectory

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from kinesym.notebook import html_table
+from kinesym.base.notebook import html_table
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.series import MET, Series, series_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from kinesym.notebook import Displayed, html_table, with_unit
+from kinesym.base.notebook import Displayed, html_table, with_unit
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.trajectory import Values

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import LOG_KINDS
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kinesym.notebook import Displayed
+from kinesym.base.notebook import Displayed
 
 #: What the likelihood of a fit is of.
 LARGEST, MARGINAL, POSTERIOR = "likelihood", "marginal likelihood", "posterior density"

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import positive
+from kinesym.base.checks import positive
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.plot import plain, subplots

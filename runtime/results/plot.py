@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from kinesym.checks import listed as all_of
-from kinesym.checks import shown
-from kinesym.notebook import with_unit
+from kinesym.base.checks import listed as all_of
+from kinesym.base.checks import shown
+from kinesym.base.notebook import with_unit
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import listed
 

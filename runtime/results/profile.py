@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
-from kinesym.notebook import with_unit
+from kinesym.base.notebook import with_unit
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.plot import plain, subplots

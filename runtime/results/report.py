@@ -21,8 +21,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from kinesym.checks import check_path
-from kinesym.notebook import with_unit
+from kinesym.base.checks import check_path
+from kinesym.base.notebook import with_unit
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.diagnostics import Diagnostics

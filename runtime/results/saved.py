@@ -20,7 +20,7 @@ from typing import (
 
 import numpy as np
 
-from kinesym.notebook import Displayed
+from kinesym.base.notebook import Displayed
 from kinesym.runtime.results.event_log import EventLog, EventTable
 from kinesym.runtime.results.files import WRITER, save_result, saved_result
 

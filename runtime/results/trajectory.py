@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kinesym.checks import suggest
-from kinesym.notebook import html_table, with_unit
+from kinesym.base.checks import suggest
+from kinesym.base.notebook import html_table, with_unit
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.animate import animate
 from kinesym.runtime.results.event_log import KINDS as EVENT_KINDS

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from kinesym.checks import between, check_choice, count, listed_of, shown
-from kinesym.notebook import html_table, with_unit
+from kinesym.base.checks import between, check_choice, count, listed_of, shown
+from kinesym.base.notebook import html_table, with_unit
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap

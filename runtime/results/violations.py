@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kinesym.notebook import Displayed
+from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import chosen_trial, plain, subplots
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kinesym.notebook import Displayed
+from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array
 
 #: So many causes are printed, in lines of this width.

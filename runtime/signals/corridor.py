@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.signals.signal import Signal, signal_of, size_words
 

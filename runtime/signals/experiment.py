@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym.checks import check_identifier, check_text, count, mapping, shown
-from kinesym.notebook import html_table
+from kinesym.base.checks import check_identifier, check_text, count, mapping, shown
+from kinesym.base.notebook import html_table
 from kinesym.runtime.arrays import (
     LONGEST,
     SHORTEST,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.checks import count, shown
+from kinesym.base.checks import count, shown
 from kinesym.runtime.arrays import Array, one_number
 from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.signals.signal import Signal

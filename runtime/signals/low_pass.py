@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.signal import butter, sosfiltfilt
 
-from kinesym.checks import finite
+from kinesym.base.checks import finite
 from kinesym.runtime.arrays import Array
 
 

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import CubicSpline, make_interp_spline
 
-from kinesym.checks import check_choice, flag, listed, positive, shown
-from kinesym.notebook import Displayed
+from kinesym.base.checks import check_choice, flag, listed, positive, shown
+from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import AXES, Array, check_finite, check_span, real_array, time_grid
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.low_pass import motion_low_pass

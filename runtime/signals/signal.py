@@ -11,9 +11,9 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import check_choice, positive, shown
-from kinesym.notebook import Displayed
-from kinesym.quiet import warn
+from kinesym.base.checks import check_choice, positive, shown
+from kinesym.base.notebook import Displayed
+from kinesym.base.quiet import warn
 from kinesym.runtime.arrays import Array, check_finite, check_span, increasing, real_array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym import checks
-from kinesym.checks import finite, flag, positive
+from kinesym.base import checks
+from kinesym.base.checks import finite, flag, positive
 from kinesym.runtime.arrays import Array, increasing, real_array
 from kinesym.runtime.signals.signal import Signal, SignalGradient
 

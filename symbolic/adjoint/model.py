@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 from kinesym.symbolic.adjoint.forms import Form, first_order, rate_of, second_order
 from kinesym.symbolic.adjoint.system import ForwardSystem
 from kinesym.symbolic.model import Model

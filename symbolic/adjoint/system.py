@@ -7,7 +7,7 @@ from functools import cached_property
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 from kinesym.symbolic.adjoint.named import NamedExpressions
 from kinesym.symbolic.declared import check_atoms
 from kinesym.symbolic.expression import atoms_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kinesym.checks import check_choice, check_text
+from kinesym.base.checks import check_choice, check_text
 from kinesym.symbolic.expression import real_expression, real_number
 from kinesym.symbolic.names import dynamicsymbols, named
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from kinesym.checks import check_text, flag, mapping, positive, shown
+from kinesym.base.checks import check_text, flag, mapping, positive, shown
 from kinesym.symbolic.expression import real_expression, real_expressions
 from kinesym.symbolic.names import names_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from kinesym.checks import check_kind, check_name, check_text, listed, listed_of
+from kinesym.base.checks import check_kind, check_name, check_text, listed, listed_of
 from kinesym.symbolic.expression import real_number
 from kinesym.symbolic.hybrid.contacts import Contact, check_law
 from kinesym.symbolic.hybrid.events import Event

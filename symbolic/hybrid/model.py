@@ -14,8 +14,8 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_choice, check_kind, count, listed_of, mapping, positive
-from kinesym.notebook import Displayed
+from kinesym.base.checks import check_choice, check_kind, count, listed_of, mapping, positive
+from kinesym.base.notebook import Displayed
 from kinesym.symbolic.declared import check_atoms
 from kinesym.symbolic.expression import atoms_of, real_number
 from kinesym.symbolic.hybrid.contacts import MOST_CONTACTS, Contact, forces_of, with_friction

@@ -12,7 +12,7 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_choice, check_name
+from kinesym.base.checks import check_choice, check_name
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.hybrid.events import Event
 from kinesym.symbolic.model import Model

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from kinesym.checks import check_choice, check_identifier
+from kinesym.base.checks import check_choice, check_identifier
 from kinesym.symbolic.multibody.joints import Spherical, check_joint
 from kinesym.symbolic.multibody.passes import Frame, Pose, change_matrices
 from kinesym.symbolic.multibody.relative import Placed, Relative, bryant_matrix

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from kinesym.checks import check_identifier, shown
+from kinesym.base.checks import check_identifier, shown
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.multibody.joints import (
     Custom,

@@ -12,7 +12,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_choice, check_identifier
+from kinesym.base.checks import check_choice, check_identifier
 from kinesym.symbolic.derivation import Program, jacobian_at, values_at
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.multibody.bodies import Load

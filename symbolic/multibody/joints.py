@@ -11,7 +11,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import listed, shown
+from kinesym.base.checks import listed, shown
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.multibody.vectors import AXES, IDENTITY, Matrix, Vector, matrix, vector
 from kinesym.symbolic.names import name_of, t

@@ -32,7 +32,7 @@ from typing import Any
 
 import sympy as sp
 
-from kinesym.checks import check_kind
+from kinesym.base.checks import check_kind
 from kinesym.symbolic.expression import real_expressions
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import settled

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_text, listed_of, shown
-from kinesym.notebook import Displayed
+from kinesym.base.checks import check_text, listed_of, shown
+from kinesym.base.notebook import Displayed
 from kinesym.symbolic.expression import real_expressions, real_number
 from kinesym.symbolic.multibody.base import FixedBase, PrescribedBase
 from kinesym.symbolic.multibody.bodies import (

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_choice, check_identifier, listed_of
+from kinesym.base.checks import check_choice, check_identifier, listed_of
 from kinesym.symbolic.expression import parts_of, real_expression
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import coordinate_rates, standing

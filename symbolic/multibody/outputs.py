@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from kinesym.checks import listed, mapping
+from kinesym.base.checks import listed, mapping
 from kinesym.symbolic.expression import real_expressions
 from kinesym.symbolic.multibody.bodies import mass_of
 from kinesym.symbolic.multibody.mechanism import Mechanism

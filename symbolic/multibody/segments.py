@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, TypeAlias
 
-from kinesym.checks import check_text, finite, mapping, shown
+from kinesym.base.checks import check_text, finite, mapping, shown
 
 Position: TypeAlias = tuple[float, float, float]
 PlanarPosition: TypeAlias = tuple[float, float]

@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from kinesym.checks import check_identifier
+from kinesym.base.checks import check_identifier
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.multibody.assemble import assemble

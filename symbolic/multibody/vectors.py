@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import sympy as sp
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 from kinesym.symbolic.expression import real_expression
 
 AXES = "xyz"

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinesym.checks import count, shown
+from kinesym.base.checks import count, shown
 
 #: Numbers of one row of a tableau, and its rows.
 Row: TypeAlias = tuple[float, ...]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from kinesym import checks
+from kinesym.base import checks
 
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3), 3.0, np.float32(3.0)])

@@ -10,8 +10,8 @@ import sympy as sp
 from jupyter_client.manager import start_new_kernel
 
 import kinesym as ks
+from kinesym.base.notebook import Displayed, html_table
 from kinesym.multibody import Body, Revolute, Tree
-from kinesym.notebook import Displayed, html_table
 from kinesym.runtime.results.why import Why
 
 #: Public classes that are parts of what is written, not results or problems.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kinesym as ks
-from kinesym.quiet import quietly, warn
+from kinesym.base.quiet import quietly, warn
 
 TOP = Path(__file__).parents[2]
 PRODUCT = [

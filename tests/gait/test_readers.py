@@ -407,7 +407,7 @@ def test_what_unpacks_to_more_than_any_table(tmp_path, monkeypatch, name):
     half = len(text) // 2
     path.write_bytes(gzip.compress(text[:half].encode()) + gzip.compress(text[half:].encode()))
     read(path)
-    monkeypatch.setattr("kinesym.checks._UNPACKED", 1 << 20)
+    monkeypatch.setattr("kinesym.base.checks._UNPACKED", 1 << 20)
     path.write_bytes(gzip.compress(text.encode() + b" " * (2 << 20)))
     with pytest.raises(ValueError, match=r"gz: it unpacks to more than 1 MB; if that is meant"):
         read(path)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kinesym as ks
-from kinesym.checks import Named
+from kinesym.base.checks import Named
 from kinesym.examples.studies import gait
 from kinesym.gait import Wrench, read_c3d, read_csv, read_forces, read_mot, read_table, read_trc
 from kinesym.gait.check_sharing import check_exchanged

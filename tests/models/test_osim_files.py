@@ -298,7 +298,7 @@ def test_files_made_to_be_slow_or_large(tmp_path, monkeypatch, read):
         ('<!DOCTYPE a [<!ENTITY b "bbbb"><!ENTITY c "&b;&b;&b;&b;">]><a>&c;</a>', "declares ent"),
     ):
         path.write_bytes(gzip.compress(written.encode()))
-        monkeypatch.setattr("kinesym.checks._UNPACKED", 2 << 20)
+        monkeypatch.setattr("kinesym.base.checks._UNPACKED", 2 << 20)
         with pytest.raises(ValueError, match=said):
             read(path, *more)
 

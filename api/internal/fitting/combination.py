@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import shown, suggest
+from kinesym.base.checks import shown, suggest
 from kinesym.codegen.operations import OPERATIONS
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trajectory import Trajectory

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym import checks
+from kinesym.base import checks
 from kinesym.internal.fitting.bands import Held, Smoothed
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.identifiable_combinations import known_of_solution

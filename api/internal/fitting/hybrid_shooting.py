@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import sympy as sp
 
+from kinesym.base.quiet import quietly
 from kinesym.codegen.switching import observed_program
 from kinesym.internal.problems.pipeline import realise
 from kinesym.internal.problems.problem import chosen_objective
 from kinesym.internal.problems.shooting_arguments import ShootingArguments
 from kinesym.internal.problems.simulation_arguments import simulation_arguments
 from kinesym.internal.running.jump_events import jump_sensitivities
-from kinesym.quiet import quietly
 from kinesym.runtime.hybrid.sensitivity import Sensitivities
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.shooting.hybrid_trials import HybridTrials, Runner

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinesym import checks
+from kinesym.base import checks
 from kinesym.codegen.tangents import tangent_program
 from kinesym.internal.fitting.starts import Search, correlated, searched, size_of
 from kinesym.internal.problems.pipeline import realise

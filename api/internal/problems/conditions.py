@@ -10,7 +10,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
-from kinesym.checks import finite, listed, shown
+from kinesym.base.checks import finite, listed, shown
 from kinesym.runtime.nlp.bounds import ALWAYS
 from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.symbolic.expression import real_expression

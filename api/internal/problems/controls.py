@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import mapping, positive
+from kinesym.base.checks import mapping, positive
 from kinesym.runtime.nlp.bounds import Steps, nodes_at, pieces
 from kinesym.runtime.signals.corridor import bound_pair, changes
 from kinesym.runtime.signals.experiment import Experiment

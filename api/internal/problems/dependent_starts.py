@@ -8,7 +8,7 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import suggest
+from kinesym.base.checks import suggest
 from kinesym.runtime.simulation.following import Following
 from kinesym.symbolic.expression import real_expression
 from kinesym.symbolic.names import name_of

@@ -12,8 +12,8 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
+from kinesym.base.quiet import warn
 from kinesym.internal.problems.simulation_arguments import Input, SimulationArguments
-from kinesym.quiet import warn
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.ensemble import Ensemble
 from kinesym.runtime.results.trajectory import Trajectory

@@ -14,7 +14,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import listed, mapping, shown
+from kinesym.base.checks import listed, mapping, shown
 from kinesym.internal.problems.controls import Continuous
 from kinesym.internal.problems.phases import Phases, Posed, Row
 from kinesym.internal.problems.problem import lowered

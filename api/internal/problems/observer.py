@@ -14,7 +14,7 @@ import numpy as np
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_choice
+from kinesym.base.checks import check_choice
 from kinesym.internal.problems.phases import Phases
 from kinesym.internal.problems.problem import checked_trials, kinematic_pairs
 from kinesym.runtime.arrays import Array

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.checks import check_identifier, finite, mapping, naming, positive, shown
+from kinesym.base.checks import check_identifier, finite, mapping, naming, positive, shown
 from kinesym.runtime.arrays import one_number
 from kinesym.runtime.signals.corridor import bound_pair
 from kinesym.runtime.signals.experiment import TRIAL, Experiment

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kinesym.checks import check_kind
+from kinesym.base.checks import check_kind
 from kinesym.codegen.bytecode import encode
 from kinesym.codegen.c import emit, printed_from
 from kinesym.codegen.evaluate import model_functions, model_jacobians

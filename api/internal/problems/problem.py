@@ -14,7 +14,7 @@ import sympy as sp
 from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 from kinesym.internal.problems.conditions import check_times
 from kinesym.internal.problems.controls import Held, Linear, pair_of
 from kinesym.internal.problems.parameters import Unknown, check_prior, labels_of, logs_of, priors_of

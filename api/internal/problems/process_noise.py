@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import shown
+from kinesym.base.checks import shown
 from kinesym.internal.problems.controls import held
 from kinesym.internal.problems.parameters import Unknown, checked_unknowns, is_random, log_scale
 from kinesym.internal.problems.problem import check_system

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from kinesym.checks import check_name, mapping, shown
+from kinesym.base.checks import check_name, mapping, shown
 from kinesym.symbolic.delayed import as_it_is, shown_late
 from kinesym.symbolic.expression import atoms_of, real_expression
 from kinesym.symbolic.hybrid import Hybrid

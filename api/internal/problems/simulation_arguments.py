@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinesym import checks
-from kinesym.checks import shown
+from kinesym.base import checks
+from kinesym.base.checks import shown
 from kinesym.internal.problems.dependent_starts import following
 from kinesym.internal.problems.step_options import Steps
 from kinesym.internal.problems.table_checks import check_known_variables

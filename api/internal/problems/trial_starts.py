@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kinesym import checks
+from kinesym.base import checks
 from kinesym.internal.problems.dependent_starts import following
 from kinesym.internal.problems.simulation_arguments import check_complete
 from kinesym.runtime.arrays import one_number

@@ -10,13 +10,13 @@ from math import factorial
 import numpy as np
 import sympy as sp
 
+from kinesym.base.quiet import warn
 from kinesym.codegen.derive import Sparse, jacobian, with_kinks
 from kinesym.codegen.graph import Graph
 from kinesym.codegen.interpret import evaluate_nodes
 from kinesym.codegen.lower import Lowering
 from kinesym.internal.problems.simulation_arguments import Input, SimulationArguments
 from kinesym.internal.running.delayed_run import start_signals
-from kinesym.quiet import warn
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.summary import listed

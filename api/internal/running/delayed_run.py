@@ -9,13 +9,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.base.quiet import warn
 from kinesym.codegen.evaluate import model_symbols
 from kinesym.codegen.interpret import evaluate_nodes
 from kinesym.codegen.stepping import differentiated
 from kinesym.internal.problems.delay_sources import source_of
 from kinesym.internal.problems.pipeline import realise
 from kinesym.internal.problems.simulation_arguments import SimulationArguments
-from kinesym.quiet import warn
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.delays.past import Before, slack
 from kinesym.runtime.delays.problem import Break, Delayed, DelayProblem, images

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from kinesym.checks import naming
+from kinesym.base.checks import naming
+from kinesym.base.quiet import warn
 from kinesym.codegen.switching import hybrid_program, slopes_program
 from kinesym.internal.problems.pipeline import realise
 from kinesym.internal.problems.simulation_arguments import SimulationArguments
 from kinesym.internal.running.delayed_run import start_signals
 from kinesym.internal.running.hybrid_delays import delayed_hybrid
 from kinesym.internal.running.model_run import warn_of_members
-from kinesym.quiet import warn
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.hybrid.failures import check_start, explain, integrated
 from kinesym.runtime.hybrid.sensitivity import Sensitivities, sensitivities_of

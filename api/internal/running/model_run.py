@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.base.quiet import warn
 from kinesym.codegen.stepping import stepper as stepper_program
 from kinesym.internal.problems.diagnose import explain_step
 from kinesym.internal.problems.pipeline import realise
 from kinesym.internal.problems.simulation_arguments import Input, SimulationArguments
 from kinesym.internal.running.delayed_run import delayed_march
-from kinesym.quiet import warn
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import LINEAR, PARABOLA
 from kinesym.runtime.results.ensemble import Ensemble, Failure

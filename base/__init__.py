@@ -1,0 +1,1 @@
+"""The ground floor: checks of arguments, warnings, tables in notebooks, names that load late."""
