@@ -187,20 +187,23 @@ class Trials(ByName, Saved):
     @property
     def covariance(self) -> Array:
         """Covariance of what was estimated, (n, n), in the order of `standard_errors()`: zero for
-        what a bound holds, NaN if there is none, as for states between segments of shooting.
-        Raises `ValueError` where nothing is known of errors."""
-        return (self._about or self._known_errors()).covariance
+        what a bound holds, NaN if there is none, as for states between segments of shooting."""
+        return self._errors.covariance
 
     @property
     def active(self) -> Sequence[str]:
-        """Names of what is held by a bound; raises as `covariance`."""
-        return (self._about or self._known_errors()).held
+        """Names of what is held by a bound."""
+        return self._errors.held
 
     def standard_errors(self) -> dict[str, float]:
         """Standard error of each estimate by name, of shooting of all unknowns; NaN if there is
-        none. Raises as `covariance`."""
-        about = self._about or self._known_errors()
+        none."""
+        about = self._errors
         return dict(zip(about.names, map(float, about.deviations()), strict=True))
+
+    @property
+    def _errors(self) -> Uncertainty:
+        return self._about or nothing_known(list(self.parameters))
 
     def _shifts(self) -> Mapping[str, float]:
         """Shifts of the parameters by the error of the grid, where it is known."""

@@ -6,11 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
-import numpy as np
 import sympy as sp
 
 from kinesym.internal.problems.passed_jumps import Passed, modes_of, passed, points_of
-from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.estimates import nothing_known
 from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
@@ -158,16 +157,12 @@ def _distrusted(result: _Result, words: str) -> _Result:
     def none() -> NoReturn:
         raise ValueError(f"there are no standard errors: {words}")
 
-    about = [
-        Uncertainty(names=known.names, covariance=np.full_like(known.covariance, np.nan))
-        for known in result.uncertainty
-    ]
     return replace(
         result,
         status=Solve.UNSEEN if result.success else result.status,
         message=message,
         notes=[],
-        uncertainty=about,
+        uncertainty=[nothing_known(known.names) for known in result.uncertainty],
         likelihood=[],
         grid=[],
         inference=none,
