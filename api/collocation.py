@@ -17,8 +17,8 @@ from kinesym.base import checks
 from kinesym.base.notebook import Displayed
 from kinesym.codegen.kernel import Program
 from kinesym.internal.fitting.attempts import Attempts
+from kinesym.internal.fitting.curvature import covariance
 from kinesym.internal.fitting.discretisation import Discretisation
-from kinesym.internal.fitting.estimation import Estimation
 from kinesym.internal.fitting.first_guess import FirstGuess
 from kinesym.internal.fitting.grid_refinement import on_finer_grids, until
 from kinesym.internal.fitting.ladder import BUDGET
@@ -472,7 +472,7 @@ class Collocation(Displayed):
         and a warning says which can be exchanged for which. Raises `ValueError` if the solution has
         not converged, determines none of them, or nothing tells a `std` that is not given.
         """
-        return Estimation(self._problem).covariance(solution)
+        return covariance(self._problem, solution)
 
     def log_likelihood(self, solution: Solution) -> float:
         """log of the likelihood of the parameters of a solution, all trajectories counted in.

@@ -14,11 +14,11 @@ from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.leaving_out import arguments_of, drawn_from, part_of, taught
 from kinesym.internal.fitting.marginal_fit import marginal
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.likelihood import likelihood_of
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.results.cross_validation import CrossValidation, Foretold, Score
 from kinesym.runtime.results.fit import Fit
-from kinesym.runtime.results.likelihood import likelihood_of
 from kinesym.runtime.results.series import series_of
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory

@@ -46,7 +46,7 @@ from kinesym.internal.running.jump_events import with_events
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, within
 from kinesym.runtime.nlp.owned import check_positive
-from kinesym.runtime.results.bootstrap import Record
+from kinesym.runtime.results.bootstrap import Record, remeasured
 from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.guesses import values_of_results
 from kinesym.runtime.results.multistart import MultiStart
@@ -54,8 +54,10 @@ from kinesym.runtime.results.multistart import multistart as gathered
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import better, only_noise_is_left
 from kinesym.runtime.shooting.estimate_shifts import FinerTrials
-from kinesym.runtime.shooting.identification import Chosen, Identification, Rung
-from kinesym.runtime.shooting.minimise import OPTIMIZERS
+from kinesym.runtime.shooting.fit_result import Task
+from kinesym.runtime.shooting.identification import Identification
+from kinesym.runtime.shooting.minimise import OPTIMIZERS, Chosen
+from kinesym.runtime.shooting.minimising import Minimised
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
@@ -486,7 +488,7 @@ class Shooting(Displayed):
         if eased is None:
             return None
 
-        def solved(place: float, q: Array, last: Rung | None) -> Rung | None:
+        def solved(place: float, q: Array, last: Minimised | None) -> Minimised | None:
             here = self if place == 1.0 else eased._at_homotopy(place)
             begin = np.clip(q, *self.bounds)
             found = here._identification(here._given, here._trials).minimum(
@@ -496,8 +498,8 @@ class Shooting(Displayed):
                 climb.told(f"homotopy {place:.4g}: a simulation does not reach its end")
                 return None
             climb.left -= found.iterations
-            climb.interrupted |= found.interrupted
-            words = f"{found.message} after {found.iterations} iterations"
+            climb.interrupted |= found.found.status is Solve.INTERRUPTED
+            words = f"{found.found.message} after {found.iterations} iterations"
             climb.told(f"homotopy {place:.4g}: {words}")
             return found
 
@@ -523,7 +525,7 @@ class Shooting(Displayed):
         follow = Collocation(system, trials, free, known, unknown_inputs=inputs)
         values, names = self.unpack(q), follow.layout.parameters
         solution = follow.solve({name: values[name] for name in names}, progress=how.progress)
-        climb.interrupted |= solution.status is Solve.INTERRUPTED
+        climb.interrupted |= solution.interrupted
         climb.told(f"collocation: {solution.status} after {solution.iterations} iterations")
         return self.pack(solution) if solution.success else None
 
@@ -553,27 +555,24 @@ class Shooting(Displayed):
     def _identification(self, given: ShootingArguments, trials: Simulated) -> Identification:
         """Of trials, and with other standard deviations of these."""
 
-        def weighed(std: Mapping[str, float]) -> Identification:
-            known = [trial.with_std(std) for trial in given.trials]
-            fine = [trial.with_std(std) for trial in given.fine]
-            made = replace(given, trials=known, fine=fine)
-            return self._identification(made, self._make(made))
+        def weighed(std: Mapping[str, float]) -> Task:
+            made = given.with_std(std)
+            return self._task(made, self._make(made))
+
+        return Identification(self._task(given, trials), weighed, partial(self._judged, given))
+
+    def _task(self, given: ShootingArguments, trials: Simulated) -> Task:
+        """What is to be found of trials."""
 
         def finer() -> FinerTrials:
             return self._finest if given is self._given else self._finer(given)
 
-        def remeasured(record: Record) -> Simulated:
-            known = [
-                trial.remeasured({name: y for (j, name), y in record.items() if j == k})
-                for k, trial in enumerate(given.trials)
-            ]
+        def again(record: Record) -> Simulated:
             parts = 1 if isinstance(self.system, Hybrid) else given.steps.substeps
-            fine = [trial.refined(parts) for trial in known]
-            return self._make(replace(given, trials=known, fine=fine))
+            return self._make(given.on(remeasured(given.trials, record), parts))
 
-        about = (finer, weighed, remeasured, combination, self.trials, given.gaps)
-        judged = partial(self._judged, given)
-        return Identification(trials, self.bounds, *about, judged, dict(self.timings))
+        about = (self.trials, finer, again, combination, given.gaps, dict(self.timings))
+        return Task(trials, self.bounds, *about)
 
     def _judged(self, given: ShootingArguments, fit: Fit) -> Fit:
         """A fit, or what is left of it where its derivatives lack a jump that unknowns move."""

@@ -26,7 +26,7 @@ from report import leave, machine, parsed
 
 import kinesym as ks
 from kinesym.internal.fitting.ladder import BUDGET, Climb
-from kinesym.runtime.shooting.identification import Chosen
+from kinesym.runtime.shooting.minimise import Chosen
 
 #: How far the parameters of a start are off, at most; relative difference from the best objective.
 FACTOR, NEAR = 4.0, 1e-6

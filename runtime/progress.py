@@ -24,6 +24,11 @@ class Iteration:
     optimality: float
 
 
+def counted(iterations: int) -> str:
+    """Words on how many there were, as in "converged after 7 iterations"."""
+    return f"after {iterations} iteration{'' if iterations == 1 else 's'}"
+
+
 def _shown(show: bool | None) -> bool:
     """`None` shows on a terminal and in a notebook only; nothing shows where there is no standard
     error, as in a daemon."""

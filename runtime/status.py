@@ -54,7 +54,8 @@ class Task(Status):
 
 
 class Solve(Status):
-    """How IPOPT ended; codes as in its IpReturnCodes.h."""
+    """How a solve ended, by whatever optimiser; codes of IPOPT as in its IpReturnCodes.h, others
+    below -1000."""
 
     CONVERGED = "converged", "converged", 0
     ACCEPTABLE = (
@@ -117,12 +118,21 @@ class Solve(Status):
         "converged on a grid too coarse to show the motion",
         -1002,
     )
+    NO_MINIMUM = "no minimum", "this is not the minimum", -1003
+    RISEN = "risen", "this is the best iterate", -1004
+    STUCK = "stuck", "no step lowers the cost any more", -1005
+    UNSEEN = "unseen", "unknowns move a jump that the derivatives do not see", -1006
+    NO_MAXIMUM = (
+        "no maximum",
+        "the search for the largest likelihood ended without one; change the guess or bounds",
+        -1007,
+    )
     UNKNOWN = "unknown", "IPOPT ended in a way that it does not document", -1000
 
     @property
     def success(self) -> bool:
-        """Whether the result meets IPOPT's tolerances (the acceptable ones count, and where
-        rounding allows no more the default ones)."""
+        """Whether the result is a minimum, of IPOPT one that meets its tolerances (the acceptable
+        ones count, and where rounding allows no more the default ones)."""
         return self in (Solve.CONVERGED, Solve.ACCEPTABLE, Solve.ROUNDED, Solve.FEASIBLE)
 
 

@@ -22,7 +22,7 @@ from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.ipopt.library import IpoptMissing, load_cyipopt, load_ipopt
 from kinesym.runtime.ipopt.scaling import Bounds, Multipliers, Scaling
 from kinesym.runtime.native import NO_FILE, Plan, Problem, Workspace, overheard
-from kinesym.runtime.progress import Iteration
+from kinesym.runtime.progress import Iteration, counted
 from kinesym.runtime.sparse.structure import Factors, arrays
 from kinesym.runtime.status import Solve
 
@@ -104,8 +104,7 @@ class Solved:
     @property
     def message(self) -> str:
         """How the solve ended, as a sentence."""
-        count = self.iterations[-1].number if self.iterations else 0
-        when = f"after {count} iteration{'' if count == 1 else 's'}"
+        when = counted(self.iterations[-1].number if self.iterations else 0)
         if self.status is Solve.CONVERGED:
             return f"{self.status.sentence} {when}"
         return f"{when}: {self.status.sentence}"

@@ -14,6 +14,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.series import Series
+from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.bootstrap import block_length, drawn
 
 
@@ -72,6 +73,14 @@ Record = Mapping[tuple[int, str], Array]
 def block_of(series: Sequence[Series]) -> int:
     """The length of blocks for residuals, by `kinesym.runtime.statistics.bootstrap`."""
     return block_length([s.standardised for s in series])
+
+
+def remeasured(trials: Sequence[Experiment], record: Record) -> list[Experiment]:
+    """Trials with the measurements of a record."""
+    return [
+        trial.remeasured({name: y for (j, name), y in record.items() if j == k})
+        for k, trial in enumerate(trials)
+    ]
 
 
 def new_record(

@@ -60,9 +60,9 @@ class Uncertainty(Saved):
             return np.asarray(np.sqrt(np.diag(self.covariance)))
 
 
-def nothing_known() -> Uncertainty:
-    """Of no unknowns."""
-    return Uncertainty(names=(), covariance=np.zeros((0, 0)))
+def nothing_known(names: Sequence[str] = ()) -> Uncertainty:
+    """Uncertainty of unknowns of whose errors nothing is known."""
+    return Uncertainty(names=names, covariance=np.full((len(names), len(names)), np.nan))
 
 
 @dataclass(frozen=True)

@@ -71,51 +71,27 @@ class Fit(Trials):
     """The result of `Shooting.solve`; see `Trials`.
 
     `fit.parameters["p"]` is an estimate, `fit.initial["theta"]` that of an initial state, a list
-    with one per trial if there are several. names, values : of all unknowns (n,). history : their
-    values by iteration, with the objective. gradient : of the objective at the end, (n,). condition
-    : number of the problem in unknowns divided by their values, states by their largest. grid : the
-    error that the steps of the simulations leave, where it is known; see `grid_error`. ladder : a
-    line per easier problem that led here.
+    with one per trial if there are several. names : of all unknowns (n,). history : the objective
+    and their values. gradient : of the objective at the end, (n,). condition : number of the
+    problem in unknowns divided by their values, states by their largest.
     """
 
     initial: Mapping[str, Any]
     names: Sequence[str]
-    values: Unknowns
     gradient: Unknowns
     history: Sequence[Step]
     condition: float
     optimizer: str = ""
     grid: Sequence[EstimateError] = ()
-    ladder: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "initial", Values(self.initial))
 
     @property
-    def iterations(self) -> int:
-        """Number of iterations of the optimiser."""
-        return max(0, len(self.history) - 1)
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C ended it."""
-        return self.message.startswith("interrupted")
-
-    @property
-    def covariance(self) -> Array:
-        """Of all unknowns, (n, n), zero for what a bound holds, NaN if there is none, as for states
-        between segments."""
-        return self.uncertainty[0].covariance
-
-    @property
-    def active(self) -> Sequence[str]:
-        """Unknowns held by a bound."""
-        return self.uncertainty[0].held
-
-    def standard_errors(self) -> dict[str, float]:
-        """Standard error of each unknown by name, NaN if there is none."""
-        return dict(zip(self.names, map(float, self.uncertainty[0].deviations()), strict=True))
+    def values(self) -> Array:
+        """All unknowns, (n,), as `names` has them."""
+        return self.free_vector
 
     def _shifts(self) -> Mapping[str, float]:
         return self.grid[0].shifts if self.grid else {}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.samples import Influence
+from kinesym.runtime.nlp.samples import Influence, Samples
 from kinesym.runtime.results.bands import Bands
 from kinesym.runtime.results.bootstrap import Bootstrap, Record, block_of, new_record
 from kinesym.runtime.results.estimates import Estimates, Uncertainty, estimates_of
@@ -32,6 +32,21 @@ class Influences(NamedTuple):
     samples: float
     taken: float
     of_priors: Array
+
+    @staticmethod
+    def of(
+        samples: Samples,
+        slope: Array,
+        pulls: Array,
+        basis: Array | None,
+        taken: float,
+        priors: Array,
+    ) -> Influences:
+        """Influences from the slopes psi of the loss at residuals (k,), and the derivatives of
+        estimates by these, (k, r), and by those of priors, (m, r). basis : see
+        `Samples.influences`. taken : degrees of freedom that unknowns take."""
+        series = samples.influences(slope, pulls, basis)
+        return Influences(series, float(samples.counts.sum()), taken, priors.T @ priors)
 
 
 class Inference(Protocol):
@@ -89,7 +104,7 @@ def by_profile(
     for name, row in plain.table.items():
         if row.standard_error > 0.0:
             found = of.profile(name, level)
-            remark = "; ".join(note.removeprefix(f"{name} ") for note in found.notes)
+            remark = "; ".join(found.remarks)
             table[name] = replace(row, low=found.low, high=found.high, remark=remark)
     return Estimates(values, table, level, "profile likelihood")
 

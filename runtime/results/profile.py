@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 
 from kinesym.base.notebook import with_unit
+from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.plot import plain, subplots
 from kinesym.runtime.results.saved import Saved
-from kinesym.runtime.statistics.profile import Held, Rises, rises
+from kinesym.runtime.statistics.profile import ProfilePoint, Rises, Spring, rises
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -23,7 +24,7 @@ class Profile(Rises, Saved):
     name : of the quantity. estimate, standard_error : at the minimum. rise : J - J(estimate) at
     `values`, in order, in units of the variance of samples. level, target : of the interval, and
     the rise at its ends. low, high : ends of the interval; infinite, or the bound, where a side
-    is open; `notes` says so. units : by name, as far as they are known.
+    is open; `remarks` say so, and as sentences `notes`. units : by name, as far as they are known.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Profile(Rises, Saved):
     standard_error: float
     level: float
     target: float
+    notes: Sequence[str] = ()
     units: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -68,39 +70,61 @@ def draw(axis: Any, profile: Profile) -> None:
     axis.grid(alpha=0.3)
 
 
-def profiled(
-    name: str,
-    best: Held,
-    error: float,
-    about: Uncertainty,
-    bounds: tuple[float, float],
-    held: Callable[[float, Held], Held],
-    level: float,
-    log: bool = False,
-) -> Profile:
-    """The profile of a quantity, see `kinesym.runtime.statistics.profile.rises`.
+class HeldQuantity(NamedTuple):
+    """Quantity g of the vector (n,) of all unknowns, to be held elsewhere by a spring.
 
-    error : the standard error of the quantity. log : whether values held are logarithms. The target
-    is the square of the quantile of Student's t, of chi-square with one degree of freedom where the
-    variance of samples is given.
+    best : the minimum of J, with that vector. error : standard error of g. limits : of g. bounds :
+    of the vector. ahead : d vector / d g, all else following. at : g of a vector, NaN where it has
+    none. solved : from a guess, a neighbour and a spring the vector where J with that spring is
+    least, J there without it, and multipliers; None if it is not found. log : whether g is the
+    logarithm of what is shown; the error is that of the latter.
     """
-    natural = np.exp if log else np.asarray
+
+    best: ProfilePoint
+    error: float
+    limits: tuple[float, float]
+    bounds: tuple[Array, Array]
+    ahead: Array
+    at: Callable[[Array], float]
+    solved: Callable[[Array, ProfilePoint, Spring], tuple[Array, float, Any] | None]
+    log: bool = False
+
+
+def profiled(name: str, of: HeldQuantity, about: Uncertainty, level: float) -> Profile:
+    """Profile of a quantity, see `kinesym.runtime.statistics.profile.rises`. The target is the
+    square of the quantile of Student's t, of chi-square with one degree of freedom where the
+    variance of samples is given."""
+    best, natural = of.best, np.exp if of.log else np.asarray
 
     def shown(value: float) -> float:
         return float(natural(value))
 
     estimate, target = shown(best.value), about.quantile(level) ** 2
-    own = error / estimate if log else error
-    found = rises(name, best, own, bounds, held, target, about.variance, shown)
+    own = of.error / estimate if of.log else of.error
+
+    def held(value: float, near: ProfilePoint) -> ProfilePoint:
+        spring = Spring.to(value, best.value, own, about.variance)
+        guess = np.clip(near.state + (value - near.value) * of.ahead, *of.bounds)
+        if not abs(of.at(guess) - value) < abs(near.value - value):
+            guess = near.state  # the prediction leads away
+        found = of.solved(guess, near, spring)
+        if found is None:
+            return ProfilePoint(value, np.inf, np.nan)
+        vector, J, multipliers = found
+        g = of.at(vector)
+        return ProfilePoint(g, J, spring.pull(g), vector, multipliers)
+
+    found = rises(best, own, of.limits, held, target, about.variance, shown)
     return Profile(
         name=name,
         estimate=estimate,
-        standard_error=error,
+        standard_error=of.error,
         level=level,
         target=target,
         values=natural(found.values),
         rise=found.rise,
         low=shown(found.low),
         high=shown(found.high),
-        notes=found.notes,
+        remarks=found.remarks,
+        notes=[f"{name} {remark}" for remark in found.remarks],
     )

@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 
@@ -19,9 +28,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
 R = TypeVar("R", bound="Saved")
+#: Arrays of a result by field, and by their names in it.
+Columns: TypeAlias = Mapping[str, Mapping[str, Any]]
 
-#: Metadata of a field that belongs to this process only.
-UNSAVED = {"saved": False}
+#: Metadata of a field that belongs to this process only: a study does not know a result by it.
+UNSAVED = {"saved": False, "uncounted": True}
 
 #: What the names of a field's variables begin with in a dataset, where names occur twice.
 _PREFIXES = {
@@ -53,6 +64,11 @@ class Saved(Displayed):
     def __getstate__(self) -> dict[str, Any]:
         kept = {field.name for field in _kept(type(self))}
         return {name: value for name, value in vars(self).items() if name in kept}
+
+    @classmethod
+    def renewed(cls, found: Columns, attributes: Mapping[str, Any]) -> tuple[Columns, Any]:
+        """Arrays and attributes of a file as this version has them, whichever wrote it."""
+        return found, attributes
 
     def to_xarray(self) -> xr.Dataset:
         """Arrays as variables, whose attributes `kind` and `name` are the field and the name in it;
@@ -196,12 +212,13 @@ def _loaded(kind: Any, tree: xr.DataTree) -> Any:
     for variable in tree.dataset.variables.values():
         about = variable.attrs
         columns.setdefault(about["kind"], {})[about["name"]] = variable.to_numpy()
-    return _together(kind, columns, tree.attrs, tree.children)
+    renewed, attributes = kind.renewed(columns, tree.attrs)
+    return _together(kind, renewed, attributes, tree.children)
 
 
 def _together(
     kind: Any,
-    columns: Mapping[str, Mapping[str, Any]],
+    columns: Columns,
     attributes: Mapping[Any, Any],
     children: Mapping[str, Any],
 ) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import numpy as np
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.progress import Iteration
+from kinesym.runtime.progress import Iteration, counted
 from kinesym.runtime.results.diagnostics import Diagnostics
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.plot import convergence
@@ -35,17 +34,12 @@ class Solution(Trials):
     """The result of `Collocation.solve`; see `Trials`. NaN in trajectories is what nothing
     determines; `notes` says why.
 
-    status : the name of how the solve ended. multipliers : of the constraints. linear_solver :
-    which one was used, and why if it was not the time-structured one. grid : the error that the
-    grid leaves, if it converged; see `grid_error`. timings : seconds to derive,
-    compile, evaluate, about as many of these in kernels that were interpreted, in the linear
-    solver, in total. problem : sizes and names. ladder : a line
-    for each rung, where easier problems were solved on the way. reasons : finds why there is no
-    solution, for `why`.
+    multipliers : of the constraints, and of lower and upper bounds. linear_solver : which one was
+    used, and why if it was not the time-structured one. timings : seconds to derive, compile,
+    evaluate, about as many of these in kernels that were interpreted, in the linear solver, in
+    total. problem : sizes and names. reasons : finds why there is no solution, for `why`.
     """
 
-    status: Solve
-    free_vector: Variables
     multipliers: Annotated[Array, "constraint"]
     lower_multipliers: Variables
     upper_multipliers: Variables
@@ -54,18 +48,7 @@ class Solution(Trials):
     grid: Sequence[GridError] = ()
     problem: Mapping[str, Any] = field(default_factory=dict)
     log: str = ""
-    ladder: Sequence[str] = ()
     reasons: Callable[[], Why] | None = field(default=None, metadata=UNSAVED)
-
-    @property
-    def iterations(self) -> int:
-        """Number of iterations of the solver."""
-        return self.history[-1].number if self.history else 0
-
-    @property
-    def duration(self) -> float:
-        """Duration of the first trial [s]."""
-        return float(self.time[-1] - self.time[0])
 
     def joined(self) -> Trajectory:
         """The trials, phases of one motion, one after the other: time counts on, and where two meet
@@ -156,7 +139,7 @@ def resolved(found: Solution) -> Solution:
     if not words:
         return found
     message = f"{Solve.UNRESOLVED.sentence}: {words}; give another guess, or more nodes"
-    return replace(found, success=False, status=Solve.UNRESOLVED, message=message)
+    return replace(found, status=Solve.UNRESOLVED, message=message)
 
 
 def after(before: Solution, later: Solution) -> Solution:
@@ -167,5 +150,5 @@ def after(before: Solution, later: Solution) -> Solution:
     spent = {name: later.timings[name] + before.timings.get(name, 0.0) for name in names}
     spent["total"] -= later.timings["derive"] + later.timings["compile"]
     made = replace(later, history=[*before.history, *moved], timings={**later.timings, **spent})
-    when = re.sub(r"after \d+ iterations?", f"after {made.iterations} iterations", made.message)
-    return replace(made, message=when)
+    was, now = counted(later.iterations), counted(made.iterations)
+    return replace(made, message=later.message.replace(was, now, 1))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -38,9 +38,10 @@ from kinesym.runtime.results.likelihood import Likelihood
 from kinesym.runtime.results.plot import chosen, chosen_trial
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.report import Findings, target_of
-from kinesym.runtime.results.saved import UNSAVED, Saved
+from kinesym.runtime.results.saved import UNSAVED, Columns, Saved
 from kinesym.runtime.results.series import MET, sampling, series_of
 from kinesym.runtime.results.trajectory import ByName, Trajectory, Values
+from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 
 #: Standard errors of combinations are lost in rounding beyond so many times their values.
@@ -57,24 +58,32 @@ class Trials(ByName, Saved):
     """A result with trajectories of several trials.
 
     `result["theta"]` is the trajectory of the first trial, `result.trials[k]["theta"]` that of
-    trial k, and `result.trials[k].parameters` has all of its parameters. message : a sentence on
-    how the solve ended. parameters : identified ones, with their owners. known : those that were
-    given, the same in all trials. notes : sentences on what cannot be relied on. timings : seconds
-    by what they were spent on. model : its name. uncertainty : what is known of the errors of
-    estimates, if it is; `parameters` shows it as a table. noise : standard deviations of
-    measurements that were not given but estimated. likelihood : of the samples, if the objective is
-    one. merit : the number by which fits of the same data are ranked, the lower the better: -2 log
-    L where standard deviations or distributions are estimated (with priors, of the posterior
-    density), otherwise the objective. setting : what was solved, in words, for `report`.
+    trial k, and `result.trials[k].parameters` has all of its parameters. status : the name of how
+    the solve ended; message : a sentence on it. parameters : identified ones, with their owners.
+    known : those that were given, the same in all trials. free_vector : all unknowns (n,). history
+    : by iteration, the start first. grid : the error that the grid or the steps leave, where it is
+    known; see `grid_error`. ladder : a line for each easier problem that was solved on the way.
+    notes : sentences on what cannot be relied on. timings : seconds by what they were spent on.
+    model : its name. uncertainty : what is known of the errors of estimates, if it is; `parameters`
+    shows it as a table. no_errors : why there are no standard errors, where that is known. noise :
+    standard deviations of measurements that were not given but estimated. likelihood : of the
+    samples, if the objective is one. merit : the number by which fits of the same data are ranked,
+    the lower the better: -2 log L where standard deviations or distributions are estimated (with
+    priors, of the posterior density), otherwise the objective. setting : what was solved, in words,
+    for `report`.
     inference : the problem, for what needs it.
     """
 
-    success: bool
+    status: Solve
     message: str
     objective: float
     parameters: Estimates
     known: Mapping[str, float]
     trials: Sequence[Trajectory]
+    free_vector: Annotated[Array, "variable"]
+    history: Sequence[Any]
+    grid: Sequence[Any] = ()
+    ladder: Sequence[str] = ()
     notes: Sequence[str] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     model: str = ""
@@ -82,6 +91,7 @@ class Trials(ByName, Saved):
     noise: Sequence[Noise] = ()
     likelihood: Sequence[Likelihood] = ()
     merit: float = np.nan
+    no_errors: str = ""
     setting: Mapping[str, Any] = field(default_factory=dict)
     inference: Callable[[], Inference] | None = field(default=None, metadata=UNSAVED)
 
@@ -100,10 +110,45 @@ class Trials(ByName, Saved):
         """Names of states, inputs and outputs."""
         return self.trials[0].keys()
 
+    @classmethod
+    def renewed(cls, found: Columns, attributes: Mapping[str, Any]) -> tuple[Columns, Any]:
+        """As of `Saved`. Earlier fits had no status, and called their free vector values; earlier
+        solutions said beside their status whether they had converged."""
+        moved = {"values": "free_vector"}
+        found = {moved.get(field, field): columns for field, columns in found.items()}
+        if "success" not in attributes:
+            return found, attributes
+        success, words = bool(attributes["success"]), str(attributes.get("message", ""))
+        ended = Solve.INTERRUPTED if words.startswith(Solve.INTERRUPTED) else Solve.UNKNOWN
+        status = Solve(attributes.get("status", ended))
+        if status.success != success:
+            status = Solve.CONVERGED if success else Solve.UNKNOWN
+        return found, {**attributes, "status": str(status)}
+
+    @property
+    def success(self) -> bool:
+        """Whether the solve has converged."""
+        return self.status.success
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return self.status is Solve.INTERRUPTED
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations of the optimiser."""
+        return max(0, len(self.history) - 1)
+
     @property
     def time(self) -> Array:
         """Time grid of the first trial [s]."""
         return self.trials[0].time
+
+    @property
+    def duration(self) -> float:
+        """Duration of the first trial [s]."""
+        return float(self.time[-1] - self.time[0])
 
     @property
     def estimated_std(self) -> dict[str, float]:
@@ -138,6 +183,27 @@ class Trials(ByName, Saved):
     @property
     def _units(self) -> Mapping[str, str]:
         return self.trials[0].units if self.trials else {}
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of what was estimated, (n, n), in the order of `standard_errors()`: zero for
+        what a bound holds, NaN if there is none, as for states between segments of shooting."""
+        return self._errors.covariance
+
+    @property
+    def active(self) -> Sequence[str]:
+        """Names of what is held by a bound."""
+        return self._errors.held
+
+    def standard_errors(self) -> dict[str, float]:
+        """Standard error of each estimate by name, of shooting of all unknowns; NaN if there is
+        none."""
+        about = self._errors
+        return dict(zip(about.names, map(float, about.deviations()), strict=True))
+
+    @property
+    def _errors(self) -> Uncertainty:
+        return self._about or nothing_known(list(self.parameters))
 
     def _shifts(self) -> Mapping[str, float]:
         """Shifts of the parameters by the error of the grid, where it is known."""
@@ -349,8 +415,7 @@ class Trials(ByName, Saved):
         if self._about is None or self._lost:
             why = self.message
             if self.success:
-                told = (note for note in self.notes if "std" in note or note.startswith(NO_ERRORS))
-                why = next(told, "this is no fit of measurements, or it is no minimum")
+                why = self.no_errors or "this is no fit of measurements, or it is no minimum"
             raise ValueError(f"{NO_ERRORS}: {why.removeprefix(NO_ERRORS + ': ')}")
         return self._about
 

@@ -15,13 +15,13 @@ from kinesym.runtime.results.bands import Bands, band_of
 from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.inference import Influences
-from kinesym.runtime.results.profile import Profile, profiled
+from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.neighbour import Follows, near_minimum
 from kinesym.runtime.shooting.residuals import measured, through_segments
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.statistics.leverage import basis_of_columns
-from kinesym.runtime.statistics.profile import Held, Spring
+from kinesym.runtime.statistics.profile import ProfilePoint, Spring
 
 #: Share of the largest singular value that counts as none, and of derivatives that may be outside.
 _NULL, _OUTSIDE = 1e-7, 1e-5
@@ -33,7 +33,6 @@ class ShootingInference:
 
     on : makes the trials with other measurements. combine : an expression at a trajectory, with
     `arguments`, `values` and `partly` as `Combination` of `kinesym.internal.fitting` has them.
-    scale : variance of the residuals whose squares are in the cost.
     """
 
     trials: Simulated
@@ -42,7 +41,6 @@ class ShootingInference:
     about: Uncertainty
     on: Callable[[Record], Simulated]
     combine: Callable[[Any, Trajectory], Any]
-    scale: float
 
     def influences(self) -> Influences:
         """See `Inference`."""
@@ -62,8 +60,8 @@ class ShootingInference:
         rows[:, numbers[mine]] = pulls[:, mine]
         root = np.sqrt(np.maximum(bend, 0.0))[:, None]
         basis = basis_of_columns(np.vstack([root * unit, others]))[: len(e)]
-        series, priors = found.samples.influences(slope, rows[: len(e)], basis), rows[len(e) :]
-        return Influences(series, float(len(e)), float(which.sum()), priors.T @ priors)
+        own, priors, taken = rows[: len(e)], rows[len(e) :], float(which.sum())
+        return Influences.of(found.samples, slope, own, basis, taken, priors)
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """See `Inference`; to first order in the unknowns."""
@@ -79,10 +77,9 @@ class ShootingInference:
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
         """See `Inference`."""
-        names, (low, high) = self.trials.unknowns.names, self.bounds
-        limits = (-np.inf, np.inf)
+        limits, names = (-np.inf, np.inf), self.trials.unknowns.names
         if isinstance(wanted, str):
-            place = names.index(wanted)
+            place, (low, high) = names.index(wanted), self.bounds
             limits, quantity = (low[place], high[place]), _entry(place, len(names))
             error = float(self.about.deviations()[place])
         else:
@@ -92,25 +89,18 @@ class ShootingInference:
         way = self._known @ slopes
         ahead = way / (slopes @ way) if slopes @ way > 0.0 else way  # none is known by itself
 
-        def held(value: float, near: Held) -> Held:
-            spring = Spring.to(value, best.value, error, self.about.variance)
-            guess = np.clip(near.state + (value - near.value) * ahead, low, high)
-            if not self._nears(quantity, guess, value, near):
-                guess = near.state
+        def at(q: Array) -> float:
+            return quantity(q)[0] if np.isfinite(self.trials.cost(q)) else np.nan
+
+        def solved(
+            guess: Array, near: ProfilePoint, spring: Spring
+        ) -> tuple[Array, float, Any] | None:
             q, good = self._solved(self.trials, guess, (quantity, spring))
-            if not good:
-                return Held(value, np.inf, np.nan)
-            g = quantity(q)[0]
-            return Held(g, self.trials.cost(q), spring.pull(g), q)
+            return (q, self.trials.cost(q), None) if good else None
 
-        best = Held(value, self.trials.cost(self.q), 0.0, self.q)
-        return profiled(str(wanted), best, error, self.about, limits, held, level)
-
-    def _nears(self, quantity: Follows, guess: Array, value: float, near: Held) -> bool:
-        """Whether a guess is nearer to a value than a neighbour."""
-        if not np.isfinite(self.trials.cost(guess)):
-            return False
-        return abs(quantity(guess)[0] - value) < abs(near.value - value)
+        best = ProfilePoint(value, self.trials.cost(self.q), 0.0, self.q)
+        held = HeldQuantity(best, error, limits, self.bounds, ahead, at, solved)
+        return profiled(str(wanted), held, self.about, level)
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`."""
@@ -129,11 +119,11 @@ class ShootingInference:
         _, s, v = np.linalg.svd(x / size, full_matrices=False)
         known, g = v[s > _NULL * s[0]], g / size
         share = known @ g
-        if self.trials.loss is not None or not np.isfinite(self.scale):
+        if self.trials.loss is not None or not np.isfinite(self.about.variance):
             return np.nan
         if np.linalg.norm(g - known.T @ share) > _OUTSIDE * np.linalg.norm(g):
             return np.nan
-        return float(np.sqrt(self.scale) * np.linalg.norm(share / s[s > _NULL * s[0]]))
+        return float(np.sqrt(self.about.variance) * np.linalg.norm(share / s[s > _NULL * s[0]]))
 
     def refit(self, record: Record) -> Array | None:
         """Estimates from other measurements, from the minimum; None without convergence."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -59,14 +59,26 @@ def log_of(unknowns: Unknowns) -> NDArray[np.bool_]:
     return found
 
 
+class Chosen(NamedTuple):
+    """How to minimise, see `ks.Shooting.solve`; limit : of iterations. options : further ones, of
+    the optimiser."""
+
+    optimizer: str
+    scale: bool
+    progress: bool | None
+    tolerance: float
+    limit: int
+    options: Mapping[str, Any]
+
+
 @dataclass
 class Minimisation:
     """What is minimised, J(q) of trials within bounds, with q = scale * y, or for parameters on a
     logarithmic scale exp(y); and how.
 
     unit : a typical cost, so that tolerances are relative. squares : whether J is a sum of squares
-    r(q)^2 with known d r/d q. report is called after each iteration. limit : of iterations. options
-    : further ones, of the optimiser. `history` is filled on the way.
+    r(q)^2 with known d r/d q. report is called after each iteration. `history` is filled on the
+    way.
     """
 
     trials: Simulated
@@ -75,9 +87,7 @@ class Minimisation:
     bounds: tuple[Array, Array]
     squares: bool
     report: Callable[[Iteration], None]
-    tolerance: float
-    limit: int
-    options: Mapping[str, Any]
+    how: Chosen
     history: list[Step] = field(default_factory=list)
 
     @cached_property
@@ -118,42 +128,44 @@ class Minimisation:
 
 
 @dataclass(frozen=True)
-class Minimum:
-    """The point where an optimiser ended, whether it converged, and its message."""
+class Endpoint:
+    """The point where an optimiser ended, how, and its message."""
 
     q: Array
-    success: bool
+    status: Solve
     message: str
 
 
-def minimise(optimizer: str, problem: Minimisation, q: Array) -> Minimum:
-    """Run one of `OPTIMIZERS` from q; Ctrl-C returns the best iterate so far.
+def minimise(problem: Minimisation, q: Array) -> Endpoint:
+    """Run the optimiser that is chosen from q; Ctrl-C returns the best iterate so far.
 
     Raises `ValueError` for options that it does not have.
     """
     try:
         with np.errstate(over="ignore"):  # far away from the minimum costs may be huge
-            found = OPTIMIZERS[optimizer](problem, q)
+            found = OPTIMIZERS[problem.how.optimizer](problem, q)
     except KeyboardInterrupt:
         best = _best(problem, q)
         which = "last" if problem.trials.unknowns.several else "best"
         words = f"interrupted: this is the {which} iterate, not a solution"
-        return Minimum(best.values, False, words)
+        return Endpoint(best.values, Solve.INTERRUPTED, words)
     best, J = _best(problem, found.q), problem.trials.cost(found.q)
     if problem.trials.unknowns.several:
         return found
     if J - best.objective > 1e-9 * abs(best.objective) + _ROUNDING * problem.unit:
-        return Minimum(best.values, False, f"this is the best iterate; at the end: {found.message}")
-    return checked(problem, found) if found.success else found
+        words = f"{Solve.RISEN.sentence}; at the end: {found.message}"
+        return Endpoint(best.values, Solve.RISEN, words)
+    return checked(problem, found) if found.status.success else found
 
 
-def checked(problem: Minimisation, found: Minimum) -> Minimum:
+def checked(problem: Minimisation, found: Endpoint) -> Endpoint:
     """The same minimum, if derivatives do not say that a step lowers the cost."""
     left, J = _left(problem, found.q), problem.trials.cost(found.q)
     if left <= _REST * abs(J) + _ROUNDING * problem.unit:
         return found
     words = f"derivatives say that a step lowers the objective by {left:.1e}"
-    return Minimum(found.q, False, f"this is not the minimum: {words} ({found.message})")
+    words = f"{Solve.NO_MINIMUM.sentence}: {words} ({found.message})"
+    return Endpoint(found.q, Solve.NO_MINIMUM, words)
 
 
 def _left(problem: Minimisation, q: Array) -> float:
@@ -193,13 +205,14 @@ def _left_along(problem: Minimisation, y: Array, g: Array, here: Array) -> float
     return max(0.0, J - problem.cost(np.clip(y + size / bend * d, low, high)))
 
 
-def _stuck(problem: Minimisation, y: Array, slope: float) -> Minimum:
+def _stuck(problem: Minimisation, y: Array, slope: float) -> Endpoint:
     """The end of a line search that finds no lower cost, by rounding of the cost if this is a
     minimum; `minimise` asks sums of squares whether it is one, else the gradient has to be small.
     slope : of the scaled gradient, relative to the first cost."""
-    small = problem.squares or slope <= _STATIONARY
-    words = "no step lowers the cost any more"
-    return Minimum(problem.at(y), small, f"converged: {words}" if small else words)
+    words = Solve.STUCK.sentence
+    if problem.squares or slope <= _STATIONARY:
+        return Endpoint(problem.at(y), Solve.CONVERGED, f"converged: {words}")
+    return Endpoint(problem.at(y), Solve.STUCK, words)
 
 
 def _best(problem: Minimisation, q: Array) -> Step:
@@ -211,18 +224,18 @@ def _best(problem: Minimisation, q: Array) -> Step:
     return min(problem.history, key=lambda step: step.objective)
 
 
-def steepest_descent(problem: Minimisation, q: Array) -> Minimum:
+def steepest_descent(problem: Minimisation, q: Array) -> Endpoint:
     """Along the negative gradient of the scaled variables, with a line search (Armijo's rule: the
     step doubles while that helps and halves until the cost falls enough); steps stay in bounds."""
-    _refuse(problem.options, (), "steepest-descent")
-    (low, high), limit = problem.scaled_bounds, problem.limit
+    _refuse(problem.how.options, (), "steepest-descent")
+    (low, high), limit = problem.scaled_bounds, problem.how.limit
     y, J, step = problem.scaled(q), problem.trials.cost(q), 0.0
     for _ in range(limit + 1):
         g = problem.gradient(y)
         slope = float(np.linalg.norm(np.clip(y - g, low, high) - y))
         problem.note(problem.at(y), J, slope)
-        if slope <= problem.tolerance * problem.unit:
-            return Minimum(problem.at(y), True, "converged: the gradient is small")
+        if slope <= problem.how.tolerance * problem.unit:
+            return Endpoint(problem.at(y), Solve.CONVERGED, "converged: the gradient is small")
         if len(problem.history) > limit:
             break
         if step == 0.0:
@@ -231,7 +244,8 @@ def steepest_descent(problem: Minimisation, q: Array) -> Minimum:
         if new is None:
             return _stuck(problem, y, slope / problem.unit)
         y = new
-    return Minimum(problem.at(y), False, f"the limit of {limit} iterations was reached")
+    words = f"the limit of {limit} iterations was reached"
+    return Endpoint(problem.at(y), Solve.ITERATION_LIMIT, words)
 
 
 def _line_search(
@@ -262,7 +276,7 @@ def _line_search(
     return None, step, J
 
 
-def bfgs(problem: Minimisation, q: Array) -> Minimum:
+def bfgs(problem: Minimisation, q: Array) -> Endpoint:
     """L-BFGS-B of SciPy."""
 
     def value(y: Array) -> tuple[float, Array]:
@@ -274,18 +288,18 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
     def note(intermediate_result: Any) -> None:
         problem.note(problem.at(intermediate_result.x), intermediate_result.fun * problem.unit)
 
-    _refuse(problem.options, _BFGS, "bfgs")
+    _refuse(problem.how.options, _BFGS, "bfgs")
     problem.note(q, problem.trials.cost(q))
     low, high = problem.scaled_bounds
     if (low == high).all():
-        return Minimum(q, True, "all unknowns are held by their bounds")
+        return Endpoint(q, Solve.CONVERGED, "all unknowns are held by their bounds")
     settings = {
-        "maxiter": problem.limit,
-        "gtol": problem.tolerance,
+        "maxiter": problem.how.limit,
+        "gtol": problem.how.tolerance,
         "ftol": 1e-15,
-        "maxfun": 100 * problem.limit,
+        "maxfun": 100 * problem.how.limit,
         "maxcor": 30,
-        **problem.options,
+        **problem.how.options,
     }
     bounds = list(zip(low, high, strict=True))
     found = scipy.optimize.minimize(
@@ -301,10 +315,11 @@ def bfgs(problem: Minimisation, q: Array) -> Minimum:
     stuck = found.status == 2  # its line search ended; 1 is a limit
     if stuck:
         return _stuck(problem, found.x, float(np.linalg.norm(slope)))
-    return Minimum(problem.at(found.x), bool(found.success), _said(found.message))
+    status = Solve.CONVERGED if found.success else Solve.ITERATION_LIMIT
+    return Endpoint(problem.at(found.x), status, _said(found.message))
 
 
-def trust_region(problem: Minimisation, q: Array) -> Minimum:
+def trust_region(problem: Minimisation, q: Array) -> Endpoint:
     """Trust-region reflective least squares of SciPy, with the exact Jacobian of the residuals."""
     trials, unit = problem.trials, np.sqrt(problem.unit)
     count = len(trials.residuals(q))
@@ -319,20 +334,21 @@ def trust_region(problem: Minimisation, q: Array) -> Minimum:
         problem.note(at, float(r @ r), float(2.0 * np.linalg.norm(matrix.T @ r)))
         return matrix / unit
 
-    if "loss" in problem.options:
+    if "loss" in problem.how.options:
         raise ValueError(
             "least-squares has no option loss: standard errors and other optimisers would not know "
             "of it; give objective=ks.LeastSquares(loss='huber')"
         )
-    _refuse(problem.options, _TRUST_REGION, "least-squares")
+    _refuse(problem.how.options, _TRUST_REGION, "least-squares")
     low, high = problem.scaled_bounds
     inside = np.clip(problem.scaled(q), low, high)
-    settings: dict[str, Any] = {"gtol": problem.tolerance, "ftol": 1e-15, "xtol": 1e-14}
-    settings |= {"max_nfev": problem.limit, **problem.options}
+    settings: dict[str, Any] = {"gtol": problem.how.tolerance, "ftol": 1e-15, "xtol": 1e-14}
+    settings |= {"max_nfev": problem.how.limit, **problem.how.options}
     found = scipy.optimize.least_squares(
         values, inside, jac=slopes, bounds=(low, high), method="trf", **settings
     )
-    return Minimum(problem.at(found.x), found.status > 0, _said(found.message))
+    status = Solve.CONVERGED if found.status > 0 else Solve.ITERATION_LIMIT
+    return Endpoint(problem.at(found.x), status, _said(found.message))
 
 
 def _said(message: Any) -> str:
@@ -409,10 +425,10 @@ class _Callbacks:
         problem.note(problem.at(self._y), J, step.optimality, step.infeasibility)
 
 
-def ipopt(problem: Minimisation, q: Array) -> Minimum:
+def ipopt(problem: Minimisation, q: Array) -> Endpoint:
     """IPOPT with the Gauss-Newton Hessian of a sum of squares, else a limited-memory one."""
-    solver = str(problem.options.get("linear_solver", "mumps"))
-    check_solver(solver, problem.options)
+    solver = str(problem.how.options.get("linear_solver", "mumps"))
+    check_solver(solver, problem.how.options)
     callbacks, zero = _Callbacks(problem, q), np.zeros(len(problem.trials.gaps(q)))
     nlp = IpoptProblem(
         callbacks,
@@ -422,23 +438,23 @@ def ipopt(problem: Minimisation, q: Array) -> Minimum:
         np.full(q.size, BORDER, dtype=np.int32),
     )
     settings: dict[str, Any] = {
-        "tol": problem.tolerance,
-        "max_iter": problem.limit,
+        "tol": problem.how.tolerance,
+        "max_iter": problem.how.limit,
         "print_level": 0,
         "sb": "yes",
         "linear_solver": solver,
     }
     if not problem.squares:
         settings["hessian_approximation"] = "limited-memory"
-    settings, watch = {**settings, **problem.options}, Watch(callbacks.note)
+    settings, watch = {**settings, **problem.how.options}, Watch(callbacks.note)
     found = run(nlp, Start(problem.scaled(q)), settings, settings, watch)
     if found.status is Solve.INTERRUPTED:
         raise KeyboardInterrupt
-    return Minimum(problem.at(found.z), found.status.success, found.status.sentence)
+    return Endpoint(problem.at(found.z), found.status, found.status.sentence)
 
 
 #: By the names that users give them.
-OPTIMIZERS: Mapping[str, Callable[..., Minimum]] = {
+OPTIMIZERS: Mapping[str, Callable[..., Endpoint]] = {
     "steepest-descent": steepest_descent,
     "bfgs": bfgs,
     "least-squares": trust_region,

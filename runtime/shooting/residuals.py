@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,13 +11,12 @@ from scipy.sparse import csc_array
 from scipy.sparse.linalg import splu
 
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.estimation import Residuals
 from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.samples import Samples
-from kinesym.runtime.results.estimates import Noise
-from kinesym.runtime.results.noise import estimated, estimated_together
 from kinesym.runtime.shooting.trials import Simulated
-from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.leverage import leverages_of_columns
+from kinesym.runtime.statistics.robust import spread_by_loss
 
 
 class Measured(NamedTuple):
@@ -62,41 +61,21 @@ def through_segments(
     return first, [rows[:, first].toarray() - rows[:, inner] @ follow for rows in columns]
 
 
-def noise_of(
-    trials: Simulated,
-    q: Array,
-    free: NDArray[np.bool_],
-    used: Mapping[str, float],
-    experiments: Sequence[Experiment],
-) -> list[Noise]:
-    """What the residuals at q show of standard deviations that `experiments` leave open, found with
-    those `used`. free : which unknowns (n,) no bound holds."""
-    found = measured(trials, q)
-    taken = _leverages(found, free)
-    return estimated(found.residuals, found.samples, taken, experiments, used, trials.loss)
-
-
-def taken_of(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> dict[str, float]:
-    """Degrees of freedom that the unknowns that are free take of each channel."""
+def residuals_of(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> Residuals | None:
+    """The residuals at q with their leverages; free : which unknowns (n,) no bound holds. None
+    where there are no derivatives of all residuals."""
     if trials.unknowns.inputs:
-        return {}  # there are no derivatives of all residuals
+        return None
     found = measured(trials, q)
-    return found.samples.sums(_leverages(found, free))
-
-
-def _leverages(found: Measured, free: NDArray[np.bool_]) -> Array:
-    """Of the residuals, (k,)."""
     moved = np.vstack([found.slopes, found.others])[:, free[found.unknowns]]
-    return leverages_of_columns(moved)[: len(found.residuals)]
+    leverage = leverages_of_columns(moved)[: len(found.residuals)]
+    return Residuals(found.residuals, found.samples, leverage)
 
 
-def noise_together(
-    trials: Simulated, J: float, free: int, experiments: Sequence[Experiment]
-) -> Noise:
-    """Of the one group of all measurements at a cost J, with so many unknowns that are free."""
+def number_of_samples(trials: Simulated) -> int:
+    """How many samples are not missing."""
     samples = trials.samples()
-    n = np.count_nonzero((samples.channel >= 0) & (samples.weight > 0.0))
-    return estimated_together(J / trials.factor, float(n), float(free), experiments)
+    return int(np.count_nonzero((samples.channel >= 0) & (samples.weight > 0.0)))
 
 
 def robust_covariance(
@@ -104,9 +83,9 @@ def robust_covariance(
 ) -> tuple[NDArray[np.intp], Array]:
     """Numbers of free unknowns in q, and their covariance with a loss.
 
-    With x the derivatives of residuals, A = sum psi' x x' and B = sum psi^2 x x' it is A^-1 B A^-1
-    k/(k - n) (Huber, Ronchetti 2009, Robust Statistics, section 7.6), of a likelihood A^-1. NaN if
-    A is not positive: no minimum, or not identifiable.
+    With x the derivatives of residuals and A = sum psi' x x' it is A^-1 of a likelihood, else as
+    `spread_by_loss` says. NaN if A is not positive, no minimum or not identifiable, and if nothing
+    is left of the residuals.
     """
     found = measured(trials, q)
     which = free[found.unknowns]
@@ -114,14 +93,13 @@ def robust_covariance(
     size = np.linalg.norm(np.vstack([x, others]), axis=0)
     size[size == 0.0] = 1.0
     x, others = x / size, others / size
-    known = others.T @ others  # what is squared counts as observed with variance 1
-    A = x.T @ (loss.bend(e)[:, None] * x) + known
+    A = x.T @ (loss.bend(e)[:, None] * x) + others.T @ others
     covariance = np.full(A.shape, np.nan)
     if len(A) and np.linalg.eigvalsh(A)[0] > 1e-14:
         covariance = np.linalg.inv(A)
         if not loss.likelihood:
-            B = x.T @ (loss.slope(e)[:, None] ** 2 * x) + known
-            left = len(e) - len(A)
-            covariance = covariance @ B @ covariance * (len(e) / left if left > 0 else np.nan)
+            pulls = np.vstack([loss.slope(e)[:, None] * x, others]) @ covariance
+            some = len(pulls) > len(A)
+            covariance = spread_by_loss(pulls, len(A)) if some else np.full(A.shape, np.nan)
         covariance = covariance / np.outer(size, size)
     return found.unknowns[which], covariance

@@ -66,12 +66,29 @@ class KnownAs:
     exact: bool = True
 
 
-def known_as(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs]:
-    """What is known of unknowns, group by group of those that have to do with each other.
+def known_as(
+    exchange: Exchange,
+    rise: Callable[[NDArray[np.intp], Array], float],
+    variance: float,
+    squares: float,
+) -> list[KnownAs]:
+    """What is known of unknowns that change along directions, group by group of those that have to
+    do with each other.
 
-    same(values) : whether the record is explained as well with the unknowns held there, all else
-    following.
+    rise(which, values) : of J with some of the unknowns held at values, all else following;
+    infinite or NaN where there is no minimum. variance, squares : see `unchanged`.
     """
+    which = exchange.moving
+
+    def same(values: Array) -> bool:
+        return unchanged(rise(which, values), variance, squares)
+
+    return _known_as(exchange.taken(which), same)
+
+
+def _known_as(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs]:
+    """The same of unknowns that all change. same(values) : whether the record is explained as well
+    with them held there."""
     if exchange.directions.shape[1] == len(exchange.names):
         return _groups(exchange, np.zeros((0, len(exchange.names))), [])
     count = exchange.directions.shape[1]

@@ -59,38 +59,38 @@ class Spring:
 
 
 @dataclass(frozen=True)
-class Held:
+class ProfilePoint:
     """The minimum of J with a quantity held at a value, or that there is none.
 
     objective : J there, infinite if no minimum was found. slope : d J / d value, by the multiplier.
-    state : from where neighbours start.
+    state, multipliers : from where neighbours start.
     """
 
     value: float
     objective: float
     slope: float
     state: Any = field(default=None, repr=False)
+    multipliers: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rises:
     """How J rises: at `values`, in order, by `rise` in units of the variance of samples; the ends
-    `low` and `high` of an interval, infinite, or the bound, where a side is open, and sentences on
-    these."""
+    `low` and `high` of an interval, infinite, or the bound, where a side is open, and remarks on
+    these, without the name of the quantity."""
 
     values: Points
     rise: Points
     low: float
     high: float
-    notes: Sequence[str] = ()
+    remarks: Sequence[str] = ()
 
 
 def rises(
-    name: str,
-    best: Held,
+    best: ProfilePoint,
     standard_error: float,
     bounds: tuple[float, float],
-    solve: Callable[[float, Held], Held],
+    solve: Callable[[float, ProfilePoint], ProfilePoint],
     target: float,
     variance: float = 1.0,
     shown: Callable[[float], float] = float,
@@ -111,20 +111,19 @@ def rises(
     )
     every = [*(p for p in points if p.value < best.value), best]
     every += [p for p in points if p.value > best.value]
-    words = [f"{name} {side.words}" for side in sides if side.words]
     return Rises(
         values=np.array([point.value for point in every]),
         rise=np.array([rising.root(point) ** 2 for point in every]),
         low=sides[0].end,
         high=sides[1].end,
-        notes=words,
+        remarks=[side.words for side in sides if side.words],
     )
 
 
 @dataclass(frozen=True)
 class _Side:
     end: float
-    points: Sequence[Held]
+    points: Sequence[ProfilePoint]
     words: str = ""
 
 
@@ -133,16 +132,16 @@ class _Rise:
     """The rise of J from a minimum, over the variance of samples; goal : the root of what it is at
     the ends of the interval. shown : see `rises`."""
 
-    best: Held
+    best: ProfilePoint
     variance: float
     goal: float
     shown: Callable[[float], float]
 
-    def root(self, point: Held) -> float:
+    def root(self, point: ProfilePoint) -> float:
         """The root of the rise."""
         return float(np.sqrt(max(point.objective - self.best.objective, 0.0) / self.variance))
 
-    def step(self, point: Held, sign: int) -> float:
+    def step(self, point: ProfilePoint, sign: int) -> float:
         """How far it is from a point to the goal along the root, whose slope is known there."""
         root = self.root(point)
         slope = sign * point.slope / (2.0 * root * self.variance) if root > 0.0 else 0.0
@@ -154,11 +153,12 @@ def _side(
     sign: int,
     error: float,
     bounds: tuple[float, float],
-    solve: Callable[[float, Held], Held],
+    solve: Callable[[float, ProfilePoint], ProfilePoint],
 ) -> _Side:
     """Where the rise reaches its goal on one side."""
     best, goal, bound = rising.best, rising.goal, bounds[(sign + 1) // 2]
-    points, near, far = list[Held](), 0.0, np.inf  # distances with a rise below, above the target
+    points = list[ProfilePoint]()
+    near, far = 0.0, np.inf  # distances with a rise below and above the target
     distance, least, reached = goal * error, goal, 0.0
     reach = abs(bound - best.value)
     which = "above" if sign > 0 else "below"
@@ -207,7 +207,7 @@ def _next(distance: float, near: float, far: float, step: float, reach: float, s
     return wanted if near < wanted < far and not slow else 0.5 * (near + far)
 
 
-def _nearest(points: Sequence[Held], best: Held, distance: float) -> Held:
+def _nearest(points: Sequence[ProfilePoint], best: ProfilePoint, distance: float) -> ProfilePoint:
     """The minimum that was found nearest to a distance."""
     every = [best, *points]
     return min(every, key=lambda point: abs(abs(point.value - best.value) - distance))

@@ -9,7 +9,7 @@ import sympy as sp
 from scipy.linalg import null_space
 
 import kinesym as ks
-from kinesym.internal.fitting.estimation import Estimation
+from kinesym.internal.fitting.curvature import kkt_of
 from kinesym.symbolic.schemes import SCHEMES
 
 t = ks.t
@@ -303,7 +303,7 @@ def test_a_condition_said_twice(scheme, unit):
     shifts = [s.grid_error().parameters["k"] for s in (sure, solution)]
     assert shifts[1] == pytest.approx(shifts[0], rel=1e-5)
     assert not sure.notes
-    kkt, mine = Estimation(twice.problem).kkt(solution), twice.layout.parameter_offset
+    kkt, mine = kkt_of(twice.problem, solution), twice.layout.parameter_offset
     assert kkt.singular
     unit = np.zeros((kkt.order, 1))
     unit[mine] = kkt.scaled.scale[mine]

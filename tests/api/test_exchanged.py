@@ -77,7 +77,8 @@ def test_groups_and_what_says_nothing():
     def same(moved):
         return np.allclose([moved[0] / moved[1], moved[2] * moved[3]], [2.0 / 3.0, 35.0])
 
-    found = known_as(exchange(["k", "m", "a", "b", "c"], values, turn @ ways), same)
+    every = exchange(["k", "m", "a", "b", "c"], values, turn @ ways)
+    found = known_as(every, lambda which, moved: 0.0 if same(moved) else 1.0, 1.0, 0.0)
     assert [each.sentence for each in found] == [
         "c is not identifiable from this record; fix it",
         "k and m are not identifiable together, only as k/m; fix one of them",
@@ -87,7 +88,8 @@ def test_groups_and_what_says_nothing():
 
 def test_what_no_long_step_shows():
     """a exp(b) is no power and no sum: what goes with what, to first order."""
-    [found] = known_as(exchange(["a", "b"], [2.0, 1.5], [[2.0, -1.0]]), lambda moved: False)
+    every = exchange(["a", "b"], [2.0, 1.5], [[2.0, -1.0]])
+    [found] = known_as(every, lambda which, moved: np.inf, 1.0, 0.0)
     assert not found.exact and found.remarks == dict.fromkeys(["a", "b"], "not identifiable")
     assert "1 a with -0.5 b can be exchanged" in found.sentence
 
@@ -96,5 +98,5 @@ def test_bounds_leave_no_long_step():
     asked = []
     tight = exchange(["a", "b"], [2.0, 3.0], [[2.0, 3.0]], high=3.0)
     tight.bounds[0][:] = [2.0, 3.0]
-    known_as(tight, asked.append)
+    known_as(tight, lambda which, moved: asked.append(moved) or 0.0, 1.0, 0.0)
     assert not asked

@@ -75,6 +75,14 @@ def test_estimates_and_standard_errors_are_those_of_the_closed_form(fit):
     assert [found["k"], found["b"]] == pytest.approx(errors[:2], rel=0.02)
 
 
+def test_errors_are_asked_alike_of_both_ways(fit):
+    errors = fit.standard_errors()
+    for name, row in fit.parameters.table.items():
+        assert errors[name] == row.standard_error
+    assert [*errors.values()] == pytest.approx(np.sqrt(np.diag(fit.covariance)), rel=1e-14)
+    assert not fit.active and fit.duration == TIME[-1]
+
+
 def test_degrees_of_freedom(fit):
     """201 samples, 4 unknowns."""
     low, high = fit.intervals(0.9).intervals()["k"]

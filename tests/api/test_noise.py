@@ -8,7 +8,7 @@ from scipy.optimize import curve_fit
 from scipy.stats import t as student
 
 import kinesym as ks
-from kinesym.internal.fitting.estimation import Estimation
+from kinesym.internal.fitting.curvature import kkt_of
 from kinesym.runtime.statistics.leverage import _of_many, leverages
 
 x, v = ks.dynamicsymbols("x v")
@@ -46,6 +46,43 @@ def by_shooting(model, trials, unknown, guess, states=(x,), **options):
         model, trials, unknown, initial=dict.fromkeys(states), method="gauss-6", **options
     )
     return shooting.solve(guess, optimizer="least-squares")
+
+
+@pytest.mark.parametrize("channels", [[x], [x, "triple"]])
+@pytest.mark.parametrize("by", ["shooting", "collocation"])
+def test_a_factor_of_the_objective_changes_no_interval(by, channels):
+    """Where standard deviations are estimated; likelihoods have no factor."""
+    rows = {x: 1.0, "triple": 3.0}
+    measured = {n: noisy(rows[n] * decay(TIME, 1.3, 2.0), 0.05, i) for i, n in enumerate(channels)}
+
+    def fit(factor):
+        given = {"trials": ks.Experiment(TIME, measurements=measured), "unknown": {k: (0.1, 9.0)}}
+        given["objective"] = factor * ks.LeastSquares()
+        if by == "shooting":
+            return by_shooting(DECAY, guess={k: 1.2}, **given)
+        return ks.Collocation(DECAY, **given, scheme="gauss-4").solve({k: 1.2})
+
+    one, other = fit(1.0), fit(7.0)
+    for method in ("t", "profile", "sandwich"):
+        expected = one.intervals(method=method).table["k"].interval
+        found = other.intervals(method=method).table["k"].interval
+        assert found == pytest.approx(expected, rel=1e-6), method
+    assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-9)
+    assert one.merit == pytest.approx(other.merit, rel=1e-9) or len(channels) == 1
+
+
+def test_a_combination_without_standard_errors_is_not_known():
+    """Beside other terms of the objective nothing tells a std that is not given."""
+    trial = ks.Experiment(TIME, measurements={x: noisy(decay(TIME, 1.3, 2.0), 0.05)})
+    problem = ks.Shooting(
+        DECAY,
+        trial,
+        {k: (0.1, 9.0)},
+        initial={x: None},
+        objective=ks.LeastSquares() + ks.Terminal(x**2),
+    )
+    found = problem.solve({k: 1.2}).interval(2 * k)
+    assert np.isnan(found.standard_error) and found.remark == "not identifiable"
 
 
 # -- residuals of collocation ----------------------------------------------------------------------
@@ -91,7 +128,7 @@ def test_leverages_agree_with_the_dense_hat_matrix():
     problem = ks.Collocation(DECAY, trial, {k: None}, scheme="radau-5")
     solution = problem.solve({k: 0.9})
     kkt, slopes = (
-        Estimation(problem.problem).kkt(solution),
+        kkt_of(problem.problem, solution),
         problem.residual_jacobian(solution.free_vector),
     )
     exact = np.column_stack([-TIME * decay(TIME, 1.0, 2.0), decay(TIME, 1.0, 1.0)])
@@ -504,21 +541,21 @@ def test_a_solution_is_kept_whatever_is_computed_about_it(monkeypatch):
         return ks.Collocation(DECAY, trial, {k: None}).solve({k: 0.9})
 
     for place, given in (
-        ("kinesym.internal.fitting.estimation.contradictions", {"std": {x: 0.1, "triple": 0.3}}),
+        ("kinesym.runtime.estimation.estimation.contradictions", {"std": {x: 0.1, "triple": 0.3}}),
         ("kinesym.internal.fitting.certificate.grid_error", {}),
-        ("kinesym.internal.fitting.estimation.kkt_at", {}),
+        ("kinesym.internal.fitting.curvature.kkt_at", {}),
         (
-            "kinesym.internal.fitting.estimation.parameter_confidence",
+            "kinesym.internal.fitting.curvature.parameter_confidence",
             {"std": {x: 50.0, "triple": 50.0}},
         ),
-        ("kinesym.internal.fitting.estimation.estimated", {}),
+        ("kinesym.runtime.estimation.estimation.estimated", {}),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, fail)
             solution = solved(**given)
         assert solution.success and solution.parameters["k"] == pytest.approx(1.0, rel=0.2)
         assert any("could not be computed (KeyError: 'f')" in note for note in solution.notes)
-    monkeypatch.setattr("kinesym.runtime.shooting.identification.confidence_of_squares", fail)
+    monkeypatch.setattr("kinesym.runtime.shooting.confidence.confidence_of_squares", fail)
     fit = by_shooting(DECAY, ks.Experiment(TIME, measurements={x: y}), {k: None}, {k: 0.9})
     assert fit.success and fit.parameters["k"] == pytest.approx(1.0, rel=0.2)
     assert any("could not be computed (KeyError: 'f')" in note for note in fit.notes)

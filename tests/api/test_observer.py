@@ -7,8 +7,11 @@ import sympy as sp
 import kinesym as ks
 from kinesym.internal.problems import observer
 from kinesym.runtime.results.diagnostics import ChannelCheck
-from kinesym.runtime.shooting.identification import Identification, Rung
+from kinesym.runtime.shooting.identification import Identification
+from kinesym.runtime.shooting.minimise import Endpoint
+from kinesym.runtime.shooting.minimising import Minimised
 from kinesym.runtime.signals.timed import TimedSamples
+from kinesym.runtime.status import Solve
 from kinesym.symbolic.declared import Explicit
 from kinesym.symbolic.homotopy import HOMOTOPY
 
@@ -180,7 +183,8 @@ def test_ctrl_c_keeps_the_fit_from_the_guess(monkeypatch):
     time, theta = swings()
     problem = fitted(ks.models.pendulum(), ks.Experiment(time, measurements={"theta": theta}))
     plain = problem.solve({"p": 40.0})
-    rung = Rung(np.array([3.0]), False, 1, "interrupted", True)
+    end = Endpoint(np.array([3.0]), Solve.INTERRUPTED, "interrupted")
+    rung = Minimised(end, None, np.ones(1), 0.0, [])
     monkeypatch.setattr(Identification, "minimum", lambda *given: rung)
     fit = problem.solve({"p": 40.0}, ladder=True)
     assert fit.objective == plain.objective

@@ -8,7 +8,7 @@ import sympy as sp
 from scipy.optimize import least_squares
 
 import kinesym as ks
-from kinesym.internal.fitting.estimation import Estimation
+from kinesym.internal.fitting.curvature import kkt_of
 from kinesym.runtime.statistics.apart import apart, spreads_of_trials
 from kinesym.runtime.statistics.undetermined import spreads
 
@@ -424,7 +424,7 @@ def test_spreads_trial_by_trial_are_those_of_all_at_once(free):
     unknown = {m: ks.per_trial(ks.lognormal(1.0, 1.1)), **UNKNOWN}
     problem = ks.Collocation(oscillator(), trials, unknown)
     found = problem.solve(guess={k: 15.0, c: 1.0})
-    layout, kkt = problem.layout, Estimation(problem.problem).kkt(found)
+    layout, kkt = problem.layout, kkt_of(problem.problem, found)
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
     stiffness = kkt.stiffness.copy()
     stiffness[mine[2]] = np.inf  # as one that is fixed

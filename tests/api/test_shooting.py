@@ -14,6 +14,7 @@ import pytest
 import sympy as sp
 
 import kinesym as ks
+from kinesym.runtime.status import Solve
 
 matplotlib.use("Agg")
 
@@ -574,15 +575,17 @@ def test_interrupt_returns_the_best_iterate(one, monkeypatch, sigint, optimizer,
 
         yield report
 
-    monkeypatch.setattr("kinesym.runtime.shooting.identification.iteration_line", pressing)
+    monkeypatch.setattr("kinesym.runtime.shooting.minimising.iteration_line", pressing)
     fit = one.solve({k: 2.0, c: 0.5}, optimizer=optimizer)
-    assert not fit.success and "interrupted" in fit.message and fit.iterations == 2
+    assert fit.status is Solve.INTERRUPTED and fit.interrupted and not fit.success
+    assert "interrupted" in fit.message and fit.iterations == 2
     assert fit.objective == pytest.approx(min(step.objective for step in fit.history), rel=1e-12)
     assert fit.objective == one.cost(fit) < one.cost([2.0, 0.5])
     assert np.isnan(fit.covariance).all()
     with pytest.raises(ValueError, match="there are no standard errors: interrupted"):
         fit.intervals()
     fit.save(tmp_path / "fit.nc")
+    assert ks.Fit.load(tmp_path / "fit.nc").interrupted
     monkeypatch.undo()
     assert one.solve(fit, "least-squares").success
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -596,7 +599,7 @@ def test_interrupt_before_the_first_iterate(one, monkeypatch, tmp_path):
 
     monkeypatch.setattr("kinesym.runtime.shooting.smooth_trials.Residuals.values", interrupted)
     fit = one.solve({k: 2.0, c: 0.5}, optimizer="least-squares")
-    assert not fit.success and "interrupted" in fit.message
+    assert fit.interrupted and not fit.success and "interrupted" in fit.message
     np.testing.assert_array_equal(fit.values, [2.0, 0.5])
     fit.save(tmp_path / "fit.nc")
     assert ks.Fit.load(tmp_path / "fit.nc").objective == fit.objective

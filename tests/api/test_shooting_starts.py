@@ -292,7 +292,7 @@ def test_threads_share_no_trajectories():
     problem = ALONE["implicit"]()
     one, other = (problem._alone() for _ in range(2))
     assert one.trials is not other.trials
-    assert one.finer().trials is not other.finer().trials
+    assert one.task.finer().trials is not other.task.finer().trials
 
 
 @pytest.mark.parametrize(("make", "count"), [(bounded, 200), (ALONE["implicit"], 12)])

@@ -123,7 +123,7 @@ def test_ctrl_c_on_a_rung_ends_the_climb(dragged):
     """The best so far is returned, here that of the plain solve, with the lines of the rungs."""
 
     def interrupted(*given):
-        return replace(fitted_as(*given), success=False, status=Solve.INTERRUPTED)
+        return replace(fitted_as(*given), status=Solve.INTERRUPTED)
 
     plain = dragged.solve(max_iterations=1)
     climb = climbing(interrupted)

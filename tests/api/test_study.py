@@ -406,6 +406,15 @@ def test_equal_content_has_equal_digests():
         assert digest(one) == digest(same)
 
 
+def test_results_count_by_what_is_saved_of_them():
+    """Not by the problem that can be asked, which may hold what has no copy."""
+    shooting = ks.Shooting(SPRING, record(4.0, 1), {k: (0, 9)}, initial={x: 1.0, v: 0.0})
+    collocation = ks.Collocation(SPRING, record(4.0, 1), unknown={k: (0, 9)})
+    for fit in (shooting.solve({k: 3.5}), collocation.solve({k: 3.5})):
+        assert fit.inference is not None
+        assert digest(fit) == digest(cloudpickle.loads(cloudpickle.dumps(fit)))
+
+
 def test_other_content_has_other_digests(tmp_path):
     (tmp_path / "data").write_text("1")
     values = [

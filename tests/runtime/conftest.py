@@ -39,7 +39,6 @@ def trajectory():
 
 def solution():
     return Solution(
-        success=False,
         message="stopped at the limit of iterations",
         status=Solve.ITERATION_LIMIT,
         objective=1.5,
@@ -62,7 +61,7 @@ def solution():
 
 def fit():
     return Fit(
-        success=True,
+        status=Solve.CONVERGED,
         message="converged",
         objective=2.0,
         parameters={"k": 2.0},
@@ -70,7 +69,7 @@ def fit():
         initial={"x": 0.5},
         trials=[trajectory()],
         names=["k", "x(0)"],
-        values=np.array([2.0, 0.5]),
+        free_vector=np.array([2.0, 0.5]),
         gradient=np.zeros(2),
         history=[Step(2.0, np.array([2.0, 0.5]))],
         condition=10.0,

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from kinesym.internal.fitting.curvature import merit_at
 from kinesym.internal.fitting.discretisation import Discretisation
-from kinesym.internal.fitting.estimation import Estimation
 from kinesym.internal.fitting.first_guess import FirstGuess
 from kinesym.internal.fitting.ladder import SolverClimb, climbable, climbed
 from kinesym.internal.fitting.redundant import (
@@ -23,9 +23,9 @@ from kinesym.internal.fitting.redundant import (
 from kinesym.internal.fitting.solving import Solver, fitted_as
 from kinesym.internal.fitting.why import meeting_points
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.likelihood import ALIKE
 from kinesym.runtime.ipopt.solve import SolverOptions
 from kinesym.runtime.progress import say
-from kinesym.runtime.results.likelihood import ALIKE
 from kinesym.runtime.results.solution import Solution, after, resolved
 from kinesym.runtime.results.trials import only_noise_is_left
 from kinesym.runtime.status import Solve
@@ -94,10 +94,6 @@ class Attempts:
         return FirstGuess(self.problem)
 
     @property
-    def _about(self) -> Estimation:
-        return Estimation(self.problem)
-
-    @property
     def _solver(self) -> Solver:
         return Solver(self.problem, self.chosen, self.progress)
 
@@ -106,7 +102,7 @@ class Attempts:
         follow from others along every motion are left out where no solution meets them, or only one
         that is bent by the error of the grid."""
         doubt = Doubt(self.problem, self.z)
-        if self.ladder is False or len(doubt.rows) < 2 or self._about.integrated:
+        if self.ladder is False or len(doubt.rows) < 2 or self.problem.estimation.integrated:
             return self._best(self._first())
         first = replace(self, chosen=replace(self.chosen, ends=doubt))._first()
         bound = Bound() if self.chosen.late else self._bound(first, doubt)
@@ -167,7 +163,9 @@ class Attempts:
 
     @property
     def _small(self) -> bool:
-        return self.problem.n_variables <= _MOST_VARIABLES and not self._about.integrated
+        return (
+            self.problem.n_variables <= _MOST_VARIABLES and not self.problem.estimation.integrated
+        )
 
     @property
     def _unlimited(self) -> bool:
@@ -267,9 +265,9 @@ class Attempts:
         problem, begin = self.problem, self._meant() if self._may_be_worse(found) else None
         if begin is None:
             return found
-        margin = _SAME * abs(found.objective) + _ROUNDING * self._about.size_of_samples
-        margin = ALIKE if self._about.reweighs else margin
-        if self._about.merit_at(begin) >= found.merit - margin:
+        margin = _SAME * abs(found.objective) + _ROUNDING * problem.estimation.size
+        margin = ALIKE if problem.estimation.reweighs else margin
+        if merit_at(problem, begin) >= found.merit - margin:
             return found
         say(self.progress, "the guess follows the measurements better: trying from its own motion")
         entries = problem.layout.parameter_values(begin)
@@ -284,13 +282,12 @@ class Attempts:
             if again.success and again.merit <= held.merit + margin:
                 return _noted(again, _FROM_MOTION)
         words = f"{Solve.WORSE.sentence} ({found.merit:.6g}, the guess {held.merit:.6g})"
-        return replace(found, success=False, status=Solve.WORSE, message=words)
+        return replace(found, status=Solve.WORSE, message=words)
 
     def _may_be_worse(self, found: Solution) -> bool:
         """Whether a fit leaves more than noise, so that a guess may be better."""
-        problem = self.problem
-        told = not (self._about.mixed and self._about.unknown_std)  # else residuals have no size
-        fit = told and problem.symbolic.objective.least_squares and not self._about.integrated
+        about = self.problem.estimation  # of mixed ones residuals have no size
+        fit = about.factor and not (about.mixed and about.unknown) and not about.integrated
         asked = fit and found.success and not self.chosen.late
         return bool(asked and not only_noise_is_left(found))
 

@@ -9,18 +9,19 @@ from functools import partial
 
 import numpy as np
 
+from kinesym.internal.fitting.curvature import Curvature, prior_squares
 from kinesym.internal.fitting.delay_breaks import breaks_between_nodes
 from kinesym.internal.fitting.discretisation import Discretisation
-from kinesym.internal.fitting.estimation import Estimation
 from kinesym.internal.fitting.grid import grid_error
+from kinesym.internal.fitting.inference import inference
 from kinesym.internal.fitting.trajectories import Open, idle, undetermined
+from kinesym.runtime.estimation.estimation import Residuals
+from kinesym.runtime.estimation.noise import with_noise
 from kinesym.runtime.native import Workspace
-from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.estimates import NO_ERRORS
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.kept import kept
 from kinesym.runtime.results.solution import Solution
-from kinesym.runtime.statistics.kkt import Kkt
-from kinesym.runtime.statistics.leverage import free_directions
 
 
 def told(
@@ -37,8 +38,32 @@ def told(
 
     made = partial(certified, problem, solution, workspace)
     found = kept("errors of estimates and of the grid", made, partial(without, solution))
-    judged = partial(Estimation(asked).judged, found)
+    judged = partial(_judged, asked, problem, found)
     return kept("remarks on standard deviations", judged, partial(without, found))
+
+
+def _judged(asked: Discretisation, problem: Discretisation, solution: Solution) -> Solution:
+    """The solution of a fit with its likelihood and what is said of standard deviations."""
+    estimation, directions = asked.estimation, solution.problem.get("directions")
+    if not (solution.success and estimation.factor):
+        return solution
+    runs = with_noise(solution.trials, asked.trials, solution.noise)
+    squares = prior_squares(asked, solution.free_vector)
+    about = (asked.free_directions, directions, squares)
+
+    def residuals() -> Residuals:
+        return Curvature.at(problem, solution).residuals()
+
+    found = estimation.judged(replace(solution, trials=runs), residuals, *about)
+    if not estimation.integrated:
+        return found
+    if directions is None or (estimation.mixed and not asked.formulation.noisy):
+        return replace(found, likelihood=[])
+    # what the matrix leaves free is integrated out: what is drawn, and what nothing was known of
+    drawn = int(asked.population.random.sum())
+    drawn += len(asked.formulation.noises) * sum(nodes - 1 for nodes in asked.layout.nodes)
+    likelihood = [replace(each, integrated=directions - drawn) for each in found.likelihood]
+    return replace(found, likelihood=likelihood)
 
 
 def certified(
@@ -47,34 +72,46 @@ def certified(
     """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""
     if not solution.success:
         return solution
-    start, about = time.perf_counter(), Estimation(problem)
+    start = time.perf_counter()
     try:
-        kkt = about.kkt(solution, workspace)
-        solution = about.with_noise(solution, kkt)
-        free = free_directions(kkt) if problem.symbolic.objective.least_squares else None
-        directions = {} if free is None else {"directions": free}
-        errors = about.uncertainty(solution, kkt)
-        error = _grid_error(problem, solution, kkt, errors)
-        solution = about.asked_again(solution, errors)
+        here = Curvature.at(problem, solution, workspace)
+        free = here.directions
+        solution = replace(solution, noise=here.noise())
+        solution = _with_errors(replace(here, solution=solution))
+        error = _grid_error(replace(here, solution=solution))
         with suppress(MemoryError):  # as the error of the grid, nothing that a solution needs
-            if not problem.symbolic.aimless and kkt.singular:
-                more = undetermined(problem.symbolic, problem.layout, kkt)
+            if not problem.symbolic.aimless and here.kkt.singular:
+                more = undetermined(problem.symbolic, problem.layout, here.kkt)
                 solution = _without(problem, more, solution)
     except KeyboardInterrupt:
         return solution
     seconds = time.perf_counter() - start
     timings = {**solution.timings, "grid": seconds}
     timings["total"] += seconds
+    directions = {} if free is None else {"directions": free}
     sizes = {**solution.problem, **directions}
     return replace(solution, grid=[error], timings=timings, problem=sizes)
 
 
-def _grid_error(
-    problem: Discretisation, solution: Solution, kkt: Kkt, errors: Uncertainty | str
-) -> GridError:
-    """The error of the grid, with standard errors as they are known. errors : of the estimates."""
-    about = Estimation(problem)
-    variance = about.variance(solution)
+def _with_errors(here: Curvature) -> Solution:
+    """The solution of a fit with the errors of its parameters, or why they are not known."""
+    solution, estimation, lost = here.solution, here.estimation, list[str]()
+    if estimation.factor and here.problem.layout.parameters and not estimation.integrated:
+        try:
+            if np.isnan(estimation.variance(solution.noise)):
+                lost = ["; ".join(here.undetermined())]
+            else:
+                solution = replace(solution, uncertainty=[here.uncertainty()])
+        except ValueError as error:
+            lost = [f"{NO_ERRORS}: {error}"]
+            solution = replace(solution, no_errors=lost[0])
+    solution = replace(solution, notes=[*solution.notes, *filter(None, lost)])
+    return replace(solution, inference=partial(inference, here.problem, solution))
+
+
+def _grid_error(here: Curvature) -> GridError:
+    """The error of the grid, with standard errors as they are known."""
+    problem, solution, estimation = here.problem, here.solution, here.estimation
     error = grid_error(
         problem.symbolic,
         problem.scheme,
@@ -83,21 +120,21 @@ def _grid_error(
         problem.trials,
         problem.known,
         solution,
-        kkt,
+        here.kkt,
         problem.variable_bounds,
-        variance,
+        estimation.variance(solution.noise),
     )
-    if isinstance(errors, Uncertainty) and error.deviations:
-        own = zip(errors.names, map(float, errors.deviations()), strict=True)
-        known = {name: sd for name, sd in own if not np.isnan(sd)}
-        error = replace(error, deviations={**error.deviations, **known})
     lags = problem.per_trial.lags(problem.formulation.lags)
     given = (lags, problem.layout.states, problem.trials, solution.trials)
     unseen = [breaks_between_nodes(*given, problem.scheme.order)]
     unseen += ["the jump between two nodes is not counted"] * problem.formulation.between
     error = replace(error, unseen="; ".join(filter(None, unseen)))
-    if about.integrated:  # the shifts are those with the parameters held
-        error = replace(error, parameters={}, deviations={})
+    if estimation.integrated:  # the shifts are those with the parameters held
+        return replace(error, parameters={}, deviations={})
+    for about in solution.uncertainty if error.deviations else ():
+        own = zip(about.names, map(float, about.deviations()), strict=True)
+        known = {name: sd for name, sd in own if not np.isnan(sd)}
+        error = replace(error, deviations={**error.deviations, **known})
     return error
 
 

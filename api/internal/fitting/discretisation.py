@@ -28,8 +28,10 @@ from kinesym.internal.problems.per_trial import Loosened, PerTrial
 from kinesym.internal.problems.pipeline import make_nlp, with_data
 from kinesym.internal.problems.random_effects import Numbers, Population, population
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.estimation import Estimation
 from kinesym.runtime.ipopt.driver import IpoptProblem
 from kinesym.runtime.library.manifest import Built, CollocationManifest
+from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.bounds import (
     HeldEnd,
     constraint_bounds,
@@ -397,6 +399,16 @@ class Discretisation:
         return [without_inputs(run, self.formulation.hidden) for run in found]
 
     # -- solutions of it ---------------------------------------------------------------------
+
+    @cached_property
+    def estimation(self) -> Estimation:
+        """What is estimated from which samples."""
+        objective = self.symbolic.objective
+        mixed = bool(objective.integrand != 0 or objective.terminal != 0)
+        integrated = self.formulation.noisy or bool(self.population)
+        loss, priors = RobustLoss.of(objective.loss), bool(self.symbolic.priors)
+        about = (float(objective.least_squares), loss, priors, mixed, integrated)
+        return Estimation(self.trials, *about)
 
     @property
     def histories(self) -> list[str]:

@@ -14,7 +14,7 @@ from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.results.series import squares_of_samples
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.statistics.exchange import Exchange, KnownAs, known_as, unchanged
+from kinesym.runtime.statistics.exchange import Exchange, KnownAs, known_as
 
 #: Iterations after which a problem with parameters held counts as not solved.
 _ITERATIONS = 200
@@ -36,15 +36,16 @@ def known_of_solution(
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
     low, high = (layout.owned.natural(bound[mine]) for bound in problem.bounds)
     values = layout.owned.natural(best.z[mine])
+
+    def rise(which: NDArray[np.intp], moved: Array) -> float:
+        held = values.copy()
+        held[which] = moved
+        entries = layout.owned.entries(held)[which]
+        found = _held_at(problem, best, mine[which], entries, variance)
+        return found.objective - best.objective if found.status.success else np.inf
+
     every = Exchange(layout.parameters, values, directions, (low, high))
-    which, squares = every.moving, squares_of_samples(runs)
-
-    def same(moved: Array) -> bool:
-        values[which] = moved
-        held = _held_at(problem, best, mine[which], layout.owned.entries(values)[which], variance)
-        return held.status.success and unchanged(held.objective - best.objective, variance, squares)
-
-    return known_as(every.taken(which), same)
+    return known_as(every, rise, variance, squares_of_samples(runs))
 
 
 def _held_at(

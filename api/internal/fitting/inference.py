@@ -3,31 +3,33 @@ measurements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 
-from kinesym.internal.fitting.bands import Smoothed
 from kinesym.internal.fitting.combination import combination
+from kinesym.internal.fitting.curvature import Curvature, solved_of
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.sizes import scaling
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.scaling import Bounds
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
-from kinesym.runtime.losses import RobustLoss
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.sensor_delays import settled
 from kinesym.runtime.results.bands import Bands
-from kinesym.runtime.results.bootstrap import Record
-from kinesym.runtime.results.estimates import Uncertainty
-from kinesym.runtime.results.inference import Influences
-from kinesym.runtime.results.profile import Profile, profiled
+from kinesym.runtime.results.bootstrap import Record, remeasured
+from kinesym.runtime.results.estimates import Uncertainty, nothing_known
+from kinesym.runtime.results.inference import Inference, Influences
+from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
+from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import KktFactors
-from kinesym.runtime.statistics.leverage import followed, free_directions
-from kinesym.runtime.statistics.profile import STIFF, Held, Quantity, Spring
+from kinesym.runtime.statistics.leverage import followed
+from kinesym.runtime.statistics.profile import STIFF, ProfilePoint, Quantity, Spring
 from kinesym.runtime.statistics.spring import Pulled, pulled_hessian
 from kinesym.runtime.statistics.undetermined import Projected, solver
 
@@ -37,33 +39,30 @@ _ITERATIONS = 200
 
 @dataclass(frozen=True, eq=False)
 class CollocationInference:
-    """A nonlinear program at its solution, asked again.
+    """A nonlinear program at its solution, asked again. about : the errors of its parameters."""
 
-    course : the solution. problem : of IPOPT, of these trials. best : its solution. on : makes the
-    nonlinear program of other trials. residuals : of a library with their kernels. loss, factor :
-    of the least squares. spread : covariance of what columns (n, k) of the inverse of the matrix
-    belong to, (k, k), if the loss is no likelihood.
-    """
-
-    course: Smoothed
-    problem: IpoptProblem
-    trials: Sequence[Experiment]
-    best: Solved
+    here: Curvature
     about: Uncertainty
-    on: Callable[[Sequence[Experiment]], NLP]
-    residuals: NLP
-    loss: RobustLoss | None
-    factor: float
-    spread: Callable[[Array], Array] | None
 
     @property
     def nlp(self) -> NLP:
         """The nonlinear program."""
-        return self.course.nlp
+        return self.here.problem.nlp
+
+    @cached_property
+    def best(self) -> Solved:
+        """The solution, as IPOPT has returned it."""
+        return solved_of(self.here.solution)
+
+    @cached_property
+    def problem(self) -> IpoptProblem:
+        """The nonlinear program for IPOPT."""
+        problem = self.here.problem
+        return replace(problem.ipopt(problem.nlp), scaling=scaling(problem, self.best.z))
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """See `Inference`."""
-        return self.course.bands(names)
+        return self.here.smoothed().bands(names)
 
     def influences(self) -> Influences:
         """See `Inference`."""
@@ -72,24 +71,23 @@ class CollocationInference:
         known = np.flatnonzero(~np.isnan(np.diag(self.about.covariance)))
         unit[self.nlp.layout.parameter_offset + known, known] = 1.0
         columns = self._factors.solve(unit, np.zeros((self.nlp.n_constraints, r)))
-        samples, e = self.residuals.samples, self.residuals.residuals(z)
+        residuals, estimation = self.here.problem.residual_nlp, self.here.estimation
+        samples, e, loss = residuals.samples, residuals.residuals(z), estimation.loss
         root = np.sqrt(samples.share)
-        slope = e if self.loss is None else self.loss.slope(e / root) * root
+        slope = e if loss is None else loss.slope(e / root) * root
         columns *= self.nlp.layout.parameter_slopes(z)
-        jacobian, directions = self.residuals.residual_jacobian(z), free_directions(self.course.kkt)
-        pulls, taken, basis = 2.0 * self.factor * (jacobian @ columns), float(r), None
+        jacobian, directions = residuals.residual_jacobian(z), self.here.directions
+        pulls, taken, basis = 2.0 * estimation.factor * (jacobian @ columns), float(r), None
         if directions is not None:
             taken = float(directions)
-            basis = followed(self.course.kkt, jacobian, self.factor, directions)
-        series, priors = samples.influences(slope, pulls, basis), pulls[np.isnan(samples.time)]
-        return Influences(series, float(samples.counts.sum()), taken, priors.T @ priors)
+            basis = followed(self.here.kkt, jacobian, estimation.factor, directions)
+        return Influences.of(samples, slope, pulls, basis, taken, pulls[np.isnan(samples.time)])
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
-        """See `Inference`. A spring holds the quantity, so that library and analysis of the
-        matrices serve all solves; the first guess of each follows from a column of the inverse of
-        the KKT matrix."""
-        layout, log = self.nlp.layout, False
-        limits = (-np.inf, np.inf)
+        """See `Inference`. A spring holds it, so that library and analysis of the matrices serve
+        all solves; the first guess of each follows from a column of the inverse of the KKT
+        matrix."""
+        layout, log, limits = self.nlp.layout, False, (-np.inf, np.inf)
         if isinstance(wanted, str):
             row = layout.parameters.index(wanted)
             quantity, log = self._parameter(row), wanted in self.about.logarithmic
@@ -101,24 +99,24 @@ class CollocationInference:
             quantity, error = self._quantity(wanted, trial), self.combination(wanted, trial)[1]
         z, places = self.best.z, quantity.places
         value, slopes, _ = quantity.at(z[places])
-        own = error / np.exp(value) if log else error
         way = self._toward(quantity, slopes)
         ahead = way / (slopes @ way[places])
 
-        def held(value: float, near: Held) -> Held:
-            z, multipliers = near.state
-            spring = Spring.to(value, start.value, own, self.about.variance)
-            guess = np.clip(z + (value - near.value) * ahead, *self.problem.bounds)
-            if not abs(quantity.at(guess[places])[0] - value) < abs(near.value - value):
-                guess = z  # the prediction leads away
-            nlp, found = self._solved(self.trials, guess, multipliers, (quantity, spring))
-            if not found.status.success:
-                return Held(value, np.inf, np.nan)
-            g = quantity.at(found.z[places])[0]
-            return Held(g, nlp.cost(found.z), spring.pull(g), (found.z, found.multipliers))
+        def at(z: Array) -> float:
+            return quantity.at(z[places])[0]
 
-        start = Held(value, self.best.objective, 0.0, (z, self.best.multipliers))
-        return profiled(str(wanted), start, error, self.about, limits, held, level, log)
+        def solved(
+            guess: Array, near: ProfilePoint, spring: Spring
+        ) -> tuple[Array, float, Any] | None:
+            nlp, found = self._solved(
+                self.here.problem.trials, guess, near.multipliers, (quantity, spring)
+            )
+            good = found.status.success
+            return (found.z, nlp.cost(found.z), found.multipliers) if good else None
+
+        best = ProfilePoint(value, self.best.objective, 0.0, z, self.best.multipliers)
+        held = HeldQuantity(best, error, limits, self.problem.bounds, ahead, at, solved, log)
+        return profiled(str(wanted), held, self.about, level)
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`."""
@@ -133,18 +131,15 @@ class CollocationInference:
             way = self._toward(quantity, slopes)
         except ValueError:  # nothing determines it
             return value, np.nan
-        if self.spread is not None:
-            variance = float(self.spread(way[:, None])[0, 0])
+        if self.here.robust:
+            variance = float(self.here.spread(way[:, None])[0, 0])
         else:
             variance = 2.0 * self.about.variance * float(slopes @ way[quantity.places])
         return value, float(np.sqrt(variance)) if variance >= 0.0 else np.nan
 
     def refit(self, record: Record) -> Array | None:
         """Estimates from other measurements, from the solution; None without convergence."""
-        trials = [
-            trial.remeasured({name: y for (j, name), y in record.items() if j == k})
-            for k, trial in enumerate(self.trials)
-        ]
+        trials = remeasured(self.here.problem.trials, record)
         _, found = self._solved(trials, self.best.z, self.best.multipliers)
         if not found.status.success:
             return None
@@ -152,7 +147,7 @@ class CollocationInference:
 
     @cached_property
     def _factors(self) -> KktFactors | Projected:
-        return solver(self.course.kkt)
+        return solver(self.here.kkt)
 
     def _toward(self, quantity: Quantity, slopes: Array) -> Array:
         """The column (n,) of the inverse of the matrix for the derivatives of a quantity."""
@@ -170,7 +165,7 @@ class CollocationInference:
     def _quantity(self, expression: Any, trial: int) -> Quantity:
         """An expression as a function of entries of z."""
         layout, owned = self.nlp.layout, self.nlp.layout.owned
-        found = combination(expression, self.course.runs[trial])
+        found = combination(expression, self.here.solution.trials[trial])
         places, logs = list[int](), list[bool]()
         moving = [where != "parameter" or n in owned.parameters for where, n in found.arguments]
         for (where, name), moves in zip(found.arguments, moving, strict=True):
@@ -212,9 +207,11 @@ class CollocationInference:
         def solved(
             trials: Sequence[Experiment], start: Start, bounds: Bounds
         ) -> tuple[NLP, Solved]:
-            nlp = self.nlp if trials is self.trials else self.on(trials)
+            whole = self.here.problem
+            same = trials is whole.trials
+            nlp = self.nlp if same else whole.nlp_of(whole.libraries.exact, trials)
             problem = replace(self.problem, callbacks=nlp.callbacks, bounds=bounds)
-            problem = _pulled(problem, *held) if held else problem
+            problem = _with_spring(problem, *held) if held else problem
             return nlp, solve(problem, start, chosen, lambda step: None)
 
         start = Start(np.clip(z, *self.problem.bounds), multipliers)
@@ -222,7 +219,7 @@ class CollocationInference:
         return settled(about, layout, trials, start, self.problem.bounds, solved)[-1]
 
 
-def _pulled(problem: IpoptProblem, quantity: Quantity, spring: Spring) -> IpoptProblem:
+def _with_spring(problem: IpoptProblem, quantity: Quantity, spring: Spring) -> IpoptProblem:
     """A problem with a spring more."""
     jacobian, hessian = problem.structures
     softer = problem.scaling and replace(
@@ -240,19 +237,17 @@ def _pulled(problem: IpoptProblem, quantity: Quantity, spring: Spring) -> IpoptP
 class MarginalInference:
     """Trajectories at parameters of the largest likelihood."""
 
-    course: Smoothed
+    here: Curvature
     about: Uncertainty
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
         """See `Inference`."""
-        return self.course.bands(names)
+        return self.here.smoothed().bands(names)
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """See `Inference`; of parameters."""
-        found, owned = (
-            combination(expression, self.course.runs[trial]),
-            self.course.nlp.layout.owned,
-        )
+        found = combination(expression, self.here.solution.trials[trial])
+        owned = self.here.problem.layout.owned
         every, places = list(self.about.names), owned.places(trial).tolist()
         own = dict(zip(owned.parameters, places, strict=True))
         value, slopes, _ = found.at(found.values)
@@ -277,3 +272,17 @@ class MarginalInference:
         )
 
     influences = profile = refit = _none
+
+
+def inference(problem: Discretisation, solution: Solution) -> Inference:
+    """Inference of a solution. The matrix is made again: a solution must not keep its factors in
+    memory. Raises `ValueError` for what is no fit."""
+    if not problem.estimation.factor:
+        raise ValueError(
+            "measurements do not tell this solution: the objective has no LeastSquares, and there "
+            "are no bands"
+        )
+    here = Curvature.at(problem, solution)
+    about = solution.uncertainty[0] if solution.uncertainty else nothing_known()
+    kind = MarginalInference if problem.estimation.integrated else CollocationInference
+    return kind(here, about)

@@ -23,7 +23,6 @@ from kinesym.runtime.progress import say
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trials import better
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.status import Solve
 from kinesym.symbolic.homotopy import HOMOTOPY
 
 #: Solves a problem from a free vector, with multipliers of a guess, and these options.
@@ -81,7 +80,7 @@ class SolverClimb(Climb):
             self.told(f"{what}: {error}")
             return None
         self.left -= found.iterations
-        self.interrupted |= found.status is Solve.INTERRUPTED
+        self.interrupted |= found.interrupted
         self.told(f"{what}: {_ended(found)}")
         return found
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kinesym.internal.fitting.marginal_laplace import log_likelihood
 from kinesym.internal.problems.random_effects import Numbers, Population
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.noise import first_std
 from kinesym.runtime.ipopt.driver import IpoptProblem, Solved, Start
 from kinesym.runtime.ipopt.solve import SolverOptions, solve
 from kinesym.runtime.nlp.nlp import NLP
@@ -20,7 +21,6 @@ from kinesym.runtime.nlp.samples import number_of_samples
 from kinesym.runtime.progress import Iteration
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.likelihood import MARGINAL, Likelihood
-from kinesym.runtime.results.noise import first_std
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.covariance import kkt_at
 from kinesym.runtime.statistics.kkt import Kkt

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from kinesym.internal.fitting.curvature import converged, interior
 from kinesym.internal.fitting.discretisation import Discretisation
-from kinesym.internal.fitting.estimation import Estimation
 from kinesym.internal.fitting.marginal import Marginal
 from kinesym.internal.fitting.marginal_laplace import log_likelihood as laplace
 from kinesym.runtime.arrays import Array
@@ -19,17 +19,17 @@ from kinesym.runtime.results.solution import Solution
 
 def log_likelihood(problem: Discretisation, solution: Solution) -> float:
     """log of the marginal likelihood of a solution; see `Collocation.log_likelihood`."""
-    there, known = Estimation(problem).converged(solution, "likelihood")
+    there, known = converged(problem, solution, "likelihood")
     seen = _seen(problem.on_grid_of(solution), known.free_vector)
     return laplace(
         problem.symbolic,
-        there.problem.nlp,
-        there.problem.trials,
-        there.interior(known),
+        there.nlp,
+        there.trials,
+        interior(there, known),
         known.objective,
         [run.parameters for run in known.trials],
         seen,
-        _drawn(there.problem),
+        _drawn(there),
     )
 
 

@@ -12,9 +12,9 @@ from sympy.core.function import AppliedUndef
 
 from kinesym.internal.problems.equation_delays import following
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.noise import first_std
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.nlp.nlp import NLP
-from kinesym.runtime.results.noise import first_std
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.likelihood import log_volume

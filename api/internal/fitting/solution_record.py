@@ -48,9 +48,8 @@ def solution_of(
     poor = poor_fits(trials, problem.trials) if fit else []
     about = (problem.model, problem.trials, problem.layout.parameters, problem.parameter_bounds)
     return Solution(
-        success=found.status.success,
-        message=message,
         status=found.status,
+        message=message,
         objective=found.objective,
         parameters=Estimates(problem.estimates(found.z)),
         known=shared_values(problem.known),

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from kinesym.internal.fitting.certificate import told
+from kinesym.internal.fitting.curvature import Curvature, Multipliers, multipliers_of
 from kinesym.internal.fitting.discretisation import Discretisation
-from kinesym.internal.fitting.estimation import Estimation, multipliers_of
 from kinesym.internal.fitting.marginal_fit import marginal, standard_errors
 from kinesym.internal.fitting.sizes import scaling
 from kinesym.internal.fitting.solution_record import solution_of
 from kinesym.internal.fitting.why import why
 from kinesym.internal.problems.diagnose import explain
 from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.noise import first_std, samples_of
 from kinesym.runtime.ipopt.driver import Solved, Start
 from kinesym.runtime.ipopt.memory import heap
 from kinesym.runtime.ipopt.scaling import TOLERANCE, Bounds, Scaling, pushed
@@ -32,14 +33,12 @@ from kinesym.runtime.progress import Iteration, iteration_line
 from kinesym.runtime.results.estimates import Noise
 from kinesym.runtime.results.fit import as_noisy
 from kinesym.runtime.results.kept import kept
-from kinesym.runtime.results.noise import first_std, samples_of, settled
 from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 
-#: What is said if a maximum of the likelihood is found, and if not.
+#: What is said if a maximum of the likelihood is found.
 _MAXIMUM = "the likelihood is largest, after {} steps"
-_NO_MAXIMUM = "the search for the largest likelihood ended without one; change the guess or bounds"
 
 #: From so many times the factor of the objective a solution is not one by the factor there.
 _SMALLER = 1e4
@@ -49,9 +48,6 @@ _GROWN = 1e6
 
 #: Iterations of a fit that tells whether the data follow the model.
 _QUICK = 40
-
-#: Multipliers of constraints, lower and upper bounds.
-Multipliers = tuple[Array, Array, Array]
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,7 @@ class Solver:
 
     def _found(self, z: Array, guess: Any) -> Solution:
         """`fitted`, wherever its memory is."""
-        about = Estimation(self.problem)
+        about = self.problem.estimation
         if about.integrated:
             return self._of_largest_likelihood(z, guess)
         if not about.reweighs:
@@ -159,12 +155,11 @@ class Solver:
                 return (found, std), None if found.status is Solve.INTERRUPTED else []
 
             def noise() -> Sequence[Noise]:
-                about = Estimation(problem)
-                return about.noise(found, about.kkt(found, left), std, whole.trials)
+                return whole.estimation.noise(Curvature.at(problem, found, left).residuals(), std)
 
             return (found, std), kept("standard deviations", noise, lost)
 
-        (solution, _), noise, notes = settled(fit, {**first_std(whole.trials), **known})
+        (solution, _), noise, notes = whole.estimation.reweighted(fit, known)
         solution = replace(solution, noise=noise, notes=[*solution.notes, *notes, *failed])
         if not noise:
             return solution
@@ -197,10 +192,13 @@ class Solver:
         solution = _solution(problem, found.best.found, time.perf_counter() - start)
         counts = {group: len(y) for group, y in samples_of(whole.trials).items()}
         noise = [Noise(group, s, counts[group], np.inf) for group, s in found.std.items()]
+        status = solution.status
+        if status.success != found.converged:
+            status = Solve.CONVERGED if found.converged else Solve.NO_MAXIMUM
         solution = replace(
             solution,
-            success=found.converged,
-            message=_MAXIMUM.format(found.steps) if found.converged else _NO_MAXIMUM,
+            status=status,
+            message=_MAXIMUM.format(found.steps) if found.converged else Solve.NO_MAXIMUM.sentence,
             noise=noise,
             notes=[*solution.notes, *found.uncertainty.notes],
             uncertainty=[found.uncertainty],

@@ -244,8 +244,7 @@ def collocated(
         one = resolved(solver(problem, z, None))
     except ValueError:  # a function is not finite where it begins
         return Found(problem.parameters(z), str(Solve.NOT_FINITE))
-    ended = one.message if one.status.success and not one.success else str(one.status)
-    about = (problem.parameters(one.free_vector), ended, one.iterations)
+    about = (problem.parameters(one.free_vector), str(one.status), one.iterations)
     if not one.success:
         return Found(*about)
     return Found(*about, one.objective, partial(replace, one), one.merit)

@@ -134,6 +134,15 @@ class ShootingArguments:
             free_duration=False,
         )
 
+    def with_std(self, std: Mapping[str, float]) -> ShootingArguments:
+        """The same with standard deviations, by group, where they were not known."""
+        trials, fine = ([t.with_std(std) for t in every] for every in (self.trials, self.fine))
+        return replace(self, trials=trials, fine=fine)
+
+    def on(self, trials: Sequence[Experiment], parts: int) -> ShootingArguments:
+        """The same of other trials, with so many steps per interval of their grids."""
+        return replace(self, trials=trials, fine=[trial.refined(parts) for trial in trials])
+
     def priors(self, factor: float) -> Priors:
         """What is known of parameters beforehand; factor : that of the measurements in J."""
         return priors_by_name(self.unknowns.owned, priors_of(self.unknown), factor)

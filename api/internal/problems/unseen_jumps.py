@@ -6,14 +6,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
-import numpy as np
 import sympy as sp
 
 from kinesym.internal.problems.passed_jumps import Passed, modes_of, passed, points_of
-from kinesym.runtime.results.estimates import Uncertainty
+from kinesym.runtime.results.estimates import nothing_known
 from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.results.trajectory import Trajectory
+from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 from kinesym.symbolic.expression import atoms_of
 from kinesym.symbolic.hybrid import Hybrid
@@ -157,15 +157,12 @@ def _distrusted(result: _Result, words: str) -> _Result:
     def none() -> NoReturn:
         raise ValueError(f"there are no standard errors: {words}")
 
-    names = [*result.names] if isinstance(result, Fit) else [*result.parameters]
-    unknown = Uncertainty(names=names, covariance=np.full((len(names), len(names)), np.nan))
-    about = [unknown] if result.uncertainty or isinstance(result, Fit) else []
     return replace(
         result,
-        success=False,
+        status=Solve.UNSEEN if result.success else result.status,
         message=message,
         notes=[],
-        uncertainty=about,
+        uncertainty=[nothing_known(known.names) for known in result.uncertainty],
         likelihood=[],
         grid=[],
         inference=none,

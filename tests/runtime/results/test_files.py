@@ -17,6 +17,10 @@ import xarray as xr
 
 from kinesym.gait.motion_files import read_table
 from kinesym.runtime.results.files import SEALED, replacing
+from kinesym.runtime.results.fit import Fit
+from kinesym.runtime.results.saved import Saved, read_dataset
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.status import Solve
 
 KINDS = ["Trajectory", "Solution", "Fit", "Ensemble", "Bands", "MarkerFit", "Scaling"]
 
@@ -49,6 +53,43 @@ def test_what_is_saved_comes_back(every, kind, tmp_path):
             np.testing.assert_array_equal(again[name], result[name])
     assert digest(again) == digest(result)
     assert [item.name for item in tmp_path.iterdir()] == ["run.nc"]  # nothing is left beside
+
+
+@pytest.mark.parametrize(
+    ("message", "success", "status"),
+    [
+        ("converged: the gradient is small", True, Solve.CONVERGED),
+        ("interrupted: this is the best iterate, not a solution", False, Solve.INTERRUPTED),
+        ("the limit of 3 iterations was reached", False, Solve.UNKNOWN),
+    ],
+)
+def test_fits_of_versions_without_a_status(every, message, success, status):
+    """Their unknowns were called values."""
+    fit = replace(every["Fit"], trials=[], uncertainty=[], grid=[])
+    data = fit.to_xarray().rename(free_vector="values")
+    data["values"].attrs["kind"] = "values"
+    del data.attrs["status"]
+    data.attrs |= {"message": message, "success": int(success)}
+    again = read_dataset(Fit, data)
+    assert (again.status, again.success, again.message) == (status, success, message)
+    np.testing.assert_array_equal(again.values, fit.values)
+
+
+@pytest.mark.parametrize(
+    ("was", "success", "status"),
+    [
+        (Solve.ACCEPTABLE, True, Solve.ACCEPTABLE),
+        (Solve.INFEASIBLE, False, Solve.INFEASIBLE),
+        (Solve.CONVERGED, False, Solve.UNKNOWN),  # no maximum of a marginal likelihood
+        (Solve.ITERATION_LIMIT, True, Solve.CONVERGED),
+    ],
+)
+def test_solutions_of_versions_that_said_twice_how_they_ended(every, was, success, status):
+    solution = replace(every["Solution"], trials=[], status=was)
+    data = Saved.to_xarray(solution)
+    data.attrs["success"] = int(success)
+    again = read_dataset(Solution, data)
+    assert (again.status, again.success) == (status, success)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from kinesym.runtime.shooting.minimise import Minimisation, minimise
+from kinesym.runtime.shooting.minimise import Chosen, Minimisation, minimise
+from kinesym.runtime.status import Solve
 
 SLOPES = np.vander(np.linspace(0.0, 1.0, 40), 3)
 NOISE = np.random.default_rng(0).standard_normal(40)
@@ -39,11 +40,11 @@ class Straight:
         return csr_array(SLOPES)
 
 
-def end(trials, optimizer="bfgs", begin=(3.0, -2.0, 1.0), bounds=1e3, squares=True):
+def end(trials, optimizer="bfgs", begin=(3.0, -2.0, 1.0), bounds=1e3, squares=True, limit=2000):
     q, one = np.array(begin), np.ones(3)
     limits, unit = (-bounds * one, bounds * one), trials.cost(q)
-    problem = Minimisation(trials, one, unit, limits, squares, lambda step: None, 1e-14, 2000, {})
-    return minimise(optimizer, problem, q)
+    how = Chosen(optimizer, True, False, 1e-14, limit, {})
+    return minimise(Minimisation(trials, one, unit, limits, squares, lambda step: None, how), q)
 
 
 BEST = np.linalg.lstsq(SLOPES, NOISE)[0]
@@ -54,7 +55,7 @@ BEST = np.linalg.lstsq(SLOPES, NOISE)[0]
 def test_rounding_at_the_minimum(optimizer, rounding):
     """Rounding ends the descent where slopes are far above those of exact costs."""
     found = end(Straight(rounding), optimizer)
-    assert found.success
+    assert found.status.success
     covariance = np.linalg.inv(SLOPES.T @ SLOPES) * np.var(NOISE)
     assert np.all(np.abs(found.q - BEST) < 1e-2 * np.sqrt(np.diag(covariance)))
 
@@ -63,7 +64,7 @@ def test_rounding_at_the_minimum(optimizer, rounding):
 def test_rounding_before_the_minimum(optimizer):
     """So coarse that the descent ends where estimates are still off."""
     found = end(Straight(4.0), optimizer)
-    assert not found.success and "this is not the minimum" in found.message
+    assert found.status is Solve.NO_MINIMUM and "this is not the minimum" in found.message
 
 
 @pytest.mark.parametrize("squares", [False, True])
@@ -72,10 +73,17 @@ def test_wrong_gradient(squares):
     right = Straight()
     trials = Straight(cost=right.cost, gradient=lambda q: -right.gradient(q))
     found = end(trials, squares=squares)
-    assert not found.success and "no step lowers the cost" in found.message
+    assert found.status in (Solve.STUCK, Solve.NO_MINIMUM)
+    assert "no step lowers the cost" in found.message
+
+
+@pytest.mark.parametrize("optimizer", ["bfgs", "steepest-descent", "least-squares"])
+def test_a_limit_is_told_by_its_status(optimizer):
+    found = end(Straight(), optimizer, limit=1)
+    assert found.status is Solve.ITERATION_LIMIT and not found.status.success
 
 
 def test_a_bound_holds_what_is_pushed_against_it():
     """Derivatives say nothing against an end at a bound."""
     found = end(Straight(1e-9), bounds=1.0, begin=(0.5, 0.5, 0.5))
-    assert found.success and np.abs(found.q).max() == 1.0
+    assert found.status.success and np.abs(found.q).max() == 1.0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kinesym.runtime.results.profile import Profile
-from kinesym.runtime.statistics.profile import Held, rises
+from kinesym.runtime.statistics.profile import ProfilePoint, rises
 
 
 def held(J, slope):
@@ -13,17 +13,17 @@ def held(J, slope):
 
     def solve(value, nearest):
         calls.append(value)
-        return Held(value, J(value), slope(value), value)
+        return ProfilePoint(value, J(value), slope(value), value)
 
     return solve, calls
 
 
 def test_a_quadratic_needs_one_solve_per_side():
     solve, calls = held(lambda v: 3.0 + ((v - 2.0) / 0.1) ** 2, lambda v: 200.0 * (v - 2.0))
-    best = Held(2.0, 3.0, 0.0, 2.0)
-    found = rises("k", best, 0.1, (-np.inf, np.inf), solve, 3.84)
+    best = ProfilePoint(2.0, 3.0, 0.0, 2.0)
+    found = rises(best, 0.1, (-np.inf, np.inf), solve, 3.84)
     assert (found.low, found.high) == pytest.approx((2 - 0.1 * 3.84**0.5, 2 + 0.1 * 3.84**0.5))
-    assert len(calls) == 2 and not found.notes
+    assert len(calls) == 2 and not found.remarks
 
 
 def test_a_skewed_one():
@@ -31,8 +31,8 @@ def test_a_skewed_one():
     n = 10.0
     J, slope = lambda v: 2 * n * (v - 1.0 - np.log(v)), lambda v: 2 * n * (1.0 - 1.0 / v)
     solve, calls = held(lambda v: J(v) if v > 0 else np.inf, slope)
-    best = Held(1.0, 0.0, 0.0, 1.0)
-    found = rises("rate", best, n**-0.5, (0.0, np.inf), solve, 3.841459)
+    best = ProfilePoint(1.0, 0.0, 0.0, 1.0)
+    found = rises(best, n**-0.5, (0.0, np.inf), solve, 3.841459)
     assert J(found.low) == pytest.approx(3.841459, rel=1e-4)
     assert J(found.high) == pytest.approx(3.841459, rel=1e-4)
     assert found.low < 0.51 and found.high > 1.6
@@ -43,16 +43,16 @@ def test_a_skewed_one():
 
 def test_variance_of_samples():
     solve, _ = held(lambda v: 25.0 * v**2, lambda v: 50.0 * v)
-    found = rises("k", Held(0.0, 0.0, 0.0), 1.0, (-9.0, 9.0), solve, 4.0, variance=25.0)
+    found = rises(ProfilePoint(0.0, 0.0, 0.0), 1.0, (-9.0, 9.0), solve, 4.0, variance=25.0)
     assert (found.low, found.high) == pytest.approx((-2.0, 2.0))
     assert found.rise.max() == pytest.approx(4.0)
 
 
 def test_a_bound_is_reached():
     solve, _ = held(lambda v: (v - 0.5) ** 2, lambda v: 2.0 * (v - 0.5))
-    found = rises("b", Held(0.5, 0.0, 0.0), 1.0, (0.0, 10.0), solve, 3.84)
+    found = rises(ProfilePoint(0.5, 0.0, 0.0), 1.0, (0.0, 10.0), solve, 3.84)
     assert found.low == 0.0
-    assert found.notes == ["b is not limited below: the interval reaches the bound 0"]
+    assert found.remarks == ["is not limited below: the interval reaches the bound 0"]
     assert found.high == pytest.approx(0.5 + 3.84**0.5)
 
 
@@ -61,22 +61,22 @@ def test_an_open_side():
     J = lambda v: v**2 / (1.0 + v**2) if v > 0 else v**2  # noqa: E731
     slope = lambda v: 2.0 * v / (1.0 + v**2) ** 2 if v > 0 else 2.0 * v  # noqa: E731
     solve, _ = held(J, slope)
-    found = rises("c", Held(0.0, 0.0, 0.0), 1.0, (-np.inf, np.inf), solve, 3.84)
+    found = rises(ProfilePoint(0.0, 0.0, 0.0), 1.0, (-np.inf, np.inf), solve, 3.84)
     assert found.high == np.inf
-    assert "not limited above" in found.notes[0]
+    assert "not limited above" in found.remarks[0]
     assert found.low == pytest.approx(-(3.84**0.5))
 
 
 def test_solves_that_fail():
     solve, _ = held(lambda v: v**2 if v < 0.5 else np.inf, lambda v: 2.0 * v)
-    found = rises("d", Held(0.0, 0.0, 0.0), 1.0, (-np.inf, np.inf), solve, 3.84)
+    found = rises(ProfilePoint(0.0, 0.0, 0.0), 1.0, (-np.inf, np.inf), solve, 3.84)
     assert np.isnan(found.high)
-    assert "no minimum is found beyond 0.499" in found.notes[0]
+    assert "no minimum is found beyond 0.499" in found.remarks[0]
 
 
 def test_picture():
     solve, _ = held(lambda v: v**2, lambda v: 2.0 * v)
-    found = rises("k", Held(0.0, 0.0, 0.0), 1.0, (-9.0, 9.0), solve, 3.84)
+    found = rises(ProfilePoint(0.0, 0.0, 0.0), 1.0, (-9.0, 9.0), solve, 3.84)
     made = Profile(
         name="k", estimate=0.0, standard_error=1.0, level=0.95, target=3.84, **vars(found)
     )

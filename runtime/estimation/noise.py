@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TypeVar
 
 import numpy as np
 import scipy
@@ -19,18 +18,18 @@ from kinesym.runtime.results.series import MET
 from kinesym.runtime.results.trajectory import SampleTable, Trajectory
 from kinesym.runtime.signals.experiment import Experiment
 
-R = TypeVar("R")
-
 #: The median of |e| if e is normal with variance 1.
 _MEDIAN = 0.6744897501960817
-#: A standard deviation is at least this share of the rms of what is measured; where estimates
-#: depend on it, of the rms of its changes: with much larger weights rounding decides.
-_LEAST, _WEIGHED = 1e-9, 1e-6
+#: A standard deviation on which estimates depend is at least this share of the rms of the changes
+#: of what is measured: with much larger weights rounding decides.
+_WEIGHED = 1e-6
 #: Share of its size by which what is measured varies if it is constant.
 _CONSTANT = 1e-12
 #: Degrees of freedom that must be left when the unknowns have taken theirs: of less than one half
-#: there is no scatter. Share of a residual that is left at least.
-_SOME, _LEFT = 0.5, 1e-6
+#: there is no scatter.
+SOME = 0.5
+#: Share of a residual that is left at least.
+_LEFT = 1e-6
 #: Probability below which given standard deviations contradict the residuals.
 _ODD = 1e-3
 #: What is said of an objective that is no likelihood.
@@ -38,9 +37,6 @@ GIVE_STD = (
     "std of {} is not given and counts as 1: beside other terms of the objective nothing tells it, "
     "and there are no standard errors; give std"
 )
-#: Fits with other standard deviations at most, and relative changes of these that end them: the
-#: larger one if they fall slowly, by less than a factor from fit to fit.
-_ROUNDS, _SETTLED, _SLOW, _FACTOR = 50, 1e-6, 1e-4, 10.0
 
 
 def groups_of(trials: Sequence[Experiment]) -> dict[tuple[int, str], str]:
@@ -48,12 +44,6 @@ def groups_of(trials: Sequence[Experiment]) -> dict[tuple[int, str], str]:
     return {
         (k, n): group for k, trial in enumerate(trials) for n, group in trial.unknown_std.items()
     }
-
-
-def pooled(trials: Sequence[Experiment]) -> bool:
-    """Whether all measurements share one standard deviation, which is not known: then weights do
-    not matter."""
-    return len(set(groups_of(trials).values())) == 1 and not any(trial.std for trial in trials)
 
 
 def samples_of(trials: Sequence[Experiment]) -> dict[str, Array]:
@@ -98,23 +88,12 @@ def estimated(
         n = float(samples.counts[mine].sum())
         freedom = n - float(leverage[mine].sum())
         std = np.nan
-        if freedom > _SOME:
+        if freedom > SOME:
             share = samples.share[mine]
             ratio = _ratio(e[mine] / np.sqrt(share), share, leverage[mine], freedom, loss)
             std = max(ratio * used.get(group, 1.0), least[group])
         found.append(Noise(group, float(std), n, freedom))
     return found
-
-
-def estimated_together(
-    squares: float, n: float, taken: float, trials: Sequence[Experiment]
-) -> Noise:
-    """Of the one group of all measurements, from the sum of squares of n residuals, of which the
-    unknowns take so many."""
-    [(group, y)] = samples_of(trials).items()
-    least = _LEAST * (float(np.sqrt(np.mean(y**2))) or 1.0)
-    std = max(np.sqrt(squares / (n - taken)), least) if n - taken > _SOME else np.nan
-    return Noise(group, float(std), float(n), float(n - taken))
 
 
 def _ratio(
@@ -190,9 +169,7 @@ def not_told(noise: Sequence[Noise], trials: Sequence[Experiment]) -> list[str]:
             trials[k].measured[name] for (k, name), group in groups.items() if group == each.group
         ]
         if np.isnan(each.std):
-            found.append(
-                f"std of {each.group} is not given and cannot be estimated: {_why_not(each)}"
-            )
+            found.append(not_estimated(each))
         elif all(map(_is_constant, rows)):
             found.append(
                 f"the samples of {each.group} do not change: they tell no std, and intervals mean "
@@ -211,12 +188,16 @@ def _rms(rows: Sequence[Array]) -> float:
     return float(np.sqrt(np.nanmean(np.concatenate(rows) ** 2)))
 
 
+def not_estimated(noise: Noise) -> str:
+    """A sentence on why nothing tells a standard deviation, and what helps."""
+    return f"std of {noise.group} is not given and cannot be estimated: {_why_not(noise)}"
+
+
 def _why_not(noise: Noise) -> str:
-    """Why nothing tells a standard deviation, and what helps."""
     one = noise.samples == 1.0
     some = "its only sample leaves" if one else f"its {noise.samples:g} samples leave"
-    if noise.freedom <= _SOME:
-        more = "; they are fewer than the unknowns" * (noise.freedom < -_SOME)
+    if noise.freedom <= SOME:
+        more = "; they are fewer than the unknowns" * (noise.freedom < -SOME)
         return f"{some} no degrees of freedom{more}; give {'more of them' if more else 'std'}"
     return "the curvature at the solution is singular; give std"
 
@@ -263,32 +244,3 @@ def _with_std(samples: SampleTable, trial: Experiment, found: Mapping[str, float
         if group in found:
             std[samples["channel"] == name] = found[group]
     return {**samples, "std": std}
-
-
-def settled(
-    fit: Callable[[Mapping[str, float], R | None], tuple[R, Sequence[Noise] | None]],
-    start: Mapping[str, float],
-) -> tuple[R, list[Noise], list[str]]:
-    """Fits with standard deviations by group, from `start` on, until they are those of the
-    residuals; the last one, what was estimated, and sentences on what went wrong.
-
-    fit : from standard deviations and the fit before to another one and what its residuals show,
-    nothing if it failed, None if it was interrupted.
-    """
-    used, best, known, last = dict(start), None, list[Noise](), np.inf
-    for _ in range(_ROUNDS):
-        result, noise = fit(used, best)
-        if not noise:
-            if best is None or noise is None:
-                return result, [], []
-            words = "with the standard deviations that the residuals show the fit did not converge"
-            return best, known, [f"{words}; they are of the fit before"]
-        best, known = result, list(noise)
-        found = {n.group: used[n.group] if np.isnan(n.std) else n.std for n in noise}
-        change = max(abs(float(np.log(found[group] / used[group]))) for group in found)
-        if change <= _SETTLED or last / _FACTOR <= change <= _SLOW:
-            return best, known, []
-        last = change
-        used = {**used, **found}
-    assert best is not None
-    return best, known, [f"the standard deviations did not settle in {_ROUNDS} fits"]

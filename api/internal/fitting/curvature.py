@@ -1,0 +1,311 @@
+"""Curvature of a problem at its solution: the KKT matrix, leverages of residuals, covariances of
+parameters."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinesym.base import checks
+from kinesym.internal.fitting.bands import Held, Smoothed
+from kinesym.internal.fitting.discretisation import Discretisation
+from kinesym.internal.fitting.identifiable_combinations import known_of_solution
+from kinesym.internal.problems.pipeline import slopes_library
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.estimation import Estimation, Residuals
+from kinesym.runtime.estimation.noise import with_noise
+from kinesym.runtime.ipopt.driver import Solved
+from kinesym.runtime.native import Workspace
+from kinesym.runtime.nlp.samples import number_of_samples
+from kinesym.runtime.results.estimates import Noise, Uncertainty
+from kinesym.runtime.results.solution import Solution
+from kinesym.runtime.statistics.active import active
+from kinesym.runtime.statistics.covariance import (
+    Confidence,
+    clear_confidence,
+    kkt_at,
+    limits_at,
+    parameter_confidence,
+)
+from kinesym.runtime.statistics.kkt import Kkt
+from kinesym.runtime.statistics.leverage import free_directions, leverages
+from kinesym.runtime.statistics.robust import spread_by_loss
+from kinesym.runtime.statistics.undetermined import solver
+
+#: Multipliers of constraints, lower and upper bounds.
+Multipliers = tuple[Array, Array, Array]
+
+
+def kkt_of(problem: Discretisation, solution: Solution, workspace: Workspace | None = None) -> Kkt:
+    """KKT matrix of a problem at its solution, of a fit with the bounds that hold it and no
+    others. workspace : factors that its solver has left."""
+    kkt = interior(problem, solution, workspace)
+    if not kkt.fitted:
+        return kkt
+    given = (solution.free_vector, multipliers_of(solution), problem.variable_bounds)
+    return active(kkt, limits_at(problem.nlp, *given, problem.constraint_bounds))
+
+
+def interior(
+    problem: Discretisation, solution: Solution, workspace: Workspace | None = None
+) -> Kkt:
+    """KKT matrix with all bounds as stiff as their multipliers say; with process noise or random
+    effects that of what is integrated out, with the parameters held: what they minimise is no
+    likelihood of parameters."""
+    bounds, z = problem.variable_bounds, solution.free_vector
+    if problem.estimation.integrated:
+        mine = problem.layout.parameter_offset + np.flatnonzero(~problem.population.random)
+        bounds = low, high = bounds[0].copy(), bounds[1].copy()
+        low[mine] = high[mine] = z[mine]
+    return kkt_at(
+        problem.nlp,
+        z,
+        multipliers_of(solution),
+        bounds,
+        problem.constraint_bounds,
+        [end.place for end in problem.ends.values() if not end.determined],
+        bool(problem.symbolic.objective.least_squares),
+        workspace,
+    )
+
+
+def converged(
+    problem: Discretisation, solution: Solution, what: str
+) -> tuple[Discretisation, Solution]:
+    """Problem on the grid of a solution, with the distributions and standard deviations that it
+    has found, and the solution of that. what : is asked of it; raises `ValueError` if the solution
+    has not converged, or standard deviations are not known."""
+    checks.check_kind(solution, Solution, "kinesym")
+    if not solution.success:
+        raise ValueError(f"no {what} without convergence: {solution.message}")
+    problem = problem.on_grid_of(solution)
+    if some := problem.population:
+        problem = problem.with_priors(some.numbers(some.from_natural(solution.parameters)))
+    estimation = problem.estimation
+    if not estimation.unknown:
+        return problem, solution
+    found = {each.group: each.std for each in solution.noise}
+    if not found or np.isnan([*found.values()]).any():
+        words = "; ".join(estimation.lost(solution.noise)) or "give std"
+        raise ValueError(f"no {what} without standard deviations: {words}")
+    if estimation.pooled:
+        solution = _weighed(solution, solution.noise[0].std ** -2.0)
+    return problem.with_std(found), solution
+
+
+def covariance(problem: Discretisation, solution: Solution) -> Array:
+    """Covariance of the identified parameters, (r, r); see `Collocation.covariance`."""
+    problem, known = converged(problem, solution, "covariance")
+    if problem.estimation.integrated:
+        return solution.uncertainty[0].covariance
+    found = Curvature.at(problem, known).confidence()
+    words = "; ".join(found.notes)
+    if words and np.isnan(found.covariance).all():
+        raise ValueError(words)
+    if words:
+        warnings.warn(f"NaN in the covariance: {words}", stacklevel=3)
+    return found.covariance
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """Curvature of a problem at its solution, by its KKT matrix."""
+
+    problem: Discretisation
+    solution: Solution
+    kkt: Kkt
+
+    @staticmethod
+    def at(
+        problem: Discretisation, solution: Solution, workspace: Workspace | None = None
+    ) -> Curvature:
+        """Curvature with a matrix that is made; workspace : see `kkt_of`."""
+        return Curvature(problem, solution, kkt_of(problem, solution, workspace))
+
+    @property
+    def estimation(self) -> Estimation:
+        """Estimation by the problem."""
+        return self.problem.estimation
+
+    @property
+    def z(self) -> Array:
+        """The free vector."""
+        return self.solution.free_vector
+
+    # -- residuals ---------------------------------------------------------------------------
+
+    @property
+    def directions(self) -> int | None:
+        """Number of directions in which a fit can move; None where it is not known."""
+        return free_directions(self.kkt) if self.estimation.factor else None
+
+    def residuals(self) -> Residuals:
+        """Residuals with their leverages, NaN where these are not known."""
+        nlp, most = self.problem.residual_nlp, self.problem.free_directions
+        e = nlp.residuals(self.z)
+        try:
+            slopes = nlp.residual_jacobian(self.z)
+            taken = leverages(self.kkt, slopes, self.estimation.factor, most)
+        except ValueError:
+            taken = np.full(len(e), np.nan)
+        if taken.sum() > most + 0.5:  # by rounding: that is no count
+            taken = np.full(len(e), np.nan)
+        return Residuals(e, nlp.samples, taken)
+
+    def noise(self) -> list[Noise]:
+        """Standard deviations of a solution that has them, or the one that all measurements
+        share."""
+        estimation, problem = self.estimation, self.problem
+        if not estimation.pooled:
+            return list(self.solution.noise)
+        if self.directions is None:
+            return estimation.noise(self.residuals(), {})
+        samples = number_of_samples(problem.about, problem.trials)
+        return estimation.pooled_noise(self.solution.objective, samples, self.directions)
+
+    # -- losses that are no likelihood --------------------------------------------------------
+
+    @property
+    def robust(self) -> bool:
+        """Whether the loss is no likelihood."""
+        return self.estimation.loss is not None and not self.estimation.loss.likelihood
+
+    def _pulls(self) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """psi and psi' of each residual, and which are of samples, not of priors."""
+        nlp, loss = self.problem.residual_nlp, self.estimation.loss
+        assert loss is not None
+        root, timed = np.sqrt(nlp.samples.share), ~np.isnan(nlp.samples.time)
+        e = nlp.residuals(self.z) / root
+        psi, bend = loss.slope(e) * root, loss.bend(e)
+        psi[~timed] = 1.0  # what priors expect
+        return psi, bend, timed
+
+    def spread(self, columns: Array) -> Array:
+        """The covariance (k, k) of what columns (n, k) of the inverse of the matrix belong to."""
+        psi, _, _ = self._pulls()
+        slopes = self.problem.residual_nlp.residual_jacobian(self.z)
+        pulls = psi[:, None] * (slopes @ columns)
+        factor = 2.0 * self.estimation.factor
+        return factor**2 * spread_by_loss(pulls, self.problem.free_directions)
+
+    def wider(self) -> float:
+        """Factor of variances over those by the curvature, with a loss that is no likelihood and
+        errors that are all alike (Huber, Ronchetti 2009, Robust Statistics, section 7.6)."""
+        psi, bend, timed = self._pulls()
+        psi, bend, most = psi[timed], bend[timed], self.problem.free_directions
+        left = len(psi) - most if len(psi) > most else len(psi)
+        return float(self.estimation.factor * (psi @ psi) / left / bend.mean())
+
+    # -- the parameters ----------------------------------------------------------------------
+
+    def confidence(self) -> Confidence:
+        """Confidence of the parameters; raises `ValueError` if the curvature is not
+        positive."""
+        problem, variance = self.problem, self.estimation.variance(self.solution.noise)
+        found = clear_confidence(problem.nlp, self.kkt, self.z, variance) or self._plain()
+        covariance = variance * found.covariance
+        if self.robust:
+            r = len(problem.layout.parameters)
+            unit = np.zeros((problem.n_variables, r))
+            unit[problem.layout.parameter_offset + np.arange(r), np.arange(r)] = 1.0
+            columns = solver(self.kkt).solve(unit, np.zeros((problem.n_constraints, r)))
+            columns *= problem.layout.parameter_slopes(self.z)
+            shape = np.where(np.isnan(found.covariance), np.nan, 1.0)
+            shape[found.held] = shape[:, found.held] = 0.0
+            covariance = shape * self.spread(columns)
+        return replace(found, covariance=covariance)
+
+    def _plain(self) -> Confidence:
+        multipliers = multipliers_of(self.solution)
+        return parameter_confidence(self.problem.nlp, self.kkt, self.z, multipliers)
+
+    def undetermined(self) -> Sequence[str]:
+        """Sentences on parameters that the record does not tell apart, whatever its standard
+        deviations; raises as `confidence`."""
+        return self._plain().notes
+
+    def uncertainty(self) -> Uncertainty:
+        """Uncertainty of the parameters of a fit; raises as `confidence`."""
+        problem, solution, layout = self.problem, self.solution, self.problem.layout
+        sure, variance = self.confidence(), self.estimation.variance(solution.noise)
+        runs = with_noise(solution.trials, problem.trials, solution.noise)
+        made = (layout, problem.ipopt(problem.nlp), solved_of(solution), runs)
+        known = known_of_solution(*made, sure.directions, variance)
+        names = layout.parameters
+        logarithmic = list(np.array(names)[layout.owned.log])
+        return self.estimation.uncertainty(names, logarithmic, sure, solution.noise, known)
+
+    # -- asked more --------------------------------------------------------------------------
+
+    def smoothed(self) -> Smoothed:
+        """The trajectories of a solution, to be asked how far they are known."""
+        problem, solution, estimated = self.problem, self.solution, None
+        layout, some, z = problem.layout, problem.population, self.z
+        if self.estimation.integrated and solution.uncertainty:
+            mine, h = np.flatnonzero(~some.random), some.entries(problem.priors)
+            slopes = np.append(layout.parameter_slopes(z)[mine], some.slopes(h))
+            r, sides = len(slopes), np.zeros((len(h), len(z)))
+            pulls = some.pulls(h, layout.parameter_values(z))
+            for side, (row, _) in zip(sides, pulls, strict=True):
+                layout.parameter_values(side)[:] = row
+            covariance = solution.uncertainty[0].covariance[:r, :r] / np.outer(slopes, slopes)
+            estimated = Held(layout.parameter_offset + mine, sides, covariance)
+        return Smoothed(
+            nlp=problem.nlp,
+            kkt=self.kkt,
+            z=z,
+            runs=solution.trials,
+            variance=self.wider() if self.robust else self.estimation.variance(solution.noise),
+            freedom=min((each.freedom for each in solution.noise), default=np.inf),
+            outputs=partial(slopes_library, problem.symbolic),
+            estimated=estimated,
+        )
+
+
+def prior_squares(problem: Discretisation, z: Array) -> float:
+    """The squares of priors at z, -2 log of their density but for a constant."""
+    entries, members = problem.layout.parameter_values(z), problem.layout.owned.members
+    squares = 0.0
+    for p, y in zip(members, entries, strict=True):
+        mean, sd = problem.priors.get(p, (0.0, np.inf))
+        squares += float((y - mean) / sd) ** 2
+    return squares
+
+
+def merit_at(problem: Discretisation, z: Array) -> float:
+    """Number by which the motion of a free vector is ranked among solutions, see `Trials`; infinite
+    where that is not known."""
+    estimation = problem.estimation
+    with np.errstate(all="ignore"):
+        J = np.nan if estimation.reweighs else problem.cost(z)
+        runs = partial(problem.trajectories, z)
+        found = estimation.merit_before(runs, J, prior_squares(problem, z))
+    return found if np.isfinite(found) else np.inf
+
+
+def solved_of(solution: Solution) -> Solved:
+    """A solution as IPOPT has returned it."""
+    made = (solution.free_vector, multipliers_of(solution), solution.objective, solution.status)
+    return Solved(*made, 0.0, "")
+
+
+def multipliers_of(solution: Solution) -> Multipliers:
+    """Those of constraints, lower and upper bounds."""
+    return solution.multipliers, solution.lower_multipliers, solution.upper_multipliers
+
+
+def _weighed(solution: Solution, weight: float) -> Solution:
+    """The solution of the objective times a weight."""
+    multipliers, lower, upper = (weight * each for each in multipliers_of(solution))
+    return replace(
+        solution,
+        objective=weight * solution.objective,
+        multipliers=multipliers,
+        lower_multipliers=lower,
+        upper_multipliers=upper,
+    )

@@ -1,0 +1,1 @@
+"""Estimation from samples with noise, however their residuals are found."""

@@ -1,0 +1,100 @@
+"""The covariance of the unknowns of simulated trials, from the curvature of J at its minimum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kinesym.runtime.arrays import Array
+from kinesym.runtime.estimation.estimation import Estimation
+from kinesym.runtime.shooting.minimise import Minimisation
+from kinesym.runtime.shooting.minimising import Minimised, natural_sizes
+from kinesym.runtime.shooting.residuals import number_of_samples, robust_covariance
+from kinesym.runtime.shooting.trials import Simulated
+from kinesym.runtime.statistics.covariance import (
+    Confidence,
+    Estimate,
+    confidence_of_segments,
+    confidence_of_squares,
+)
+
+#: Unknowns up to which the curvature is found by differences of gradients.
+_FEW = 60
+
+
+def nothing_told(q: Array) -> Confidence:
+    """Confidence of unknowns (n,) of whose errors nothing is known."""
+    return Confidence(np.zeros(q.size, dtype=bool), np.full((q.size, q.size), np.nan))
+
+
+def confidence(
+    estimation: Estimation, made: Minimised, J: float, gradient: Array
+) -> tuple[Confidence, Any]:
+    """Confidence of the unknowns from the derivatives of residuals, else from differences of
+    gradients; and the curvature d2 J/d q2 (n, n), None if there is none."""
+    problem, q, nothing = made.problem, made.found.q, nothing_told(made.found.q)
+    if not np.isfinite(J):
+        return nothing, None
+    trials, unknowns = problem.trials, problem.trials.unknowns
+    about = (q, unknowns.names, problem.bounds, J, gradient, natural_sizes(trials, q))
+    found = Estimate(*about)
+    if problem.squares:
+        return _of_squares(estimation, problem, found)
+    steps = 1e-5 * made.size
+    held = found.held(np.abs(gradient) / steps)  # where it is not known better
+    if unknowns.several or q.size > _FEW:
+        return replace(nothing, held=held), None
+    free = np.flatnonzero(~held)
+    rows = [_slope_of_gradient(trials, q, int(k), steps[k]) for k in free]
+    if not np.isfinite(rows).all():
+        return replace(nothing, held=held), None
+    curvature = np.zeros((q.size, q.size))
+    curvature[free] = np.reshape(rows, (len(free), q.size))
+    judged = found.judged(free, 0.5 * curvature[np.ix_(free, free)], 0.0)
+    return Confidence(held, nothing.covariance, *judged), curvature
+
+
+def _of_squares(
+    estimation: Estimation, problem: Minimisation, found: Estimate
+) -> tuple[Confidence, Any]:
+    """Confidence and curvature of a sum of squares."""
+    trials, q = problem.trials, found.values
+    slopes = trials.jacobian(q)
+    slopes.eliminate_zeros()
+    samples, curvature = _samples(estimation, trials, slopes), 2.0 * (slopes.T @ slopes)
+    if trials.unknowns.several:
+        gaps = trials.gap_jacobian(q)
+        sure = confidence_of_segments(found, slopes, gaps, trials.unknowns.inner, samples)
+    else:
+        sure = confidence_of_squares(found, slopes.toarray(), samples)
+    covariance = np.full_like(sure.covariance, np.nan)
+    if estimation.untold:
+        return replace(sure, covariance=covariance), curvature
+    if estimation.loss is None or np.isnan(sure.covariance).all():
+        return sure, curvature
+    which, robust = robust_covariance(trials, q, ~sure.held, estimation.loss)
+    covariance[sure.held] = covariance[:, sure.held] = 0.0
+    covariance[np.ix_(which, which)] = robust
+    return replace(sure, covariance=covariance), curvature
+
+
+def _samples(estimation: Estimation, trials: Simulated, slopes: Any) -> int | None:
+    """The number of residuals by which their variance is estimated; None if they are divided by
+    their standard deviations."""
+    if estimation.factor and not estimation.mixed:
+        return number_of_samples(trials) if estimation.pooled else None
+    return int((np.diff(slopes.indptr) > 0).sum()) // trials.substeps
+
+
+def _slope_of_gradient(trials: Simulated, q: Array, k: int, step: float) -> Array:
+    """d gradient/d q_k by central differences; NaN where a simulation fails."""
+    sides = []
+    for sign in (1.0, -1.0):
+        at = q.copy()
+        at[k] += sign * step
+        if not np.isfinite(trials.cost(at)):
+            return np.full_like(q, np.nan)
+        sides.append(trials.gradient(at))
+    return np.asarray((sides[0] - sides[1]) / (2.0 * step))
