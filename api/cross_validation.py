@@ -13,6 +13,7 @@ from kinesym.collocation import Collocation
 from kinesym.internal.fitting.discretisation import Discretisation
 from kinesym.internal.fitting.leaving_out import arguments_of, drawn_from, part_of, taught
 from kinesym.internal.fitting.marginal_fit import marginal
+from kinesym.internal.problems.shooting_arguments import ShootingArguments
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.estimation.likelihood import likelihood_of
 from kinesym.runtime.ipopt.solve import SolverOptions
@@ -138,7 +139,7 @@ def _without(
         whole = problem.problem
         return _by_collocation(whole, learnt, out, end) if learnt.success else learnt.message
     assert isinstance(fit, Fit)
-    left = problem.of(arguments_of(problem.arguments, kept))
+    left = _part_of(problem, arguments_of(problem.arguments, kept))
     found = left.solve(begin, fit.optimizer, progress=False)
     return _by_shooting(problem, found, out, end) if found.success else found.message
 
@@ -182,7 +183,7 @@ def _by_shooting(
     known = taught(given.unknowns.owned, given.unknown, learnt.parameters)
     whole = np.full(given.unknowns.size, np.nan)
     whole[: len(known.values)] = known.values
-    part = problem.of(replace(given, bounds=_holding(given.bounds, whole)))
+    part = _part_of(problem, replace(given, bounds=_holding(given.bounds, whole)))
     optimizer = "bfgs" if learnt.optimizer == "least-squares" else learnt.optimizer
     found = part.solve(begin, optimizer, progress=False)
     if not found.success:
@@ -190,6 +191,11 @@ def _by_shooting(
     loss = None if problem.symbolic is None else RobustLoss.of(problem.symbolic.objective.loss)
     score = _density(found.trials, part.trials, loss)
     return _Answer(found.trials, score, known.refitted, known.predicted)
+
+
+def _part_of(problem: Shooting, given: ShootingArguments) -> Shooting:
+    """The same problem of other trials."""
+    return Shooting.of(problem.problem.with_arguments(given))
 
 
 def _holding(bounds: tuple[Array, Array], values: Array) -> tuple[Array, Array]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ from kinesym.base import checks
 from kinesym.base.notebook import Displayed
 from kinesym.collocation import Collocation
 from kinesym.continuous_adjoint import sampled_gradient
-from kinesym.internal.fitting.combination import combination
-from kinesym.internal.fitting.hybrid_shooting import hybrid_trials
-from kinesym.internal.fitting.ladder import BUDGET, Climb, led
+from kinesym.internal.fitting.ladder import Climb
+from kinesym.internal.fitting.shooting_ladder import check_ladder, climbed, told_of
+from kinesym.internal.fitting.shooting_problem import ShootingProblem
 from kinesym.internal.fitting.shooting_starts import (
     one_by_one,
     shooting_points,
@@ -26,51 +25,31 @@ from kinesym.internal.fitting.shooting_starts import (
     together,
 )
 from kinesym.internal.fitting.starts import checked_search, ranges_of, rows_of
-from kinesym.internal.problems.delay_sources import undelayed_objective
-from kinesym.internal.problems.homotopy import with_homotopy
-from kinesym.internal.problems.observer import observer
 from kinesym.internal.problems.parameters import without_bounds
-from kinesym.internal.problems.problem import kinematic_pairs, lowered_for_method, warn_of_degrees
-from kinesym.internal.problems.report_setting import setting_of
-from kinesym.internal.problems.sensors import with_sensors
+from kinesym.internal.problems.problem import kinematic_pairs, warn_of_degrees
+from kinesym.internal.problems.question import ShootingQuestion
 from kinesym.internal.problems.shooting_arguments import (
     ShootingArguments,
-    shooting_arguments,
-    smooth_program,
     warn_of_kinks,
 )
-from kinesym.internal.problems.step_options import chooses_steps, methods_of
-from kinesym.internal.problems.unseen_jumps import Moved, judged, moved_by
-from kinesym.internal.running.finer_steps import finer_shooting
-from kinesym.internal.running.jump_events import with_events
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.collocation import first_guess, within
 from kinesym.runtime.nlp.owned import check_positive
-from kinesym.runtime.results.bootstrap import Record, remeasured
 from kinesym.runtime.results.fit import Fit, vector_of_guess
 from kinesym.runtime.results.guesses import values_of_results
 from kinesym.runtime.results.multistart import MultiStart
 from kinesym.runtime.results.multistart import multistart as gathered
 from kinesym.runtime.results.trajectory import Trajectory
-from kinesym.runtime.results.trials import better, only_noise_is_left
-from kinesym.runtime.shooting.estimate_shifts import FinerTrials
-from kinesym.runtime.shooting.fit_result import Task
 from kinesym.runtime.shooting.identification import Identification
 from kinesym.runtime.shooting.minimise import OPTIMIZERS, Chosen
-from kinesym.runtime.shooting.minimising import Minimised
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
-from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import by_name
 from kinesym.symbolic.objective import Objective
-
-#: Difference of merits, over the objective, up to which two fits are the same.
-_SAME = 1e-6
-_NO_END = "from {}: a simulation does not reach its end"
+from kinesym.symbolic.problem import Problem
 
 MODES = ("adjoint", "forward", "continuous-adjoint")
 
@@ -140,57 +119,23 @@ class Shooting(Displayed):
         atol: float = 1e-11,
         sensors: Mapping[str, Any] | None = None,
     ) -> None:
-        told = {name: value for name, value in locals().items() if name not in ("self", "threads")}
-        self._told: Mapping[str, Any] = told  # all of it, whatever arguments there are
-        system = with_homotopy(with_sensors(system, sensors), objective)
-        self._posed: tuple[Any, ...] = (
+        question = ShootingQuestion(
             *(system, trials, unknown, known, initial, objective, method, unknown_inputs),
-            *(segments, threads, substeps, rtol, atol),
+            *(segments, threads, substeps, rtol, atol, sensors),
         )
-        if method is not None:
-            checks.check_text(method, "method")
-        if isinstance(system, Model):
-            usual = methods_of(system, derivatives=True)[0]
-            model = lowered_for_method(system, method or usual)
-            system, objective = undelayed_objective(model, objective)
-        smooth = system
-        if isinstance(system, Model) and self._by_events:
-            plain = segments == 1 and not unknown_inputs
-            system = with_events(system, unknown, objective, method, plain)
-        self._eventful = system is not smooth
-        if self._eventful:  # these have other defaults
-            method, threads = "rk4" if method is None and substeps != 1 else method, None
-        given = self._given = shooting_arguments(
-            system,
-            trials,
-            unknown=unknown,
-            known=known,
-            initial=initial,
-            objective=objective,
-            method=method,
-            unknown_inputs=unknown_inputs,
-            segments=segments,
-            threads=threads,
-            options=(substeps, rtol, atol),
-        )
-        self.system, self.model, self.trials = system, given.model, given.trials
-        self.segments, self.bounds = given.segments, given.bounds
-        if words := self._moved(given).sentence(()):
+        self._problem = made = ShootingProblem.of(question)
+        if words := made.moved(made.given).sentence(()):
             warnings.warn(words, stacklevel=2)
-        elif not self._eventful:
-            warn_of_kinks(system, given)
-        warn_of_degrees(self.model, self.trials)
-        self._make: Callable[[ShootingArguments], Simulated]
-        self.timings: dict[str, float] = {}
-        if isinstance(system, Hybrid):
-            self._make, self.symbolic = partial(hybrid_trials, system), None
-        else:
-            made = smooth_program(given)
-            self._make, self.symbolic, self.timings = made.trials, made.problem, dict(made.timings)
-        self._trials: Simulated = self._make(given)
+        elif not made.eventful:
+            warn_of_kinks(made.system, made.given)
+        warn_of_degrees(made.given.model, made.given.trials)
 
-    #: Whether jumps of the equations of a model become events, where that can be.
-    _by_events = True
+    @classmethod
+    def of(cls, problem: ShootingProblem) -> Shooting:
+        """One of a problem that is there already."""
+        made = cls.__new__(cls)
+        made._problem = problem
+        return made
 
     def __repr__(self) -> str:
         count, names = len(self.trials), self._given.unknowns.parameters
@@ -199,13 +144,56 @@ class Shooting(Displayed):
             f"{listed(names) or 'no parameters'}, {len(self.names)} variables>"
         )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what is bound to memory."""
-        return {k: v for k, v in vars(self).items() if k not in ("_trials", "_finest")}
+    # -- what it is of ------------------------------------------------------------------------
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._trials = self._make(self._given)
+    @property
+    def problem(self) -> ShootingProblem:
+        """The objective as a value, with all that it is made of."""
+        return self._problem
+
+    @property
+    def system(self) -> Model | Hybrid:
+        """The model, or the hybrid model, as it is simulated."""
+        return self._problem.system
+
+    @property
+    def model(self) -> Model:
+        """The model, with all that was asked of it."""
+        return self._given.model
+
+    @property
+    def trials(self) -> Sequence[Experiment]:
+        """The trials, with a node at each sample."""
+        return self._given.trials
+
+    @property
+    def segments(self) -> int:
+        """How many parts each trial is simulated in."""
+        return self._given.segments
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lower and upper bounds of q, (n,) each."""
+        return self._given.bounds
+
+    @property
+    def symbolic(self) -> Problem | None:
+        """The problem in symbols; None of a hybrid model."""
+        program = self._problem.program
+        return None if program is None else program.problem
+
+    @property
+    def timings(self) -> Mapping[str, float]:
+        """Seconds that it took to derive and to compile."""
+        return self._problem.timings
+
+    @property
+    def _given(self) -> ShootingArguments:
+        return self._problem.given
+
+    @property
+    def _trials(self) -> Simulated:
+        return self._problem.trials
 
     # -- the unknowns -----------------------------------------------------------------------
 
@@ -351,7 +339,7 @@ class Shooting(Displayed):
         tolerance, settings = checks.positive(tolerance, "tolerance"), checks.options(options)
         scale = checks.flag(scale, "scale")
         if checks.flag(ladder, "ladder"):
-            self._check_ladder()
+            check_ladder(self._problem)
         q = self.pack(guess)
         how = Chosen(optimizer, scale, progress, tolerance, limit, settings)
         if not ladder or np.isfinite(self._trials.cost(q)):
@@ -360,35 +348,38 @@ class Shooting(Displayed):
         return self._climbed(None, q, how)
 
     def _fit(self, q: Array, how: Chosen) -> Fit:
-        J = self._trials.cost(q)
-        if not np.isfinite(J) and self._eventful and np.isfinite(self._as_written._trials.cost(q)):
-            return self._as_written._fit(q, how)
+        problem, J = self._problem, self._trials.cost(q)
+        if not np.isfinite(J) and problem.eventful:
+            other = problem.as_written
+            problem = other if np.isfinite(other.trials.cost(q)) else problem
+            J = problem.trials.cost(q)
         if not np.isfinite(J):
-            self._trials.trajectories(q)  # says why
+            problem.trials.trajectories(q)  # says why
             raise ValueError(f"the objective is {J} at the guess")
-        words = self._trials.instability(q)
+        words = problem.trials.instability(q)
         if words:
             warnings.warn(words, stacklevel=3)
-        fit = self._identification(self._given, self._trials).fit(q, how)
-        return replace(fit, setting=self._setting())
+        fit = problem.identification().fit(q, how)
+        return replace(fit, setting=problem.setting())
 
-    def _setting(self) -> dict[str, Any]:
-        """What was solved, in words."""
-        given, names = self._given, list(self._given.unknowns.parameters)
-        low, high = (side[: len(names)] for side in self.bounds)
-        steps = given.steps
-        words = f"{steps.method}, " + (
-            f"rtol {steps.tolerances[0]:g}, atol {steps.tolerances[1]:g}"
-            if chooses_steps(steps.method)
-            else f"{steps.substeps} step{'s' * (steps.substeps > 1)} per interval"
+    def _climbed(self, fit: Fit | None, q: Array, how: Chosen) -> Fit:
+        return climbed(self._problem, fit, q, how, self._fit, self._by_collocation)
+
+    def _by_collocation(self, q: Array, how: Chosen, climb: Climb) -> Array | None:
+        """Unknowns where collocation of the same model leads from q; None if it is not solved."""
+        asked = self._problem.question
+        follow = Collocation(
+            asked.system,
+            asked.trials,
+            without_bounds(asked.unknown, self.model),
+            asked.known,
+            unknown_inputs=self._given.free or None,
+            sensors=asked.sensors,
         )
-        return {**setting_of(self.model, self.trials, names, (low, high)), "method": words}
-
-    @cached_property
-    def _as_written(self) -> Shooting:
-        """The same problem without events of its jumps: where these chatter, as of dry friction
-        that comes to rest."""
-        return _AsWritten(*self._posed)
+        values, names = self.unpack(q), follow.layout.parameters
+        solution = follow.solve({name: values[name] for name in names}, progress=how.progress)
+        told_of(solution, climb)
+        return self.pack(solution) if solution.success else None
 
     def multistart(
         self,
@@ -430,7 +421,7 @@ class Shooting(Displayed):
         rows = rows_of(search, values, ranges_of(names, values, (sides[0], sides[1]), ranges))
         runs = partial(self._trials.trajectories, q)
         points = shooting_points(self._given, q, rows, runs, search)
-        task = self._identification(self._given, self._trials)
+        task = self._problem.identification()
         optimizer = "ipopt" if self._given.unknowns.several else "bfgs"
         how = Chosen(optimizer, True, False, 1e-10, search.limit, {})
         chosen = together(self._given, self.symbolic, task)
@@ -443,179 +434,9 @@ class Shooting(Displayed):
 
     def _alone(self) -> Identification:
         """The task with trajectories of its own, for a thread."""
-        own = replace(self._given, threads=1)
-        return self._identification(own, self._make(own))
-
-    # -- the ladder -------------------------------------------------------------------------
-
-    def _check_ladder(self) -> None:
-        """Raise `ValueError` where there is none."""
-        measured = self.symbolic is not None and self.symbolic.objective.least_squares
-        if not measured or self.segments > 1 or self.model.delays or self._given.delays:
-            raise ValueError(
-                "ladder=True is for measurements of a smooth model without delays, in one segment; "
-                "leave it out"
-            )
-
-    def _climbed(self, fit: Fit | None, q: Array, how: Chosen) -> Fit:
-        """The best of a fit from q, None if there is none, and of fits from where easier problems
-        lead, until one leaves nothing but noise, or two are the same."""
-        climb, best, same = Climb(BUDGET, how.progress), fit, False
-        climb.told(_NO_END.format("the guess") if fit is None else _ended("the guess", fit))
-        climb.interrupted = fit is not None and fit.interrupted
-        for way in (self._by_homotopy, self._by_collocation):
-            if climb.ended or same or only_noise_is_left(best):
-                break
-            begin = way(q, how, climb)
-            if begin is None or climb.interrupted:
-                continue
-            if not np.isfinite(self._trials.cost(begin)):
-                climb.told(_NO_END.format("there"))
-                continue
-            other = self._fit(begin, how)
-            climb.told(_ended("there", other))
-            climb.interrupted = other.interrupted
-            same = best is not None and _same(best, other)
-            best = other if better(other, best) else best
-        if best is None:
-            return self._fit(q, how)  # says why there is none
-        return replace(best, ladder=climb.lines, notes=[*best.notes, *_told(fit, best)])
-
-    def _by_homotopy(self, q: Array, how: Chosen, climb: Climb) -> Array | None:
-        """Unknowns where the homotopies of the model lead from q, or else its observer of the
-        record; None if there are none, or they cannot leave their start."""
-        eased = self._eased()
-        if eased is None:
-            return None
-
-        def solved(place: float, q: Array, last: Minimised | None) -> Minimised | None:
-            here = self if place == 1.0 else eased._at_homotopy(place)
-            begin = np.clip(q, *self.bounds)
-            found = here._identification(here._given, here._trials).minimum(
-                begin, how, last is None
-            )
-            if found is None:
-                climb.told(f"homotopy {place:.4g}: a simulation does not reach its end")
-                return None
-            climb.left -= found.iterations
-            climb.interrupted |= found.found.status is Solve.INTERRUPTED
-            words = f"{found.found.message} after {found.iterations} iterations"
-            climb.told(f"homotopy {place:.4g}: {words}")
-            return found
-
-        last = led(climb, solved, q)[1]
-        return None if last is None else last.free_vector
-
-    def _eased(self) -> Shooting | None:
-        """The problem whose homotopies lead to this one, None if there is none."""
-        if HOMOTOPY in self.model.parameters:
-            return self
-        system, trials, *more = self._posed
-        try:
-            about = observer(system, trials)
-        except ValueError:  # nothing that is measured can be tied
-            return None
-        return Shooting(about.model, about.driven(trials), *more)
-
-    def _by_collocation(self, q: Array, how: Chosen, climb: Climb) -> Array | None:
-        """Unknowns where collocation of the same model leads from q; None if it is not solved."""
-        system, trials, unknown, known, *_ = self._posed
-        free = without_bounds(unknown, self.model)
-        inputs = self._given.free or None
-        follow = Collocation(system, trials, free, known, unknown_inputs=inputs)
-        values, names = self.unpack(q), follow.layout.parameters
-        solution = follow.solve({name: values[name] for name in names}, progress=how.progress)
-        climb.interrupted |= solution.interrupted
-        climb.told(f"collocation: {solution.status} after {solution.iterations} iterations")
-        return self.pack(solution) if solution.success else None
-
-    def _at_homotopy(self, place: float) -> Shooting:
-        """The same problem, and library, with its homotopies at a place between 0 and 1."""
-        known = [{**row, HOMOTOPY.name: place} for row in self._given.known]
-        return self.of(replace(self._given, known=known))
+        return self._problem.identification(replace(self._given, threads=1))
 
     @property
     def arguments(self) -> ShootingArguments:
         """What was given, checked."""
         return self._given
-
-    def _content(self) -> tuple[Any, ...]:
-        """What a study knows it by: all that was given, and the trials as they are."""
-        return self._told, replace(self._given, threads=None)
-
-    def of(self, given: ShootingArguments) -> Shooting:
-        """The same problem, and library, of other trials."""
-        made = copy(self)
-        for name in ("_finest", "_as_written"):
-            vars(made).pop(name, None)
-        made._given, made.trials, made.bounds = given, given.trials, given.bounds
-        made._trials = self._make(given)
-        return made
-
-    def _identification(self, given: ShootingArguments, trials: Simulated) -> Identification:
-        """Of trials, and with other standard deviations of these."""
-
-        def weighed(std: Mapping[str, float]) -> Task:
-            made = given.with_std(std)
-            return self._task(made, self._make(made))
-
-        return Identification(self._task(given, trials), weighed, partial(self._judged, given))
-
-    def _task(self, given: ShootingArguments, trials: Simulated) -> Task:
-        """What is to be found of trials."""
-
-        def finer() -> FinerTrials:
-            return self._finest if given is self._given else self._finer(given)
-
-        def again(record: Record) -> Simulated:
-            parts = 1 if isinstance(self.system, Hybrid) else given.steps.substeps
-            return self._make(given.on(remeasured(given.trials, record), parts))
-
-        about = (self.trials, finer, again, combination, given.gaps, dict(self.timings))
-        return Task(trials, self.bounds, *about)
-
-    def _judged(self, given: ShootingArguments, fit: Fit) -> Fit:
-        """A fit, or what is left of it where its derivatives lack a jump that unknowns move."""
-        return judged(fit, self._moved(given))
-
-    def _moved(self, given: ShootingArguments) -> Moved:
-        """The jumps that unknowns move and derivatives lack."""
-        unknown = (*given.unknowns.owned.parameters, *given.unknowns.inputs)
-        measured = {name for trial in given.trials for name in trial.measurements}
-        about = (unknown, measured, bool(given.unknowns.initial))
-        smooth = isinstance(self.system, Model)
-        return moved_by(self.system, *about, equations=smooth)
-
-    @cached_property
-    def _finest(self) -> FinerTrials:
-        return self._finer(self._given)
-
-    def _finer(self, given: ShootingArguments) -> FinerTrials:
-        """The trials with finer steps, of the same library."""
-        steps, hybrid = given.steps, isinstance(self.system, Hybrid)
-        made, finer, higher = finer_shooting(given, hybrid)
-        about = (steps.method, finer.words, finer.order, steps.substeps, higher)
-        return FinerTrials(self._make(made), finer.factor, *about)
-
-
-class _AsWritten(Shooting):
-    """Without events of jumps."""
-
-    _by_events = False
-
-
-def _ended(where: str, fit: Fit) -> str:
-    return f"from {where}: objective {fit.objective:.6g}, {fit.message}"
-
-
-def _same(one: Fit, other: Fit) -> bool:
-    """Whether two fits are the same."""
-    return abs(one.merit - other.merit) <= _SAME * abs(one.objective)
-
-
-def _told(first: Fit | None, best: Fit) -> list[str]:
-    """A note on what the ladder was good for."""
-    if best is first:
-        return []
-    before = "there was none" if first is None else f"it was {first.objective:.6g}"
-    return [f"found by the ladder: from the guess {before}"]

@@ -381,7 +381,7 @@ class Study(Displayed):
 
 
 counts_as(Collocation, lambda value: [value.problem])
-counts_as(Shooting, lambda value: value._content())
+counts_as(Shooting, lambda value: [value.problem])
 
 
 def _labelled(value: Any, name: Any) -> Any:

@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from report import leave, machine, parsed
 
 import kinesym as ks
 from kinesym.internal.fitting.ladder import BUDGET, Climb
+from kinesym.internal.fitting.shooting_ladder import by_homotopy
 from kinesym.runtime.shooting.minimise import Chosen
 
 #: How far the parameters of a start are off, at most; relative difference from the best objective.
@@ -137,7 +139,8 @@ def fitted(problem: ks.Shooting, guess: Mapping[str, float], way: str) -> float:
         if way in ("plain", "ladder"):
             return problem.solve(guess, ladder=way == "ladder").objective
         how = Chosen("bfgs", True, False, 1e-10, 500, {})
-        lead = problem._by_homotopy if way == "observer" else problem._by_collocation
+        observed = partial(by_homotopy, problem.problem)
+        lead = observed if way == "observer" else problem._by_collocation
         begin = lead(problem.pack(guess), how, Climb(BUDGET, False))
         return np.nan if begin is None else problem.solve(begin).objective
     except ValueError:  # no simulation from there reaches its end

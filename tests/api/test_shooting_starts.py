@@ -132,7 +132,7 @@ CASES = {
 
 
 def task_of(problem):
-    return problem._identification(problem.arguments, problem._trials)
+    return problem.problem.identification()
 
 
 @pytest.mark.parametrize("name", CASES)

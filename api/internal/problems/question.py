@@ -1,4 +1,4 @@
-"""The arguments of a `Collocation` as a value."""
+"""The arguments of `Collocation` and of `Shooting` as values."""
 
 from __future__ import annotations
 
@@ -32,3 +32,25 @@ class Question:
     sensors: Mapping[str, Any] | None = None
     noise: Mapping[Any, Any] | None = None
     homotopy: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ShootingQuestion:
+    """What is asked for: all arguments of `Shooting`, see there, as they were given.
+
+    A digest counts every field but `threads`."""
+
+    system: Any
+    trials: Any
+    unknown: Mapping[Any, Any] | None = None
+    known: Mapping[Any, float] | None = None
+    initial: Any = None
+    objective: Objective | None = None
+    method: str | None = None
+    unknown_inputs: Mapping[Any, Any] | None = None
+    segments: int = 1
+    threads: int | None = field(default=None, metadata=UNCOUNTED)
+    substeps: int = 1
+    rtol: float = 1e-9
+    atol: float = 1e-11
+    sensors: Mapping[str, Any] | None = None

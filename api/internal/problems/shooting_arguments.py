@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from kinesym.base import checks
 from kinesym.codegen.kernel import Program
 from kinesym.codegen.stepping import shooting_kernels
 from kinesym.codegen.transcribe import residual_program, transcribe
+from kinesym.internal.problems.content import UNCOUNTED
 from kinesym.internal.problems.controls import is_limited
 from kinesym.internal.problems.delay_sources import (
     check_jumps,
@@ -113,7 +114,7 @@ class ShootingArguments:
     objective: Objective | None
     steps: Steps
     segments: int
-    threads: int | None
+    threads: int | None = field(metadata=UNCOUNTED)
     delays: Mapping[str, sp.Symbol]
     gaps: Sequence[str]
     switches: Sequence[str]

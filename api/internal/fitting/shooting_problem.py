@@ -1,0 +1,219 @@
+"""A question and its trials as an objective of few unknowns: trajectories follow by simulation.
+
+It is a value: a problem of other trials, or with other numbers, has the same library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+from kinesym.base import checks
+from kinesym.internal.fitting.combination import combination
+from kinesym.internal.fitting.hybrid_shooting import hybrid_trials
+from kinesym.internal.problems.content import UNCOUNTED
+from kinesym.internal.problems.delay_sources import undelayed_objective
+from kinesym.internal.problems.homotopy import with_homotopy
+from kinesym.internal.problems.observer import observer
+from kinesym.internal.problems.problem import lowered_for_method
+from kinesym.internal.problems.question import ShootingQuestion
+from kinesym.internal.problems.report_setting import setting_of
+from kinesym.internal.problems.sensors import with_sensors
+from kinesym.internal.problems.shooting_arguments import (
+    ShootingArguments,
+    SmoothProgram,
+    shooting_arguments,
+    smooth_program,
+)
+from kinesym.internal.problems.step_options import chooses_steps, methods_of
+from kinesym.internal.problems.unseen_jumps import Moved, judged, moved_by
+from kinesym.internal.running.finer_steps import finer_shooting
+from kinesym.internal.running.jump_events import with_events
+from kinesym.runtime.results.bootstrap import Record, remeasured
+from kinesym.runtime.results.fit import Fit
+from kinesym.runtime.shooting.estimate_shifts import FinerTrials
+from kinesym.runtime.shooting.fit_result import Task
+from kinesym.runtime.shooting.identification import Identification
+from kinesym.runtime.shooting.trials import Simulated
+from kinesym.symbolic.homotopy import HOMOTOPY
+from kinesym.symbolic.hybrid import Hybrid
+from kinesym.symbolic.model import Model
+
+
+@dataclass(frozen=True, eq=False)
+class ShootingProblem:
+    """The objective of trials as a function of the unknowns q.
+
+    question : all that was asked. system : as it is simulated. given : its arguments, checked, and
+    all that each trial has. program : kernels of a model, None for a hybrid one. eventful : whether
+    jumps of the equations of a model have become events.
+    """
+
+    question: ShootingQuestion
+    system: Model | Hybrid
+    given: ShootingArguments
+    program: SmoothProgram | None = field(metadata=UNCOUNTED)
+    eventful: bool = False
+
+    @staticmethod
+    def of(question: ShootingQuestion, by_events: bool = True) -> ShootingProblem:
+        """What a question means. by_events : whether jumps of the equations become events, where
+        that can be. Raises `ValueError` for whatever does not fit, before anything is compiled."""
+        asked = _stated(question)
+        system, objective, method = asked.system, asked.objective, asked.method
+        threads, smooth = asked.threads, asked.system
+        if isinstance(system, Model) and by_events:
+            plain = asked.segments == 1 and not asked.unknown_inputs
+            system = with_events(system, asked.unknown, objective, method, plain)
+        eventful = system is not smooth
+        if eventful:  # these have other defaults
+            method, threads = "rk4" if method is None and asked.substeps != 1 else method, None
+        given = shooting_arguments(
+            system,
+            asked.trials,
+            unknown=asked.unknown,
+            known=asked.known,
+            initial=asked.initial,
+            objective=objective,
+            method=method,
+            unknown_inputs=asked.unknown_inputs,
+            segments=asked.segments,
+            threads=threads,
+            options=(asked.substeps, asked.rtol, asked.atol),
+        )
+        program = None if isinstance(system, Hybrid) else smooth_program(given)
+        return ShootingProblem(question, system, given, program, eventful)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields; all else follows from them."""
+        return {name: vars(self)[name] for name in self.__dataclass_fields__}
+
+    def with_arguments(self, given: ShootingArguments) -> ShootingProblem:
+        """The same problem, and library, of other trials."""
+        return replace(self, given=given)
+
+    # -- the simulated trials -----------------------------------------------------------------
+
+    @cached_property
+    def trials(self) -> Simulated:
+        """The trials, which keep the trajectories of the last q: they are for one thread."""
+        return self.simulated(self.given)
+
+    def simulated(self, given: ShootingArguments) -> Simulated:
+        """Trials of the same library, with trajectories of their own."""
+        if self.program is not None:
+            return self.program.trials(given)
+        assert isinstance(self.system, Hybrid)
+        return hybrid_trials(self.system, given)
+
+    @cached_property
+    def finer(self) -> FinerTrials:
+        """The trials with finer steps. Raises `ValueError` where there are none."""
+        return self._finer(self.given)
+
+    def _finer(self, given: ShootingArguments) -> FinerTrials:
+        steps, hybrid = given.steps, isinstance(self.system, Hybrid)
+        made, finer, higher = finer_shooting(given, hybrid)
+        about = (steps.method, finer.words, finer.order, steps.substeps, higher)
+        return FinerTrials(self.simulated(made), finer.factor, *about)
+
+    # -- other problems -----------------------------------------------------------------------
+
+    @cached_property
+    def as_written(self) -> ShootingProblem:
+        """The same problem without events of its jumps: where these chatter, as of dry friction
+        that comes to rest."""
+        return ShootingProblem.of(self.question, by_events=False)
+
+    def eased(self) -> ShootingProblem | None:
+        """The problem whose homotopies lead to this one, None if there is none."""
+        if HOMOTOPY in self.given.model.parameters:
+            return self
+        asked = self.question
+        system = _with_outputs(asked)
+        try:
+            about = observer(system, asked.trials)
+        except ValueError:  # nothing that is measured can be tied
+            return None
+        tied = replace(asked, system=about.model, trials=about.driven(asked.trials), sensors=None)
+        return ShootingProblem.of(tied)
+
+    def at_homotopy(self, place: float) -> ShootingProblem:
+        """The same problem, and library, with its homotopies at a place between 0 and 1."""
+        known = [{**row, HOMOTOPY.name: place} for row in self.given.known]
+        return self.with_arguments(replace(self.given, known=known))
+
+    # -- estimation ---------------------------------------------------------------------------
+
+    def identification(self, given: ShootingArguments | None = None) -> Identification:
+        """Identification of its unknowns; of trials with trajectories of their own if others are
+        given."""
+        mine = given is None
+        given = self.given if given is None else given
+
+        def weighed(std: Mapping[str, float]) -> Task:
+            made = given.with_std(std)
+            return self._task(made, self.simulated(made))
+
+        task = self._task(given, self.trials if mine else self.simulated(given))
+        return Identification(task, weighed, partial(self._judged, given))
+
+    def _task(self, given: ShootingArguments, trials: Simulated) -> Task:
+        """What is to be found of trials."""
+
+        def finer() -> FinerTrials:
+            return self.finer if given is self.given else self._finer(given)
+
+        def again(record: Record) -> Simulated:
+            parts = 1 if isinstance(self.system, Hybrid) else given.steps.substeps
+            return self.simulated(given.on(remeasured(given.trials, record), parts))
+
+        about = (self.given.trials, finer, again, combination, given.gaps, self.timings)
+        return Task(trials, given.bounds, *about)
+
+    def _judged(self, given: ShootingArguments, fit: Fit) -> Fit:
+        """A fit, or what is left of it where its derivatives lack a jump that unknowns move."""
+        return judged(fit, self.moved(given))
+
+    def moved(self, given: ShootingArguments) -> Moved:
+        """The jumps that unknowns move and derivatives lack."""
+        unknown = (*given.unknowns.owned.parameters, *given.unknowns.inputs)
+        measured = {name for trial in given.trials for name in trial.measurements}
+        about = (unknown, measured, bool(given.unknowns.initial))
+        return moved_by(self.system, *about, equations=isinstance(self.system, Model))
+
+    @property
+    def timings(self) -> dict[str, float]:
+        """Seconds to derive and to compile."""
+        return {} if self.program is None else dict(self.program.timings)
+
+    def setting(self) -> dict[str, Any]:
+        """What is solved, in words."""
+        given, names = self.given, list(self.given.unknowns.parameters)
+        low, high = (side[: len(names)] for side in given.bounds)
+        steps = given.steps
+        words = f"{steps.method}, " + (
+            f"rtol {steps.tolerances[0]:g}, atol {steps.tolerances[1]:g}"
+            if chooses_steps(steps.method)
+            else f"{steps.substeps} step{'s' * (steps.substeps > 1)} per interval"
+        )
+        return {**setting_of(given.model, given.trials, names, (low, high)), "method": words}
+
+
+def _with_outputs(asked: ShootingQuestion) -> Model | Hybrid:
+    """The system with sensors as outputs, and with the parameter of homotopies if it is used."""
+    return with_homotopy(with_sensors(asked.system, asked.sensors), asked.objective)
+
+
+def _stated(asked: ShootingQuestion) -> ShootingQuestion:
+    """The question with sensors as outputs, of a model that the method can step."""
+    system, objective = _with_outputs(asked), asked.objective
+    if asked.method is not None:
+        checks.check_text(asked.method, "method")
+    if isinstance(system, Model):
+        usual = methods_of(system, derivatives=True)[0]
+        model = lowered_for_method(system, asked.method or usual)
+        system, objective = undelayed_objective(model, objective)
+    return replace(asked, system=system, objective=objective, sensors=None)
