@@ -54,10 +54,10 @@ from kinesym.runtime.results.multistart import multistart as gathered
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.results.trials import better, only_noise_is_left
 from kinesym.runtime.shooting.estimate_shifts import FinerTrials
-from kinesym.runtime.shooting.fit_result import Task
 from kinesym.runtime.shooting.identification import Identification
 from kinesym.runtime.shooting.minimise import OPTIMIZERS, Chosen
 from kinesym.runtime.shooting.minimising import Minimised
+from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
