@@ -66,7 +66,7 @@ class Saved(Displayed):
         return {name: value for name, value in vars(self).items() if name in kept}
 
     @classmethod
-    def renewed(cls, found: Columns, attributes: Mapping[str, Any]) -> tuple[Columns, Any]:
+    def _renewed(cls, found: Columns, attributes: Mapping[str, Any]) -> tuple[Columns, Any]:
         """Arrays and attributes of a file as this version has them, whichever wrote it."""
         return found, attributes
 
@@ -212,7 +212,7 @@ def _loaded(kind: Any, tree: xr.DataTree) -> Any:
     for variable in tree.dataset.variables.values():
         about = variable.attrs
         columns.setdefault(about["kind"], {})[about["name"]] = variable.to_numpy()
-    renewed, attributes = kind.renewed(columns, tree.attrs)
+    renewed, attributes = kind._renewed(columns, tree.attrs)
     return _together(kind, renewed, attributes, tree.children)
 
 

@@ -111,7 +111,7 @@ class Trials(ByName, Saved):
         return self.trials[0].keys()
 
     @classmethod
-    def renewed(cls, found: Columns, attributes: Mapping[str, Any]) -> tuple[Columns, Any]:
+    def _renewed(cls, found: Columns, attributes: Mapping[str, Any]) -> tuple[Columns, Any]:
         """As of `Saved`. Earlier fits had no status, and called their free vector values; earlier
         solutions said beside their status whether they had converged."""
         moved = {"values": "free_vector"}

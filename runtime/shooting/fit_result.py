@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.estimation.estimation import Estimation
 from kinesym.runtime.estimation.noise import with_noise
 from kinesym.runtime.nlp.owned import shared_values
-from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimate_error import EstimateError
 from kinesym.runtime.results.estimates import Estimates, Noise, Uncertainty
 from kinesym.runtime.results.fit import Fit, poor_fits
@@ -23,52 +21,14 @@ from kinesym.runtime.results.kept import kept
 from kinesym.runtime.results.series import squares_of_samples
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.confidence import confidence, nothing_told
-from kinesym.runtime.shooting.estimate_shifts import FinerTrials, Minimiser, estimate_error
+from kinesym.runtime.shooting.estimate_shifts import Minimiser, estimate_error
 from kinesym.runtime.shooting.inference import ShootingInference
 from kinesym.runtime.shooting.minimising import Minimised, natural_sizes
 from kinesym.runtime.shooting.neighbour import near_minimum
 from kinesym.runtime.shooting.residuals import number_of_samples, residuals_of
-from kinesym.runtime.shooting.trials import Simulated
-from kinesym.runtime.signals.experiment import Experiment
+from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.statistics.covariance import Confidence
 from kinesym.runtime.statistics.exchange import Exchange, KnownAs, known_as
-
-
-@dataclass(frozen=True)
-class Task:
-    """Identification task: trials with standard deviations, bounds of their unknowns, and what
-    makes the same trials otherwise.
-
-    given : the trials as they were given. finer : makes the trials with finer steps; raises
-    `ValueError` where it cannot. remeasured : the trials with other samples. combine : see
-    `ShootingInference`. gaps : sentences on samples that are left out.
-    """
-
-    trials: Simulated
-    bounds: tuple[Array, Array]
-    given: Sequence[Experiment]
-    finer: Callable[[], FinerTrials]
-    remeasured: Callable[[Record], Simulated]
-    combine: Callable[[Any, Trajectory], Any]
-    gaps: Sequence[str] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
-
-    @cached_property
-    def estimation(self) -> Estimation:
-        """Estimation from the samples as they were given, whatever standard deviations `trials`
-        have."""
-        made = self.trials
-        factor = made.factor if made.measured else 0.0
-        return Estimation(self.given, factor, made.loss, bool(made.priors), not made.weighted)
-
-    def gradient(self, q: Array, J: float) -> Array:
-        """d J/d q, NaN where there is none."""
-        return self.trials.gradient(q) if np.isfinite(J) else np.full_like(q, np.nan)
-
-    def prior_squares(self, q: Array) -> float:
-        """The squares of priors, -2 log of their density but for a constant."""
-        priors = self.trials.priors
-        return float((priors.residuals(q) ** 2).sum()) / self.trials.factor if priors else 0.0
 
 
 def fit_of(
@@ -116,7 +76,7 @@ def _bare(task: Task, made: Minimised, noise: Sequence[Noise]) -> Fit:
         model=trials.system.name,
         noise=list(noise),
         uncertainty=[about],
-        inference=partial(_asked, task, q, about),
+        inference=partial(ShootingInference, task, q, about),
     )
 
 
@@ -152,14 +112,9 @@ def _certified(task: Task, made: Minimised, fit: Fit) -> tuple[Fit, Confidence]:
         grid=grid,
         noise=noise,
         uncertainty=[about],
-        inference=partial(_asked, task, fit.values, about),
+        inference=partial(ShootingInference, task, fit.values, about),
     )
     return found, sure
-
-
-def _asked(task: Task, q: Array, about: Uncertainty) -> ShootingInference:
-    """The problem at its minimum, to be asked more."""
-    return ShootingInference(task.trials, task.bounds, q, about, task.remeasured, task.combine)
 
 
 def _uncertainty(

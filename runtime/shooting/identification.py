@@ -16,7 +16,7 @@ from kinesym.runtime.estimation.noise import first_std
 from kinesym.runtime.results.estimates import Noise
 from kinesym.runtime.results.fit import Fit, Step
 from kinesym.runtime.shooting.confidence import confidence
-from kinesym.runtime.shooting.fit_result import Task, fit_of
+from kinesym.runtime.shooting.fit_result import fit_of
 from kinesym.runtime.shooting.minimise import Chosen, Endpoint, checked
 from kinesym.runtime.shooting.minimising import (
     Minimised,
@@ -26,6 +26,7 @@ from kinesym.runtime.shooting.minimising import (
     sizes,
 )
 from kinesym.runtime.shooting.residuals import residuals_of
+from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.status import Solve
 

@@ -3,7 +3,7 @@ measurements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,9 @@ from kinesym.runtime.results.bootstrap import Record
 from kinesym.runtime.results.estimates import Uncertainty
 from kinesym.runtime.results.inference import Influences
 from kinesym.runtime.results.profile import HeldQuantity, Profile, profiled
-from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.shooting.neighbour import Follows, near_minimum
 from kinesym.runtime.shooting.residuals import measured, through_segments
+from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.runtime.statistics.leverage import basis_of_columns
 from kinesym.runtime.statistics.profile import ProfilePoint, Spring
@@ -29,18 +29,17 @@ _NULL, _OUTSIDE = 1e-7, 1e-5
 
 @dataclass(frozen=True, eq=False)
 class ShootingInference:
-    """Trials at the minimum q of a sum of squares, asked again.
+    """Trials of a task at the minimum q of a sum of squares, asked again. about : the errors of all
+    unknowns."""
 
-    on : makes the trials with other measurements. combine : an expression at a trajectory, with
-    `arguments`, `values` and `partly` as `Combination` of `kinesym.internal.fitting` has them.
-    """
-
-    trials: Simulated
-    bounds: tuple[Array, Array]
+    task: Task
     q: Array
     about: Uncertainty
-    on: Callable[[Record], Simulated]
-    combine: Callable[[Any, Trajectory], Any]
+
+    @property
+    def trials(self) -> Simulated:
+        """The trials, which another q overwrites."""
+        return self.task.trials
 
     def influences(self) -> Influences:
         """See `Inference`."""
@@ -79,7 +78,7 @@ class ShootingInference:
         """See `Inference`."""
         limits, names = (-np.inf, np.inf), self.trials.unknowns.names
         if isinstance(wanted, str):
-            place, (low, high) = names.index(wanted), self.bounds
+            place, (low, high) = names.index(wanted), self.task.bounds
             limits, quantity = (low[place], high[place]), _entry(place, len(names))
             error = float(self.about.deviations()[place])
         else:
@@ -99,7 +98,7 @@ class ShootingInference:
             return (q, self.trials.cost(q), None) if good else None
 
         best = ProfilePoint(value, self.trials.cost(self.q), 0.0, self.q)
-        held = HeldQuantity(best, error, limits, self.bounds, ahead, at, solved)
+        held = HeldQuantity(best, error, limits, self.task.bounds, ahead, at, solved)
         return profiled(str(wanted), held, self.about, level)
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
@@ -127,7 +126,7 @@ class ShootingInference:
 
     def refit(self, record: Record) -> Array | None:
         """Estimates from other measurements, from the minimum; None without convergence."""
-        q, good = self._solved(self.on(record), self.q)
+        q, good = self._solved(self.task.remeasured(record), self.q)
         return q[: len(self.trials.unknowns.parameters)].copy() if good else None
 
     @property
@@ -143,7 +142,7 @@ class ShootingInference:
     def _quantity(self, expression: Any, trial: int) -> Follows:
         """An expression in parameters and states at the ends of a trial."""
         unknowns = self.trials.unknowns
-        found = self.combine(expression, self.trials.trajectories(self.q)[trial])
+        found = self.task.combine(expression, self.trials.trajectories(self.q)[trial])
         own = dict(zip(unknowns.owned.parameters, unknowns.owned.places(trial), strict=True))
         starts = dict(
             zip(unknowns.initial, range(self.q.size)[unknowns.starts(trial)], strict=True)
@@ -181,7 +180,9 @@ class ShootingInference:
     ) -> tuple[Array, bool]:
         """The minimum near a guess, with a spring on a quantity if one is given, and whether it was
         found."""
-        return near_minimum(trials, guess, self._free, self.bounds, self.about.deviations(), held)
+        return near_minimum(
+            trials, guess, self._free, self.task.bounds, self.about.deviations(), held
+        )
 
 
 def _entry(place: int, count: int) -> Follows:

@@ -34,8 +34,8 @@ from kinesym.internal.running.jump_events import with_events
 from kinesym.runtime.results.bootstrap import Record, remeasured
 from kinesym.runtime.results.fit import Fit
 from kinesym.runtime.shooting.estimate_shifts import FinerTrials
-from kinesym.runtime.shooting.fit_result import Task
 from kinesym.runtime.shooting.identification import Identification
+from kinesym.runtime.shooting.task import Task
 from kinesym.runtime.shooting.trials import Simulated
 from kinesym.symbolic.homotopy import HOMOTOPY
 from kinesym.symbolic.hybrid import Hybrid

@@ -220,7 +220,7 @@ def _solved(make: Callable[[], Identification], how: Chosen, q: Array) -> Found:
         fit = task.fit(q, how)
     except Diverged:  # after a step that its neighbours do not show
         return Found(begin, str(Solve.NOT_FINITE))
+    about = (fit.parameters, str(fit.status), fit.iterations)
     if not fit.success:
-        return Found(fit.parameters, fit.message, fit.iterations)
-    about = (fit.parameters, str(Solve.CONVERGED), fit.iterations)
+        return Found(*about)
     return Found(*about, fit.objective, partial(replace, fit), fit.merit)
