@@ -38,6 +38,7 @@ from kinesym.codegen.stepping import stepper
 from kinesym.examples.studies import gait as example
 from kinesym.gait.angles import in_turn, states
 from kinesym.gait.body import _inverse
+from kinesym.gait.cadence import low_pass_of
 from kinesym.gait.kinematics import Spline
 from kinesym.gait.natural.body import NaturalBody
 from kinesym.gait.relations import Trial, landmarks
@@ -47,7 +48,6 @@ from kinesym.gait.segment_fit import (
     segments_from_landmarks,
     start_of,
 )
-from kinesym.gait.step_rate import low_pass_of
 from kinesym.internal.problems.pipeline import realise
 from kinesym.models.gait import forward_dynamics, inverse_dynamics
 from kinesym.models.whole_body import segments_of_body, whole_body

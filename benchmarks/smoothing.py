@@ -28,8 +28,8 @@ from walks.judged import RECORDS, Record
 
 import kinesym as ks
 from kinesym.gait import Markers
+from kinesym.gait.cadence import HARMONICS, LEAST, low_pass_of
 from kinesym.gait.reconstruction import Smoother
-from kinesym.gait.step_rate import HARMONICS, LEAST, low_pass_of
 
 Array = NDArray[np.float64]
 #: Cutoffs of the low-pass [Hz], and those of the short tables.

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kinesym.gait.body import read_segments as read_segments
     from kinesym.gait.c3d_files import read_c3d as read_c3d
     from kinesym.gait.c3d_files import write_c3d as write_c3d
+    from kinesym.gait.cadence import step_rate as step_rate
     from kinesym.gait.checks import Check as Check
     from kinesym.gait.checks import Finding as Finding
     from kinesym.gait.contacts import read_contacts as read_contacts
@@ -76,7 +77,6 @@ if TYPE_CHECKING:
     from kinesym.gait.sharing_methods import LeastCorrection as LeastCorrection
     from kinesym.gait.sharing_methods import SmoothTransition as SmoothTransition
     from kinesym.gait.smoothing import SSA as SSA
-    from kinesym.gait.step_rate import step_rate as step_rate
     from kinesym.gait.wrench import Wrench as Wrench
     from kinesym.models.planar_body import planar_body as planar_body
     from kinesym.models.planar_body import planar_segments as planar_segments

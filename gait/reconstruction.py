@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from kinesym.base.checks import Named, check_choice, check_kind, listed_of, mapping, suggest
 from kinesym.base.notebook import Displayed
 from kinesym.gait.angles import check_angles
+from kinesym.gait.cadence import low_pass_of
 from kinesym.gait.check_feet import check_feet
 from kinesym.gait.check_markers import check_markers, put_back
 from kinesym.gait.check_segments import check_lengths, check_segments
@@ -39,7 +40,6 @@ from kinesym.gait.segment_fit import (
     start_of,
 )
 from kinesym.gait.smoothing import noise_of
-from kinesym.gait.step_rate import low_pass_of
 from kinesym.gait.tables import check_seconds
 from kinesym.gait.wrench import Wrench
 from kinesym.runtime.arrays import Array, real_array

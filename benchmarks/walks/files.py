@@ -19,8 +19,8 @@ import numpy as np
 import kinesym as ks
 from kinesym.examples.studies import video_to_torques
 from kinesym.gait import Markers
+from kinesym.gait.cadence import low_pass_of
 from kinesym.gait.reconstruction import Smoother
-from kinesym.gait.step_rate import low_pass_of
 from walks.judged import G, Motion, Mover, Record
 
 #: Body and place on it, how well that is known [m].
