@@ -33,8 +33,8 @@ class Past:
     ends. If the motion is smooth beyond one of them it is of degree 5, with those of the next node,
     too, so that it is as exact as the steps of methods up to order 6.
 
-    start : [s]. values : (rows, M) there. before : the history of each row before the start. states
-    : the number of the state of each row.
+    start : [s]. values : (rows, M) there. before : the history of each row before the start.
+    states : the number of the state of each row.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class Past:
     ) -> None:
         """Add provisional pieces after the kept ones, in place of earlier provisional ones.
 
-        nodes : (K + 1,), the first one the end of the kept pieces. values : (K + 1, rows, M). rates
-        : (2, K, rows, M) at the begin and the end of each piece; None: by differences. smooth :
-        (K,), whether the motion is smooth at the begin of each piece.
+        nodes : (K + 1,), the first one the end of the kept pieces. values : (K + 1, rows, M).
+        rates : (2, K, rows, M) at the begin and the end of each piece; None: by differences.
+        smooth : (K,), whether the motion is smooth at the begin of each piece.
         """
         first, count = self._kept - 1, len(nodes) - 1
         self._reserve(first + count + 1)

@@ -38,8 +38,8 @@ _ROUNDS = 20
 class Limits:
     """Distances from limits and forces at them, for variables and then constraints, (n + m,) each.
 
-    above, below : distance above the lower and below the upper limit, infinite without one. down,
-    up : how strongly J presses against the lower and the upper limit (multipliers, not negative).
+    above, below : distance above the lower and below the upper limit, infinite without one.
+    down, up : force of J against the lower and the upper limit (multipliers, not negative).
     """
 
     above: Array

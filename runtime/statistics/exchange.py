@@ -75,7 +75,7 @@ class KnownAs:
 
 
 def known_as(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs]:
-    """Identifiable combinations of unknowns, one entry per group of related unknowns.
+    """What is known of unknowns, group by group of those that have to do with each other.
 
     same(values) : whether the record is explained as well with the unknowns held there, all else
     following.

@@ -63,10 +63,10 @@ class Spring:
 
 @dataclass(frozen=True)
 class Held:
-    """Minimum of J with a quantity held at a value.
+    """The minimum of J with a quantity held at a value, or that there is none.
 
     objective : J there, infinite if no minimum was found. slope : d J / d value, by the multiplier.
-    state : start for neighbouring solves.
+    state : from where neighbours start.
     """
 
     value: float
@@ -77,9 +77,9 @@ class Held:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Rises:
-    """Profile of a quantity: J rises at `values`, in order, by `rise` in units of the variance of
-    samples. low, high : the ends of the interval; infinite, or the bound, on an open side, on which
-    there is a sentence in `notes`."""
+    """How J rises: at `values`, in order, by `rise` in units of the variance of samples; the ends
+    `low` and `high` of an interval, infinite, or the bound, where a side is open, and sentences on
+    these."""
 
     values: Points
     rise: Points
@@ -142,12 +142,11 @@ class _Rise:
     shown: Callable[[float], float]
 
     def root(self, point: Held) -> float:
-        """Square root of the rise at a point."""
+        """The root of the rise."""
         return float(np.sqrt(max(point.objective - self.best.objective, 0.0) / self.variance))
 
     def step(self, point: Held, sign: int) -> float:
-        """Newton step from a point to the goal, for the square root of the rise, whose slope is
-        known."""
+        """How far it is from a point to the goal along the root, whose slope is known there."""
         root = self.root(point)
         slope = sign * point.slope / (2.0 * root * self.variance) if root > 0.0 else 0.0
         return (self.goal - root) / slope if slope > 0.0 else np.inf * (self.goal - root)
@@ -212,6 +211,6 @@ def _next(distance: float, near: float, far: float, step: float, reach: float, s
 
 
 def _nearest(points: Sequence[Held], best: Held, distance: float) -> Held:
-    """Computed minimum nearest to a distance from the best one."""
+    """The minimum that was found nearest to a distance."""
     every = [best, *points]
     return min(every, key=lambda point: abs(abs(point.value - best.value) - distance))
