@@ -54,10 +54,10 @@ def simulate_delayed(
     The result has more nodes than the problem. Raises `ValueError` if a limit is broken at the
     start, and for methods with too many stages.
     """
-    return settled(stepper, problem, progress)[0]
+    return simulated_with_past(stepper, problem, progress)[0]
 
 
-def settled(
+def simulated_with_past(
     stepper: Stepper, problem: DelayProblem, progress: bool | None = False
 ) -> tuple[RawTrajectories, Past]:
     """Simulate as `simulate_delayed`, and return the past of the states that delays look back at,

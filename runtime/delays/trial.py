@@ -21,7 +21,7 @@ from scipy.sparse.linalg import SuperLU, splu
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.delays.past import Past, slack
 from kinesym.runtime.delays.problem import Delayed, DelayProblem, Places
-from kinesym.runtime.delays.simulation import settled
+from kinesym.runtime.delays.simulation import simulated_with_past
 from kinesym.runtime.signals.history import derivatives
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.simulation.interval import within
@@ -138,7 +138,7 @@ class DelayedTrial:
             for source, tau in zip(self._sources, taus, strict=True)
         ]
         problem = DelayProblem(ivp, delays, [], kinked=True)
-        raw, past = settled(self._stepper, problem)
+        raw, past = simulated_with_past(self._stepper, problem)
         if raw.interrupted.any():
             raise KeyboardInterrupt
         if raw.reached[0] != len(ivp.time):
