@@ -15,7 +15,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.statistics.active import Limits
-from kinesym.runtime.statistics.apart import apart, spreads_of_trials
+from kinesym.runtime.statistics.block_arrow import block_arrow, spreads_of_trials
 from kinesym.runtime.statistics.identifiability import exchanges, identifiability
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 from kinesym.runtime.statistics.undetermined import Spreads, clear_signs, spreads
@@ -149,7 +149,7 @@ def parameter_confidence(
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
     sizes = np.where(layout.owned.log, 1.0, z[mine])
     blur = blur_of_gradient(nlp, kkt, z, multipliers)
-    known = spreads_of_trials(kkt, mine, blur, apart(layout))
+    known = spreads_of_trials(kkt, mine, blur, block_arrow(layout))
     found = confidence_of_spreads(known, kkt.stiffness[mine], layout.parameters, sizes)
     slopes = layout.parameter_slopes(z)
     covariance = found.covariance * np.outer(slopes, slopes)

@@ -16,7 +16,7 @@ from kinesym.runtime.statistics.undetermined import Spreads, clear_signs, spread
 
 
 @dataclass(frozen=True, eq=False)
-class Apart:
+class BlockArrow:
     """Block-arrow structure of a KKT matrix: rows and parameters of each trial, if trials have only
     parameters in common.
 
@@ -28,7 +28,7 @@ class Apart:
     places: NDArray[np.intp]
 
 
-def apart(layout: Layout) -> Apart | None:
+def block_arrow(layout: Layout) -> BlockArrow | None:
     """Block-arrow structure of a problem; None if trials are linked, or have all parameters in
     common."""
     count, owned, n = len(layout.nodes), layout.owned, layout.n_variables
@@ -41,10 +41,12 @@ def apart(layout: Layout) -> Apart | None:
         mine = [slice(*layout.offsets[k : k + 2]), slice(n + begin, n + end)]
         T = layout.duration_offset + k
         parts.append([*mine, slice(T, T + 1)] if layout.free_duration else mine)
-    return Apart(parts, np.array([owned.places(k) for k in range(count)]))
+    return BlockArrow(parts, np.array([owned.places(k) for k in range(count)]))
 
 
-def spreads_of_trials(kkt: Kkt, wanted: NDArray[np.intp], blur: Array, of: Apart | None) -> Spreads:
+def spreads_of_trials(
+    kkt: Kkt, wanted: NDArray[np.intp], blur: Array, of: BlockArrow | None
+) -> Spreads:
     """Parameter covariance by block elimination: `spreads` of all parameters, in time and memory
     that grow linearly with the trials.
 
@@ -70,7 +72,7 @@ def spreads_of_trials(kkt: Kkt, wanted: NDArray[np.intp], blur: Array, of: Apart
 
 
 def _sums(
-    kkt: Kkt, inner: Kkt, wanted: NDArray[np.intp], blur: Array, of: Apart, change: Array
+    kkt: Kkt, inner: Kkt, wanted: NDArray[np.intp], blur: Array, of: BlockArrow, change: Array
 ) -> tuple[Array, Array, Array]:
     """Curvatures along the directions in which parameters `change` (r, r), the sizes of their
     terms, and the contributions of `blur`, (r,) each."""
