@@ -1,1 +1,1 @@
-"""Time stepping with delays: windows, the course so far, exact derivatives of fixed steps."""
+"""Time stepping with delays: windows, past of the states, exact derivatives of fixed steps."""

@@ -1,4 +1,4 @@
-"""The course of states so far, for delays that look back at it."""
+"""Past of states, interpolated for delays."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from numpy.typing import ArrayLike, NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import pieces
 
-#: Values before the start at times (1 or M, K), and whether just before (-1) or after (+1) a jump
-#: there: (M, K).
+#: History before the start: values (M, K) at times (1 or M, K), for sides (K,) of a jump there:
+#: just before it (-1) or after it (+1).
 Before = Callable[[Array, Array], Array]
 
-#: Equal times differ by their rounding, a share of times beyond 1 s.
+#: Rounding up to which two times are equal [s], as a share of times beyond 1 s.
 _ROUNDING = 1e-12
-#: Nodes by which rates are estimated.
+#: Nodes of the stencil by which rates are estimated.
 _STENCIL = 5
 
 
 def slack(time: ArrayLike) -> Array:
-    """By how much equal times may differ."""
+    """Tolerance for the equality of times [s]."""
     return np.asarray(_ROUNDING * np.maximum(1.0, np.abs(time)))
 
 
 class Past:
-    """States (rows, M) from a start on, piece by piece.
+    """Past of states, (rows, M), from a start on: a piecewise polynomial.
 
-    A piece between two nodes is the polynomial of degree 3 that has the values and rates of both
-    ends (Hermite). Where the motion is smooth beyond one of them it is of degree 5 and has those of
-    the next node, too, so that it is as exact as the steps of methods up to order 6.
+    A piece between two nodes is the cubic Hermite polynomial, with the values and rates of both
+    ends. If the motion is smooth beyond one of them it is of degree 5, with those of the next node,
+    too, so that it is as exact as the steps of methods up to order 6.
 
-    start : [s]. values : (rows, M) there. before : of each row what was before. states : of each
-    row its number.
+    start : [s]. values : (rows, M) there. before : the history of each row before the start.
+    states : the number of the state of each row.
     """
 
     def __init__(
@@ -51,17 +51,17 @@ class Past:
 
     @property
     def end(self) -> float:
-        """Up to when all is kept [s]."""
+        """Time up to which all is kept [s]."""
         return float(self._time[self._kept - 1])
 
     def put(
         self, nodes: Array, values: Array, rates: Array | None, smooth: NDArray[np.bool_]
     ) -> None:
-        """Pieces from the end of what is kept on, in place of others that were put there.
+        """Add provisional pieces after the kept ones, in place of earlier provisional ones.
 
-        nodes : (K + 1,), the first one the end of what is kept. values : (K + 1, rows, M). rates :
-        (2, K, rows, M) at the begin and the end of each piece; None: by differences. smooth :
-        (K,), whether the motion is smooth at the begin of each piece.
+        nodes : (K + 1,), the first one the end of the kept pieces. values : (K + 1, rows, M).
+        rates : (2, K, rows, M) at the begin and the end of each piece; None: by differences.
+        smooth : (K,), whether the motion is smooth at the begin of each piece.
         """
         first, count = self._kept - 1, len(nodes) - 1
         self._reserve(first + count + 1)
@@ -76,7 +76,7 @@ class Past:
         pieces(self.arrays, first, first + count)
 
     def keep(self) -> None:
-        """Keep what was put last."""
+        """Keep the provisional pieces."""
         self._kept = self._nodes
 
     @property
@@ -86,31 +86,34 @@ class Past:
 
     @property
     def rates(self) -> Array:
-        """Those at the begin and the end of each piece, (2, pieces, rows, M)."""
+        """Rates at the begin and the end of each kept piece, (2, pieces, rows, M)."""
         return self._rates[:, : self._kept - 1]
 
     @property
     def node(self) -> int:
-        """The last node that is kept."""
+        """Number of the last kept node."""
         return self._kept - 1
 
     def room(self, smooth: NDArray[np.bool_]) -> None:
-        """Make room for as many pieces after what is kept. smooth : as of `put`."""
+        """Reserve space for as many pieces after the kept ones. smooth : as of `put`."""
         self._reserve(self._kept + len(smooth))
         self._smooth[self.node : self.node + len(smooth)] = smooth
 
     def filled(self, count: int) -> None:
-        """Keep so many pieces that were filled in."""
+        """Keep `count` pieces whose arrays were filled from outside."""
         self._kept = self._nodes = self._kept + count
 
     def piece(self, time: float) -> int:
-        """The piece that holds a time, the first one for earlier ones."""
+        """Piece that contains a time, the first one for earlier times."""
         found = int(np.searchsorted(self._time[: self._kept], time - slack(time), side="right"))
         return max(found - 1, 0)
 
     def __call__(self, row: int, time: Array, side: Array) -> Array:
-        """A row at times (1 or M, K), as (M, K). side : (K,), +1 for what is just after a break
-        that is at this time but for rounding, -1 before. Beyond the end: a straight line."""
+        """Values of a row at times (1 or M, K), as (M, K).
+
+        side : (K,), +1 for the value just after a break at this time up to rounding, -1 before.
+        Beyond the end: a straight line.
+        """
         at, last = time + side * slack(time), self._nodes - 1
         piece = np.searchsorted(self._time[: last + 1], at, side="right") - 1
         early, late = piece < 0, (piece >= last) & (time > self._time[last])
@@ -145,7 +148,7 @@ class Past:
         return value, slope / h
 
     def _reserve(self, nodes: int) -> None:
-        """Room for so many nodes."""
+        """Reserve arrays for so many nodes."""
         have = len(self._time)
         if nodes <= have:
             return

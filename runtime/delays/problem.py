@@ -1,4 +1,4 @@
-"""What time stepping with delays is given: delayed inputs, and where the motion is not smooth."""
+"""Problems of time stepping with delays: delayed inputs, and breaks of the motion."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kinesym.runtime.simulation.stepper import IVP, Stepper
 
 @dataclass(frozen=True)
 class Delayed:
-    """An input that is a state or another input some time ago.
+    """Delayed input: the value of a state or of another input some time ago.
 
     name : of the input. source : number of the state, or of the input if `of_input`. moving :
-    whether the delay changes along a motion. low, high : its bounds [s], the delay itself if it
-    does not move. signal : what it was before the start; of an input at all times.
+    whether the delay changes along a motion. low, high : its bounds [s], equal if it is constant.
+    signal : the history of the source before the start; of an input at all times.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Delayed:
 
 @dataclass(frozen=True)
 class Break:
-    """A time [s] at which the derivative of that order of a state jumps."""
+    """Break of a motion: the time [s] at which the derivative of some order of a state jumps."""
 
     time: float
     order: int
@@ -43,9 +43,9 @@ class Break:
 class DelayProblem:
     """Initial value problems with delays, which are the same for all members.
 
-    ivp : without delayed inputs, which come after the others. breaks : where the motion is not
-    smooth. kinked : whether inputs have kinks at nodes. The kernel `delays` of the library has
-    the delays in their order.
+    ivp : without delayed inputs, which come after the others. breaks : of the motion. kinked :
+    whether inputs have kinks at nodes. The kernel `delays` of the library has the delays in their
+    order.
     """
 
     ivp: IVP
@@ -54,16 +54,16 @@ class DelayProblem:
     kinked: bool
 
     def ivp_on(self, nodes: Array, states: Array, rows: Sequence[Array]) -> IVP:
-        """On other nodes (N,), from states (n, M), with parabolas of all inputs; by one thread, as
-        windows are short."""
+        """Initial value problem on other nodes (N,), from states (n, M), with parabolas of all
+        inputs; on one thread, since windows are short."""
         inputs = [(row, PARABOLA) for row in rows]
         made = replace(self.ivp, time=nodes, initial=states, inputs=inputs)
         return replace(made, substeps=1, threads=1)
 
 
 def images(sources: Sequence[Break], delays: Sequence[float], end: float, most: int) -> list[Break]:
-    """Breaks up to the time `end` [s] that follow from others by constant delays, one order higher
-    each up to the order `most`, with these others."""
+    """Breaks up to the time `end` [s] that others cause by constant delays, one order higher each
+    up to the order `most`, together with these others."""
     found: dict[float, Break] = {}
     rest = list(sources)
     while rest:
@@ -79,7 +79,7 @@ def images(sources: Sequence[Break], delays: Sequence[float], end: float, most: 
 
 
 def inserted(grid: Array, times: Array) -> Array:
-    """A grid (N,) with further nodes, but those that it has already."""
+    """Grid (N,) with further nodes inserted, unless it has them already."""
     times = np.unique(times[(times > grid[0]) & (times < grid[-1])])
     times = times[np.append(True, np.diff(times) > slack(times[1:]))[: len(times)]]
     node = np.searchsorted(grid, times)
@@ -89,15 +89,17 @@ def inserted(grid: Array, times: Array) -> Array:
 
 @dataclass(frozen=True)
 class Places:
-    """Shares (P,) of a step, the first 0 and the last 1, and the samples at its begin, middle and
-    end (3, P) of the parabola through those that count."""
+    """Places of delayed values in a step: shares (P,), the first 0 and the last 1, and the weights
+    (3, P) of values there in samples at its begin, middle and end, a parabola through the stages.
+    """
 
     shares: Array
     samples: Array
 
     @classmethod
     def of(cls, stepper: Stepper) -> Places:
-        """Those of the stages; raises `ValueError` for more than a parabola can hold."""
+        """Places of the stages of a method; raises `ValueError` for more than a parabola can
+        hold."""
         tableau = stepper.tableau
         own = {0.0, 0.5, 1.0}
         if tableau.implicit and not stepper.adaptive:
@@ -118,5 +120,6 @@ class Places:
 
     @property
     def sides(self) -> Array:
-        """Whether a value there is one after a break at the same time, or before."""
+        """Sides of the places, (P,): +1 if a value is the one after a break at the same time, -1
+        before."""
         return np.where(self.shares == 0.0, 1.0, np.where(self.shares == 1.0, -1.0, 0.0))

@@ -33,7 +33,8 @@ class _NoInputs(InputGradients):
 class DelayedSensitivities:
     """Derivatives of the steps of a run with delays, exact to rounding; see `Sensitivities`.
 
-    run : the simulation. nodes : its nodes among those of the steps. following : see there.
+    run : the simulation. nodes : its nodes among those of the steps. following : initial values
+    that depend on parameters.
     """
 
     run: Trajectory

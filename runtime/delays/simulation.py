@@ -1,8 +1,8 @@
-"""Time stepping with delays, window by window: delayed inputs follow from the motion before.
+"""Time stepping with delays, window by window: delayed inputs follow from the past motion.
 
-Each delayed input is given to the loops by its values at the stages of every step. Where it looks
-back beyond the window it is known; where it looks into the window, as short delays do, the window
-is stepped again until nothing changes any more, which is then as exact as the steps (Bellen,
+Each delayed input is given to the loops by its values at the stages of every step. Beyond the
+window these are known. If a delay looks back into the window, as short delays do, the window is
+stepped again until nothing changes any more, which is then as exact as the steps (Bellen,
 Zennaro, Numerical Methods for Delay Differential Equations, sections 4.2 and 6.2).
 """
 
@@ -28,31 +28,40 @@ from kinesym.runtime.simulation.stepper import (
     finished,
 )
 
-#: Steps of a window that is stepped more than once: at first, and at most.
-_WIDTH, _WIDEST = 16, 512
-#: Windows that are stepped less or more often become wider or narrower.
-_FEW, _MANY = 7, 14
-#: Steps of a window whose delayed inputs are all known: so many are enough, and at most.
-_ENOUGH, _MOST_AT_ONCE = 4, 16_384
-#: Adaptive methods: a step of the grid is cut into so many at most, so often.
-_CUTS, _MOST_CUTS = 8, 16
+#: First width of an iterated window [steps].
+_WIDTH = 16
+#: Largest width of an iterated window [steps].
+_WIDEST = 512
+#: Iterations of a window below which the next one is wider.
+_FEW = 7
+#: Iterations of a window above which the next one is narrower.
+_MANY = 14
+#: Least width of a window without iteration, whose delayed inputs are all known [steps].
+_ENOUGH = 4
+#: Largest width of a window without iteration [steps].
+_MOST_AT_ONCE = 16_384
+#: Parts into which an adaptive method cuts a step of the grid, at most.
+_CUTS = 8
+#: Cuts of the steps of a window in turn, at most.
+_MOST_CUTS = 16
 
 
 def simulate_delayed(
     stepper: Stepper, problem: DelayProblem, progress: bool | None = None
 ) -> RawTrajectories:
-    """March through all nodes; Ctrl-C ends it with what has been computed.
+    """Simulate with delays through all nodes; Ctrl-C ends it with the part that has been computed.
 
-    The time of what is returned has more nodes than that of the problem. Raises `ValueError` if a
-    limit is broken at the start, and for methods whose stages are too many.
+    The result has more nodes than the problem. Raises `ValueError` if a limit is broken at the
+    start, and for methods with too many stages.
     """
-    return settled(stepper, problem, progress)[0]
+    return simulated_with_past(stepper, problem, progress)[0]
 
 
-def settled(
+def simulated_with_past(
     stepper: Stepper, problem: DelayProblem, progress: bool | None = False
 ) -> tuple[RawTrajectories, Past]:
-    """The same with the course of the states that delays look back at."""
+    """Simulate as `simulate_delayed`, and return the past of the states that delays look back at,
+    too."""
     nodes = problem.ivp.time
     with interruptible() as stop, node_bar(len(nodes) - 1, progress) as advance:
         march, done = _March(stepper, problem, stop), 0
@@ -65,7 +74,7 @@ def settled(
 
 
 class _March:
-    """A simulation on its way. grid : the nodes, of which `node` is reached."""
+    """Simulation in progress. grid : the nodes, of which `node` is reached."""
 
     def __init__(self, stepper: Stepper, problem: DelayProblem, stop: threading.Event) -> None:
         self._stepper, self._problem, self._stop = stepper, problem, stop
@@ -95,13 +104,13 @@ class _March:
 
     @property
     def goes_on(self) -> bool:
-        """Whether there is something left to do."""
+        """Whether steps are left."""
         more = self._node < len(self._grid) - 1
         return more and bool(self._alive.any()) and not self._stop.is_set()
 
     @property
     def past(self) -> Past:
-        """The course of the states that delays look back at."""
+        """Past of the states that delays look back at."""
         return self._past
 
     @property
@@ -110,13 +119,13 @@ class _March:
         return float(self._grid[self._node])
 
     def window(self) -> None:
-        """The next steps."""
+        """Step through the next window."""
         if self._stepper.adaptive:
             self._chosen()
         else:
             self._fixed()
 
-    # -- steps of the grid -----------------------------------------------------------------------
+    # -- fixed steps -----------------------------------------------------------------------------
 
     def _fixed(self) -> None:
         if self._stretch is None:
@@ -139,14 +148,14 @@ class _March:
         self._advance(stretch, begin, end, turns)
 
     def _advance(self, stretch: Stretch, begin: int, end: int, turns: int) -> None:
-        """Note steps of the stretch from node to node."""
+        """Record the steps of a stretch from node to node."""
         self._node += end - begin
         self._note(stretch, begin, end, turns)
         if self._node == len(self._grid) - 1 or not self._alive.any():
             self._done.append((stretch, end))
 
     def _steps_ahead(self) -> int:
-        """Steps of the next window: as many as have known delays, if these are not few."""
+        """Width of the next window [steps]: all steps with known delays, if these are not few."""
         if self._moving:
             return self._width
         low = min((d.low for d in self._problem.delays if not d.of_input), default=np.inf)
@@ -156,14 +165,14 @@ class _March:
         return min(known, _MOST_AT_ONCE) if known >= _ENOUGH else max(self._width, 1)
 
     def _next_width(self, turns: int, width: int) -> int:
-        """Of windows that are stepped more than once."""
+        """Next width of an iterated window [steps], from the iterations of the last one."""
         if turns == 1 or width > self._width:
             return self._width
         if not turns or turns > _MANY:
             return max(1, width // 2)
         return min(2 * width, _WIDEST) if turns < _FEW and width == self._width else width
 
-    # -- steps that are chosen -------------------------------------------------------------------
+    # -- adaptive steps --------------------------------------------------------------------------
 
     def _chosen(self) -> None:
         low = min((d.low for d in self._problem.delays if not d.of_input), default=np.inf)
@@ -208,7 +217,7 @@ class _March:
     # -- both ------------------------------------------------------------------------------------
 
     def _stretch_of(self, nodes: Array, steps: Array | None = None) -> Stretch:
-        """Loops for some nodes from the state that is reached."""
+        """Loops for some nodes from the current state."""
         smooth = ~_among(nodes, np.array([b.time for b in self._breaks]))
         if self._problem.kinked:
             smooth &= ~_among(nodes, self._problem.ivp.time)
@@ -226,7 +235,7 @@ class _March:
         )
 
     def _crossed(self, stretch: Stretch, begin: int, end: int) -> bool:
-        """Whether a delay looked back to a break within a step, which then has a node there."""
+        """Whether a delay crossed a break within a step; then a node is inserted there."""
         if not self._moving or stretch.raw.reached[0] != end + 1:
             return False
         order = self._stepper.tableau.order
@@ -246,7 +255,7 @@ class _March:
         return True
 
     def _note(self, stretch: Stretch, begin: int, end: int, turns: int) -> None:
-        """What the members have reached."""
+        """Record nodes, states and failures of the members after a window."""
         raw = stretch.raw
         if self._moving and turns and (found := stretch.beyond(begin, end)):
             raw.reached[0] = min(raw.reached[0], max(found[0], begin + 1))
@@ -269,7 +278,7 @@ class _March:
         self._states = raw.states[:, :, end]
 
     def result(self) -> RawTrajectories:
-        """All that has been stepped, on all nodes."""
+        """Trajectories on all nodes, from all stretches."""
         if self._stretch is not None and (not self._done or self._done[-1][0] is not self._stretch):
             self._done.append((self._stretch, self._node - self._first))
         members, total = len(self._alive), len(self._grid)
@@ -292,20 +301,20 @@ class _March:
 
 
 def with_substeps(time: Array, count: int) -> Array:
-    """A grid (N,) with each of its intervals cut into so many."""
+    """Grid (N,) with each of its intervals cut into `count` parts."""
     place = np.arange((len(time) - 1) * count + 1) / count
     return time if count == 1 else np.interp(place, np.arange(len(time)), time)
 
 
 def _among(nodes: Array, times: Array) -> NDArray[np.bool_]:
-    """Which nodes are one of these times."""
+    """Nodes that are one of these times, booleans."""
     times = np.append(np.sort(times), np.inf)
     near = times[np.searchsorted(times, nodes - slack(nodes))]
     return np.asarray(near <= nodes + slack(nodes))
 
 
 def _cut(nodes: Array, lengths: Array) -> Array:
-    """Nodes (K + 1,) with as many more that no step is longer than it may be, (K,)."""
+    """Nodes (K + 1,) with further ones, so that no step is longer than permitted, (K,)."""
     parts = np.maximum(np.ceil(np.diff(nodes) / lengths - 1e-9), 1.0).astype(np.intp)
     place = np.repeat(np.arange(len(parts)), parts)
     share = (np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)) / parts[place]
@@ -314,7 +323,7 @@ def _cut(nodes: Array, lengths: Array) -> Array:
 
 
 def _halved(nodes: Array) -> Array:
-    """The first half of a window; of a single step the half of it."""
+    """First half of a window; of a single step, its first half."""
     if len(nodes) > 2:
         return nodes[: 1 + (len(nodes) - 1) // 2]
     return np.array([nodes[0], 0.5 * (nodes[0] + nodes[1])])

@@ -1,10 +1,10 @@
 """Fixed steps of a trial with delays, and their exact derivatives.
 
-The steps are those of the nodes: no node is put where a delay, which may be unknown, moves a break.
-The course so far is, between nodes, the polynomial of degree 3 with the values and rates of both
-ends, which is smooth in the delay, and local, so that all is differentiated as it is computed. The
-linear equations of all changes, of states, rates and delayed values, are in order of time, and
-triangular but for delays that look back into their own step or window.
+The steps are those of the nodes: no node is inserted at a break, which an unknown delay moves. The
+past is, between nodes, the cubic Hermite polynomial with the values and rates of both ends, which
+is smooth in the delay, and local, so that every operation of the steps is differentiated. The
+linearised equations of all changes, of states, rates and delayed values, are in order of time, and
+triangular unless delays look back into their own step or window.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scipy.sparse.linalg import SuperLU, splu
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.delays.past import Past, slack
 from kinesym.runtime.delays.problem import Delayed, DelayProblem, Places
-from kinesym.runtime.delays.simulation import settled
+from kinesym.runtime.delays.simulation import simulated_with_past
 from kinesym.runtime.signals.history import derivatives
 from kinesym.runtime.signals.signal import Signal
 from kinesym.runtime.simulation.interval import within
@@ -41,11 +41,11 @@ _Index = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What a delayed input is of, in one trial.
+    """Source of a delayed input in one trial.
 
     name : of the input; signal : of the state or input. number : of it. of_input, moving : see
     `Delayed`. ends : least and longest delay [s]. start : of the trial [s]. history : before the
-    start, None as at the start. own : an input from there on.
+    start, None for the value at the start. own : an input from there on.
     """
 
     name: str
@@ -59,7 +59,8 @@ class Source:
     own: Signal | None
 
     def delayed(self, tau: float, level: float) -> Delayed:
-        """With its delay at the start [s], and the value of a state there; raises `Diverged`."""
+        """Delayed input for a delay at the start [s] and the value of a state there. Raises
+        `Diverged` for a delay out of its range, or a history that is too short."""
         low, high = self.ends
         if not (0.0 <= low <= tau <= high):
             raise Diverged(
@@ -88,7 +89,7 @@ class Source:
         return own is not None and bool(own.span[0] < self.start - slack(self.start))
 
     def known(self, time: Array, sides: Array, level: float) -> tuple[Array, Array]:
-        """An input, or what a state was before the start, and its slope at times, equal shapes."""
+        """Values and slopes of an input, or of the history of a state, at times, equal shapes."""
         at = time + sides * slack(time)
         value, slope = np.full(at.shape, level), np.zeros(at.shape)
         if self.own is not None:
@@ -105,9 +106,9 @@ class Source:
 
 
 class DelayedTrial:
-    """The steps of one trial. ivp : with the inputs that are given, on the nodes, whose parameters
-    may change from run to run. sources : of the delayed inputs. unknown : number of parameters by
-    which there are derivatives."""
+    """Fixed steps of one trial. ivp : with the inputs that are given, on the nodes, whose
+    parameters may change from run to run. sources : of the delayed inputs. unknown : number of
+    parameters with derivatives."""
 
     def __init__(self, stepper: Stepper, ivp: IVP, sources: Sequence[Source], unknown: int) -> None:
         self._stepper, self._ivp, self._sources = stepper, ivp, sources
@@ -116,13 +117,13 @@ class DelayedTrial:
 
     @property
     def changes(self) -> Changes:
-        """Of the last run."""
+        """Linearised equations of the last run."""
         assert self._changes is not None
         return self._changes
 
     def march(self, start: Array) -> tuple[Array, Array]:
         """Step from states (n,): states (n, N) and delayed inputs (D, N) at the nodes, those just
-        after breaks, but for the last one. Raises `Diverged` if the end is not reached."""
+        after breaks, except at the last node. Raises `Diverged` if the end is not reached."""
         self._changes = None
         ivp = replace(self._ivp, initial=np.array(start)[:, None])
         now = ivp.time[:1]
@@ -137,7 +138,7 @@ class DelayedTrial:
             for source, tau in zip(self._sources, taus, strict=True)
         ]
         problem = DelayProblem(ivp, delays, [], kinked=True)
-        raw, past = settled(self._stepper, problem)
+        raw, past = simulated_with_past(self._stepper, problem)
         if raw.interrupted.any():
             raise KeyboardInterrupt
         if raw.reached[0] != len(ivp.time):
@@ -147,7 +148,7 @@ class DelayedTrial:
 
 
 class Changes:
-    """The linear equations of the changes of a run, and their solutions.
+    """Linearised equations of a run with delays, and their solutions.
 
     Unknowns are in order of time: states at the start; then for each step delayed inputs at its
     places (D, P), rates of kept states at its begin, states at its end, rates there. raw : the run.
@@ -180,8 +181,9 @@ class Changes:
     # -- solutions ------------------------------------------------------------------------------
 
     def tangent(self, starts: Array) -> tuple[Array, Array]:
-        """Changes of states (N, n, columns) and of delayed inputs (N, D, columns) at the nodes with
-        the unknown parameters, and initial states along `starts` (n, directions)."""
+        """Tangents: changes of states (N, n, columns) and of delayed inputs (N, D, columns) at the
+        nodes with the unknown parameters, and with initial states along `starts` (n, directions).
+        """
         factors, sides = self._linear
         right = np.hstack([sides.toarray(), np.zeros((self._size, starts.shape[1]))])
         right[: len(starts), self._unknown :] = starts
@@ -189,8 +191,8 @@ class Changes:
         return found[self._x.T], found[self._late_columns.T]
 
     def adjoint(self, states: Array, late: Array) -> tuple[Array, Array]:
-        """Derivatives of a sum by the states at the start (n,) and the unknown parameters, from
-        those by states (n, N) and delayed inputs (D, N) at the nodes."""
+        """Adjoint: derivatives of a sum by the states at the start (n,) and the unknown parameters,
+        from those by states (n, N) and delayed inputs (D, N) at the nodes."""
         factors, sides = self._linear
         right = np.zeros(self._size)
         right[self._x] = states
@@ -205,17 +207,17 @@ class Changes:
 
     @property
     def late_at_nodes(self) -> Array:
-        """Delayed inputs at the nodes (D, N): after breaks, but at the last one."""
+        """Delayed inputs at the nodes (D, N): after breaks, except at the last node."""
         return np.hstack([self._late[:, 0], self._late[:, -1, -1:]])
 
     @cached_property
     def _late_columns(self) -> _Index:
-        """Columns of these."""
+        """Columns of the delayed inputs at the nodes."""
         return np.hstack([self._d[:, 0], self._d[:, -1, -1:]])
 
     @cached_property
     def _linear(self) -> tuple[SuperLU, csr_array]:
-        """The factors of the equations, and the derivatives by unknown parameters."""
+        """Factors of the equations, and the derivatives by unknown parameters."""
         one, own = np.ones(self._size), np.arange(self._size)
         entries = [(own, own, one), *self._of_steps, *self._of_rates, *self._of_delays]
         rows, columns, values = (
@@ -241,7 +243,7 @@ class Changes:
     # -- points ---------------------------------------------------------------------------------
 
     def _given_at(self, share: float) -> Array:
-        """All inputs (m, S) at a share of each step."""
+        """Values of all inputs (m, S) at a share of each step."""
         nodes = np.arange(len(self._ivp.time) - 1)
         rows = [
             within(row[0], kind, nodes, np.full(len(nodes), share))
@@ -275,7 +277,7 @@ class Changes:
 
     @property
     def _of_rates(self) -> list[tuple[Array, Array, Array]]:
-        """Of rates at the ends of steps."""
+        """Equations of rates at the ends of steps."""
         found = []
         n, D = len(self._states), len(self.sources)
         for side in (0, 1):
@@ -289,7 +291,7 @@ class Changes:
 
     @property
     def _of_steps(self) -> list[tuple[Array, Array, Array]]:
-        """Of states at the ends of steps."""
+        """Equations of states at the ends of steps."""
         n, DP = len(self._states), self._d[:, :, 0].size
         step, S = self._steps(), len(self._ivp.time) - 1
         rows = self._x[:, 1:].T[:, :, None]
@@ -354,7 +356,7 @@ class Changes:
 
     @property
     def _of_delays(self) -> list[tuple[Array, Array, Array]]:
-        """Of delayed inputs at the places of steps."""
+        """Equations of delayed inputs at the places of steps."""
         found = []
         by_delay = self._of_times()
         for k, looked in enumerate(self._looked):
@@ -364,7 +366,7 @@ class Changes:
         return found
 
     def _of_times(self) -> list[list[tuple[Array, Array]]]:
-        """Of each delay its derivatives at the places of steps: columns and values (P, S)."""
+        """Derivatives of each delay at the places of steps: columns and values (P, S)."""
         about, D = self._stepper.about, len(self.sources)
         n, (rows, columns) = len(self._states), about.delays
         found: list[list[tuple[Array, Array]]] = [[] for _ in range(D)]
@@ -385,7 +387,7 @@ class Changes:
         return found
 
     def _own_course(self, state: int, share: float) -> list[tuple[Array, Array]]:
-        """Columns (S,) and weights of a state at a share of the step itself."""
+        """Columns (S,) and weights of a state at a share of its own step."""
         x, h, row = self._x[state], np.diff(self._ivp.time), self._kept.index(state)
         parts = (x[:-1], self._f[0, row], x[1:], self._f[1, row])
         return list(zip(parts, _hermite(np.full(len(h), share), h)[0], strict=True))
@@ -402,7 +404,7 @@ class Changes:
 
     @cached_property
     def _at_places(self) -> tuple[Array, Array]:
-        """States, as the course has them where delays change along the motion, and inputs at the
+        """States, by the interpolated past where delays change along the motion, and inputs at the
         places of all steps, (rows, P S)."""
         inputs = np.array([self._given_at(float(share)) for share in self._places.shares])
         inputs[:, self._given :] = 0.0
@@ -416,7 +418,7 @@ class Changes:
 
     @cached_property
     def _looked(self) -> list[_Looked]:
-        """What each delayed input looks at, at the places of all steps."""
+        """Delayed values of each input at the places of all steps, with slopes and derivatives."""
         P, S = self._times.shape
         points = [*self._at_places, self._ivp.parameters.T, self._times.reshape(1, -1)]
         count = len(self.sources)
@@ -456,7 +458,8 @@ class Changes:
 
 @dataclass(frozen=True, eq=False)
 class _Looked:
-    """A delayed input and its slope (P, S), and entries: columns and weights."""
+    """Delayed input and its slope (P, S), and the entries of its derivatives: columns and
+    weights."""
 
     value: Array
     slope: Array
@@ -464,8 +467,8 @@ class _Looked:
 
 
 def _hermite(s: Array, h: Array) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Weights of value and rate at the begin, then at the end, of a piece of length h, at the share
-    s; and those of the rate there."""
+    """Hermite weights of value and rate at the begin, then at the end, of a piece of length h, at
+    the share s; and the weights of the rate there."""
     weights = (
         1.0 + s**2 * (2.0 * s - 3.0),
         h * s * (1.0 - s) ** 2,

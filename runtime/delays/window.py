@@ -16,11 +16,12 @@ from kinesym.runtime.native import PARABOLA
 from kinesym.runtime.simulation.interval import within
 from kinesym.runtime.simulation.stepper import Stepper, bind, mapped
 
-#: So often a window is stepped, at most.
+#: Iterations of a window at most.
 _MOST_ROUNDS = 40
-#: Changes of delayed values, relative to the largest, that are rounding; and those that are taken
-#: for it where they do not become smaller.
-_SETTLED, _STALLED = 1e-13, 1e-10
+#: Change of delayed values, relative to the largest, at which the iteration has converged.
+_SETTLED = 1e-13
+#: Change of delayed values, relative to the largest, at which a stalled iteration has converged.
+_STALLED = 1e-10
 #: Shares of a step at which the rate of a piece is compared with that of the equations.
 _TRIED = (0.25, 0.75)
 
@@ -28,9 +29,9 @@ _TRIED = (0.25, 0.75)
 class Stretch:
     """Loops bound to nodes (N,) of a grid, whose delayed inputs are filled in window by window.
 
-    past : the course up to the first node, to which windows are added; kept : the states in it.
-    states : (n, M) at the first node. alive : (M,), which members go on. smooth : (N,), at which
-    nodes the motion is smooth. steps : see `bind`.
+    past : of the states up to the first node, to which windows are added; kept : the states in it.
+    states : (n, M) at the first node. alive : (M,), members that go on. smooth : (N,), whether the
+    motion is smooth at each node. steps : see `bind`.
     """
 
     def __init__(
@@ -58,8 +59,8 @@ class Stretch:
         self._ready: list[tuple[int, int, float, Array, Array]] | None = None
 
     def known(self, begin: int, stop: threading.Event) -> int:
-        """Step from a node on as far as delayed inputs are known, and keep that; returns the node
-        that is reached."""
+        """Step from a node on while all delayed inputs are known, and keep these steps; returns the
+        node that is reached."""
         if self._moving or not self._explicit or self._stepper.adaptive:
             return begin
         last = self._crossing(begin)
@@ -81,8 +82,9 @@ class Stretch:
         return reached
 
     def _prepared(self) -> list[tuple[int, int, float, Array, Array]]:
-        """Of each delayed input its row of the past, the first step that looks at it, the delay,
-        samples and values at the ends of steps, which are filled in where it looks back beyond."""
+        """Tables for `known`: for each delayed input its row of the past, the first step that looks
+        at it, the delay, samples and values at the ends of steps, filled in if it looks back beyond
+        the start."""
         delays, steps = self._problem.delays, len(self.nodes) - 1
         firsts = [
             steps if d.of_input else int(np.searchsorted(self.nodes, self._begin_of(d)))
@@ -102,8 +104,8 @@ class Stretch:
         return found
 
     def _crossing(self, begin: int) -> int:
-        """The first step from a node on within which a delay begins to look beyond the first node;
-        the last node if there is none."""
+        """First step from a node on within which a delay begins to look beyond the first node; the
+        last node if there is none."""
         ends = [self._begin_of(d) for d in self._problem.delays if not d.of_input]
         steps = np.searchsorted(self.nodes, ends) - 1
         inside = self.nodes[np.clip(steps + 1, 0, len(self.nodes) - 1)] > ends + 3.0 * slack(ends)
@@ -111,13 +113,13 @@ class Stretch:
         return int(min(found, default=len(self.nodes) - 1))
 
     def _begin_of(self, delay: Delayed) -> float:
-        """When a delay looks back to the first node."""
+        """Time at which a delay looks back to the first node [s]."""
         time = float(self.nodes[0]) + delay.low
         return time - float(slack(time))
 
     def settle(self, begin: int, end: int, stop: threading.Event) -> int:
-        """Step from node to node; returns how often that was needed, 0 if delayed inputs do not
-        settle."""
+        """Step from node to node until delayed inputs settle; returns the number of iterations, 0
+        if they do not settle."""
         reached = self.raw.reached
         alive = reached == begin + 1
         late = self._late(begin, end)
@@ -144,7 +146,7 @@ class Stretch:
         return 0
 
     def keep(self) -> None:
-        """Keep what was stepped last."""
+        """Keep the last steps."""
         self._past.keep()
 
     def _known(self, begin: int, end: int) -> bool:
@@ -177,7 +179,7 @@ class Stretch:
         return found
 
     def delays_at(self, time: Array, sides: Array) -> Array:
-        """All delays at times (K,), of a single trajectory, (D, 1, K)."""
+        """Delays at times (K,), of a single trajectory, (D, 1, K)."""
         states = np.array([self._past(k, time[None], sides)[0] for k in range(len(self._kept))])
         given = [rows[0] for rows in self._given_at(time)]
         inputs = np.array([*given, *np.zeros((len(self._problem.delays), len(time)))])
@@ -189,7 +191,8 @@ class Stretch:
         return found[:, None]
 
     def _given_at(self, time: Array) -> list[Array]:
-        """Inputs that are no delays at times (K,), (1 or M, K) each; at a node those after it."""
+        """Inputs that are not delayed, at times (K,), (1 or M, K) each; at a node those
+        after it."""
         grid = self._problem.ivp.time
         node = np.clip(np.searchsorted(grid, time, side="right") - 1, 0, len(grid) - 2)
         share = (time - grid[node]) / (grid[node + 1] - grid[node])
@@ -205,10 +208,10 @@ class Stretch:
             row[:, 3 * begin : 3 * end] = values.reshape(len(row), -1)
             row[:, 3 * end] = values[:, -1, 2]
 
-    # -- the course ------------------------------------------------------------------------------
+    # -- past ------------------------------------------------------------------------------------
 
     def _put(self, begin: int, end: int, late: Array) -> None:
-        """The states of the window, as pieces of the past."""
+        """Put the states of the window into the past."""
         states = self.raw.states[:, :, begin : end + 1]
         rates = None
         if self._explicit:
@@ -219,7 +222,7 @@ class Stretch:
         self._past.put(self.nodes[begin : end + 1], values, rates, self._smooth[begin:end])
 
     def _rates(self, begin: int, end: int, side: int, late: Array) -> Array:
-        """x' (n, M, K) at the begin (side 0) or the end (1) of each step."""
+        """Rates x' (n, M, K) at the begin (side 0) or the end (1) of each step."""
         count, first = end - begin, len(self._problem.ivp.inputs)
         part = slice(3 * begin + 2 * side, 3 * end, 3)
         states = self.raw.states[:, :, begin + side : end + side]
@@ -229,7 +232,7 @@ class Stretch:
         return self.rates_at(states, np.array(inputs), self.nodes[begin + side : end + side])
 
     def rates_at(self, states: Array, inputs: Array, time: Array) -> Array:
-        """x' (n, M, K) where states are (n, M, K), inputs (m, M, K), times (K,)."""
+        """Rates x' (n, M, K) for states (n, M, K), inputs (m, M, K), times (K,)."""
         n, members, count = states.shape
         parameters = self._problem.ivp.parameters
         known = parameters.T
@@ -244,11 +247,12 @@ class Stretch:
         ]
         return mapped(self._stepper.library, "rhs", points, n).reshape(n, members, count)
 
-    # -- how exact it is -------------------------------------------------------------------------
+    # -- accuracy --------------------------------------------------------------------------------
 
     def errors(self) -> Array:
-        """How far the pieces of the past and the parabolas of delayed inputs are off on each step
-        (K,), in units of the tolerances: pieces by the rate that the equations have on them."""
+        """Error estimate of the interpolated past and of the parabolas of delayed inputs on each
+        step, (K,), in units of the tolerances: pieces by their defect in the differential
+        equations."""
         nodes, ivp = self.nodes, self.raw.ivp
         h, (rtol, atol) = np.diff(nodes), ivp.tolerances
         found = np.zeros(len(h))
@@ -271,8 +275,8 @@ class Stretch:
         return found
 
     def crossing(self, begin: int, end: int, breaks: Array) -> tuple[float, float] | None:
-        """The first time within a step at which a delay that moves looks back to one of these
-        times, and which."""
+        """First time within a step at which a moving delay looks back to one of these breaks, and
+        that break."""
         nodes = self.nodes[begin : end + 1]
         late = self.delays_at(nodes, np.zeros(len(nodes)))
         found = []
@@ -287,8 +291,7 @@ class Stretch:
         return min(found, default=None)
 
     def beyond(self, begin: int, end: int) -> tuple[int, str] | None:
-        """The first node from which on a delay that moves is outside its range, and that in
-        words."""
+        """First node from which on a moving delay is outside its range, and a message on it."""
         nodes = self.nodes[begin : end + 1]
         late = self.delays_at(nodes, np.zeros(len(nodes)))
         for row, delay in zip(late[:, 0], self._problem.delays, strict=True):
@@ -303,8 +306,8 @@ class Stretch:
         return None
 
     def at_break(self, node: int, breaks: Array, near: float) -> str:
-        """That a delay that moves looks back, from a node, to one of these times or no further from
-        it than `near` [s], and not into the step itself, in words; "" if none does."""
+        """Message if a moving delay looks back, from a node, to one of these breaks or no further
+        from it than `near` [s], and not into the step itself; empty if none does."""
         time = self.nodes[node : node + 1]
         back = time - self.delays_at(time, np.zeros(1))[:, 0, 0]
         for k, delay in enumerate(self._problem.delays):
@@ -327,7 +330,7 @@ class Stretch:
         return ""
 
     def _looks_back(self, number: int, time: float, ends: tuple[float, float]) -> float:
-        """When a delay looks back to a time, between two others."""
+        """Time between two others (`ends`) at which a delay looks back to a given time [s]."""
 
         def off(now: float) -> float:
             delays = self.delays_at(np.array([now]), np.zeros(1))

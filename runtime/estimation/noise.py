@@ -32,7 +32,7 @@ SOME = 0.5
 _LEFT = 1e-6
 #: Probability below which given standard deviations contradict the residuals.
 _ODD = 1e-3
-#: What is said of an objective that is no likelihood.
+#: Message for an objective that is no likelihood.
 GIVE_STD = (
     "std of {} is not given and counts as 1: beside other terms of the objective nothing tells it, "
     "and there are no standard errors; give std"
@@ -40,14 +40,14 @@ GIVE_STD = (
 
 
 def groups_of(trials: Sequence[Experiment]) -> dict[tuple[int, str], str]:
-    """By trial and measurement the group of a standard deviation that is not known."""
+    """Groups of unknown standard deviations, by trial and measurement."""
     return {
         (k, n): group for k, trial in enumerate(trials) for n, group in trial.unknown_std.items()
     }
 
 
 def samples_of(trials: Sequence[Experiment]) -> dict[str, Array]:
-    """All samples of each group that are there."""
+    """Samples of each group, without missing ones."""
     found: dict[str, list[Array]] = {}
     for (k, name), group in groups_of(trials).items():
         row = trials[k].measured[name]
@@ -56,8 +56,8 @@ def samples_of(trials: Sequence[Experiment]) -> dict[str, Array]:
 
 
 def first_std(trials: Sequence[Experiment]) -> dict[str, float]:
-    """Of each group the rms of the changes of what is measured, by which iterations begin: all
-    channels then count alike, whatever their units."""
+    """First standard deviation of each group, for iterations: the rms of the changes of its
+    measurements, so that all channels count alike, whatever their units."""
     found: dict[str, list[float]] = {}
     for (k, name), group in groups_of(trials).items():
         spread, most = _spread(trials[k].measured[name])
@@ -73,11 +73,13 @@ def estimated(
     used: Mapping[str, float],
     loss: RobustLoss | None = None,
 ) -> list[Noise]:
-    """Of each group, from residuals e (n,) over the standard deviations `used`, 1 where not named.
+    """Estimated standard deviation of each group, from residuals e (n,) over the standard
+    deviations `used`, 1 if not named.
 
-    Least squares: the sum of squares over the degrees of freedom. Student's loss: the likelihood is
-    largest, with as many degrees of freedom. Others: the median of |e|, as it is for normal errors
-    (Huber, Ronchetti 2009, Robust Statistics, section 7.7). leverage : of each residual, (n,).
+    Least squares: the sum of squares over the degrees of freedom. Student's loss: maximum
+    likelihood, with as many degrees of freedom. Others: the median of |e|, as it is for normal
+    errors (Huber, Ronchetti 2009, Robust Statistics, section 7.7). leverage : of each residual,
+    (n,).
     """
     groups, found = groups_of(trials), []
     names = list(dict.fromkeys(groups.values()))
@@ -99,7 +101,7 @@ def estimated(
 def _ratio(
     e: Array, share: Array, leverage: Array, freedom: float, loss: RobustLoss | None
 ) -> float:
-    """The standard deviation of residuals."""
+    """Standard deviation of residuals e (k,), in units of the one used."""
     if loss is None:
         return float(np.sqrt(share @ e**2 / freedom))
     left = np.sqrt(np.maximum(1.0 - leverage, _LEFT))
@@ -128,11 +130,14 @@ def contradictions(
     directions: float,
     taken: Callable[[], Mapping[str, float]],
 ) -> list[str]:
-    """Sentences on given standard deviations that the residuals contradict, chi-square over all
-    trials. residuals : (modelled - measured)/std by trial and channel, NaN where missing, without
-    channels that nothing determines. directions : how many unknowns take a part of the residuals.
-    taken : degrees of freedom that they take of each channel, the sum of its leverages, asked for
-    where it matters how many of `directions` these are."""
+    """Sentences on given standard deviations that the residuals contradict, by a chi-square test
+    over all trials.
+
+    residuals : (modelled - measured)/std by trial and channel, NaN where missing, without
+    undetermined channels. directions : degrees of freedom that the unknowns take at most. taken :
+    degrees of freedom that they take of each channel, the sum of its leverages, called if the
+    verdict depends on their distribution over channels.
+    """
     found, taken = list[str](), cache(taken)
     for name in dict.fromkeys(n for trial in trials for n in trial.std):
         pairs = zip(trials, residuals, strict=True)
@@ -160,8 +165,8 @@ def _odd(total: float, freedom: float) -> bool:
 
 
 def not_told(noise: Sequence[Noise], trials: Sequence[Experiment]) -> list[str]:
-    """Sentences on groups whose standard deviation nothing tells: samples are too few, do not
-    change, or are met exactly."""
+    """Sentences on groups whose standard deviation cannot be estimated: samples are too few,
+    constant, or met exactly."""
     found, groups, sizes = list[str](), groups_of(trials), first_std(trials)
     for each in noise:
         least = _WEIGHED * sizes.get(each.group, np.nan)
@@ -184,7 +189,7 @@ def not_told(noise: Sequence[Noise], trials: Sequence[Experiment]) -> list[str]:
 
 
 def _rms(rows: Sequence[Array]) -> float:
-    """The root mean square of samples, NaN where missing."""
+    """Root mean square of samples, NaN where missing."""
     return float(np.sqrt(np.nanmean(np.concatenate(rows) ** 2)))
 
 
@@ -203,7 +208,7 @@ def _why_not(noise: Noise) -> str:
 
 
 def _is_constant(row: Array) -> bool:
-    """Whether samples are all the same but for rounding."""
+    """Whether samples are constant up to rounding."""
     return _is_nothing(*_spread(row))
 
 
@@ -220,7 +225,7 @@ def _is_nothing(spread: float, most: float) -> bool:
 def with_noise(
     runs: Sequence[Trajectory], trials: Sequence[Experiment], noise: Sequence[Noise]
 ) -> list[Trajectory]:
-    """Trajectories of trials with the standard deviations that were estimated."""
+    """Trajectories of trials with the estimated standard deviations."""
     found = {each.group: each.std for each in noise}
     made = []
     for run, trial in zip(runs, trials, strict=True):
@@ -236,7 +241,7 @@ def with_noise(
 
 
 def _with_std(samples: SampleTable, trial: Experiment, found: Mapping[str, float]) -> SampleTable:
-    """The table of samples at times of their own with standard deviations that were estimated."""
+    """Table of samples at times of their own with the estimated standard deviations."""
     if not samples:
         return samples
     std = np.array(samples["std"])

@@ -1,1 +1,1 @@
-"""Simulation of hybrid models from event to event, its derivatives, and why it failed."""
+"""Simulation of hybrid models from event to event, its derivatives, and messages on failures."""

@@ -1,4 +1,4 @@
-"""Why a hybrid run cannot begin, or ended early, in words."""
+"""Messages on hybrid runs that cannot begin, or ended early."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from kinesym.runtime.results.event_log import EventRecord, HybridState
 from kinesym.runtime.simulation.stepper import growth, mapped
 from kinesym.runtime.status import Switching
 
-#: A contact is at the ground within this [m]: the root of the machine epsilon.
+#: Height up to which a contact is at the ground [m]: the root of the machine epsilon.
 HYSTERESIS = 2.0**-26
-#: Intervals between events, as a share of their time, that are more than rounding.
+#: Interval between events that is more than rounding, as a share of their time.
 SEEN = 1e-10
-#: So many of the last of them may be noisy all the same.
+#: Last intervals that may be dominated by rounding all the same.
 _NOISY = 12
-#: Since the last entry of the log, if what was located since then changed nothing [s].
+#: Time since the last entry of the log after which located events have changed nothing [s].
 QUIET = 1e-9
 
 
 def integrated(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajectory:
-    """`simulate`; raises `ValueError` if an expression is not finite at the start."""
+    """Simulate as `simulate`; raises `ValueError` if an expression is not finite at the start."""
     found = simulate(ivp, stop)
     if found.status is Switching.NO_NUMBER and found.final.time == ivp.start.time:
         strange = no_numbers(ivp, ivp.start)
@@ -42,7 +42,7 @@ def integrated(ivp: HybridIVP, stop: threading.Event | None = None) -> RawTrajec
 
 
 def explain(run: RawTrajectory) -> str:
-    """Why a run ended early or grew beyond any plausible size; empty if it did not."""
+    """Message on a run that ended early or grew beyond any plausible size; empty if it did not."""
     ivp, final, status = run.ivp, run.final, run.status
     at = f"at t = {final.time:.9g} s"
     happened = run.happened
@@ -65,7 +65,7 @@ def explain(run: RawTrajectory) -> str:
             contact, depth = buried
             return Switching.BURIED.said(contact=contact, depth=depth, at=at, last=last)
         quiet = not (happened and happened[-1].time >= final.time - QUIET)
-        if quiet or status is Switching.STUCK:  # what was located changed nothing
+        if quiet or status is Switching.STUCK:  # the located events changed nothing
             return stuck(ivp, final, at)
     events = [e for e in happened if e.kind == "event"]
     if status in (Switching.CHATTER, Switching.SLIDES) and events:
@@ -81,7 +81,8 @@ def explain(run: RawTrajectory) -> str:
 
 
 def _unseen(run: RawTrajectory) -> str:
-    """What looks at guards may have missed; empty if nothing."""
+    """Message on zeros of guards that may have been missed between samples; empty if there
+    are none."""
     beyond, when, number = run.run.unseen
     if not beyond:
         return ""
@@ -90,11 +91,11 @@ def _unseen(run: RawTrajectory) -> str:
 
 
 def accumulation(times: Array) -> tuple[float, float] | None:
-    """The time that events of ever shorter intervals come close to, and the ratio of an interval to
-    the one before, the mean over a cycle of up to four; None if they do not."""
+    """Accumulation point of events (Zeno behaviour): its time, and the ratio of an interval to the
+    one before, the mean over a cycle of up to four; None if intervals do not shrink so."""
     gaps = np.diff(times)
     seen = np.flatnonzero(gaps > SEEN * np.abs(times[1:]))
-    for end in seen[: -_NOISY - 1 : -1] + 1:  # rounding may be in the last ones
+    for end in seen[: -_NOISY - 1 : -1] + 1:  # the last ones may be rounding
         for cycle in range(1, 5):
             recent = gaps[max(end - 2 * cycle - 3, 0) : end]
             if len(recent) < 2 * cycle + 3 or not recent.all():
@@ -108,7 +109,7 @@ def accumulation(times: Array) -> tuple[float, float] | None:
 
 
 def _reset(run: RawTrajectory) -> list[str]:
-    """What the last event has set to a value that is not finite."""
+    """Names of states and modes that the last event has set to a value that is not finite."""
     found = []
     for event in (e for e in run.happened[-1:] if e.kind == "event"):
         lost = np.isfinite(event.rows[0]) & ~np.isfinite(event.rows[1])
@@ -123,8 +124,8 @@ def _reset(run: RawTrajectory) -> list[str]:
 
 
 def _soon(ivp: HybridIVP, state: HybridState) -> list[str]:
-    """Names of expressions that are not finite a little later on a straight line, as in the step
-    that failed."""
+    """Names of expressions that are not finite a little later on a straight line, as in the failed
+    step."""
     rate = mapped(ivp.library, "smooth", _point(ivp, state), len(state.x))[:, 0]
     for h in (ivp.time[-1] - ivp.time[0]) * 2.0 ** np.arange(-50.0, 0.0):
         later = replace(state, time=state.time + h, x=state.x + h * rate)
@@ -135,7 +136,7 @@ def _soon(ivp: HybridIVP, state: HybridState) -> list[str]:
 
 
 def _buried(ivp: HybridIVP, state: HybridState) -> tuple[str, float] | None:
-    """A contact that a reset or a mode has put below the ground, and how deep [m]."""
+    """Contact that a reset or a mode has put below the ground, and its depth [m]."""
     heights, _ = contact_numbers(ivp, state)
     for contact, height, how in zip(ivp.about.contacts, heights, state.contacts, strict=True):
         if how != 1 and height < -1e3 * HYSTERESIS:
@@ -144,14 +145,14 @@ def _buried(ivp: HybridIVP, state: HybridState) -> tuple[str, float] | None:
 
 
 def _remedy(happened: Sequence[EventRecord]) -> str:
-    """A remedy against chattering of contacts, or of events."""
+    """Remedy against chattering of contacts, or of events."""
     if any(event.kind == "event" for event in happened[-2:]):
         return "give events that switch back and forth a larger scale, or guards further apart"
     return "raise v_stop, or set restitution 0"
 
 
 def stuck(ivp: HybridIVP, final: HybridState, at: str) -> str:
-    """A sentence on contacts at the ground for which no forces are consistent."""
+    """Message on contacts at the ground for which no forces are consistent."""
     contacts = ivp.about.contacts
     here = np.flatnonzero((contact_numbers(ivp, final)[0] <= HYSTERESIS) | (final.contacts == 1))
     laws = {contacts[k].law for k in here}
@@ -166,14 +167,14 @@ def stuck(ivp: HybridIVP, final: HybridState, at: str) -> str:
 
 
 def _point(ivp: HybridIVP, state: HybridState) -> list[Array]:
-    """Arguments of the kernels there, without contact forces."""
+    """Arguments of the kernels at a state, without contact forces."""
     given = [signal([state.time])[0] for signal in ivp.inputs.values()]
     u = np.concatenate([given, state.modes, np.zeros(ivp.rows)])
     return points(ivp, state.x[:, None], u[:, None], np.array([state.time]))
 
 
 def no_numbers(ivp: HybridIVP, state: HybridState) -> list[str]:
-    """Names of expressions that are not finite."""
+    """Names of expressions that are not finite at a state."""
     about, point = ivp.about, _point(ivp, state)
     kernels = {
         "smooth": [f"the rate of {x}" for x in about.states],
@@ -201,7 +202,7 @@ def contact_numbers(ivp: HybridIVP, state: HybridState) -> tuple[Array, Array]:
 
 
 def check_start(ivp: HybridIVP) -> None:
-    """Raise `ValueError` for contacts that cannot be so at the start, naming them."""
+    """Raise `ValueError` for contacts that are inconsistent at the start, naming them."""
     if not ivp.about.contacts:
         return
     heights, _ = contact_numbers(ivp, ivp.start)

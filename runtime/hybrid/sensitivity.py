@@ -29,19 +29,21 @@ from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.signal import Segments, SignalGradient, segments
 from kinesym.runtime.simulation.following import Following
 
-#: What a sweep returns, see runtime/native/c/hybrid/sweep.h.
-GRAZES, RESET = 3, 4
+#: Status codes of a sweep, see runtime/native/c/hybrid/sweep.h: an event grazes its guard.
+GRAZES = 3
+#: A reset has no derivative.
+RESET = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Sensitivities:
-    """Sensitivities of a hybrid run: derivatives of its steps and events, those of the motion to
-    the accuracy of the steps.
+    """Sensitivities of a hybrid run: derivatives of its steps and events, accurate for the motion
+    to the accuracy of the steps.
 
     run : the simulation. observed : outputs, inputs and contact forces that have derivatives too,
     as functions of the state at a node, parameters, and pieces of inputs, with their first
-    derivatives; see `codegen.switching.observed_program`. following : initial values that follow
-    from parameters, which derivatives by these have in them.
+    derivatives; see `codegen.switching.observed_program`. following : initial values that depend on
+    parameters; derivatives by these include them.
     """
 
     run: Trajectory
@@ -53,12 +55,13 @@ class Sensitivities:
 
     @property
     def _names(self) -> list[str]:
-        """States, and what is observed."""
+        """Names of states and observed quantities."""
         return [*self.raw.ivp.about.states, *(self.observed[0] if self.observed else ())]
 
     @cached_property
     def _slopes(self) -> Array:
-        """Derivatives (N, k, L) of what is observed, columns as of `HybridSweep.observed`."""
+        """Derivatives (N, k, L) of the observed quantities, columns as of
+        `HybridSweep.observed`."""
         assert self.observed is not None
         names, built = self.observed
         states = np.array([self.run[x] for x in self.raw.ivp.about.states])
@@ -67,7 +70,7 @@ class Sensitivities:
 
     @cached_property
     def _segments(self) -> NDArray[np.intc]:
-        """The segment of inputs in which each node is, (N,)."""
+        """Segment of inputs of each node, (N,)."""
         return self.sweep.segments(self.run.time)
 
     # -- forward --------------------------------------------------------------------------------
@@ -136,7 +139,7 @@ class Sensitivities:
         return made
 
     def _own(self, row: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Pieces of an input in all segments, and those that follow them."""
+        """Pieces of an input in all segments, and the pieces after them."""
         now = self.common.piece[row]
         return now, np.append(now[1:], now[-1])
 
@@ -161,14 +164,14 @@ class Sensitivities:
     def gradient(
         self, of: Any, at: EventRecord | None = None, side: str = "after"
     ) -> HybridGradient:
-        """Adjoint sensitivities: derivatives of one quantity with respect to everything.
+        """Adjoint sensitivities: derivatives of one quantity with respect to all unknowns.
 
-        of : a state, at the end or `at` something that happened ("before" or "after" it); "time",
-        when it happened; or weights (N,) of states (and what is observed) at the nodes by name, for
-        their weighted sum.
+        of : a state, at the end or `at` an event of the log ("before" or "after" it); "time", the
+        time of that event; or weights (N,) of states (and observed quantities) at the nodes by
+        name, for their weighted sum.
 
-        Raises `ValueError` for unknown names, for what did not happen in this run, and where an
-        event has no derivative.
+        Raises `ValueError` for unknown names, for events that are not in this run, and for events
+        without a derivative.
         """
         check_choice(side, SIDES, "side")
         names, log, N = list(self.raw.ivp.about.states), self.run.log, len(self.run.time)
@@ -210,8 +213,9 @@ class Sensitivities:
         )
 
     def _of_inputs(self, pieces: Array, direct: Array | None) -> InputGradients:
-        """Derivatives by the pieces of each input from those by (segments, 3, m), and those of what
-        is observed by values and slopes of all inputs at the nodes, (2 m and more, N)."""
+        """Gradients of inputs from derivatives by their pieces, (segments, 3, m), and by the
+        observed quantities' derivatives by values and slopes of all inputs at the nodes, (2 m and
+        more, N)."""
         found, m = InputGradients(), len(self.raw.ivp.inputs)
         for row, (name, signal) in enumerate(self.raw.ivp.inputs.items()):
             if not signal.coefficients[3].any():

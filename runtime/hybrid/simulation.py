@@ -1,4 +1,4 @@
-"""Simulation of hybrid models: arrays for the loop in C, and what comes back."""
+"""Simulation of hybrid models: arrays for the loop in C, and its result."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ from kinesym.runtime.status import Switching
 
 Arrays = dict[str, NDArray[Any]]
 
-#: Numbers of the trapezoidal rule, which has no explicit stages.
+#: Tableau of the trapezoidal rule, which has no explicit stages.
 TRAPEZOID = TableauManifest(2, (1.0,), ((),), (), ())
-#: Steps after which the bar moves.
+#: Steps after which the progress bar moves.
 STEPS_AT_ONCE = 20_000
-#: First room for steps of the tape, and for entries of the log where hardly anything can happen.
-TAPE, LOG = 1024, 256
+#: Initial capacity of the tape [steps]; it doubles when full.
+TAPE = 1024
+#: Initial capacity of the log [entries] for a model without contacts and events.
+LOG = 256
 
 
 @dataclass(frozen=True, eq=False)
 class HybridIVP:
-    """An initial value problem with events.
+    """Initial value problem with events.
 
-    about : what the code generator says of the model, see `codegen.switching`. parameters : then
-    the numbers of tables. method : "trapezoid", or a name in `about.methods`. step : of methods
-    that do not choose it [s]. release : "force" or "height". tape : whether every step is kept.
+    about : the manifest of the model, see `codegen.switching`. parameters : followed by the numbers
+    of tables. method : "trapezoid", or a name in `about.methods`. step : of methods with fixed
+    steps [s]. release : "force" or "height". tape : whether every step is kept.
     """
 
     library: Library
@@ -65,8 +67,8 @@ class HybridIVP:
 
 @dataclass(frozen=True, eq=False)
 class RawTrajectory:
-    """What the loop leaves: states (n, N) and inputs (m + d + R, N) at the nodes reached, records
-    of events, the final state, how it ended."""
+    """Raw result of a hybrid run: states (n, N) and inputs (m + d + R, N) at the nodes reached,
+    records of events, the final state, and the status at the end."""
 
     ivp: HybridIVP
     states: Array
@@ -188,7 +190,8 @@ def _tape(size: int, n: int, d: int, count: int) -> Arrays:
 
 
 def _grown(arrays: Arrays, run: HybridRun) -> Arrays:
-    """The log with room for what may come, the tape longer if it is full."""
+    """Larger arrays of the log and the tape, with the entries so far; only those that are nearly
+    full."""
     n, d, count = len(arrays["x"]), len(arrays["mode"]), len(arrays["law"])
     _, _, logged, taped = run.at
     larger: Arrays = {}

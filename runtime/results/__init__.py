@@ -1,1 +1,1 @@
-"""What users get: trajectories, ensembles, solutions, fits; their pictures, tables and files."""
+"""Results: trajectories, ensembles, solutions and fits, with their figures, tables and files."""

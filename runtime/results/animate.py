@@ -1,4 +1,4 @@
-"""Moving stick figures of trajectories."""
+"""Animation of stick figures of trajectories."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from kinesym.runtime.progress import node_bar
 from kinesym.runtime.results.files import replacing
 from kinesym.runtime.results.plot import plain
 
-#: Axes forwards, to the left and upwards with their signs, by what points up.
+#: Axes forwards, to the left and upwards with their signs, by the axis that points up.
 _VIEWS = {"z": {"x": 1.0, "y": 1.0, "z": 1.0}, "y": {"x": 1.0, "z": -1.0, "y": 1.0}}
 
 
 def animate(run: Any, path: Path, fps: float, speed: float, up: str) -> Path:
-    """Write the stick figure of a trajectory to `path` and return it: a .gif that shows it from the
-    side and from the front, or an .html page on which it can be turned.
+    """Write an animation of the stick figure of a trajectory to `path` and return it: a .gif with
+    side and front view, or an .html page on which it can be turned.
 
-    fps : pictures per second. speed : seconds of motion per second of film. up : "z" or "y"; a
-        motion in a plane is shown as it is.
-    Raises `ValueError` if the trajectory has no stick figure or for anything else that cannot be.
+    fps : frames per second. speed : seconds of motion per second of film. up : "z" or "y"; a motion
+        in a plane is shown as it is.
+
+    Raises `ValueError` if the trajectory has no stick figure, or an argument is invalid.
     """
     if path.suffix not in (".gif", ".html"):
         raise ValueError(f"an animation is a .gif or .html file, got {path.name}")
@@ -58,8 +59,8 @@ def animate(run: Any, path: Path, fps: float, speed: float, up: str) -> Path:
 
 
 def coordinates(run: Any, point: str, times: Array, up: str) -> Array:
-    """Where a point is [m]: forwards, to the left, upwards (3, K); forwards and upwards in a plane
-    (2, K)."""
+    """Position of a point [m]: forwards, to the left, upwards (3, K); forwards and upwards in a
+    plane (2, K)."""
     rows = [
         sign * np.interp(times, run.time, run.outputs[f"{point}_{axis}"])
         for axis, sign in _VIEWS[up].items()
@@ -69,14 +70,14 @@ def coordinates(run: Any, point: str, times: Array, up: str) -> Array:
 
 
 def span(points: Mapping[str, Array]) -> tuple[Array, float]:
-    """The middle of all places and half the size of a cube around them [m]."""
+    """Centre of all positions and half the size of a cube around them [m]."""
     everything = np.concatenate(list(points.values()), axis=1)
     low, high = everything.min(axis=1), everything.max(axis=1)
     return (low + high) / 2.0, 0.55 * max(float((high - low).max()), 1e-9)
 
 
 def page(run: Any, times: Array, points: Mapping[str, Array], fps: float) -> str:
-    """The page with everything that it shows."""
+    """HTML page with the animation and its data."""
     middle, reach = span(points)
     flat = len(middle) == 2
     insert = (lambda p: np.insert(p, 1, 0.0, axis=0)) if flat else (lambda p: p)
@@ -96,7 +97,7 @@ def page(run: Any, times: Array, points: Mapping[str, Array], fps: float) -> str
 
 
 def write_gif(run: Any, path: Path, times: Array, points: Mapping[str, Array], fps: float) -> None:
-    """Side and front view, or the plane of the motion, over time."""
+    """Write a .gif with side and front view, or the plane of the motion, over time."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # here: slow to import
     from matplotlib.figure import Figure
     from PIL import Image

@@ -1,4 +1,4 @@
-"""How far a record tells trajectories: bands over time."""
+"""Confidence bands of trajectories over time."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kinesym.runtime.signals.experiment import key_name
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Band(ByName, Saved):
-    """The trajectories of a trial over time (N,), `mean`, with their standard deviations,
-    `deviation`, by name, and what was measured, at nodes or at times of its own (see `Trajectory`).
+    """Confidence bands of a trial: trajectories over time (N,), `mean`, with their standard
+    deviations, `deviation`, by name, and the measurements, at nodes or at times of their own (see
+    `Trajectory`). NaN marks undetermined values.
+
     `band["theta"]` is a deviation. freedom : degrees of freedom of the variance of the samples,
     infinite if that is given.
-
-    NaN is what nothing determines.
     """
 
     time: OverTime
@@ -42,7 +42,7 @@ class Band(ByName, Saved):
         return list(self.deviation)
 
     def samples_of(self, name: str) -> tuple[Array, Array]:
-        """Times and samples of a trajectory that is measured; none of others."""
+        """Times and samples of a trajectory, empty if it is not measured."""
         if name in self.measurements:
             return self.time, self.measurements[name]
         if not self.samples:
@@ -51,9 +51,9 @@ class Band(ByName, Saved):
         return self.samples["time"][mine], self.samples["measured"][mine]
 
     def limits(self, key: object, level: float = 0.95) -> tuple[Array, Array]:
-        """The lower and the upper limit, (N,) each, between which a trajectory is at any one time
-        with the probability `level`, by Student's t. Raises `ValueError` if that is not between 0
-        and 1."""
+        """Pointwise confidence limits, lower and upper, (N,) each, which contain the trajectory at
+        any one time with the probability `level`, by Student's t. Raises `ValueError` if that is
+        not between 0 and 1."""
         reach = _reach(level, self.freedom) * self[key]
         mean = self.mean[key_name(key)]
         return mean - reach, mean + reach
@@ -64,11 +64,10 @@ class Band(ByName, Saved):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Bands(ByName, Saved):
-    """The result of `bands` of a fit: how far a record tells the trajectories of each trial.
+    """Confidence bands of all trials: the result of `bands` of a fit.
 
     `bands["theta"]` is the standard deviation of theta over time (N,) in the first trial,
-    `bands.trials[k]["theta"]` that in trial k. model : its name. units : by name, as far as they
-    are known.
+    `bands.trials[k]["theta"]` that in trial k. model : its name. units : by name, if known.
     """
 
     trials: Sequence[Band]
@@ -86,7 +85,7 @@ class Bands(ByName, Saved):
         return f"<bands of {self.model}: {len(self)} trajectories, {len(self.trials)} trials>"
 
     def _repr_html_(self) -> str:
-        """A table for a notebook: the range of each standard deviation in the first trial."""
+        """Table for a notebook: the range of each standard deviation in the first trial."""
         head = ("name", "smallest standard deviation", "largest")
         rows = []
         for name, row in self.items():
@@ -96,8 +95,8 @@ class Bands(ByName, Saved):
         return html_table(repr(self)[1:-1], rows, head)
 
     def plot(self, trial: int = 0, names: Sequence[Any] | None = None, level: float = 0.95) -> Any:
-        """A figure of a trial with one panel per trajectory, or those of these names, and the bands
-        in which they are at any one time with the probability `level`; measurements as dots."""
+        """Figure of a trial with one panel per trajectory, or those of these names, with pointwise
+        bands of probability `level`; measurements as dots."""
         band = self.trials[chosen_trial(trial, len(self.trials))]
         wanted = chosen(names, band.keys())
         title = f"{self.model}: {100 * level:g} % at any one time"
@@ -112,7 +111,7 @@ class Bands(ByName, Saved):
 
 
 def band_of(run: Trajectory, spread: Mapping[str, Array], freedom: float) -> Band:
-    """That of a trial, from standard deviations by name; see `Band`."""
+    """Bands of a trial, from standard deviations by name; see `Band`."""
     names = [name for name in run if name in spread]
     return Band(
         time=run.time,
@@ -125,7 +124,7 @@ def band_of(run: Trajectory, spread: Mapping[str, Array], freedom: float) -> Ban
 
 
 def _reach(level: float, freedom: float) -> float:
-    """Standard deviations to both sides that hold this share."""
+    """Half width of an interval of probability `level` [standard deviations], by Student's t."""
     share = one_number(level, "level")
     if not 0.0 < share < 1.0:
         raise ValueError(f"level must be between 0 and 1, as 0.95, got {level!r}")

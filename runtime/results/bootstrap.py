@@ -1,4 +1,4 @@
-"""Estimates of records as they might have been measured."""
+"""Bootstrap: estimates of resampled records."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kinesym.runtime.statistics.bootstrap import block_length, drawn
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Bootstrap(Saved):
-    """Estimates of resampled records.
+    """Bootstrap estimates.
 
-    names : of the parameters. estimates : (records, n), of those whose fit converged, NaN of what
-    is not identifiable. failed : number of the others. block : length of the blocks of residuals
-    that stayed together [samples].
+    names : of the parameters. estimates : (records, n), of the records whose fit converged, NaN for
+    parameters that are not identifiable. failed : number of the other records. block : length of
+    the blocks of residuals [samples].
     """
 
     names: Sequence[str]
@@ -37,7 +37,7 @@ class Bootstrap(Saved):
         return f"<bootstrap: {len(self.estimates)} records, blocks of {self.block}{lost}>"
 
     def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
-        """The quantiles of the estimates, (low, high) by name (Efron and Tibshirani 1993, An
+        """Percentile intervals of the estimates, (low, high) by name (Efron and Tibshirani 1993, An
         Introduction to the Bootstrap, section 13.3)."""
         level = between(level, 0.0, 1.0, "level")
         shares = (0.5 - 0.5 * level, 0.5 + 0.5 * level)
@@ -48,12 +48,12 @@ class Bootstrap(Saved):
         }
 
     def standard_errors(self) -> dict[str, float]:
-        """The standard deviation of the estimates, by name."""
+        """Standard deviation of the estimates, by name."""
         deviations = np.std(self.estimates, axis=0, ddof=1)
         return dict(zip(self.names, map(float, deviations), strict=True))
 
     def plot(self) -> Any:
-        """A figure with a histogram per parameter."""
+        """Figure with a histogram per parameter."""
         count = len(self.names)
         figure, axes = subplots(1, count, figsize=(3.2 * count, 2.6), squeeze=False)
         figure.set_layout_engine("constrained")
@@ -71,7 +71,7 @@ Record = Mapping[tuple[int, str], Array]
 
 
 def block_of(series: Sequence[Series]) -> int:
-    """The length of blocks for residuals, by `kinesym.runtime.statistics.bootstrap`."""
+    """Block length for residuals, by `kinesym.runtime.statistics.bootstrap`."""
     return block_length([s.standardised for s in series])
 
 
@@ -86,10 +86,10 @@ def remeasured(trials: Sequence[Experiment], record: Record) -> list[Experiment]
 def new_record(
     series: Sequence[Series], block: int, inflate: float, rng: np.random.Generator
 ) -> Record:
-    """Measurements as they might have been: the model and residuals of blocks drawn with
-    replacement, those of all channels of a trial at the same places, as they may be correlated.
+    """Resampled record: the model and residuals of blocks drawn with replacement, at the same
+    places for all channels of a trial, since they may be correlated.
 
-    inflate : by which residuals are too small, as unknowns follow them.
+    inflate : factor of residuals, which are too small since the unknowns follow them.
     """
     places: dict[tuple[int, int], NDArray[np.intp]] = {}
     found = dict[tuple[int, str], Array]()

@@ -1,4 +1,4 @@
-"""Comparing signals."""
+"""Difference of two signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fits of the same data compared by how likely these are."""
+"""Comparison of fits of the same data, by likelihood."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ from kinesym.runtime.results.trials import Trials
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Of twice a difference of log L: where a spread is like zero, but not zero.
+#: Decrease of twice log L that counts as none: a spread that is nearly, but not quite, zero.
 _ROUNDING = 1e-2
 
 
 @dataclass(frozen=True)
 class Compared(Likelihood):
-    """A row of a comparison: a fit by name, and its likelihood."""
+    """Row of a comparison: a fit by name, and its likelihood."""
 
     name: str = ""
 
 
 @dataclass(frozen=True)
 class LikelihoodRatio(Displayed):
-    """A test of a model that is contained in a larger one.
+    """Likelihood ratio test of a model that is contained in a larger one.
 
-    statistic : twice the difference of log L. freedom : of so many unknowns. probability : of one
-    that is as large, were the smaller model true. notes : sentences on what it assumes.
+    statistic : twice the difference of log L. freedom : difference in the number of unknowns.
+    probability : of a statistic as large, if the smaller model is true. notes : assumptions, in
+    sentences.
     """
 
     small: str
@@ -58,9 +59,9 @@ class LikelihoodRatio(Displayed):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Comparison(Saved):
-    """Fits by name, the best one by Akaike's criterion first; see `compare`.
+    """Comparison of fits by name, the best one by Akaike's criterion first; see `compare`.
 
-    fits : a row of each. notes : sentences on what they do not have in common.
+    fits : a row of each. notes : sentences on differences that limit the comparison.
     """
 
     fits: Sequence[Compared]
@@ -71,11 +72,11 @@ class Comparison(Saved):
 
     @property
     def best(self) -> str:
-        """The name of the fit with the least AIC."""
+        """Name of the fit with the least AIC."""
         return self.fits[0].name
 
     def differences(self) -> dict[str, float]:
-        """AIC less that of the best fit, by name: more than 10 is hardly supported (Burnham,
+        """Differences of AIC to the best fit, by name: more than 10 is hardly supported (Burnham,
         Anderson 2002, section 2.6)."""
         return {row.name: row.aic - self.fits[0].aic for row in self.fits}
 
@@ -85,14 +86,15 @@ class Comparison(Saved):
         return {name: share / sum(raw.values()) for name, share in raw.items()}
 
     def test(self, small: str, large: str) -> LikelihoodRatio:
-        """The likelihood ratio test of two of the fits, of which the larger model must contain the
-        smaller one; which do, only you know.
+        """Likelihood ratio test of two of the fits. The larger model must contain the smaller one,
+        which is not checked.
 
-        Were the smaller one true, twice the difference of log L would have a chi-square
-        distribution with as many degrees of freedom as there are more unknowns (Wilks 1938). With
-        a standard deviation more, which is zero there, at its edge, half of its probability is at
-        one degree less (Self, Liang 1987, Journal of the American Statistical Association 82, 605,
-        case 5). Raises `ValueError` for other names, for fits with priors, for as many unknowns.
+        If the smaller one is true, twice the difference of log L has a chi-square distribution with
+        as many degrees of freedom as there are more unknowns (Wilks 1938). An additional standard
+        deviation is zero then, at the edge of its range, so that half of the probability is at one
+        degree less (Self, Liang 1987, Journal of the American Statistical Association 82, 605, case
+        5). Raises `ValueError` for unknown names, for fits with priors, and for equal numbers of
+        unknowns.
         """
         rows = {row.name: row for row in self.fits}
         for name, what in ((small, "the smaller fit"), (large, "the larger fit")):
@@ -127,8 +129,8 @@ class Comparison(Saved):
         return LikelihoodRatio(small, large, statistic, freedom, p, notes)
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row per fit: log L, unknowns, samples, degrees of freedom, AIC, its difference and
-        weight, BIC, kind of likelihood."""
+        """Table with a row per fit: log L, unknowns, samples, degrees of freedom, AIC, its
+        difference and weight, BIC, kind of likelihood."""
         import pandas as pd  # here: slow to import
 
         rows = {
@@ -145,7 +147,7 @@ class Comparison(Saved):
         return pd.DataFrame(rows, index=pd.Index([row.name for row in self.fits], name="fit"))
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The table, as text."""
+        """Rows of the table, as text."""
         extra = zip(self.differences().values(), self.weights().values(), strict=True)
         return [
             (
@@ -174,11 +176,11 @@ class Comparison(Saved):
         return f"<comparison of {len(self.fits)} fits; {self.best} has the least AIC>"
 
     def _repr_html_(self) -> str:
-        """A table for a notebook."""
+        """Table for a notebook."""
         return html_table("; ".join(self.notes), self.rows(), self.HEAD)
 
     def plot(self) -> Any:
-        """A figure of the differences of AIC and BIC to their least values."""
+        """Figure of the differences of AIC and BIC to their least values."""
         names = [row.name for row in self.fits]
         figure, axis = subplots(figsize=(6.0, 1.2 + 0.5 * len(names)), layout="constrained")
         for shift, criterion in ((-0.2, "aic"), (0.2, "bic")):
@@ -197,11 +199,11 @@ def compare(fits: Mapping[str, Trials]) -> Comparison:
     """Compare fits of the same samples, by collocation or shooting, by AIC, BIC and likelihood
     ratio: `ks.compare({"one mass": fit, "two masses": other})`.
 
-    The likelihood is that of the estimates, with standard deviations that are not given at their
-    largest likelihood, the root of the mean square of residuals: not those that fits report, which
-    count degrees of freedom. Raises `ValueError` for fits that have none (they have not converged,
-    their objective is no likelihood, nothing determines a part of them), for those of different
-    samples, and where one has integrated out what another has estimated.
+    The likelihood is that of the estimates. Standard deviations that are not given are at their
+    maximum likelihood, the root of the mean square of residuals; those that fits report are larger,
+    since they count degrees of freedom. Raises `ValueError` for fits without likelihood (not
+    converged, an objective that is no likelihood, a part that nothing determines), for fits of
+    different samples, and if unknowns are integrated out in one fit and estimated in another.
     """
     given = mapping(fits, "the fits to compare", "{name: fit}")
     for name, fit in given.items():
@@ -271,7 +273,7 @@ def _samples(runs: Sequence[Trajectory]) -> dict[tuple[str, int], tuple[Array, A
 
 
 def _check_integrated(rows: Sequence[Compared]) -> None:
-    """Raise `ValueError` where unknowns are integrated out in one fit and estimated in another."""
+    """Raise `ValueError` if unknowns are integrated out in one fit and estimated in another."""
     counts = {row.integrated for row in rows}
     if len(counts) > 1:
         most, least = max(rows, key=lambda r: r.integrated), min(rows, key=lambda r: r.integrated)
@@ -283,7 +285,7 @@ def _check_integrated(rows: Sequence[Compared]) -> None:
 
 
 def _notes(rows: Sequence[Compared]) -> list[str]:
-    """Sentences on what the fits do not have in common."""
+    """Sentences on differences of the fits that limit the comparison."""
     found = [
         f"{row.name} has priors: its estimates are those of the highest posterior density, and its "
         "likelihood is less than the largest; AIC and BIC are none but roughly"

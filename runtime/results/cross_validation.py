@@ -1,4 +1,4 @@
-"""How well what is left out of a fit is foretold by it."""
+"""Cross-validation: errors of prediction for data that are left out of a fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Score:
-    """log of the density of the samples that were left out, by what was learnt from the others."""
+    """Predictive log density of the samples that were left out, given the others."""
 
     name: str
     samples: float
@@ -27,8 +27,8 @@ class Score:
 
 @dataclass(frozen=True)
 class Foretold:
-    """The root mean square of the residuals of a channel that was left out, in its unit, and that
-    in the fit of all data."""
+    """Prediction error of a channel that was left out: root mean square of its residuals, in its
+    unit, and that in the fit of all data."""
 
     name: str
     channel: str
@@ -39,12 +39,13 @@ class Foretold:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CrossValidation(Saved):
-    """Fits without some of the trials each, and how they foretell these; see `cross_validate`.
+    """Cross-validation of a fit: refits without some of the trials each, and their predictions of
+    these; see `cross_validate`.
 
     by : the label whose values were left out one by one, "trial" for single trials. errors : by
-    what was left out and channel. scores : by what was left out. refitted, predicted : parameters
-    of what was left out that were fitted to its samples, or put at the means of their
-    distributions. notes : sentences on what was not foretold.
+    left-out part and channel. scores : by left-out part. refitted, predicted : parameters that only
+    left-out trials have, fitted to their samples, or put at the means of their distributions.
+    notes : sentences on parts that were not predicted.
     """
 
     by: str
@@ -59,16 +60,17 @@ class CrossValidation(Saved):
 
     @property
     def log_density(self) -> float:
-        """Of all that was left out; the larger, the better a model foretells."""
+        """Predictive log density of all left-out samples; the larger, the better the model
+        predicts."""
         return float(sum(score.log_density for score in self.scores))
 
     @property
     def rms(self) -> dict[str, float]:
-        """Of each channel over all that was left out."""
+        """Root mean square prediction error of each channel over all left-out samples."""
         return _together(self.errors, "rms")
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row per channel of what was left out."""
+        """Table with a row per left-out part and channel."""
         import pandas as pd  # here: slow to import
 
         names = ("name", "channel", "samples", "rms", "fitted")
@@ -76,7 +78,7 @@ class CrossValidation(Saved):
         return pd.DataFrame(rows).set_index(["name", "channel"])
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The table, as text."""
+        """Rows of the table, as text."""
         return [
             (row.name, row.channel, f"{row.samples:g}", f"{row.rms:.4g}", f"{row.fitted:.4g}")
             for row in self.errors
@@ -99,11 +101,11 @@ class CrossValidation(Saved):
         return f"<cross-validation: {self._heading}>"
 
     def _repr_html_(self) -> str:
-        """A table for a notebook."""
+        """Table for a notebook."""
         return html_table(self._heading, self.rows(), self.HEAD)
 
     def plot(self) -> Any:
-        """A figure of the root mean squares of each channel, left out and in the fit."""
+        """Figure of the root mean squares of each channel, left out and in the fit."""
         channels = list(self.rms)
         figure, axes = subplots(
             len(channels),
@@ -126,7 +128,7 @@ class CrossValidation(Saved):
 
 
 def _together(rows: Sequence[Foretold], what: str) -> dict[str, float]:
-    """The root mean square over what was left out, by channel."""
+    """Root mean square over all left-out parts, by channel; what : "rms" or "fitted"."""
     found = dict[str, float]()
     for channel in dict.fromkeys(row.channel for row in rows):
         mine = [row for row in rows if row.channel == channel]

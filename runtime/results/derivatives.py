@@ -15,12 +15,12 @@ from kinesym.runtime.results.trajectory import ByName, Trajectory
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.signals.signal import NO_BEGINS, SignalGradient
 
-#: Of an event.
+#: Sides of an event, for values of states.
 SIDES = ("before", "after")
 
 
 class InputGradients(dict[str, SignalGradient]):
-    """By name of an input; raises `ValueError` for one that has no derivatives."""
+    """Gradients by inputs, by name; raises `ValueError` for an input that has no derivatives."""
 
     def __missing__(self, name: str) -> SignalGradient:
         raise ValueError(f"no derivatives with respect to input {name}: {NO_BEGINS}")
@@ -38,11 +38,11 @@ class HybridGradient:
 
 @dataclass(frozen=True, eq=False)
 class ForwardSensitivities(ByName):
-    """Derivatives with respect to P things, which `wrt` names.
+    """Forward sensitivities: derivatives with respect to P parameters or initial values, named in
+    `wrt`.
 
-    states : by name, (P, N) at the nodes, at equal times, with what is observed. events : of each
-    entry of the log, when it happens (P,) and the states there, in all, before and after it: (P,
-    n).
+    states : by name, (P, N) at the nodes, at equal times, observed quantities included. events :
+    for each entry of the log, of its time (P,) and of all states before and after it: (P, n).
     """
 
     wrt: Sequence[str]
@@ -60,7 +60,7 @@ class ForwardSensitivities(ByName):
     def at(self, record: EventRecord, of: Any = "time", side: str = "after") -> Array:
         """Derivatives (P,) of the time of an event, or of a state "before" or "after" it.
 
-        Raises `ValueError` if it did not happen in this run.
+        Raises `ValueError` for an event that is not in this run.
         """
         time, before, after = self.events[event_number(self.run, record)]
         if key_name(of) == "time":
@@ -79,7 +79,7 @@ def state_number(names: Sequence[str], key: Any) -> int:
 
 
 def event_number(run: Trajectory, record: EventRecord) -> int:
-    """Number of an entry in the log. Raises `ValueError` if it did not happen in this run."""
+    """Number of an entry in the log. Raises `ValueError` if it is not in this run."""
     for number, event in enumerate(run.log):
         if event is record:
             return number

@@ -1,5 +1,6 @@
-"""What the residuals of a fit say about its assumptions: white, normal, unrelated to the inputs,
-without outliers; whether they are of a size that is given the fit says itself."""
+"""Residual diagnostics of a fit: whiteness, normality, correlation with inputs, outliers.
+
+The size of residuals against a given standard deviation is tested by the fit itself."""
 
 from __future__ import annotations
 
@@ -28,26 +29,27 @@ from kinesym.runtime.summary import listed
 if TYPE_CHECKING:
     import pandas as pd
 
-#: A test speaks where its probability is less than this.
+#: Probability below which a test rejects.
 SIGNIFICANT = 1e-3
-#: A correlation below this does no harm, however significant.
+#: Correlation up to which it is harmless, however significant.
 _HARMLESS = 0.1
-#: Variance accounted for [%] from which a channel is explained even if the rest is not white, and
-#: below which white residuals do not mean that it is.
-_ALL, _HALF = 99.99, 50.0
+#: Variance accounted for [%] from which a channel is explained even if the rest is not white.
+_ALL = 99.99
+#: Variance accounted for [%] below which white residuals do not show that a channel is explained.
+_HALF = 50.0
 
 
 @dataclass(frozen=True)
 class ChannelCheck:
-    """The residuals of a channel in a trial.
+    """Tests of the residuals of a channel in a trial.
 
-    samples : their number. rms : root mean square, in the unit of the channel; std : what was given
-    or estimated. vaf : variance accounted for [%]. white, normal : probabilities of residuals as
-    correlated, as far from normal, if the assumptions hold; NaN where there are too few. lag,
-    correlation : where the
-    autocorrelation is largest. input, input_lag, input_correlation, unrelated : the input that the
-    residuals follow most, and the probability of that. outliers : indices of nodes, outlier_times :
-    when [s].
+    samples : their number. rms : root mean square, in the unit of the channel; std : given or
+    estimated standard deviation. vaf : variance accounted for [%]. white, normal : probabilities of
+    residuals as correlated, as far from normal, if the assumptions hold; NaN for too few samples.
+    lag, correlation : of the largest autocorrelation.
+    input, input_lag, input_correlation, unrelated : the input that the residuals follow most, lag
+    and correlation, and the probability of that by chance. outliers : indices of nodes,
+    outlier_times : [s].
     """
 
     channel: str
@@ -69,7 +71,7 @@ class ChannelCheck:
 
     @property
     def name(self) -> str:
-        """The channel, and the trial if it is not the first."""
+        """Name of the channel, and the trial if it is not the first."""
         return self.channel + (f" of trial {self.trial}" if self.trial else "")
 
     @property
@@ -79,11 +81,11 @@ class ChannelCheck:
 
     @property
     def explained(self) -> bool:
-        """Whether the model leaves nothing of the channel but noise, or next to nothing."""
+        """Whether the model leaves only noise of the channel, or a negligible rest."""
         return _is_explained(self.vaf, self.white, self.correlation)
 
     def sentences(self) -> list[str]:
-        """What does not hold, in words."""
+        """Violated assumptions, in sentences."""
         said = []
         if self.autocorrelated:
             said.append(
@@ -106,27 +108,27 @@ class ChannelCheck:
 
 @dataclass(frozen=True, eq=False)
 class Diagnostics:
-    """Checks of all channels of a fit; `str` is the verdict in sentences."""
+    """Residual diagnostics of all channels of a fit; `str` is the verdict in sentences."""
 
     checks: Sequence[ChannelCheck]
     series: Sequence[Series] = field(repr=False)
 
     @property
     def sentences(self) -> list[str]:
-        """What does not hold, in words."""
+        """Violated assumptions of all channels, in sentences."""
         return [sentence for check in self.checks for sentence in check.sentences()]
 
     def __str__(self) -> str:
         return "\n".join(self.sentences) or "the residuals are as they should be"
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row per channel and trial, with the fields of `ChannelCheck`."""
+        """Table with a row per channel and trial, with the fields of `ChannelCheck`."""
         import pandas as pd  # here: slow to import
 
         return pd.DataFrame([vars(check) for check in self.checks])
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The table as text: channel, samples, VAF, rms, std, probabilities, outliers."""
+        """Rows of the table as text: channel, samples, VAF, rms, std, probabilities, outliers."""
         return [
             (
                 c.name,
@@ -156,12 +158,12 @@ class Diagnostics:
     )
 
     def _repr_html_(self) -> str:
-        """A table for a notebook."""
+        """Table for a notebook."""
         return html_table(str(self), self.rows(), self.HEAD)
 
     def plot(self, trial: int = 0) -> Any:
-        """A figure of a trial: of each channel the residuals over time, their autocorrelation with
-        what white ones stay within, and their distribution beside the normal one."""
+        """Figure of a trial: for each channel the residuals over time, their autocorrelation with
+        the limits of white ones, and their distribution beside the normal one."""
         mine = [s for s in self.series if s.trial == trial]
         if not mine:
             raise ValueError(f"nothing is measured in trial {trial}")
@@ -233,8 +235,8 @@ def _is_explained(vaf: float, white: float, correlation: float) -> bool:
 
 
 class _Whiteness(NamedTuple):
-    """The probability of residuals as correlated if they are white, NaN where there are too few or
-    nothing but rounding; the lag of the largest autocorrelation, and that."""
+    """Whiteness of residuals: the probability of such correlation if they are white, NaN for too
+    few samples or residuals that are rounding; lag and value of the largest autocorrelation."""
 
     probability: float = np.nan
     lag: int = 0

@@ -20,8 +20,8 @@ Rows: TypeAlias = Annotated[Array, "member", "time"]
 
 @dataclass(frozen=True)
 class Failure:
-    """A member that did not reach the end, and is NaN from there on, grew beyond any plausible
-    size, or went through a singular configuration: since when [s], and why."""
+    """Failure of a member, its time [s] and message: it ended early, and is NaN from there on, grew
+    beyond any plausible size, or passed a singular configuration."""
 
     member: int
     time: float
@@ -30,7 +30,8 @@ class Failure:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble(Series):
-    """M trajectories over one time grid (N,): by name states, inputs and outputs, each (M, N).
+    """Ensemble of M trajectories over one time grid (N,): by name states, inputs and outputs, (M,
+    N) each.
 
     `runs["theta"]` is (M, N), `runs.member(k)` a `Trajectory`, `parameters` are (M,) by name;
     `"theta" in runs` asks for a name, while `for run in runs` and `len(runs)` are about members. A
@@ -71,7 +72,7 @@ class Ensemble(Series):
         )
 
     def member(self, k: int) -> Trajectory:
-        """The trajectory of member k, up to where it is valid."""
+        """Trajectory of member k, up to the end of its valid part."""
         if not -self.members <= k < self.members:
             raise IndexError(f"member {k} of {self.members}")
         failed = {f.member: f for f in self.failures}.get(k % self.members)
@@ -96,15 +97,15 @@ class Ensemble(Series):
         )
 
     def happened(self, kind: str, name: str | None = None) -> list[list[EventRecord]]:
-        """Of each member what happened of a kind, and of a contact or event; see `Trajectory`."""
+        """Events of a kind, and of a contact or event, for each member; see `Trajectory`."""
         return [run.happened(kind, name) for run in self]
 
     def error(self) -> EnsembleError:
-        """How far their steps lead all members off; see `Trajectory.error`."""
+        """Error estimate of the steps of all members; see `Trajectory.error`."""
         return error_of_ensemble(self, self._finer())
 
     def plot(self, title: str | None = None, shown: int = 30) -> Any:
-        """A figure with one panel per trajectory: up to `shown` members, median and band of 90 %.
+        """Figure with one panel per trajectory: up to `shown` members, median and band of 90 %.
         Members that ended early are shown, but count only if all did."""
         whole = sorted(set(range(len(self))) - {failure.member for failure in self.failures})
         members = np.unique(np.linspace(0, len(self) - 1, min(shown, len(self))).astype(int))
@@ -117,7 +118,7 @@ class Ensemble(Series):
             axis.fill_between(self.time[some], low, high, color=colour, alpha=0.2, lw=0)
             axis.plot(self.time, values[members].T, lw=0.5, color=colour, alpha=0.4)
             axis.plot(self.time[some], middle, lw=1.5, color=colour)
-            if self.failures:  # what diverges would hide the others
+            if self.failures:  # diverging members would hide the others
                 bottom, top = np.nanmin(kept), np.nanmax(kept)
                 margin = 0.05 * (top - bottom) or 1.0
                 axis.set_ylim(bottom - margin, top + margin)

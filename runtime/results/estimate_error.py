@@ -1,4 +1,4 @@
-"""The error that the steps of simulations leave in the estimates of a fit."""
+"""Discretisation error of estimates: shifts by the steps of the simulations of a fit."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.results.shift import Shift, in_standard_errors, relative, worst_of
 
-#: By the substeps that are advised, shifts become this share of what matters.
+#: Size of shifts with the advised substeps, as a share of the size that matters.
 _AIM = 0.1
-#: More substeps than this times those of the fit are no advice, if there is another one.
+#: Largest factor of substeps that is advised, if there is other advice.
 _WORTHWHILE = 20
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class EstimateError(Saved):
-    """By how much the steps of the simulations shift the estimates of a fit.
+    """Discretisation error of estimates: their shifts by the steps of the simulations.
 
-    A shift is what has to be added to an estimate for that of exact simulations. method : of the
-    simulations. steps : how those were made with which the fit was compared. order : of the method,
+    A shift is the difference that exact simulations would make to an estimate. method : of the
+    simulations. steps : of the simulations with which the fit was compared. order : of the method,
     0 if it chooses its steps by tolerances. substeps : per interval of the grid. higher : a method
     of higher order for the same system, if there is one. shifts : by name of the unknown; zero
-    where a bound holds. deviations : standard errors, if there are measurements. sizes : values of
-    parameters, of states the largest. note : why shifts are not known (NaN), if they are not.
+    for those at a bound. deviations : standard errors, if there are measurements. sizes : values of
+    parameters, largest values of states. note : why shifts are not known (NaN), if they are not.
     """
 
     method: str
@@ -39,7 +39,8 @@ class EstimateError(Saved):
     note: str = ""
 
     def _shifts(self) -> Iterator[Shift]:
-        """What the verdict looks at: what has a standard error, or if nothing has one, all."""
+        """Shifts that the verdict considers: of unknowns with a standard error, or if none has one,
+        of all."""
         for name, shift in self.shifts.items():
             if name in self.deviations:
                 yield in_standard_errors(name, shift, self.deviations[name], self.sizes[name])
@@ -48,17 +49,17 @@ class EstimateError(Saved):
 
     @property
     def worst(self) -> Shift:
-        """The shift that matters most; NaN in size if shifts are not known."""
+        """Shift that matters most; NaN in size if shifts are not known."""
         return worst_of([] if self.note else self._shifts())
 
     @property
     def matters(self) -> bool:
-        """Whether a shift exceeds half a standard error, or where there is no measurement 1e-3 of
-        a value; also if shifts are not known."""
+        """Whether a shift exceeds half a standard error, or without measurements 1e-3 of a value;
+        also if shifts are not known."""
         return not self.worst.size <= 1.0
 
     def __str__(self) -> str:
-        """The verdict in one line."""
+        """Verdict in one line."""
         if self.note:
             return f"its error is not known: {self.note}"
         if not self.matters:

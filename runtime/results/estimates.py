@@ -1,4 +1,4 @@
-"""Estimates with their standard errors and intervals, as a table."""
+"""Estimates with standard errors and confidence intervals, as a table."""
 
 from __future__ import annotations
 
@@ -19,23 +19,27 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-#: How a sentence begins on why there are none; the remark on an estimate that has none.
-NO_ERRORS, UNKNOWN = "there are no standard errors", "not identifiable"
+#: Begin of a message on missing standard errors.
+NO_ERRORS = "there are no standard errors"
+#: Remark on an estimate without a standard error.
+UNKNOWN = "not identifiable"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Uncertainty(Saved):
-    """What is known of the errors of estimates.
+    """Uncertainty of estimates: their covariance, and remarks on it.
 
-    names : of the unknowns (n,). covariance : (n, n), zero for what a bound holds, NaN for what
-    nothing determines. held : names of what a bound holds. logarithmic : of what is estimated on a
-    logarithmic scale.
+    names : of the unknowns (n,). covariance : (n, n), zero for unknowns at a bound, NaN for
+    undetermined ones. held : names of unknowns at a bound. logarithmic : names of those that are
+    estimated on a logarithmic scale.
+
     freedom : degrees of freedom of the variance of the samples, infinite if that is given.
     variance : of the samples in units of the weights of J, 1 if J is -2 log L.
+
     factors, random : names of factors, with intervals of log log, and of random effects, whose
-    errors are those of their values given the estimates. freedoms : degrees of freedom of those
-    that have others. notes : sentences on what the record does not tell. instead : what is known of
-    unknowns that it does not tell, by name.
+    errors are those of their values given the estimates. freedoms : degrees of freedom of unknowns
+    that have their own. notes : sentences on unknowns that are not identifiable. instead :
+    identifiable combinations with these, by name.
     """
 
     names: Sequence[str]
@@ -51,11 +55,12 @@ class Uncertainty(Saved):
     instead: Mapping[str, str] = field(default_factory=dict)
 
     def quantile(self, level: float, name: str = "") -> float:
-        """How many standard errors half an interval has, by Student's t."""
+        """Half width of an interval [standard errors], by Student's t."""
         return quantile(level, self.freedoms.get(name, self.freedom))
 
     def deviations(self) -> Array:
-        """The root of the diagonal of the covariance, (n,); NaN where that is not positive."""
+        """Standard errors, the root of the diagonal of the covariance, (n,); NaN if that is not
+        positive."""
         with np.errstate(invalid="ignore"):
             return np.asarray(np.sqrt(np.diag(self.covariance)))
 
@@ -67,9 +72,9 @@ def nothing_known(names: Sequence[str] = ()) -> Uncertainty:
 
 @dataclass(frozen=True)
 class Noise:
-    """The standard deviation of a group of measurements, estimated from so many samples, and the
-    degrees of freedom of the residuals: the samples less what the unknowns take of them (the sum of
-    the leverages). NaN if nothing is left; infinite freedom where it is of the largest
+    """Estimated standard deviation of a group of measurements, with the number of samples and the
+    degrees of freedom of the residuals: the samples less the degrees of freedom that the unknowns
+    take (the sum of the leverages). NaN if none is left; infinite freedom for the maximum
     likelihood."""
 
     group: str
@@ -79,16 +84,18 @@ class Noise:
 
 
 def quantile(level: float, freedom: float) -> float:
-    """By how many standard errors an estimate is off at most, with probability `level`."""
+    """Quantile of Student's t: half width of an interval with probability `level` [standard
+    errors]."""
     share = 0.5 + 0.5 * level
     return float(ndtri(share) if np.isinf(freedom) else stdtrit(max(freedom, 0.0) or 1e-9, share))
 
 
 @dataclass(frozen=True)
 class Estimate(Displayed):
-    """An estimate: value, standard error, interval, and a remark.
+    """Estimate of an unknown: value, standard error, interval, and a remark. NaN marks unknown
+    values.
 
-    NaN is what is not known. shift : by the error of the grid, what has to be added.
+    shift : correction of the discretisation error, to be added.
     """
 
     value: float
@@ -100,7 +107,7 @@ class Estimate(Displayed):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """(low, high)."""
+        """Interval (low, high)."""
         return self.low, self.high
 
     def __str__(self) -> str:
@@ -109,7 +116,7 @@ class Estimate(Displayed):
         return "  ".join(filter(None, (sure, f"({interval})" * bool(interval and error), remark)))
 
     def cells(self) -> tuple[str, str, str, str]:
-        """Value, standard error, interval and remark, as text; empty for what is not known."""
+        """Value, standard error, interval and remark, as text; empty if not known."""
         sure = np.isfinite(self.standard_error) and self.standard_error > 0.0
         around = "" if np.isnan(self.low + self.high) else f"{self.low:.6g} ... {self.high:.6g}"
         error = f"{self.standard_error:.2g}" if sure else ""
@@ -119,10 +126,10 @@ class Estimate(Displayed):
 
 
 class Estimates(Values):
-    """Estimates by name or symbol: `estimates["k"]` is a number; and a table of what is known about
-    them: `estimates.table["k"]` has standard error and interval.
+    """Estimates by name or symbol: `estimates["k"]` is a number; and a table of their uncertainty:
+    `estimates.table["k"]` has standard error and interval.
 
-    level, method : of the intervals. units : by name, as far as they are known.
+    level, method : of the intervals. units : by name, if known.
     """
 
     #: Names of the columns of `rows`.
@@ -142,19 +149,20 @@ class Estimates(Values):
         self.level, self.method, self.units = level, method, units or {}
 
     def with_units(self, units: Mapping[str, str]) -> Estimates:
-        """The same, shown with these units, by name."""
+        """Copy that is shown with these units, by name."""
         return Estimates(dict(self), self.table, self.level, self.method, units)
 
     def standard_errors(self) -> dict[str, float]:
-        """By name; 0 for what a bound holds, NaN for what is not known."""
+        """Standard errors by name; 0 for parameters at a bound, NaN if not known."""
         return {name: row.standard_error for name, row in self.table.items()}
 
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """(low, high) by name; NaN for what is not known, infinite for an open side."""
+        """Intervals (low, high) by name; NaN if not known, infinite for an open side."""
         return {name: row.interval for name, row in self.table.items()}
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row per estimate: value, standard error, interval, shift by the grid, remark."""
+        """Table with a row per estimate: value, standard error, interval, shift by the grid,
+        remark."""
         import pandas as pd  # here: slow to import
 
         columns = {
@@ -170,7 +178,7 @@ class Estimates(Values):
 
     @property
     def title(self) -> str:
-        """What the intervals are."""
+        """Title with level and method of the intervals."""
         return f"{100.0 * self.level:g} % intervals ({self.method})"
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
@@ -179,7 +187,7 @@ class Estimates(Values):
         return [(with_unit(name, self.units), *row.cells()) for name, row in table]
 
     def lines(self) -> list[str]:
-        """The rows with a line of names, in columns; empty columns are left out."""
+        """Lines of the table with a head, in columns; empty columns are left out."""
         table = [self.HEAD, *self.rows()]
         used = [k for k, _ in enumerate(self.HEAD) if k < 2 or any(row[k] for row in table[1:])]
         columns = [_aligned([row[k] for row in table], left=k in (0, 4)) for k in used]
@@ -189,7 +197,7 @@ class Estimates(Values):
         return "\n".join([self.title, *(f"  {line}" for line in self.lines())])
 
     def _repr_html_(self) -> str:
-        """A table for a notebook."""
+        """Table for a notebook."""
         return html_table(self.title, self.rows(), self.HEAD)
 
 
@@ -201,10 +209,11 @@ def estimates_of(
     method: str = "t",
     units: Mapping[str, str] | None = None,
 ) -> Estimates:
-    """The table of estimates with intervals by Student's t, for their logarithms where these are
+    """Table of estimates with intervals by Student's t, for their logarithms if these are
     estimated.
 
-    shifts : by the grid, by name. method : what is said of the intervals. units : see `Estimates`.
+    shifts : by the grid, by name. method : name of the intervals in the title. units : see
+    `Estimates`.
     """
     if about is None:
         return Estimates(values, units=units)
@@ -214,7 +223,7 @@ def estimates_of(
         error, wide = errors.get(name, np.nan), about.quantile(level, name)
         low, high = value - wide * error, value + wide * error
         if name in about.logarithmic:
-            with np.errstate(over="ignore"):  # nothing is known of it
+            with np.errstate(over="ignore"):  # of an undetermined estimate
                 factor = float(np.exp(wide * error / value))
             low, high = value / factor, value * factor
         if name in about.factors:
@@ -234,7 +243,7 @@ def estimates_of(
 
 
 def _rough(number: float) -> str:
-    """With one digit, but no more zeros than can be read at once."""
+    """Number with one digit as text, without long runs of zeros."""
     return f"{float(f'{number:.1g}'):g}"
 
 

@@ -1,4 +1,4 @@
-"""What happened in a simulation, in order, and where it ended."""
+"""Event log of a simulation: its events in order, and its final state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _none() -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class EventRecord:
-    """An entry of the log: "clock" (an input breaks), "impact", "close" (a contact begins to
+    """Entry of the event log: "clock" (an input breaks), "impact", "close" (a contact begins to
     press), "release", "slide" (it begins or ends to slide), or "event".
 
     name : of the contact or event; "" for a clock. states : their names. rows : their values before
@@ -55,16 +55,16 @@ class EventRecord:
     __repr__ = __str__
 
 
-#: Of a contact, by its number.
+#: States of a contact, by number.
 _CONTACTS = ("open", "active", "leaving")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HybridState:
-    """Where a simulation is: all that it takes to go on, as `initial` of another one.
+    """State of a hybrid simulation: all that continues it, as `initial` of another one.
 
     x : states (n,). modes : (d,). contacts : of each, 0 open, 1 active, 2 leaving. friction : of
-    active ones, 1 sticks, 2 slides forwards, 3 backwards. armed : of each event, the side of
+    active ones, 1 sticks, 2 slides forwards, 3 backwards. armed : for each event, the side of
     zero on which its guard is, 1 or -1, 0 if it is not known.
     """
 
@@ -90,7 +90,7 @@ class HybridState:
 
 @dataclass(frozen=True, eq=False)
 class EventLog:
-    """What happened in a run, in order, with the breaks of inputs, and where it ended.
+    """Event log of a run: its events in order, breaks of inputs included, and its final state.
 
     contacts : names of all, and of those that `pressed` at the start. named : names of the events
     of the system. work : steps taken, steps rejected, evaluations of x'.
@@ -105,7 +105,7 @@ class EventLog:
 
     @cached_property
     def events(self) -> tuple[EventRecord, ...]:
-        """Without breaks of inputs; those are `happened("clock")`."""
+        """Entries without breaks of inputs; those are `happened("clock")`."""
         return tuple(e for e in self.entries if e.kind != "clock")
 
 
@@ -118,8 +118,8 @@ def check_known(name: str, known: Sequence[str], what: str) -> None:
 
 @dataclass(frozen=True)
 class EventTable:
-    """Logs of one run, or of the members of an ensemble, as they are saved: a row for each entry,
-    its states before and after; `ends` tells of each log the other fields."""
+    """Table of the logs of one run, or of the members of an ensemble, for files: a row for each
+    entry, its states before and after; `ends` has the other fields of each log."""
 
     event_member: Annotated[Integers, "event"]
     event_time: Annotated[Array, "event"]
@@ -131,7 +131,7 @@ class EventTable:
 
     @classmethod
     def of(cls, logs: Sequence[EventLog]) -> EventTable:
-        """From the logs."""
+        """Table of logs."""
         entries = [(k, e) for k, log in enumerate(logs) for e in log.entries]
         return cls(
             np.array([k for k, _ in entries], dtype=np.intc),
@@ -147,7 +147,7 @@ class EventTable:
         )
 
     def logs(self) -> list[EventLog]:
-        """What `of` took."""
+        """Logs from which the table was made."""
         entries: list[list[EventRecord]] = [[] for _ in self.ends]
         columns = (self.event_member, self.event_time, self.event_kind, self.event_name)
         for (k, time, kind, name), rows in zip(
@@ -166,7 +166,7 @@ _LISTS = ("contacts", "pressed", "named", "work")
 
 
 def _state(time: float, **rows: Any) -> HybridState:
-    """Where a run ended, from lists of numbers."""
+    """Final state of a run, from lists of numbers."""
     kinds: dict[str, Any] = {"x": np.float64, "modes": np.float64}
     arrays = {name: np.array(row, kinds.get(name, np.intc)) for name, row in rows.items()}
     return HybridState(time, **arrays)

@@ -1,4 +1,4 @@
-"""The events of two runs of the same system, one with the other."""
+"""Matching of the events of two runs of the same system."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from kinesym.runtime.results.event_log import EventLog, EventRecord
 
 
 class EventShifts(NamedTuple):
-    """times : by how much later each event of a run really happens, estimated [s], NaN where the
-    runs have parted. apart : at which nodes something has happened in one of the runs, or really,
-    and not, or not as often, in the first. words : which events there are not as many of, if any.
+    """Shifts of the events of a run, from a more accurate run.
+
+    times : correction of the time of each event, estimated [s], NaN where the runs have parted.
+    apart : nodes at which the runs, or the exact motion, differ in the events so far. words :
+    events whose numbers differ, if any.
     """
 
     times: Array
@@ -26,8 +28,9 @@ class EventShifts(NamedTuple):
 def event_shifts(
     run: EventLog | None, finer: EventLog | None, time: Array, factor: float
 ) -> EventShifts:
-    """Compare a run on nodes (N,) with one with finer steps: the first impact of a contact with the
-    first one, the second with the second. factor : of the difference, for the error of the run."""
+    """Compare the events of a run on nodes (N,) with those of a run with finer steps: the first
+    impact of a contact with the first one, the second with the second. factor : of the difference,
+    for the error of the run."""
     here, there = _times(run), _times(finer)
     apart, none = np.zeros(len(time), dtype=bool), np.zeros(0)
     shifts: dict[str, Array] = {}
@@ -53,7 +56,7 @@ def _label(event: EventRecord) -> str:
 
 
 def _times(log: EventLog | None) -> dict[str, Array]:
-    """When each kind of event happens."""
+    """Times of events by kind and name."""
     found: dict[str, list[float]] = {}
     for event in log.events if log else ():
         found.setdefault(_label(event), []).append(event.time)
@@ -61,7 +64,7 @@ def _times(log: EventLog | None) -> dict[str, Array]:
 
 
 def _in_order(log: EventLog | None, shifts: Mapping[str, Array], together: float) -> Array:
-    """Those of all events as they follow each other; NaN after the runs were `together`."""
+    """Shifts of all events in order of time; NaN after the runs were `together`."""
     left = {label: iter(row.tolist()) for label, row in shifts.items()}
     events = log.events if log else ()
     found = [(event.time, next(left[_label(event)])) for event in events]

@@ -20,14 +20,14 @@ from kinesym.runtime.arrays import Array
 if TYPE_CHECKING:
     import xarray as xr
 
-#: The attribute of a file with the name of the class whose `save` wrote it.
+#: Attribute of a file with the name of the class whose `save` wrote it.
 WRITER = "saved_by"
 
 #: Attributes of files of earlier versions, which had none.
 _EARLIER = ("kinesym", "kinesym_fit", "model")
 
-#: Begin of the seal behind the content, a line with the checksum of all before it. HDF5 passes over
-#: what comes behind its end; a program that changes the file cuts it off.
+#: Begin of the seal after the content, a line with the checksum of all before it. HDF5 ignores
+#: bytes after its end; a program that changes the file cuts them off.
 SEAL = b"kinesym crc32 "
 SEALED = len(SEAL) + 9
 
@@ -37,10 +37,10 @@ _BLOCK = 1 << 20
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A file to write, which takes the place of `path` once it is whole: whatever happens before,
-    an older file stays as it is.
+    """Temporary file that replaces `path` once it is whole: an older file stays unchanged until
+    then, also after an error.
 
-    Raises `ValueError` for what is no name of a file, `FileNotFoundError` for a missing folder,
+    Raises `ValueError` for an invalid file name, `FileNotFoundError` for a missing folder,
     `PermissionError` for a file or folder that must not be changed.
     """
     target = _target(path)
@@ -50,7 +50,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     if not os.access(target.parent, os.W_OK):
         raise PermissionError(f"the folder {target.parent} cannot be written to; choose another")
     mode = target.stat().st_mode if target.exists() else None
-    # the ending stays, by which libraries know what to write
+    # the ending stays, by which libraries choose the format
     beside = target.with_name(f".kinesym-{secrets.token_hex(6)}{Path(path).suffix}")
     os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
@@ -66,7 +66,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def _target(path: object) -> Path:
-    """Where to write, through links."""
+    """Path to write to, links resolved; raises as `replacing`."""
     if not isinstance(path, (str, os.PathLike)) or not str(path):
         raise ValueError(
             f"a result is saved under the name of a file, such as 'run.nc', got {path!r}"
@@ -101,7 +101,8 @@ def save_result(data: xr.DataTree, path: str | Path) -> None:
 
 
 def _in_memory(data: xr.DataTree) -> bytes:
-    """What `data.to_netcdf()` gives, which xarray for Python 3.10 does not have."""
+    """Bytes of a netCDF file, as of `data.to_netcdf()`, which xarray for Python 3.10 does
+    not have."""
     import h5netcdf  # here: slow to import
     from xarray.backends import H5NetCDFStore
 
@@ -115,8 +116,8 @@ def _in_memory(data: xr.DataTree) -> bytes:
 
 @contextmanager
 def saved_result(path: str | Path, writer: str) -> Iterator[xr.DataTree]:
-    """What `save_result` wrote, to be read by the class `writer`. Raises `FileNotFoundError`, and
-    `ValueError` for a damaged file and for one of something else, in reading it too."""
+    """Dataset that `save_result` wrote, for the class `writer`. Raises `FileNotFoundError`, and
+    `ValueError` for a damaged file and for one of another class, while it is read, too."""
     _check_content(path, writer)
     import xarray as xr  # here: slow to import
 
@@ -141,7 +142,7 @@ def saved_result(path: str | Path, writer: str) -> Iterator[xr.DataTree]:
 
 
 def _check_content(path: str | Path, writer: str) -> None:
-    """Raise for a file that HDF5 should better not open: damaged ones can hang it."""
+    """Raise for a file that HDF5 must not open: damaged ones can hang it."""
     file = Path(path)
     if not file.is_file():
         if file.is_dir():
@@ -167,7 +168,7 @@ def _check_content(path: str | Path, writer: str) -> None:
 
 
 def _end(head: bytes, size: int) -> int:
-    """Where an HDF5 file says that it ends; its size if that is not known."""
+    """End of an HDF5 file by its header [bytes]; its size if that is not known."""
     if len(head) < 64:
         return 64  # no file is shorter
     where = {0: 40, 1: 44, 2: 28, 3: 28}.get(head[8])  # by the version of its first block
@@ -178,7 +179,7 @@ def _end(head: bytes, size: int) -> int:
 
 
 def _checksum(file: BinaryIO, size: int) -> int:
-    """Of the first `size` bytes."""
+    """Checksum (CRC-32) of the first `size` bytes."""
     file.seek(0)
     value = 0
     while size > 0:

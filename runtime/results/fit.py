@@ -16,14 +16,14 @@ from kinesym.runtime.results.trials import Trials
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.summary import listed
 
-#: Mean squares of residuals over standard deviations that are no larger than noise.
+#: Mean square of residuals over given standard deviations up to which they are noise.
 _NOISE = 2.0
 
 Unknowns: TypeAlias = Annotated[Array, "unknown"]
 
 
 def vector_of_guess(guess: Any, names: Sequence[str]) -> Array:
-    """All unknowns as an array (n,); raises `ValueError` for anything else."""
+    """Guess of all unknowns as an array (n,); raises `ValueError` for other shapes or types."""
     q = np.atleast_1d(real_array(guess, "the guess, if it is no mapping of names to values,"))
     if q.shape != (len(names),):
         raise ValueError(
@@ -33,22 +33,23 @@ def vector_of_guess(guess: Any, names: Sequence[str]) -> Array:
 
 
 def typical_sizes(q: Array, bounds: tuple[Array, Array]) -> Array:
-    """Of each unknown: the guess, else the width of the bounds, else 1."""
+    """Typical size of each unknown, (n,): the guess, else the width of the bounds, else 1."""
     low, high = bounds
     width = np.where(np.isfinite(high - low), high - low, 1.0)
     return np.where(q != 0.0, np.abs(q), np.where(width > 0.0, width, 1.0))
 
 
 def as_noisy(found: Trajectory, given: Experiment, name: str) -> bool:
-    """Whether residuals of a measurement are about as large as the standard deviation that was
-    given for it: then the rest is noise."""
+    """Whether residuals of a measurement are about as large as its given standard deviation: then
+    they are noise."""
     rows = found.residuals().get(name)
     told = name in given.std and name not in given.estimated_std
     return told and rows is not None and float(np.nanmean(rows**2)) < _NOISE
 
 
 def poor_fits(found: Sequence[Trajectory], given: Sequence[Experiment]) -> list[str]:
-    """Sentences on measurements that a trajectory does not explain half of, and noise not all."""
+    """Sentences on measurements of which a trajectory explains less than half, and whose residuals
+    exceed their noise."""
     return [
         f"{name} of trial {k} does not follow its samples (VAF {percent:.0f} %): "
         "much noise, or a local minimum"
@@ -60,7 +61,7 @@ def poor_fits(found: Sequence[Trajectory], given: Sequence[Experiment]) -> list[
 
 @dataclass(frozen=True)
 class Step:
-    """An iterate: the objective and the unknowns."""
+    """Iterate of a fit: the objective and the unknowns."""
 
     objective: float
     values: Array
@@ -68,7 +69,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Fit(Trials):
-    """The result of `Shooting.solve`; see `Trials`.
+    """Fit of `Shooting.solve`; see `Trials`.
 
     `fit.parameters["p"]` is an estimate, `fit.initial["theta"]` that of an initial state, a list
     with one per trial if there are several. names : of all unknowns (n,). history : the objective
@@ -97,10 +98,11 @@ class Fit(Trials):
         return self.grid[0].shifts if self.grid else {}
 
     def grid_error(self) -> EstimateError:
-        """By how much the steps of the simulations shift the estimates: the way to the minimum with
-        finer ones, by the curvature at this one (see `EstimateError`).
+        """Shifts of the estimates by the steps of the simulations (discretisation error): the
+        Newton step to the minimum with finer steps, by the curvature at this one (see
+        `EstimateError`).
 
-        Raises `ValueError` without convergence, and where the curvature is not known, as for many
+        Raises `ValueError` without convergence, and if the curvature is not known, as for many
         unknowns of an objective that is no sum of squares, and for samples of inputs.
         """
         if not self.grid:
@@ -115,7 +117,7 @@ class Fit(Trials):
         return f"{super()._heading}, {self.iterations} iterations of {self.optimizer}"
 
     def _estimates(self) -> list[tuple[str, str]]:
-        """Also of the initial states and samples of inputs."""
+        """Rows of the estimates, initial states and samples of inputs included."""
         errors = self.standard_errors()
         others = list(zip(self.names, self.values, strict=True))[len(self.parameters) :]
         return [
@@ -134,7 +136,7 @@ class Fit(Trials):
         return [condition, *active, *super()._rows(), *grid]
 
     def plot_history(self) -> Any:
-        """A figure of the objective and of the unknowns, relative to the end, over iterations."""
+        """Figure of the objective and of the unknowns, relative to the end, over iterations."""
         figure, axes = subplots(2, 1, sharex=True, figsize=(7, 5), layout="constrained")
         top, bottom = axes
         top.semilogy([step.objective for step in self.history], "k.-", lw=1)
@@ -153,5 +155,5 @@ class Fit(Trials):
 
 
 def _or_less(error: float) -> str:
-    """A standard error that may not be known."""
+    """Standard error as text, empty if not known."""
     return "" if np.isnan(error) else f" +- {error:.2g}"

@@ -1,4 +1,4 @@
-"""The error that the grid leaves in a solution."""
+"""Discretisation error of a solution, to first order: shifts by the grid."""
 
 from __future__ import annotations
 
@@ -19,35 +19,34 @@ PerInterval: TypeAlias = Annotated[Array, "interval"]
 PerNode: TypeAlias = Annotated[Array, "node"]
 Trials: TypeAlias = Annotated[NDArray[np.intp], "interval"]
 
-#: Smaller shares of the largest error are rounding, as at ends that are fixed, and not drawn.
+#: Share of the largest error below which errors are rounding, as at fixed ends, and not drawn.
 _SHOWN = 1e-9
-#: Share of that range: a sum of local errors from which what is asked for shifts with the motion.
+#: Sum of local errors, as a share of the range of a state, from which the motion is wrong.
 _MOVED = 0.05
-#: So many standard errors are more than noise.
+#: Shift of a parameter that is more than noise [standard errors].
 _BEYOND = 3.0
-#: A state whose range is so small a share of that of others does not move.
+#: Range of a state, as a share of the largest of its kind, below which it does not move.
 _STILL = 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GridError(Saved):
-    """What the grid does to a solution, to first order.
+    """Discretisation error of a solution, to first order.
 
-    A shift is what has to be added to the solution for the true one. Of several trials intervals
-    and nodes come one after the other.
+    A shift is what has to be added to the solution for the exact one. Intervals and nodes of
+    several trials are one after the other.
 
     parameters : shifts by name; deviations : their standard errors, if there are measurements.
     objective, durations : shifts. states, inputs : shifts at the nodes, (nodes,) each. defects :
-    local errors, by how much each state is off after one interval that starts right, (intervals,)
-    each. gains : part of the shift of the objective, what it would gain if inputs were free within
-    an interval, as where they jump, (intervals,); that of inputs in path conditions is not known,
-    and not counted. begin, trial : of the intervals, time [s] and number. time : of the nodes
-    [s]. values : of parameters, objective and durations. ranges : of states. scheme : its name.
-    freer : standard errors of parameters that would be larger if unknown inputs could do within
-    intervals what the scheme does not allow, NaN for what nothing would determine then.
-    note : why shifts are not known (NaN), if they are not. unseen : what they do not count.
-    timed : whether the objective asks for durations.
-    units : by name, if known.
+    local errors, the error of each state after one interval from exact values, (intervals,) each.
+    gains : part of the shift of the objective, its gain if inputs were free within an interval, as
+    where they jump, (intervals,); that of inputs in path conditions is not known, and not counted.
+    begin, trial : of the intervals, time [s] and number. time : of the nodes [s]. values : of
+    parameters, objective and durations. ranges : of states. scheme : its name. freer : standard
+    errors of parameters that would be larger if unknown inputs could do within intervals what the
+    scheme does not allow, NaN for those that would be undetermined. note : why shifts are not known
+    (NaN), if they are not. unseen : effects that shifts do not include. timed : whether the
+    objective has durations. units : by name, if known.
     """
 
     scheme: str
@@ -73,9 +72,8 @@ class GridError(Saved):
     unseen: str = ""
 
     def _shifts(self) -> Iterator[Shift]:
-        """What the verdict looks at, and refinement makes small: parameters that something
-        determines, and where they are not all that is asked for, durations, the objective and the
-        states."""
+        """Shifts that the verdict considers and refinement reduces: of determined parameters, and
+        unless these are the whole result, of durations, the objective and the states."""
         found = [*self._shifts_of_parameters()]
         yield from found
         known = self.deviations and not np.isnan([*self.deviations.values()]).any()
@@ -91,7 +89,8 @@ class GridError(Saved):
             yield relative(name, size, self.ranges[name], how)
 
     def _shifts_of_parameters(self) -> Iterator[Shift]:
-        """Of those that something determines and no bound holds; what is zero has no share."""
+        """Shifts of parameters that are determined and not at a bound; zero values have no
+        share."""
         for name, shift in self.parameters.items():
             deviation = self.deviations.get(name, 0.0)
             if deviation > 0.0:
@@ -100,52 +99,54 @@ class GridError(Saved):
                 yield relative(name, shift, self.values[name], "of its value")
 
     def _shifts_of_states(self) -> Iterator[tuple[str, float]]:
-        """The largest shift of each state; where inputs are unknown the sum of its local errors, at
-        most of one trial: there motions that differ by more may be as good as each other."""
+        """Largest shift of each state; with unknown inputs the sum of its local errors, the largest
+        of all trials, since motions that differ by more may be equally good."""
         for name, row in self.states.items():
             local = np.bincount(self.trial, np.abs(self.defects[name]))
             yield name, float((local if self.inputs else np.abs(row)).max(initial=0.0))
 
     @property
     def worst(self) -> Shift:
-        """The shift that matters most; NaN in size if shifts are not known."""
+        """Shift that matters most; NaN in size if shifts are not known."""
         return worst_of([] if self.note else self._shifts())
 
     @property
     def largest(self) -> float:
-        """The largest shift as a share: of a parameter by its value, or by its standard error if
-        that is larger, of a duration and the objective by their values, of a state by its range
-        (where inputs are unknown, in place of its shift the sum of its local errors).
-        Parameters that nothing determines do not count, nor, if all have a standard error, does
-        what is no parameter. NaN if shifts are not known."""
+        """Largest shift as a share: of a parameter by its value, or by its standard error if that
+        is larger, of a duration and the objective by their values, of a state by its range (with
+        unknown inputs the sum of its local errors in place of its shift).
+
+        Undetermined parameters do not count; if all parameters have a standard error, only they do.
+        NaN if shifts are not known.
+        """
         shares = [] if self.note else [shift.share for shift in self._shifts()]
         return np.nan if self.note else float(np.max(shares, initial=0.0))
 
     @property
     def matters(self) -> bool:
-        """Whether a shift exceeds half a standard error, or where there is no measurement 1e-3 of
-        a value or of the range of a state; also if shifts are not known, or standard errors are too
-        small (`freer`)."""
+        """Whether a shift exceeds half a standard error, or without measurements 1e-3 of a value or
+        of the range of a state; also if shifts are not known, or standard errors are too small
+        (`freer`)."""
         return bool(self.freer) or not self.worst.size <= 1.0
 
     @property
     def relative_defects(self) -> Array:
-        """The largest local error of each interval as a share of the range of its state, or what
-        the objective gains there as a share of it."""
+        """Largest local error of each interval as a share of the range of its state, or the gain of
+        the objective there as a share of it."""
         rows = [np.abs(row) / (self.ranges[name] or 1.0) for name, row in self.defects.items()]
         if self.values.get("objective"):
             rows.append(np.abs(self.gains / self.values["objective"]))
         return np.max(np.nan_to_num(rows, nan=np.inf), axis=0)
 
     def drowns(self, most: float) -> str:
-        """A sentence if the grid shows nothing of a motion, nothing otherwise: where it shifts all
-        durations together by this share of them, or what else is asked for. Steps that jump over a
-        pole, damp what is stiff or are longer than what happens have such solutions. What the
-        objective does not ask for is not judged by."""
+        """Message if the grid is too coarse to show the motion, else empty: it shifts all durations
+        together by this share of them, or if the objective has none, the objective or the
+        parameters. Steps that jump over a pole, damp a stiff mode or are longer than a motion give
+        such solutions."""
         return self._misses_durations(most) if self.timed else self._misses_aim(most)
 
     def _misses_durations(self, most: float) -> str:
-        """That durations shift by a share of them, all together."""
+        """Message if durations shift by a share of them, all together."""
         if self.note or self.fitted:
             return ""
         whole = sum(self.values[f"duration {k}"] for k in range(len(self.durations)))
@@ -155,9 +156,9 @@ class GridError(Saved):
         return f"the grid shifts the duration, {whole:.4g} s, by {shift:.3g} s"
 
     def _misses_aim(self, most: float) -> str:
-        """That the objective, or parameters of a fit beyond their standard errors, shift by a share
-        of them, and the motion is off, too: what is next to zero has no share. Steps of first order
-        are too far from the true motion for a first order of shifts to say something."""
+        """Message if the objective, or parameters of a fit beyond their standard errors, shift by a
+        share of them, and the motion is wrong, too, since values near zero have no share. Steps of
+        first order are too far from the exact motion for shifts to first order."""
         moved = max(self._sums(), default=0.0)
         if self.note or self.order < 2 or not moved >= _MOVED:
             return ""
@@ -172,19 +173,19 @@ class GridError(Saved):
         return ""
 
     def _sums(self) -> Iterator[float]:
-        """The sums of the local errors of states that move, as shares of their ranges."""
+        """Sums of the local errors of states that move, as shares of their ranges."""
         for name in self._moving():
             yield float(np.abs(np.nan_to_num(self.defects[name])).sum()) / self.ranges[name]
 
     def _moving(self) -> Iterator[str]:
-        """States with known local errors that move by more than rounding does."""
+        """Names of states with known local errors that move by more than rounding."""
         least = _STILL * max(np.nan_to_num([*self.ranges.values()]), default=0.0)
         for name, row in self.defects.items():
             if self.ranges[name] > least and np.isfinite(row).any():
                 yield name
 
     def resists(self, tolerance: float) -> str:
-        """A sentence on where the error is, if it is larger than a tolerance."""
+        """Message on the location of the error, if it is larger than a tolerance."""
         if self.largest <= tolerance:
             return ""
         local = self.relative_defects
@@ -197,11 +198,11 @@ class GridError(Saved):
 
     @property
     def summary(self) -> str:
-        """Its size in a few words."""
+        """Size of the error in a few words."""
         return f"{len(self.begin)} intervals, error {self.largest:.2g}"
 
     def __str__(self) -> str:
-        """The verdict in one line."""
+        """Verdict in one line."""
         return self._verdict + (f"; {self.unseen}" if self.unseen else "")
 
     @property
@@ -220,7 +221,7 @@ class GridError(Saved):
         return f"shifts {worst.words} (largest defect: {where}); use {self._remedy()}"
 
     def _too_small(self) -> str:
-        """That inputs are less free by this scheme than they may be, in one line."""
+        """Message that the scheme restricts inputs within intervals, in one line."""
         told, lost = dict[str, str](), listed(n for n, sd in self.freer.items() if np.isnan(sd))
         for name, sd in self.freer.items():
             if not np.isnan(sd):
@@ -236,8 +237,8 @@ class GridError(Saved):
         )
 
     def _remedy(self) -> str:
-        """A higher order, or a finer grid: not of a fit with unknown inputs, to which nodes between
-        the samples may give values that nothing has measured."""
+        """Remedy: a higher order, or a finer grid; no finer grid for a fit with unknown inputs,
+        whose values at nodes between the samples nothing measures."""
         better = ["scheme='radau-5'"] if self.order < 5 else []
         if not (self.fitted and self.inputs):
             better.append("problem.refined(solution)")
@@ -247,8 +248,8 @@ class GridError(Saved):
         return f"<error of the grid, {self.scheme}: {self}>"
 
     def plot(self, names: Sequence[Any] | None = None, trial: int = 0) -> Any:
-        """A figure of a trial, one panel per state: the local error of each interval, and by how
-        much the solution is off at each node."""
+        """Figure of a trial, one panel per state: the local error of each interval, and the shift
+        at each node."""
         wanted = chosen(names, self.defects)
         figure, axes = panels(wanted, f"Error of the grid, {self.scheme}", self.units)
         here = self.trial == chosen_trial(trial, len(np.bincount(self.trial)))
@@ -267,6 +268,6 @@ class GridError(Saved):
 
     @property
     def _trial_of_nodes(self) -> NDArray[np.intp]:
-        """The trial of each node: one more node than intervals in each."""
+        """Trial of each node: each trial has one more node than intervals."""
         counts = np.bincount(self.trial) + 1
         return np.repeat(np.arange(len(counts)), counts)

@@ -1,4 +1,4 @@
-"""First guesses from results: values by name from a `Solution`, a `Fit` or trajectories."""
+"""Guesses from results: values by name from a `Solution`, a `Fit` or trajectories."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from kinesym.runtime.signals.signal import Signal
 def values_of_results(
     result: Any, layout: Layout, trials: Sequence[Experiment]
 ) -> dict[str, Any] | None:
-    """A guess by name from a `Solution`, a `Fit`, a `Trajectory` or a list of these, one per trial,
-    in relative time: a solution along the polynomials of its scheme, others along straight lines,
-    over NaN too. None for anything else. Raises `ValueError` if there are not as many trials, or
-    one has less than two instants."""
+    """Guess by name from a `Solution`, a `Fit`, a `Trajectory` or a list of these, one per trial,
+    in relative time: from a solution by the polynomials of its scheme, from others by linear
+    interpolation, also over NaN. None for other objects. Raises `ValueError` if there are not as
+    many trials, or one has less than two instants."""
     runs = result.trials if isinstance(result, Trials) else result
     runs = [runs] if isinstance(runs, Trajectory) else runs
     if not isinstance(runs, Sequence) or not runs:
@@ -62,7 +62,8 @@ def values_of_results(
 def _parameters_of_results(
     owned: Owned, values: Mapping[str, float], runs: Sequence[Trajectory]
 ) -> dict[str, float]:
-    """Of a result what is unknown, by name: `values` of all trials, or those of a trial."""
+    """Values of the unknown parameters of a result, by name: `values` of all trials, or those of a
+    trial."""
     found: dict[str, float] = {}
     for name, p, trial in zip(owned.names, owned.members, owned.first_trials, strict=True):
         own = runs[trial].parameters
@@ -72,7 +73,7 @@ def _parameters_of_results(
 
 
 def _moved(time: Array, grid: Array) -> Array:
-    """Times of a result, moved and stretched so that they begin and end with a grid."""
+    """Times of a result, shifted and stretched to the span of a grid."""
     ends = time[[0, -1]], grid[[0, -1]]
     if np.array_equal(*ends):
         return time
@@ -81,8 +82,9 @@ def _moved(time: Array, grid: Array) -> Array:
 
 
 def _polynomials(solution: Solution, times: Sequence[Array]) -> list[dict[str, Signal]]:
-    """What is unknown in each trial of a solution, over these times of its nodes, as its scheme
-    sees it; without what has a value at one stage alone, where straight lines tell more."""
+    """Polynomials of the scheme for the unknowns of each trial of a solution, over these times of
+    its nodes; without unknowns that have a single stage, for which linear interpolation is better.
+    """
     arrays = solution.problem.get("arrays", ())
     blocks = tuple(Block(name, tuple(members), place) for name, members, place in arrays)
     held, labels = frozenset(solution.problem.get("held", ())), dict.fromkeys(FAMILIES, ())

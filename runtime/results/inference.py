@@ -1,4 +1,4 @@
-"""Intervals by methods that need the problem of a fit, not only its result."""
+"""Confidence intervals by methods that need the problem of a fit, not only its result."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.results.series import Series
 from kinesym.runtime.statistics.sandwich import sandwich
 
-#: Ways to an interval.
+#: Methods of confidence intervals.
 METHODS = ("t", "sandwich", "profile", "bootstrap")
 
-#: Where residuals tell nothing.
+#: Reason of missing sandwich errors.
 _FOLLOWED = "the fit follows the samples that tell it, so that residuals show no error"
 
 
 class Influences(NamedTuple):
-    """What samples do to the estimates, by channel and trial; the number of samples, and of degrees
-    of freedom that unknowns take; the covariance (r, r) by what priors may be off."""
+    """Influences of samples on the estimates, by channel and trial; the number of samples, and the
+    degrees of freedom that unknowns take; the covariance (r, r) from the uncertainty of priors."""
 
     series: Sequence[Influence]
     samples: float
@@ -50,17 +50,16 @@ class Influences(NamedTuple):
 
 
 class Inference(Protocol):
-    """What can be asked of the problem that a fit solves."""
+    """Inference on the estimates of a fit, by its problem."""
 
     def influences(self) -> Influences:
-        """What tells the estimates."""
+        """Influences of the samples on the estimates."""
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
-        """How far trajectories of all trials are known, those of these names or all."""
+        """Confidence bands of trajectories of all trials, those of these names or all."""
 
     def profile(self, wanted: Any, level: float, trial: int = 0) -> Profile:
-        """The profile likelihood of a parameter by name, or of an expression as in
-        `combination`."""
+        """Profile likelihood of a parameter by name, or of an expression as in `combination`."""
 
     def combination(self, expression: Any, trial: int) -> tuple[float, float]:
         """The value of an expression in parameters and states at the ends of a trial, and its
@@ -73,7 +72,7 @@ class Inference(Protocol):
 def by_sandwich(
     values: Mapping[str, float], about: Uncertainty, of: Inference, level: float
 ) -> Estimates:
-    """Intervals that hold for residuals of unequal variance that are correlated in time; see
+    """Sandwich intervals, for residuals of unequal variance that are correlated in time; see
     `kinesym.runtime.statistics.sandwich`."""
     told = of.influences()
     found = sandwich(told.series, told.samples, told.taken)
@@ -81,7 +80,7 @@ def by_sandwich(
     free = np.ix_(np.diag(covariance)[:n] > 0.0, np.diag(covariance)[:n] > 0.0)
     whole = found.covariance + told.of_priors
     covariance[:n, :n][free] = whole[free]
-    with np.errstate(divide="ignore", invalid="ignore"):  # what priors may be off is known
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0/0 without samples
         freedoms = found.freedom * np.diag(whole) ** 2 / np.diag(found.covariance) ** 2
     table = {}
     for (name, value), freedom in zip(values.items(), freedoms.tolist(), strict=True):
@@ -98,7 +97,8 @@ def by_sandwich(
 def by_profile(
     values: Mapping[str, float], about: Uncertainty, of: Inference, level: float
 ) -> Estimates:
-    """Intervals at whose ends -2 log L has risen as the level says, other unknowns following."""
+    """Profile likelihood intervals, at whose ends -2 log L has risen by the quantile of `level`,
+    other unknowns following."""
     plain = estimates_of(values, about, level)
     table = dict(plain.table)
     for name, row in plain.table.items():
@@ -112,7 +112,7 @@ def by_profile(
 def by_bootstrap(
     values: Mapping[str, float], about: Uncertainty, found: Bootstrap, level: float
 ) -> Estimates:
-    """Intervals between quantiles of the estimates of resampled records."""
+    """Percentile intervals between quantiles of the estimates of resampled records."""
     errors, ends = found.standard_errors(), found.intervals(level)
     table = {
         name: replace(row, standard_error=errors[name], low=ends[name][0], high=ends[name][1])
@@ -131,9 +131,12 @@ def bootstrapped(
     rng: np.random.Generator,
     each: Callable[[Callable[[Record], Any], Iterable[Record]], Iterable[Any]],
 ) -> Bootstrap:
-    """Estimates of so many resampled records, NaN of what is not identifiable. each : `map`, or
-    that of an executor. Raises `ValueError` if less than half of them converge, and with priors,
-    which no record shows."""
+    """Bootstrap estimates of so many resampled records, NaN for parameters that are not
+    identifiable.
+
+    each : `map`, or that of an executor. Raises `ValueError` if less than half of the fits
+    converge, and with priors, which no record shows.
+    """
     told, block = of.influences(), block_of(series)
     if told.of_priors.any():
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Solutions are kept, whatever goes wrong with what is computed about them."""
+"""Protection of solutions from errors in computations about them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _T = TypeVar("_T")
 
 
 def kept(what: str, ask: Callable[[], _T], otherwise: Callable[[list[str]], _T]) -> _T:
-    """What is asked about a solution; where that fails, what stands for it, from a sentence with
-    the reason. what : that it is about, in the plural. Ctrl-C is no failure."""
+    """Result of a computation about a solution; if it fails, a substitute made from a message with
+    the reason. what : subject of the message, in the plural. Ctrl-C is no failure."""
     try:
         return ask()
     except Exception as error:

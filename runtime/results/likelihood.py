@@ -1,4 +1,4 @@
-"""How likely a record is at the estimates of a fit, and criteria that follow from it."""
+"""Likelihood of a record at the estimates of a fit, and the information criteria AIC and BIC."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ LARGEST, MARGINAL, POSTERIOR = "likelihood", "marginal likelihood", "posterior d
 
 @dataclass(frozen=True)
 class Likelihood(Displayed):
-    """The likelihood of the samples of a fit at its estimates.
+    """Likelihood of the samples of a fit at its estimates.
 
-    kind : "likelihood", which the estimates make largest; "marginal likelihood", the same with
-    process noise or random effects integrated out; "posterior density", of which they are the
-    maximum: the likelihood is that of the samples alone, and not the largest.
+    kind : "likelihood", which the estimates maximise; "marginal likelihood", with process noise or
+    random effects integrated out; "posterior density", which the estimates maximise: the likelihood
+    is that of the samples alone, and not its maximum.
+
     unknowns : how many numbers were estimated by it: parameters, unknown starts and inputs,
-    standard deviations. integrated : how many of which nothing was known were integrated out
-    instead, such as starts. edges : names of standard deviations that cannot be negative, with
-    which a model contains the one without them at its edge.
+    standard deviations. integrated : how many unknowns without prior were integrated out instead,
+    such as starts. edges : names of standard deviations that cannot be negative; the model without
+    one of them is at the edge of its range.
     """
 
     log_likelihood: float
@@ -34,7 +35,7 @@ class Likelihood(Displayed):
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom that are left: samples less unknowns."""
+        """Residual degrees of freedom: samples less unknowns."""
         return self.samples - self.unknowns
 
     @property

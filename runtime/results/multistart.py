@@ -1,4 +1,4 @@
-"""What many starts found."""
+"""Multistart: solutions from many starts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from kinesym.runtime.results.solution import Solution
 
 
 class Found(NamedTuple):
-    """What one start found: the parameters at its end, how it ended, after how many iterations; the
-    objective, NaN without a solution, what makes the whole of that, and its merit, NaN if that is
-    the objective."""
+    """Result from one start: the parameters at its end, the status, and the number of iterations;
+    the objective, NaN without a solution, a function that makes the whole solution, and its merit,
+    NaN if that is the objective."""
 
     parameters: Mapping[str, float]
     status: str
@@ -32,14 +32,14 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MultiStart(Saved):
-    """Solves from many starts, S of them, the best first; those that found no solution are last.
+    """Results from many starts, S of them, the best first; those without a solution are last.
 
     names : of the parameters, r. starts, ends : their values at the start and at the end, (S, r).
-    objective : NaN where none was found. merit : by what they are in order, -2 log L where standard
-    deviations are estimated, otherwise the objective, see `Trials`. status : how each ended. order
-    : the number of each as it was drawn; 0 is the guess itself. iterations : of each. solutions :
-    the best ones, of different optima first. planned : how many starts were asked for; there are
-    fewer after Ctrl-C.
+    objective : NaN without a solution. merit : the number by which they are ordered, -2 log L if
+    standard deviations are estimated, otherwise the objective, see `Trials`. status : of each.
+    order : the number of each as it was drawn; 0 is the guess itself. iterations : of each.
+    solutions : the best ones, of different optima first. planned : number of starts that were
+    planned; there are fewer after Ctrl-C.
     """
 
     names: Sequence[str]
@@ -62,13 +62,13 @@ class MultiStart(Saved):
 
     @property
     def best(self) -> Solution | Fit:
-        """The solution with the lowest merit; raises `ValueError` if no start found any."""
+        """Solution with the lowest merit; raises `ValueError` if no start found any."""
         if not self.solutions:
             raise ValueError(f"none of {len(self)} starts found a solution; see `status`")
         return self.solutions[0]
 
     def clusters(self, tolerance: float = 1e-5) -> list[NDArray[np.intp]]:
-        """Rows of the starts that found the same optimum, the lowest first.
+        """Clusters of starts that found the same optimum, as rows, the lowest first.
 
         Merits of one optimum differ by less than tolerance * (|J| + max |J| / 1000), its
         parameters by less than sqrt(tolerance) of theirs: an error of that size in them changes an
@@ -105,11 +105,11 @@ class MultiStart(Saved):
 
     @property
     def _ranked(self) -> str:
-        """What merits are, where they are not the objectives."""
+        """Prefix that names merits, if they are not the objectives."""
         return "" if np.array_equal(self.merit, self.objective, equal_nan=True) else "-2 log L "
 
     def __str__(self) -> str:
-        """A line per optimum: merit, how many starts found it, its parameters."""
+        """Table with a line per optimum: merit, number of starts that found it, its parameters."""
         lines = [repr(self)[1:-1]]
         for rows in self.clusters()[:10]:
             k = rows[0]
@@ -124,14 +124,15 @@ class MultiStart(Saved):
         return "\n".join(lines)
 
     def distances(self) -> Array:
-        """How far each start lay from where it ended, (S,): the norm of the difference of the
-        parameters, each in units of what the starts range over."""
+        """Distance of each start from its end, (S,): the norm of the difference of the parameters,
+        each divided by the range of the starts."""
         size = np.ptp(self.starts, axis=0)
         size = np.where(size > 0.0, size, 1.0)
         return np.asarray(np.linalg.norm((self.ends - self.starts) / size, axis=1))
 
     def plot_waterfall(self) -> Any:
-        """A figure of all merits in order; flat steps are optima that many starts found."""
+        """Figure of all merits in order (waterfall plot); flat steps are optima that many starts
+        found."""
         figure, axis = subplots(figsize=(6.0, 3.6), layout="constrained")
         found = np.isfinite(self.objective)
         rise = self.merit[found] - (self.merit[found].min() if found.any() else 0.0)
@@ -147,7 +148,7 @@ class MultiStart(Saved):
         return figure
 
     def plot_parameters(self) -> Any:
-        """A figure of parallel coordinates: the parameters of each optimum, from the lowest to the
+        """Figure of parallel coordinates: the parameters of each optimum, from the lowest to the
         highest value found; the best is thick."""
         figure, axis = subplots(figsize=(6.0, 3.6), layout="constrained")
         groups = self.clusters()
@@ -172,9 +173,9 @@ class MultiStart(Saved):
 def multistart(
     names: Sequence[str], starts: Array, found: Mapping[int, Found], keep: int
 ) -> MultiStart:
-    """The result of solves by the number of their start; there may be fewer than planned.
+    """Multistart result from solves by the number of their start; there may be fewer than planned.
 
-    starts : parameters of all that were planned, (S, r).
+    starts : parameters of all planned starts, (S, r).
     """
     numbers, ended = np.array([*found], dtype=np.intp), list(found.values())
     pairs = np.array([(each.objective, each.merit) for each in ended]).reshape(-1, 2)

@@ -12,12 +12,12 @@ from kinesym.base.notebook import with_unit
 from kinesym.runtime.signals.experiment import key_name
 from kinesym.runtime.summary import listed
 
-#: More panels are no picture, and take minutes.
+#: Panels of a figure at most; more are unreadable, and take minutes.
 MOST_PANELS = 120
 
 
 def subplots(*shape: int, **options: Any) -> tuple[Any, Any]:
-    """As that of pyplot, for a figure that is returned: a notebook shows it as the value of its
+    """Subplots of pyplot, for a figure that is returned: a notebook shows it as the value of its
     cell, and would show it a second time as an open one."""
     import matplotlib.pyplot as plt  # here: slow to import, and not needed to compute
 
@@ -28,8 +28,8 @@ def subplots(*shape: int, **options: Any) -> tuple[Any, Any]:
 
 
 def plain(text: str) -> str:
-    """Text in a figure: a formula between dollars if it is one, else dollars as they are, which
-    would end the drawing."""
+    """Text for a figure: a formula between dollars if it is one, else with escaped dollars, which
+    would stop the drawing."""
     return "\n".join(map(_plain_line, text.split("\n")))
 
 
@@ -46,7 +46,7 @@ def _plain_line(text: str) -> str:
 
 
 def close(figures: Iterable[Any]) -> None:
-    """Forget figures that nobody will look at any more."""
+    """Close figures that are not needed any more."""
     import matplotlib.pyplot as plt  # here: slow to import
 
     for figure in figures:
@@ -54,8 +54,8 @@ def close(figures: Iterable[Any]) -> None:
 
 
 def chosen(names: Sequence[Any] | None, known: Collection[str]) -> list[str]:
-    """Names of trajectories from symbols or strings, None for all; raises `ValueError` for what is
-    none."""
+    """Names of trajectories from symbols or strings, None for all; raises `ValueError` for unknown
+    names."""
     if names is None:
         return list(known)
     given = [names] if isinstance(names, str) else all_of(names, "names of trajectories")
@@ -69,7 +69,7 @@ def chosen(names: Sequence[Any] | None, known: Collection[str]) -> list[str]:
 
 
 def chosen_trial(trial: Any, count: int) -> int:
-    """The number of one of so many trials; raises `ValueError` for what is none."""
+    """Number of a trial; raises `ValueError` if there is no such trial."""
     if not isinstance(trial, Real) or trial not in range(count):
         raise ValueError(f"trial must be a number from 0 to {count - 1}, got {shown(trial)}")
     return int(float(trial))
@@ -78,8 +78,7 @@ def chosen_trial(trial: Any, count: int) -> int:
 def panels(
     names: Sequence[str], title: str, units: Mapping[str, str] | None = None
 ) -> tuple[Any, list[Any]]:
-    """A figure with one panel over time per name, and their axes; raises `ValueError` for too
-    many."""
+    """Figure with one panel over time per name, and its axes; raises `ValueError` for too many."""
     count = len(names)
     if count > MOST_PANELS:
         raise ValueError(
@@ -110,7 +109,7 @@ def panels(
 
 
 def convergence(steps: Sequence[Any], title: str) -> Any:
-    """A figure of iterations, each with `number`, `objective`, `infeasibility`, `optimality`."""
+    """Figure of iterations, each with `number`, `objective`, `infeasibility`, `optimality`."""
     figure, (top, bottom) = subplots(2, 1, sharex=True, figsize=(7.0, 5.5), layout="constrained")
     numbers = [step.number for step in steps]
     top.plot(numbers, [step.objective for step in steps], ".-", lw=1.0)

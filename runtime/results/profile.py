@@ -1,4 +1,4 @@
-"""Profile likelihoods of parameters and what follows from them."""
+"""Profile likelihoods of parameters and of quantities that depend on them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Profile(Rises, Saved):
         )
 
     def plot(self) -> Any:
-        """A figure of the rise of J over the values, beside that of the quadratic approximation."""
+        """Figure of the rise of J over the values, beside that of the quadratic approximation."""
         figure, axis = subplots(figsize=(6.0, 3.6), layout="constrained")
         draw(axis, self)
         axis.legend()
@@ -51,7 +51,7 @@ class Profile(Rises, Saved):
 
 
 def draw(axis: Any, profile: Profile) -> None:
-    """The profile on an axis."""
+    """Draw the profile on an axis."""
     over = np.linspace(profile.values.min(), profile.values.max(), 200)
     quadratic = ((over - profile.estimate) / profile.standard_error) ** 2
     axis.plot(over, quadratic, color="0.7", lw=1.2, label="quadratic")

@@ -1,4 +1,4 @@
-"""A report of a fit: one page that says in sentences what is known, with pictures and tables."""
+"""Report of a fit: one page with a verdict in sentences, figures and tables."""
 
 from __future__ import annotations
 
@@ -32,21 +32,23 @@ from kinesym.runtime.results.plot import close, plain, subplots
 from kinesym.runtime.results.profile import Profile
 from kinesym.runtime.summary import listed
 
-#: Packages whose versions decide about numbers.
+#: Packages whose versions affect numbers.
 _PACKAGES = ("kinesym", "numpy", "scipy", "sympy", "casadi", "cyipopt")
-#: An estimate with a larger relative error than this is not well known.
+#: Relative standard error above which an estimate is not well known.
 _VAGUE = 0.5
-#: Estimates more correlated than this are told apart badly.
+#: Correlation above which two estimates are badly distinguished.
 _CORRELATED = 0.95
-#: So many estimates, and channels, are listed at most; so many more sentences are said.
-_LISTED, _SAID = 12, 5
-#: Of so many parameters at most the correlations are written into their picture.
+#: Estimates, and sentences on channels, that are listed at most.
+_LISTED = 12
+#: Sentences on badly known parameters at most.
+_SAID = 5
+#: Parameters up to which correlations are written into their figure.
 _WRITTEN = 12
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of matplotlib with a title and a sentence below."""
+    """Figure of matplotlib with a title and a sentence below."""
 
     title: str
     figure: Any
@@ -54,14 +56,14 @@ class Picture:
 
     @property
     def png(self) -> bytes:
-        """As a PNG file."""
+        """PNG file of the figure, as bytes."""
         file = io.BytesIO()
         self.figure.savefig(file, format="png", dpi=130)
         return file.getvalue()
 
     @property
     def inline(self) -> str:
-        """As the source of an image in a page."""
+        """Data URL of the figure, the source of an image in an HTML page."""
         return "data:image/png;base64," + base64.b64encode(self.png).decode()
 
 
@@ -76,7 +78,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """What a report shows, in its order."""
+    """Content of a report, in its order."""
 
     title: str
     verdict: Sequence[str]
@@ -85,8 +87,8 @@ class Report:
     details: Mapping[str, str] = field(default_factory=dict)
 
     def write(self, path: str | Path) -> Path:
-        """Write a page: of a path that ends on .html one file with all pictures in it; on .md a
-        text with the pictures in a folder beside it. Raises `ValueError` for another ending."""
+        """Write the report: an .html path gives one file with all figures in it; an .md path a text
+        with the figures in a folder beside it. Raises `ValueError` for another ending."""
         target = target_of(path)
         folder = target.with_name(f"{target.stem}_pictures")
         sources = [picture.inline for picture in self.pictures]
@@ -108,7 +110,7 @@ class Report:
 
 
 def target_of(path: Any) -> Path:
-    """Where a report goes; raises `ValueError` for what is no path, and another ending."""
+    """Path of a report; raises `ValueError` for an invalid path, and for another ending."""
     check_path(path)
     target = Path(path)
     if target.suffix not in (".html", ".md"):
@@ -116,21 +118,21 @@ def target_of(path: Any) -> Path:
     return target
 
 
-#: What would be more than text in Markdown: tags, formulas, emphasis (underscores within words are
-#: none), bars of tables, links, and what makes a line a heading, a list or a quotation.
+#: Markup of Markdown that is escaped in text: tags, formulas, emphasis (underscores within words
+#: are none), bars of tables, links, and begins of headings, lists and quotations.
 _MARKS = re.compile(r"[\\`*$|]|(?<!\w)_|_(?!\w)|~(?=~)|\](?=[(\[:])|^#(?=#*\s)|^>|^[+-](?=[\s-])")
 _TAGS = re.compile(r"<|&(?=#?\w+;)")
 
 
 def markdown(text: object) -> str:
-    """Text that Markdown shows as it is."""
+    """Text escaped for Markdown."""
     line = _MARKS.sub(lambda mark: f"\\{mark[0]}", " ".join(str(text).split()))
     return _TAGS.sub(lambda mark: escape(mark[0]), line)
 
 
 @cache
 def _template(name: str) -> Any:
-    """A template of Jinja; in HTML it escapes text by itself, in Markdown by `markdown`."""
+    """Template of Jinja; in HTML it escapes text by itself, in Markdown by `markdown`."""
     import jinja2  # here: slow to import
 
     environment = jinja2.Environment(
@@ -156,7 +158,7 @@ def environment() -> dict[str, str]:
 
 
 def known_to(estimates: Estimates, instead: Collection[str] = ()) -> Iterator[str]:
-    """Sentences on how well parameters are known, but for those of which it is said what is known
+    """Sentences on the relative errors of parameters, except those with an identifiable combination
     instead."""
     well: dict[str, list[tuple[float, str]]] = {}
     vague, not_known = list[tuple[float, str]](), dict[str, list[str]]()
@@ -186,7 +188,7 @@ def known_to(estimates: Estimates, instead: Collection[str] = ()) -> Iterator[st
 
 
 def correlated(names: Sequence[str], covariance: Array) -> Iterator[str]:
-    """Sentences on estimates that are told apart badly."""
+    """Sentences on strongly correlated estimates."""
     rho = np.nan_to_num(correlations(covariance))
     pairs = [pair for pair in combinations(range(len(names)), 2) if abs(rho[pair]) > _CORRELATED]
     for a, b in sorted(pairs, key=lambda pair: -abs(rho[pair]))[:_SAID]:
@@ -200,7 +202,7 @@ def correlated(names: Sequence[str], covariance: Array) -> Iterator[str]:
 
 
 def correlations(covariance: Array) -> Array:
-    """Of a covariance (n, n); NaN where a variance is not positive."""
+    """Correlation matrix of a covariance (n, n); NaN if a variance is not positive."""
     with np.errstate(divide="ignore", invalid="ignore"):
         deviation = np.sqrt(np.diag(covariance))
         rho = covariance / np.outer(deviation, deviation)
@@ -209,7 +211,7 @@ def correlations(covariance: Array) -> Array:
 
 
 def plot_correlations(names: Sequence[str], covariance: Array) -> Any:
-    """A figure of the correlations of estimates."""
+    """Figure of the correlations of estimates."""
     rho = correlations(covariance)
     size = 2.2 + 0.42 * len(names)
     figure, axis = subplots(figsize=(size + 0.8, size), layout="constrained")
@@ -231,7 +233,7 @@ def _percent(share: float) -> str:
 
 
 def _known(rows: Sequence[tuple[float, str]]) -> tuple[float, str]:
-    """How well a parameter of one or several owners is known."""
+    """Relative error of a parameter of one or several owners: the least one, and a sentence."""
     (least, first), (most, last) = min(rows), max(rows)
     if len(rows) == 1:
         return least, f"{first} is known to {_percent(least)}"
@@ -239,15 +241,15 @@ def _known(rows: Sequence[tuple[float, str]]) -> tuple[float, str]:
     return least, f"{first.split('[')[0]} of {len(rows)} owners is known to {ends}"
 
 
-#: More trials than these have no pictures of their own in a report.
+#: Trials with a figure of their own in a report, at most.
 _TRIALS = 6
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a fit has to report: how it ended, estimates and what is known of their errors, notes,
-    checks of the residuals, measured channels by trial, a picture of a trial with some of its
-    channels, their bands or why there are none, profiles, what was solved (`Trials.setting`), known
+    """Findings of a fit, for a report: how it ended, estimates and their uncertainty, notes, checks
+    of the residuals, measured channels by trial, a figure of a trial with some of its channels,
+    their bands or why there are none, profiles, the problem in words (`Trials.setting`), known
     values, units by name, and facts by name."""
 
     title: str
@@ -266,7 +268,7 @@ class Findings:
     facts: Mapping[str, str] = field(default_factory=dict)
 
     def report(self) -> Report:
-        """Verdict, pictures of the trials, residuals, correlations, profiles, tables."""
+        """Report: verdict, figures of the trials, residuals, correlations, profiles, tables."""
         estimates, checks = self.estimates, self.checks
         return Report(
             title=self.title,
@@ -298,7 +300,7 @@ class Findings:
         ]
 
     def _model(self) -> Iterator[Table]:
-        """What was solved: equations, and values that were given."""
+        """Tables of the problem: equations, and values that were given."""
         equations = self.setting.get("equations", ())
         if equations:
             yield Table("Equations of the model", ("",), [(line,) for line in equations])
@@ -306,7 +308,7 @@ class Findings:
             yield Table("Known values", ("", "value"), self.known)
 
     def _verdict(self) -> Iterator[str]:
-        """What is known and what is not, the most important first."""
+        """Verdict: sentences on the most important findings, in order."""
         if self.ending:
             yield _sentence(self.ending)
         yield from known_to(self.estimates, self.about.instead)
@@ -340,7 +342,7 @@ class Findings:
 
     @property
     def _shown(self) -> list[int]:
-        """Trials that have pictures: of many those whose residuals are largest for their std."""
+        """Trials with a figure; of many, those with the largest residuals relative to their std."""
         worst = {k: 0.0 for k, names in enumerate(self.channels) if names}
         for check in self.checks.checks:
             size = check.rms / check.std if check.std > 0.0 else 0.0
@@ -348,10 +350,10 @@ class Findings:
         return sorted(sorted(worst, key=lambda k: (-worst[k], k))[:_TRIALS])
 
     def _fit(self, trial: int) -> Any:
-        """The picture of a trial, with bands."""
+        """Figure of a trial, with bands."""
         names = self.channels[trial]
         figure = self.plot(trial, names)
-        figure.suptitle("")  # that of the page
+        figure.suptitle("")  # the page has a title
         if isinstance(self.bands, Bands):
             band, level = self.bands.trials[trial], self.estimates.level
             for axis, name in zip(figure.axes, names, strict=False):
@@ -362,7 +364,7 @@ class Findings:
 
     @property
     def _caption(self) -> str:
-        """What the pictures of trials show, and which trials have one."""
+        """Caption of the figures of trials, with the selection of trials."""
         percent = f"{100.0 * self.estimates.level:g} %"
         words = "Dots: measured. Line: model. "
         if isinstance(self.bands, Bands):
@@ -380,7 +382,7 @@ class Findings:
         return words.rstrip()
 
     def _of(self, trial: int) -> str:
-        """Which of several trials, and whose."""
+        """Title of one of several trials, with its subject."""
         subjects = self.setting.get("subjects", ())
         whose = subjects[trial] if trial < len(subjects) else ""
         several = len(self.channels) > 1
@@ -388,12 +390,12 @@ class Findings:
 
 
 def _used(estimates: Estimates) -> tuple[list[str], list[list[str]]]:
-    """The head and the rows of a table, without columns that are empty."""
+    """Head and rows of a table, without columns that are empty."""
     rows = estimates.rows()
     used = [k for k in range(len(estimates.HEAD)) if k < 2 or any(row[k] for row in rows)]
     return [estimates.HEAD[k] for k in used], [[row[k] for k in used] for row in rows]
 
 
 def _sentence(words: str) -> str:
-    """With a stop at its end."""
+    """Sentence with a full stop at its end."""
     return words if words.endswith(".") else f"{words}."

@@ -1,4 +1,4 @@
-"""Results as datasets of xarray and as netCDF files, and back: one way for all of them."""
+"""Saving of results as datasets of xarray and as netCDF files, and loading them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Columns: TypeAlias = Mapping[str, Mapping[str, Any]]
 #: Metadata of a field that belongs to this process only: a study does not know a result by it.
 UNSAVED = {"saved": False, "uncounted": True}
 
-#: What the names of a field's variables begin with in a dataset, where names occur twice.
+#: Prefixes of variables in a dataset, by field, for names that occur twice.
 _PREFIXES = {
     "measurements": "measured_",
     "std": "std_",
@@ -44,7 +44,7 @@ _PREFIXES = {
 
 
 class _Column(NamedTuple):
-    """An array of a field, and its name there if the field has several."""
+    """Array of a field, and its name there if the field has several."""
 
     field: str
     name: str
@@ -53,12 +53,12 @@ class _Column(NamedTuple):
 
 
 class Saved(Displayed):
-    """A frozen dataclass that can be saved. The types of its fields say how:
+    """Frozen dataclass that can be saved. The types of its fields say how:
 
-    an array `Annotated[Array, "time"]` over named dimensions, or a mapping from names to such; a
-    sequence of small dataclasses, rows of a table; event logs; a sequence of other results; and
-    else text, numbers, and mappings and lists of these. A field that is `UNSAVED` is left out, of
-    pickles and copies too, and has its default there.
+    an array `Annotated[Array, "time"]` over named dimensions, or a mapping from names to such
+    arrays; a sequence of small dataclasses, rows of a table; event logs; a sequence of other
+    results; and else text, numbers, and mappings and lists of these. A field that is `UNSAVED` is
+    left out, of pickles and copies too, and has its default there.
     """
 
     def __getstate__(self) -> dict[str, Any]:
@@ -71,8 +71,8 @@ class Saved(Displayed):
         return found, attributes
 
     def to_xarray(self) -> xr.Dataset:
-        """Arrays as variables, whose attributes `kind` and `name` are the field and the name in it;
-        other fields as attributes, mappings and lists as JSON."""
+        """Dataset with arrays as variables, whose attributes `kind` and `name` are the field and
+        the name in it; other fields as attributes, mappings and lists as JSON."""
         import xarray as xr  # here: slow to import
 
         columns, attributes = _apart(self)
@@ -88,8 +88,8 @@ class Saved(Displayed):
     def save(self, path: str | Path) -> None:
         """Write everything to a netCDF file; an older one stays until this one is whole.
 
-        Raises `ValueError` for what is no name of a file, `FileNotFoundError` for a missing folder,
-        `PermissionError` for what must not be changed.
+        Raises `ValueError` for an invalid file name, `FileNotFoundError` for a missing folder,
+        `PermissionError` for a file or folder that must not be changed.
         """
         import xarray as xr  # here: slow to import
 
@@ -97,15 +97,16 @@ class Saved(Displayed):
 
     @classmethod
     def load(cls: type[R], path: str | Path) -> R:
-        """Read what `save` wrote; raises `FileNotFoundError`, and `ValueError` if the file is
-        damaged or something else."""
+        """Read a file that `save` wrote; raises `FileNotFoundError`, and `ValueError` if the file
+        is damaged or of another class."""
         with saved_result(path, cls.__name__) as tree:
             made: R = _loaded(cls, tree)
             return made
 
 
 def read_dataset(kind: type[R], data: xr.Dataset) -> R:
-    """What `to_xarray` of this class made; raises `ValueError` for any other dataset."""
+    """Result from a dataset that `to_xarray` of this class made; raises `ValueError` for any other
+    dataset."""
     import xarray as xr  # here: slow to import
 
     if data.attrs.get(WRITER) != kind.__name__:
@@ -115,7 +116,7 @@ def read_dataset(kind: type[R], data: xr.Dataset) -> R:
 
 
 def _groups(thing: Saved, path: str = "") -> dict[str, xr.Dataset]:
-    """The datasets of a result and of the results in it, by their paths in a file."""
+    """Datasets of a result and of the results in it, by their paths in a file."""
     forms = _forms(type(thing))
     inner = [field for field, (form, _) in forms.items() if form == "results"]
     own = Saved.to_xarray(thing) if inner or not path else thing.to_xarray()
@@ -127,18 +128,18 @@ def _groups(thing: Saved, path: str = "") -> dict[str, xr.Dataset]:
 
 
 def _forms(kind: Any) -> dict[str, tuple[str, Any]]:
-    """How each field of a dataclass is saved, and what that is about."""
+    """Form in which each field of a dataclass is saved, see `_form`, by name."""
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: _form(hints[field.name]) for field in _kept(kind)}
 
 
 def _kept(kind: Any) -> list[Field[Any]]:
-    """The fields that are saved."""
+    """Fields that are saved."""
     return [field for field in fields(kind) if field.metadata.get("saved", True)]
 
 
 def _optional(kind: Any) -> set[str]:
-    """The fields that have a default."""
+    """Names of the fields that have a default."""
     return {
         field.name
         for field in fields(kind)
@@ -147,9 +148,9 @@ def _optional(kind: Any) -> set[str]:
 
 
 def _form(hint: Any) -> tuple[str, Any]:
-    """How, and of what: "array" or "arrays" over dimensions, "log" or "logs", "results" of classes,
-    "table" of a class, "value" of a type, "json" and what makes tuples of lists where they were
-    tuples."""
+    """Form in which a field is saved, and its details: "array" or "arrays" and dimensions, "log" or
+    "logs", "results" and classes, "table" and a class, "value" and a type, "json" and a function
+    that makes tuples of lists that were tuples."""
     entry = next((a for a in reversed(get_args(hint)) if a is not NoneType), hint)
     if dimensions := getattr(hint, "__metadata__", ()):
         return "array", dimensions
@@ -196,18 +197,18 @@ def _apart(thing: Any) -> tuple[list[_Column], dict[str, Any]]:
 
 
 def _for_json(value: Any) -> Any:
-    """A mapping, or numbers of NumPy."""
+    """Value that JSON can write, from a mapping or numbers of NumPy."""
     return dict(value) if isinstance(value, Mapping) else value.tolist()
 
 
 def _kind(kinds: Sequence[Any], tree: xr.DataTree) -> Any:
-    """The class that wrote a group; the only one of a group that does not say."""
+    """Class that wrote a group; without its name the only class."""
     written = tree.attrs.get(WRITER)
     return next((kind for kind in kinds if kind.__name__ == written), kinds[0])
 
 
 def _loaded(kind: Any, tree: xr.DataTree) -> Any:
-    """What `_apart` has taken apart, from a group of a file."""
+    """Result from a group of a file, the inverse of `_apart`."""
     columns: dict[str, dict[str, Any]] = {}
     for variable in tree.dataset.variables.values():
         about = variable.attrs
@@ -222,7 +223,7 @@ def _together(
     attributes: Mapping[Any, Any],
     children: Mapping[str, Any],
 ) -> Any:
-    """A dataclass from its arrays, attributes and groups."""
+    """Dataclass from its arrays, attributes and groups."""
     made: dict[str, Any] = {}
     for field, (form, of) in _forms(kind).items():
         mine = columns.get(field, {})

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.trajectory import Trajectory
 
-#: Share of the size of what is measured up to which residuals are rounding.
+#: Residual up to which samples are met exactly, as a share of their size: rounding.
 MET = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """The samples of a channel in a trial: (K,) each, at `index` among its `nodes`, or among all of
-    them if they have times of their own, in order of time.
+    """Samples of a channel in a trial with their model values: (K,) each, at `index` among its
+    `nodes`, or among all of them if they have times of their own, in order of time.
 
     std : standard deviations of the samples, in their unit, NaN where unknown. at_nodes : whether
-    the samples are there.
+    the samples are at nodes.
     """
 
     channel: str
@@ -36,12 +36,12 @@ class Series:
 
     @property
     def name(self) -> str:
-        """The channel, and the trial if it is not the first."""
+        """Name of the channel, and the trial if it is not the first."""
         return self.channel + (f" of trial {self.trial}" if self.trial else "")
 
     @property
     def residuals(self) -> Array:
-        """Measured - modelled, in the unit of the channel, (K,)."""
+        """Residuals, measured - modelled, in the unit of the channel, (K,)."""
         return self.measured - self.modelled
 
     @property
@@ -51,29 +51,30 @@ class Series:
 
     @property
     def size(self) -> float:
-        """The rms of what is measured."""
+        """Root mean square of the samples."""
         return float(np.sqrt(np.mean(self.measured**2)))
 
     @property
     def rms(self) -> float:
-        """The rms of the residuals."""
+        """Root mean square of the residuals."""
         return float(np.sqrt(np.mean(self.residuals**2)))
 
     @property
     def variance_accounted_for(self) -> float:
-        """100 (1 - var(residuals)/var(measured)) [%], NaN of what is constant."""
+        """Variance accounted for, 100 (1 - var(residuals)/var(measured)) [%], NaN for constant
+        samples."""
         whole = float(np.var(self.measured))
         return 100.0 * (1.0 - float(np.var(self.residuals)) / whole) if whole > 0.0 else np.nan
 
     def inputs(self, run: Trajectory) -> dict[str, Array]:
-        """Inputs of a trajectory at the samples, (K,) each; between nodes on straight lines."""
+        """Inputs of a trajectory at the samples, (K,) each; linear between nodes."""
         if self.at_nodes:
             return {name: u[self.index] for name, u in run.inputs.items()}
         return {name: np.interp(self.time, run.time, u) for name, u in run.inputs.items()}
 
 
 def series_of(trials: Sequence[Trajectory]) -> list[Series]:
-    """All measured channels of trials; what is missing, or has no model value, is left out."""
+    """Samples of all measured channels of trials, without missing samples and model values."""
     found = []
     for number, run in enumerate(trials):
         for channel, measured in run.measurements.items():
@@ -94,7 +95,7 @@ def series_of(trials: Sequence[Trajectory]) -> list[Series]:
 
 
 def squares_of_samples(trials: Sequence[Trajectory]) -> float:
-    """The sum of squares of all samples over their variances; without those that have no std."""
+    """Sum of squares of all samples over their variances, without those that have no std."""
     pairs = [
         (y, run.std.get(name, np.nan)) for run in trials for name, y in run.measurements.items()
     ]
@@ -103,7 +104,7 @@ def squares_of_samples(trials: Sequence[Trajectory]) -> float:
 
 
 def sampling(trials: Sequence[Trajectory]) -> str:
-    """How many samples there are of each channel, and how often."""
+    """Number of samples of each channel and sampling rate, in words."""
     words = []
     series = series_of(trials)
     for channel in dict.fromkeys(s.channel for s in series):

@@ -1,4 +1,4 @@
-"""By how much an error shifts something, and from where on that matters."""
+"""Shifts by a discretisation error, in units of the shift that matters."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ import numpy as np
 
 from kinesym.runtime.summary import in_errors
 
-#: From this share of its standard error on the shift of a parameter matters; without measurements
-#: from this share of a value, or of the range of a state.
-STANDARD_ERRORS, RELATIVE = 0.5, 1e-3
-#: A smaller share of a value never matters, even if the data are without noise.
+#: Shift of a parameter that matters [standard errors].
+STANDARD_ERRORS = 0.5
+#: Shift that matters without measurements, as a share of a value, or of the range of a state.
+RELATIVE = 1e-3
+#: Shift below which it never matters, as a share of a value, even for data without noise.
 LEAST = 1e-6
 
 
 class Shift(NamedTuple):
-    """By how much something is shifted, in words, how many times more than matters, and as a share
-    of its value; of an estimate that is not larger than its standard error, as a share of that."""
+    """Shift of a quantity in words, in units of the shift that matters, and as a share of its
+    value; for an estimate that is not larger than its standard error, as a share of that."""
 
     words: str
     size: float
@@ -26,7 +27,7 @@ class Shift(NamedTuple):
 
 
 def in_standard_errors(name: str, shift: float, deviation: float, value: float) -> Shift:
-    """Of an estimate with a standard error."""
+    """Shift of an estimate with a standard error."""
     ratio = abs(shift) / deviation
     size = min(ratio / STANDARD_ERRORS, _share(shift, value) / LEAST)
     share = abs(shift) / max(abs(value), deviation)
@@ -34,14 +35,14 @@ def in_standard_errors(name: str, shift: float, deviation: float, value: float) 
 
 
 def relative(name: str, shift: float, value: float, of: str) -> Shift:
-    """Of what has a value, or a range."""
+    """Shift of a quantity relative to its value, or its range."""
     share = _share(shift, value)
     words = f"{name} by {share:.2g} {of}" if np.isfinite(share) else f"{name} from 0 by {shift:.2g}"
     return Shift(words, share / RELATIVE, share)
 
 
 def worst_of(shifts: Iterable[Shift]) -> Shift:
-    """The one that matters most; NaN in size if there is none."""
+    """Shift that matters most; NaN in size if there is none."""
     unknown = Shift("", np.nan, np.nan)
     return max(shifts, key=lambda s: np.nan_to_num(s.size, nan=np.inf), default=unknown)
 

@@ -1,4 +1,4 @@
-"""Results of collocation: named values, pictures, files."""
+"""Results of collocation: solutions with trajectories, figures and files."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ Variables: TypeAlias = Annotated[Array, "variable"]
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Solution(Trials):
-    """The result of `Collocation.solve`; see `Trials`. NaN in trajectories is what nothing
-    determines; `notes` says why.
+    """Solution of `Collocation.solve`; see `Trials`. NaN marks undetermined values of trajectories;
+    `notes` says why.
 
     multipliers : of the constraints, and of lower and upper bounds. linear_solver : which one was
     used, and why if it was not the time-structured one. timings : seconds to derive, compile,
@@ -51,8 +51,8 @@ class Solution(Trials):
     reasons: Callable[[], Why] | None = field(default=None, metadata=UNSAVED)
 
     def joined(self) -> Trajectory:
-        """The trials, phases of one motion, one after the other: time counts on, and where two meet
-        there are two nodes at the same time."""
+        """Trajectory of all trials, phases of one motion, one after the other: time continues, and
+        there are two nodes at the same time between phases."""
         trials, begin = [], float(self.trials[0].time[0])
         for trial in self.trials:
             trials.append(replace(trial, time=trial.time - trial.time[0] + begin))
@@ -68,10 +68,10 @@ class Solution(Trials):
         return replace(trials[0], time=time, measurements={}, std={}, samples={}, **groups)
 
     def why(self) -> Why:
-        """What keeps the problem from a solution: conditions that contradict each other, the least
-        that must give, bounds that hold it, what is violated; the likeliest first. It solves for
-        the least violation, see `kinesym.runtime.ipopt.elastic.least_slack`. Raises `ValueError`
-        for a result that was loaded: `problem.why(solution)`."""
+        """Causes that keep the problem from a solution, the likeliest first: conditions that
+        contradict each other with the least violation, active bounds, violated constraints. It
+        solves for the least violation, see `kinesym.runtime.ipopt.elastic.least_slack`. Raises
+        `ValueError` for a result that was loaded: `problem.why(solution)`."""
         if self.reasons is None:
             raise ValueError(
                 "this result was loaded or copied and has no problem to ask; "
@@ -80,20 +80,20 @@ class Solution(Trials):
         return replace(self.reasons(), head=f"{self.model}: {self.message}")
 
     def plot_convergence(self) -> Any:
-        """A figure of the objective, of the largest violation and of the optimality over the
+        """Figure of the objective, of the largest violation and of the optimality over the
         iterations."""
         return convergence(self.history, f"{self.model}: {self.status.value}")
 
     def grid_error(self) -> GridError:
-        """What the grid does to this solution: local errors, and to first order the shifts of all
+        """Discretisation error of this solution: local errors, and to first order the shifts of all
         parameters, trajectories and the objective. Raises `ValueError` without convergence."""
         if not self.grid:
             raise ValueError(f"the error of the grid is known of solutions only: {self.message}")
         return self.grid[0]
 
     def diagnostics(self) -> Diagnostics:
-        """As of `Trials`; with process noise residuals are those of trajectories that have followed
-        the samples, which are never white: that is not tested."""
+        """Residual diagnostics as of `Trials`. With process noise whiteness is not tested:
+        residuals of trajectories that follow the samples are never white."""
         found = super().diagnostics()
         if np.isnan(self.log_likelihood) or not self.problem.get("held"):
             return found
@@ -131,8 +131,8 @@ class Solution(Trials):
 
 
 def resolved(found: Solution) -> Solution:
-    """A solution, as one that has not converged if its grid shows nothing of the motion, see
-    `GridError.drowns`; one that meets loose tolerances only is doubted sooner."""
+    """Solution marked as not converged if its grid is too coarse to show the motion, see
+    `GridError.drowns`; with a lower limit for one that meets loose tolerances only."""
     if not (found.success and found.grid):
         return found
     words = found.grid[0].drowns(_DOUBTED if found.status is Solve.ACCEPTABLE else _WRONG)

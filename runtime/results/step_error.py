@@ -1,4 +1,4 @@
-"""The error that the steps of a simulation leave in it."""
+"""Discretisation error of a simulation, estimated with finer steps."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ PerEvent: TypeAlias = Annotated[Array, "event"]
 Rows: TypeAlias = Annotated[Array, "member", "node"]
 RowsOfEvents: TypeAlias = Annotated[Array, "member", "event"]
 
-#: A state that hardly moves, or is next to nothing beside others, has no range but this share of
-#: its size, and of the largest of all: else its rounding would be an error of 100 %.
-_LEAST_RANGE, _NOTHING = 1e-8, 1e-12
-#: So many members are drawn.
+#: Least range of a state, as a share of its size: else rounding would be an error of 100 %.
+_LEAST_RANGE = 1e-8
+#: Least range of a state, as a share of the largest state of all.
+_NOTHING = 1e-12
+#: Members that are drawn at most.
 _SHOWN = 30
 
 
 class Lost(NamedTuple):
-    """From where on [s] a run that is made again is not to be trusted, and why; of an ensemble the
-    member."""
+    """Time [s] from which on a repeated run is not valid, with the reason, and the member of an
+    ensemble."""
 
     time: float
     words: str
@@ -36,9 +37,9 @@ class Lost(NamedTuple):
 
 
 class Finer(NamedTuple):
-    """A run that is made again with finer steps: how, in words, how many times the difference to it
-    is the error of the first one (Richardson's extrapolation), and where that says nothing; said :
-    what it may not see."""
+    """Run repeated with finer steps: description, Richardson factor (error of the first run over
+    the difference to this one), and where the estimate is invalid; said : limits of the estimate.
+    """
 
     run: Any
     method: str
@@ -49,8 +50,8 @@ class Finer(NamedTuple):
 
 
 class Worst(NamedTuple):
-    """The largest shift as a share of the range of its state, that state, the time [s], and of an
-    ensemble the member."""
+    """Largest shift as a share of the range of its state, that state, the time [s], and the member
+    of an ensemble."""
 
     share: float
     state: str
@@ -60,17 +61,16 @@ class Worst(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class StepError(Saved):
-    """How far a simulation is off because of its steps, estimated.
+    """Discretisation error of a simulation, estimated by Richardson extrapolation.
 
     A shift is what has to be added to the run for the exact motion, as in `GridError`: the
-    difference to a run with finer steps, as many times as the order of the method says.
+    difference to a run with finer steps, times a factor from the order of the method.
 
     method, steps : of the run, and how the finer one was made. time : of the nodes [s]. states :
     shifts by name in the unit of the state, (N,), NaN where they are not known: between an event
     and the same event in the finer run, where events are not the same any more, and where algebraic
     states are on another solution of their equations. events : shifts of the times of `run.events`
-    [s]. ranges : of the states. message : why the shifts are not known
-    everywhere.
+    [s]. ranges : of the states. message : why the shifts are not known everywhere.
     """
 
     method: str
@@ -83,12 +83,12 @@ class StepError(Saved):
 
     @property
     def largest(self) -> float:
-        """The largest shift as a share of the range of its state."""
+        """Largest shift as a share of the range of its state."""
         return self.worst.share
 
     @property
     def worst(self) -> Worst:
-        """Where the largest shift is, as shares of the ranges go."""
+        """Location of the largest shift, relative to the ranges of states."""
         found = Worst(0.0, "", np.nan)
         for name, row in self.states.items():
             shares = np.abs(np.atleast_2d(row)) / (self.ranges[name] or 1.0)
@@ -99,7 +99,7 @@ class StepError(Saved):
         return found
 
     def __str__(self) -> str:
-        """The verdict in one line."""
+        """Verdict in one line."""
         share, name, at, member = self.worst
         words = "not known" if self.message else "none that could be seen"
         if share:
@@ -116,7 +116,7 @@ class StepError(Saved):
         return f"<error of the steps, {self.method}: {self}>"
 
     def plot(self, names: Sequence[Any] | None = None) -> Any:
-        """A figure, one panel per state: by how much the run is off over time."""
+        """Figure, one panel per state: the shift of the run over time."""
         wanted = chosen(names, self.states)
         figure, axes = panels(wanted, f"Error of the steps, {self.method} ({self.steps})")
         for axis, name in zip(axes, wanted, strict=True):
@@ -133,7 +133,7 @@ class StepError(Saved):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class EnsembleError(StepError):
-    """How far the members of an ensemble are off because of their steps; see `StepError`.
+    """Discretisation errors of the members of an ensemble; see `StepError`.
 
     states : (M, N). events : (M, E), NaN beyond the events of a member. ranges : of all members.
     """
@@ -146,7 +146,7 @@ class EnsembleError(StepError):
 
 
 def error_of_run(run: Any, finer: Finer) -> StepError:
-    """Of a trajectory, from the same with finer steps."""
+    """Discretisation error of a trajectory, from its repetition with finer steps."""
     rows = {name: row[None] for name, row in run.states.items()}
     others = {name: row[None] for name, row in finer.run.states.items()}
     shifts, events, apart = _shifts(
@@ -165,7 +165,7 @@ def error_of_run(run: Any, finer: Finer) -> StepError:
 
 
 def error_of_ensemble(runs: Any, finer: Finer) -> EnsembleError:
-    """Of an ensemble, from the same with finer steps."""
+    """Discretisation error of an ensemble, from its repetition with finer steps."""
     rows, others = dict(runs.states), dict(finer.run.states)
     logs = (runs.event_logs or [None] * len(runs), finer.run.event_logs or [None] * len(runs))
     shifts, events, apart = _shifts(runs, finer, rows, others, *logs)
@@ -184,18 +184,18 @@ def error_of_ensemble(runs: Any, finer: Finer) -> EnsembleError:
 
 
 def _lost(finer: Finer, whose: str = "") -> str:
-    """Where the finer run is not to be trusted, the first of its members."""
+    """Message on the first member whose finer run is not valid, empty if there is none."""
     return "".join(whose.format(lost.member) + lost.words for lost in finer.lost[:1])
 
 
 def _ended(shifts: Mapping[str, Array], words: str) -> str:
-    """That the finer run ended early, if that is why something is not known."""
+    """Message that the finer run ended early, if shifts are unknown for that."""
     lost = any(np.isnan(row).any() for row in shifts.values())
     return f"the run with finer steps ended early: {words}" if words and lost else ""
 
 
 def _ranges(rows: Mapping[str, Array]) -> dict[str, float]:
-    """Of each state, over all members and times; at least what its rounding may be."""
+    """Range of each state over all members and times, at least its possible rounding."""
     some = {name: row[np.isfinite(row)] for name, row in rows.items()}
     sizes = {name: float(np.abs(row).max(initial=0.0)) for name, row in some.items()}
     largest = _NOTHING * max(sizes.values(), default=0.0)

@@ -1,4 +1,4 @@
-"""Figures of a study: numbers of many tasks."""
+"""Figures of a study: a number of each task."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pandas as pd
 
 from kinesym.runtime.results.plot import plain, subplots
 
-#: More groups are not told apart by colours and names.
+#: Groups above which their names are turned by 90 degrees.
 _NAMED = 12
 
 
 def plot_by(table: pd.DataFrame, name: str, by: str) -> Any:
-    """A number of each task beside those of the same label, with the median of each label; those
+    """Figure of a number of each task, grouped by a label, with the median of each group; those
     with a standard error `NAME_se` have a bar of two. table : see `Study.table`."""
     figure, axis = subplots(figsize=(7.0, 4.0), layout="constrained")
     groups = list(table.groupby(by, sort=False))
@@ -36,8 +36,9 @@ def plot_by(table: pd.DataFrame, name: str, by: str) -> Any:
 
 
 def waterfall(table: pd.DataFrame, by: str) -> Any:
-    """Objectives above the best of each label, in order; where standard deviations are estimated
-    -2 log L, see `Trials.merit`. Raises `ValueError` without objectives."""
+    """Figure of the objectives above the best of each label, in order (waterfall plot); if standard
+    deviations are estimated, of -2 log L, see `Trials.merit`. Raises `ValueError` without
+    objectives."""
     if "objective" not in table:
         raise ValueError("no task has an objective: name a number of the table, plot('NAME')")
     figure, axis = subplots(figsize=(7.0, 4.0), layout="constrained")

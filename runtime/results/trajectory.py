@@ -1,4 +1,4 @@
-"""Trajectories: what simulation returns, and what a solution holds for each trial."""
+"""Trajectories: the result of a simulation, and of each trial of a solution."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ OverTime: TypeAlias = Annotated[Array, "time"]
 #: Columns of a table with a row per sample.
 SampleTable: TypeAlias = Mapping[str, Annotated[Array, "sample"]]
 
-#: Columns of a table with a row per value that was found before the start.
+#: Columns of a table with a row per estimated value before the start.
 PastTable: TypeAlias = Mapping[str, Annotated[Array, "past"]]
 
 #: Lines of a stick figure, each from point to point; a point `knee` is at outputs `knee_x`, ...
 Drawing: TypeAlias = Sequence[Sequence[str]]
 
-#: So many events are shown in a notebook.
+#: Events that are shown in a notebook at most.
 _SHOWN = 20
 
-#: Groups of trajectories of a result
+#: Groups of trajectories of a result.
 KINDS = ("states", "inputs", "outputs")
 
 
 class Timed(NamedTuple):
-    """Samples of a measurement at times of its own, what the model has there, and standard
-    deviations, NaN where these are not known: (K,) each."""
+    """Samples of a measurement at times of its own, model values there, and standard deviations,
+    NaN if not known: (K,) each."""
 
     time: Array
     measured: Array
@@ -56,7 +56,7 @@ class Timed(NamedTuple):
 
 
 class Values(dict[str, float]):
-    """Values by name, which can be asked for by symbol too."""
+    """Values by name or by symbol."""
 
     def __getitem__(self, key: object) -> float:
         return super().__getitem__(key_name(key))
@@ -71,13 +71,14 @@ class Values(dict[str, float]):
 
 
 class ByName:
-    """Arrays by name or symbol: `"x" in run`, `for name in run`, `dict(run)`, `len(run)`."""
+    """Mapping of arrays by name or symbol: `"x" in run`, `for name in run`, `dict(run)`,
+    `len(run)`."""
 
     def __getitem__(self, key: object) -> Array:
         raise NotImplementedError
 
     def keys(self) -> list[str]:
-        """Names of all that `[...]` gives."""
+        """Names of all arrays."""
         raise NotImplementedError
 
     def items(self) -> list[tuple[str, Array]]:
@@ -95,7 +96,7 @@ class ByName:
 
 
 class Series(ByName, Saved):
-    """A result with states, inputs and outputs by name; again : simulates it with finer steps."""
+    """Result with states, inputs and outputs by name; again : simulates it with finer steps."""
 
     states: Mapping[str, Array]
     inputs: Mapping[str, Array]
@@ -117,11 +118,12 @@ class Series(ByName, Saved):
 
     @classmethod
     def from_xarray(cls: type[R], data: xr.Dataset) -> R:
-        """What `to_xarray` made; raises `ValueError` for any other dataset."""
+        """Result from a dataset that `to_xarray` made; raises `ValueError` for any other
+        dataset."""
         return read_dataset(cls, data)
 
     def _finer(self) -> Finer:
-        """The same with finer steps; raises `ValueError` if it cannot be simulated again."""
+        """Repetition with finer steps; raises `ValueError` if it cannot be simulated again."""
         if self.again is None:
             raise ValueError(
                 "this cannot be simulated again with finer steps: only what ks.simulate returns "
@@ -134,7 +136,7 @@ class Series(ByName, Saved):
         return "C0" if name in self.states else "C1" if name in self.inputs else "C2"
 
     def _repr_html_(self) -> str:
-        """A table for a notebook: the range of each trajectory."""
+        """Table for a notebook: the range of each trajectory."""
         rows = []
         for kind in KINDS:
             for name, values in getattr(self, kind).items():
@@ -151,7 +153,7 @@ class Series(ByName, Saved):
         return html_table(repr(self)[1:-1], rows, ("name", "kind", "smallest", "largest"))
 
 
-#: A measurement that varies by less than this share of its size is constant.
+#: Standard deviation below which a measurement is constant, as a share of its size.
 _CONSTANT = 1e-12
 
 
@@ -159,18 +161,18 @@ _CONSTANT = 1e-12
 class Trajectory(Series):
     """Trajectories over time (N,): by name states, inputs and outputs, each (N,).
 
-    `run["theta"]` or `run[theta]` is one of them, and `for name in run` goes through all. In the
-    solution of an identification there are also the measurements (NaN where missing) and their
+    `run["theta"]` or `run[theta]` is one of them, and `for name in run` iterates over all names.
+    The solution of an identification also has the measurements (NaN where missing) and their
     standard deviations; those at times of their own are in `samples`, columns "channel", "time",
     "measured", "modelled" and "std" with a row per sample, and by channel in `timed`. `message`
     says why a simulation ended early, or grew beyond any plausible size; it is empty otherwise.
-    What was found before the start, where that was unknown, is in `before`, columns "signal",
-    "time" and "value", and by signal in `history_of`. Where an event happens at a node, the values
+    Estimated values before the start, if they were unknown, are in `before`, columns "signal",
+    "time" and "value", and by signal in `history_of`. If an event happens at a node, the values
     there are those after it.
 
-    Of a system with events and contacts, `events` is what happened, in order, and the inputs hold
-    modes and contact forces too; of a smooth one `events` is empty. `final` is where the run ended:
-    `initial` of another simulation that goes on as if this one had not ended.
+    `events` of a system with events and contacts are its events, in order, and the inputs hold
+    modes and contact forces too; for a smooth system `events` is empty. `final` is the state at the
+    end: `initial` of another simulation that continues as if this one had not ended.
     """
 
     time: OverTime
@@ -211,12 +213,12 @@ class Trajectory(Series):
 
     @property
     def log(self) -> tuple[EventRecord, ...]:
-        """What happened, in order, with the breaks of inputs."""
+        """Event log: all entries in order, breaks of inputs included."""
         return self.event_log.entries if self.event_log else ()
 
     @property
     def events(self) -> tuple[EventRecord, ...]:
-        """What happened, in order, without the breaks of inputs."""
+        """Events in order, without breaks of inputs."""
         return self.event_log.events if self.event_log else ()
 
     @property
@@ -231,7 +233,7 @@ class Trajectory(Series):
 
     @property
     def final(self) -> HybridState:
-        """Where the run ended, to go on from."""
+        """Final state of the run, `initial` of a continuation."""
         if self.event_log:
             return self.event_log.final
         return HybridState(
@@ -240,12 +242,12 @@ class Trajectory(Series):
 
     @property
     def work(self) -> tuple[int, int, int]:
-        """Steps taken, steps rejected, evaluations of x', where they were counted."""
+        """Steps taken, steps rejected, evaluations of x', if they were counted."""
         return self.event_log.work if self.event_log else (0, 0, 0)
 
     def happened(self, kind: str, name: str | None = None) -> list[EventRecord]:
-        """What happened of a kind ("impact", "close", "release", "slide", "event" or "clock"), and
-        of a contact or event. Raises `ValueError` for an unknown kind, contact or event."""
+        """Events of a kind ("impact", "close", "release", "slide", "event" or "clock"), and of a
+        contact or event. Raises `ValueError` for an unknown kind, contact or event."""
         check_known(kind, EVENT_KINDS, "kind")
         if name is not None:
             events = self.event_log.named if self.event_log else ()
@@ -253,7 +255,8 @@ class Trajectory(Series):
         return [e for e in self.log if e.kind == kind and name in (None, e.name)]
 
     def pressing(self, contact: str) -> list[tuple[float, float]]:
-        """From when to when a contact presses [s]; raises `ValueError` for an unknown contact."""
+        """Time spans (begin, end) in which a contact presses [s]; raises `ValueError` for an
+        unknown contact."""
         check_known(contact, self.contacts, "contact")
         end = self.final.time
         start = float(self.time[0]) if len(self.time) else end
@@ -269,7 +272,7 @@ class Trajectory(Series):
 
     @cached_property
     def timed(self) -> dict[str, Timed]:
-        """By name what is measured at times of its own."""
+        """Measurements at times of their own, by name."""
         channels = self.samples.get("channel", np.empty(0))
         columns = [self.samples[name] for name in Timed._fields] if len(channels) else []
         return {
@@ -284,7 +287,7 @@ class Trajectory(Series):
         return np.array([*rows, known[f"{name}_z"]] if f"{name}_z" in known else rows)
 
     def between(self, begin: float, end: float) -> Trajectory:
-        """The part with begin <= t <= end [s]; raises `ValueError` if no node is there."""
+        """Part with begin <= t <= end [s]; raises `ValueError` if no node is there."""
         begin, end = float(real_array(begin, "begin")), float(real_array(end, "end"))
         here = (self.time >= begin) & (self.time <= end)
         if not here.any():
@@ -303,18 +306,17 @@ class Trajectory(Series):
         return replace(self, time=self.time[here], samples=columns, **groups)
 
     def error(self) -> StepError:
-        """How far its steps lead a simulation off, estimated by making it again with finer ones:
-        fixed steps are halved, which takes twice the time of the run, the tolerances of adaptive
-        ones divided by 100, which takes two to three times.
+        """Discretisation error of a simulation, estimated by its repetition with finer steps: fixed
+        steps are halved, which takes twice the time of the run, tolerances of adaptive ones divided
+        by 100, which takes two to three times.
 
-        Raises `ValueError` for what `ks.simulate` did not return in this program, as a run that was
-        loaded, and for tolerances that cannot be tightened.
+        Raises `ValueError` for a trajectory that `ks.simulate` did not return in this program, such
+        as a loaded one, and for tolerances that cannot be tightened.
         """
         return error_of_run(self, self._finer())
 
     def history_of(self, name: Any) -> tuple[Array, Array]:
-        """Times [s] and values of a signal before the start, and there, as a solution has found
-        them; none of what was known."""
+        """Times [s] and estimated values of a signal up to the start; empty for a known history."""
         key = key_name(name)
         mine = self.before["signal"] == key if self.before else np.zeros(0, dtype=bool)
         if not mine.any():
@@ -322,14 +324,14 @@ class Trajectory(Series):
         return self.before["time"][mine], self.before["value"][mine]
 
     def samples_of(self, name: str) -> tuple[Array, Array] | None:
-        """Times and samples of a measurement, NaN where missing; None of what is not measured."""
+        """Times and samples of a measurement, NaN where missing; None if it is not measured."""
         if name in self.timed:
             return self.timed[name].time, self.timed[name].measured
         return (self.time, self.measurements[name]) if name in self.measurements else None
 
     def vaf(self) -> dict[str, float]:
         """Variance accounted for [%] of each measurement: 100 (1 - var(residual)/var(measured));
-        none of what is constant."""
+        constant measurements are left out."""
         result = {}
         pairs = {name: (y, self[name]) for name, y in self.measurements.items()}
         pairs |= {name: (own.measured, own.modelled) for name, own in self.timed.items()}
@@ -342,16 +344,17 @@ class Trajectory(Series):
         return result
 
     def residuals(self) -> dict[str, Array]:
-        """(modelled - measured)/std of each measurement whose standard deviation is known, (N,),
-        NaN where it is missing, or (K,) of K samples at times of their own."""
+        """Standardised residuals, (modelled - measured)/std, of each measurement whose standard
+        deviation is known, (N,), NaN where it is missing, or (K,) of K samples at times of their
+        own."""
         found = {n: (self[n] - self.measurements[n]) / self.std[n] for n in self.std}
         apart = {n: (own.modelled - own.measured) / own.std for n, own in self.timed.items()}
         return found | {n: row for n, row in apart.items() if not np.isnan(row).all()}
 
     def plot(self, names: Sequence[Any] | None = None, title: str | None = None) -> Any:
-        """A figure with one panel per trajectory, or those of these names; measurements as dots, a
-        line at each impact, release, slide and event; dashed what was found before the start.
-        Raises `ValueError` for what is none, and for too many."""
+        """Figure with one panel per trajectory, or those of these names; measurements as dots, a
+        line at each impact, release, slide and event; estimated history dashed. Raises `ValueError`
+        for unknown names, and for too many."""
         rows = {name: self[name] for name in chosen(names, self.keys())}
         figure, axes = panels(list(rows), self.model if title is None else title, self.units)
         for axis, (name, values) in zip(axes, rows.items(), strict=True):
@@ -370,8 +373,8 @@ class Trajectory(Series):
         return figure
 
     def plot_modes(self) -> Any:
-        """A figure with a row per contact, bars while it presses and marks at impacts, and a row
-        per event with a mark whenever it happens."""
+        """Figure with a row per contact, bars while it presses and marks at impacts, and a row per
+        event with a mark whenever it happens."""
         events = list(dict.fromkeys(e.name for e in self.events if e.kind == "event"))
         rows = [*self.contacts, *events]
         figure, axis = subplots(figsize=(9.0, 1.2 + 0.4 * max(len(rows), 1)), layout="constrained")
@@ -395,7 +398,7 @@ class Trajectory(Series):
     def animate(
         self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z"
     ) -> Path:
-        """A moving stick figure as a .gif or .html file; see `runtime.results.animate.animate`."""
+        """Animated stick figure as a .gif or .html file; see `runtime.results.animate.animate`."""
         return animate(self, Path(path), fps, speed, up)
 
     def _columns(self) -> dict[str, Array]:
@@ -406,12 +409,12 @@ class Trajectory(Series):
         return rows
 
     def to_pandas(self) -> pd.DataFrame:
-        """The columns of `to_csv`, by time [s]."""
+        """Table with the columns of `to_csv`, by time [s]."""
         import pandas as pd  # here: slow to import
 
         return pd.DataFrame(self._columns()).set_index("time")
 
     def to_csv(self, path: str | Path) -> None:
         """Write columns with a line of names, in all digits: time [s], states, inputs and outputs,
-        then `measured_...` and `std_...` of what was measured at nodes, NaN where it is missing."""
+        then `measured_...` and `std_...` of measurements at nodes, NaN where missing."""
         write_columns(path, self._columns())

@@ -1,5 +1,5 @@
-"""What results of a fit have in common: trajectories of trials, estimates, and what can be asked of
-them."""
+"""Trials: base of results of a fit, with trajectories of all trials, estimates and their
+inference."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ from kinesym.runtime.results.trajectory import ByName, Trajectory, Values
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 
-#: Standard errors of combinations are lost in rounding beyond so many times their values.
+#: Relative standard error of a combination above which it is lost in rounding.
 _LOST = 1e4
-#: More resampled records than anyone has time for.
+#: Resampled records at most; more take too long.
 _MOST_RECORDS = 10**6
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Trials(ByName, Saved):
-    """A result with trajectories of several trials.
+    """Result of a fit or an optimal control problem, with trajectories of all trials.
 
     `result["theta"]` is the trajectory of the first trial, `result.trials[k]["theta"]` that of
     trial k, and `result.trials[k].parameters` has all of its parameters. status : the name of how
@@ -174,7 +174,7 @@ class Trials(ByName, Saved):
         """Variance accounted for [%] of each measurement, of the first trial."""
         return self.trials[0].vaf()
 
-    # -- what is known of the errors --------------------------------------------------------
+    # -- uncertainty ------------------------------------------------------------------------
 
     @property
     def _about(self) -> Uncertainty | None:
@@ -218,14 +218,14 @@ class Trials(ByName, Saved):
         seed: int = 0,
         executor: Any = None,
     ) -> Estimates:
-        """The table of estimates with intervals of this level.
+        """Table of estimates with intervals of this level.
 
         method : "t", from the curvature, by Student's t; "sandwich", for residuals of unequal
         variance that are correlated in time; "profile", profile likelihood; "bootstrap", of
         `records` resampled records, see `bootstrap`, which has the other arguments.
 
-        Raises `ValueError` where there are no standard errors; for a method other than "t" also of
-        a result that was loaded, which has no problem to solve again.
+        Raises `ValueError` if there are no standard errors; for a method other than "t" also for
+        a loaded result, which has no problem to solve again.
         """
         level = between(level, 0.0, 1.0, "level")
         check_choice(method, METHODS, "method")
@@ -244,12 +244,12 @@ class Trials(ByName, Saved):
     def interval(
         self, expression: Any, level: float = 0.95, trial: int = 0, method: str = "delta"
     ) -> Estimate:
-        """The estimate of a combination with its standard error and interval.
+        """Estimate of a combination of parameters and states, with its standard error and interval.
 
         expression : in parameters, and in states at `ks.at_start(...)` and `ks.at_end(...)` of a
         trial, such as `b/(2*sqrt(k))` or `ks.at_end(x) - ks.at_start(x)`. method : "delta", to
         first order, by Student's t; "profile", profile likelihood, see `profile`. Raises
-        `ValueError` as `intervals`, and for anything else in it.
+        `ValueError` as `intervals`, and for other symbols in the expression.
         """
         about, level = self._known_errors(), between(level, 0.0, 1.0, "level")
         check_choice(method, ("delta", "profile"), "method")
@@ -267,12 +267,11 @@ class Trials(ByName, Saved):
         return Estimate(value, error, value - half, value + half)
 
     def profile(self, quantity: Any, level: float = 0.95, trial: int = 0) -> Profile:
-        """The profile likelihood of a parameter, by name or symbol, or of a combination, as in
+        """Profile likelihood of a parameter, by name or symbol, or of a combination, as in
         `interval`: it is held at values to both sides of its estimate while all else follows, until
-        -2 log L has risen as the level says.
+        -2 log L has risen by the quantile of `level`.
 
-        Raises `ValueError` as `intervals`, and for what is held by a bound or by nothing
-        determined.
+        Raises `ValueError` as `intervals`, and for a quantity that is at a bound or undetermined.
         """
         self._known_errors()
         self._check_noise()
@@ -290,22 +289,21 @@ class Trials(ByName, Saved):
         return self._asked().profile(quantity, level, number)
 
     def _combination(self, expression: Any, trial: int) -> tuple[float, float]:
-        """Its value and standard error; NaN for one that goes along with parameters that can be
+        """Value and standard error of a combination; NaN if it changes with parameters that can be
         exchanged, of which rounding leaves a very large one."""
         value, error = self._asked().combination(expression, trial)
         lost = self._known_errors().instead and error > _LOST * abs(value)
         return value, np.nan if lost else error
 
     def bands(self, names: Sequence[Any] | None = None) -> Bands:
-        """How far measurements tell the trajectories: standard deviations over time of all states,
-        unknown inputs and outputs, or of those of these names, with their 95 % bands.
+        """Confidence bands of trajectories: standard deviations over time of all states, unknown
+        inputs and outputs, or of those of these names, with their 95 % bands.
 
-        From the curvature, as the standard errors of parameters: those of the whole trajectory, the
-        past and the future of a time counted in, as a smoother has them, with the parameters
-        unknown; of shooting to first order in the unknowns (delta method). Collocation has a
-        library of the derivatives of outputs, compiled when first asked for. NaN for what nothing
-        determines. Raises `ValueError` without convergence or measurements, of a result that was
-        loaded, and if the curvature is not positive.
+        From the curvature, as the standard errors of parameters: with past and future samples of
+        each time, as of a smoother, and with unknown parameters; for shooting to first order in the
+        unknowns (delta method). Collocation has a library of the derivatives of outputs, compiled
+        when first needed. NaN marks undetermined values. Raises `ValueError` without convergence or
+        measurements, for a loaded result, and if the curvature is not positive.
         """
         if not self.success:
             raise ValueError(f"no bands without convergence: {self.message}")
@@ -313,8 +311,8 @@ class Trials(ByName, Saved):
         return self._asked().bands(wanted)
 
     def bootstrap(self, records: int = 200, seed: int = 0, executor: Any = None) -> Bootstrap:
-        """Estimates of so many records with residuals in another order, in blocks as long as they
-        are correlated (moving block bootstrap; Kunsch 1989, Annals of Statistics 17, 1217).
+        """Bootstrap estimates of so many records, with residuals resampled in blocks as long as
+        they are correlated (moving block bootstrap; Kunsch 1989, Annals of Statistics 17, 1217).
 
         seed : of the random numbers. executor : whose `map` solves them, by default one after the
         other. Raises `ValueError` as `intervals`, and if few of them converge.
@@ -328,9 +326,9 @@ class Trials(ByName, Saved):
         return bootstrapped(values, about, self._asked(), series, many, rng, each)
 
     def diagnostics(self) -> Diagnostics:
-        """What the residuals say of the assumptions: white, normal, unrelated to the inputs,
-        without outliers. Where they contradict a `std` that was given `notes` say so (chi-square
-        over all trials). Raises `ValueError` where nothing tells a `std`."""
+        """Residual diagnostics: whether residuals are white, normal, unrelated to the inputs,
+        without outliers. If they contradict a given `std`, `notes` say so (chi-square over all
+        trials). Raises `ValueError` if a `std` cannot be estimated."""
         if self._lost:
             self._known_errors()
         return diagnostics(self.trials)
@@ -338,13 +336,13 @@ class Trials(ByName, Saved):
     def report(
         self, path: str | Path, level: float = 0.95, profiles: Sequence[Profile] = ()
     ) -> Path:
-        """Write one page on the fit: a verdict in sentences, pictures of the trials, the residuals
-        and the correlations, tables, versions.
+        """Write a report of the fit on one page: a verdict in sentences, figures of the trials, the
+        residuals and the correlations, tables, versions.
 
-        path : ends on .html, a page that stands alone, or on .md, with pictures in a folder beside
-        it. profiles : to be shown, of `profile`. Of many trials those are shown whose residuals
-        are largest. Raises `ValueError` as `intervals`, but not for what has not converged: of that
-        the page says so.
+        path : ends on .html, a page that stands alone, or on .md, with figures in a folder beside
+        it. profiles : results of `profile` to be shown. Of many trials those with the largest
+        residuals are shown. Raises `ValueError` as `intervals`, but not for a fit that has not
+        converged: the page says so.
         """
         drawn, target = listed_of(profiles, Profile, "profiles"), target_of(path)
         rows = [*self._how(), *self._rows(), ("objective", f"{self.objective:.8g}")]
@@ -370,7 +368,7 @@ class Trials(ByName, Saved):
         return findings.report().write(target)
 
     def _how(self) -> list[tuple[str, str]]:
-        """By which method it was solved, on which grid, from which samples."""
+        """Rows on method, grid and samples."""
         nodes = _range([len(run.time) for run in self.trials], "d")
         spans = _range([run.time[-1] - run.time[0] for run in self.trials], ".4g")
         sampled = sampling(self.trials)
@@ -383,7 +381,7 @@ class Trials(ByName, Saved):
         ]
 
     def _bands_of(self, names: Sequence[Sequence[str]]) -> Bands | str:
-        """Bands of what is measured in trials, or why there are none."""
+        """Bands of the measured channels of trials, or why there are none."""
         try:
             return self.bands(list(dict.fromkeys(name for mine in names for name in mine)))
         except ValueError as error:
@@ -438,7 +436,8 @@ class Trials(ByName, Saved):
         return f"{self._title}, objective {self.objective:.8g}"
 
     def _estimates(self) -> list[tuple[str, str]]:
-        """Names, and values with standard errors and intervals, of what was identified."""
+        """Rows of the identified parameters: names, and values with standard errors and
+        intervals."""
         table = sorted(self.parameters.table.items(), key=lambda row: row[0] in self._last)
         return [(with_unit(name, self.parameters.units), str(row)) for name, row in table]
 
@@ -448,7 +447,7 @@ class Trials(ByName, Saved):
         return ()
 
     def _rows(self) -> list[tuple[str, str]]:
-        """What more there is to say."""
+        """Rows on estimated noise, likelihood and notes."""
         scatter = [
             f"{each.group} {each.std:.4g}"
             + f" ({each.freedom:.6g} degrees of freedom)" * bool(np.isfinite(each.freedom))
@@ -488,19 +487,19 @@ class Trials(ByName, Saved):
         return html_table(self._heading, self._table())
 
     def plot(self, trial: int = 0, names: Sequence[Any] | None = None) -> Any:
-        """A figure of a trial over time, of all trajectories or those of these names; measurements
-        as dots."""
+        """Figure of a trial over time, of all trajectories or those of these names; measurements as
+        dots."""
         return self.trials[chosen_trial(trial, len(self.trials))].plot(names, self._title)
 
     def animate(
         self, path: str | Path, fps: float = 25.0, speed: float = 1.0, up: str = "z", trial: int = 0
     ) -> Path:
-        """A moving stick figure of a trial as a .gif or .html file; see `Trajectory.animate`."""
+        """Animated stick figure of a trial as a .gif or .html file; see `Trajectory.animate`."""
         return self.trials[trial].animate(path, fps, speed, up)
 
 
 def _range(shares: Sequence[float], form: str = ".2f") -> str:
-    """The smallest and the largest of one per trial."""
+    """Range of numbers, one per trial, as text."""
     ends = (f"{np.nanmin(shares):{form}}", f"{np.nanmax(shares):{form}}")
     return " ... ".join(dict.fromkeys(ends))
 
@@ -515,5 +514,5 @@ def better(one: Trials, other: Trials | None) -> bool:
 
 
 def only_noise_is_left(found: Trials | None) -> bool:
-    """Whether a fit has converged and leaves nothing of what is measured but noise."""
+    """Whether a fit has converged and its residuals are only noise."""
     return found is not None and found.success and explained(found.trials)

@@ -1,4 +1,4 @@
-"""How far a simulation leaves a solution."""
+"""Verification of a solution by simulation."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PerNode: TypeAlias = Annotated[Array, "node"]
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Verification(Saved):
-    """A simulation of the inputs and parameters of a solution, from its own start.
+    """Simulation with the inputs and parameters of a solution, from its own start.
 
     time : of the nodes [s]; trial : their trials. solution, simulated : states at the nodes, by
-    name, of several trials one after the other; NaN where a simulation has ended early. ranges : of
-    the states. segments : how many the trials are cut into, each starting from the solution.
+    name, of several trials one after the other; NaN after an early end of a simulation. ranges : of
+    the states. segments : number of parts of each trial, each starting from the solution.
     message : why a simulation has ended early.
     """
 
@@ -41,7 +41,7 @@ class Verification(Saved):
 
     @property
     def largest(self) -> float:
-        """The largest difference as a share of the range of its state."""
+        """Largest difference as a share of the range of its state."""
         return self._worst[0]
 
     @property
@@ -70,7 +70,7 @@ class Verification(Saved):
         return f"<verification: {self}>"
 
     def plot(self, names: Sequence[Any] | None = None, trial: int = 0) -> Any:
-        """A figure of a trial, one panel per state: solved, and simulated."""
+        """Figure of a trial, one panel per state: solved, and simulated."""
         wanted = chosen(names, self.solution)
         figure, axes = panels(wanted, "Solution and simulation")
         here = self.trial == chosen_trial(trial, len(np.bincount(self.trial)))

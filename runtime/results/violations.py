@@ -1,4 +1,4 @@
-"""By how much the conditions of a problem are violated, and where."""
+"""Violations of the conditions of a problem, over time."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.plot import chosen_trial, plain, subplots
 
-#: Less than this is rounding, and is not drawn.
+#: Violation below which it is rounding, and not drawn, in the unit of the condition.
 _ROUNDING = 1e-14
 
 
 class Course(NamedTuple):
-    """How much one condition is violated over a trial: times (N,) [s] and values, 0 where it is
-    met; at the ends one value, at the last time."""
+    """Violation of one condition over a trial: times (N,) [s] and values, 0 where it is met; for
+    conditions at the ends one value, at the last time."""
 
     condition: str
     trial: int
@@ -27,13 +27,13 @@ class Course(NamedTuple):
 
     @property
     def largest(self) -> float:
-        """The largest violation."""
+        """Largest violation."""
         return float(np.max(self.values, initial=0.0))
 
 
 @dataclass(frozen=True, repr=False)
 class Violations(Displayed):
-    """How much the equations, conditions and bounds of a problem are violated, in their own units.
+    """Violations of the equations, conditions and bounds of a problem, in their own units.
 
     courses : one for each condition of each trial.
     """
@@ -42,18 +42,18 @@ class Violations(Displayed):
 
     @property
     def largest(self) -> float:
-        """The largest one."""
+        """Largest violation of all conditions."""
         return max((course.largest for course in self.courses), default=0.0)
 
     def worst(self, count: int = 10, trial: int | None = None) -> list[Course]:
-        """The conditions that are violated most, of all trials or of one."""
+        """Conditions with the largest violations, of all trials or of one."""
         some = (course for course in self.courses if trial in (None, course.trial))
         found = sorted(some, key=lambda course: -course.largest)
         return [course for course in found if course.largest > 0.0][:count]
 
     def plot(self, trial: int = 0, count: int = 20) -> Any:
-        """A figure with a row for each of the worst conditions of a trial, and a dot wherever it is
-        violated, of a colour that says by how much. Raises `ValueError` for another trial."""
+        """Figure with a row for each of the worst conditions of a trial, and a dot wherever it is
+        violated, coloured by the size. Raises `ValueError` for another trial."""
         trials = 1 + max((course.trial for course in self.courses), default=0)
         rows = self.worst(count, chosen_trial(trial, trials))
         figure, axis = subplots(figsize=(9.0, 2.2 + 0.3 * max(len(rows), 1)), layout="constrained")

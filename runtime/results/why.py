@@ -1,4 +1,4 @@
-"""Why a solve did not end at a solution, the likeliest cause first."""
+"""Causes of a failed solve, the likeliest first."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ import numpy as np
 from kinesym.base.notebook import Displayed
 from kinesym.runtime.arrays import Array
 
-#: So many causes are printed, in lines of this width.
-_SHOWN, _WIDTH = 12, 100
+#: Causes that are printed at most.
+_SHOWN = 12
+#: Width of printed lines [characters].
+_WIDTH = 100
 
 
 @dataclass(frozen=True, repr=False)
 class Why(Displayed):
-    """What keeps a problem from being solved, in sentences.
+    """Causes that keep a problem from being solved, in sentences.
 
     head : how the solve ended. causes : the likeliest first. nearest : the free vector (n,) with
     the least violation, for another solve, `problem.solve(guess=why.nearest)`; empty if it was not
-    looked for.
+    computed.
     """
 
     head: str

@@ -1,11 +1,11 @@
-"""Sums of squares with few unknowns, minimised from many starts at once, within bounds.
+"""Batched nonlinear least squares within bounds: few unknowns, many starts at once.
 
-From each start the steps of Gauss and Newton within a trust region. Where residuals stay large,
-their matrix lacks the curvature of these, which secants of the gradient tell, as in NL2SOL (Dennis,
-Gay, Welsch 1981, ACM Transactions on Mathematical Software 7:348), here by the symmetric formula of
-Powell (1970), which divides by nothing small; they count after a step that lowers J by less than a
-fifth, as Fletcher and Xu choose (1987, IMA Journal of Numerical Analysis 7:371). Bounds are kept by
-projection. Starts are independent of each other, but that those that fall behind are stopped.
+Each start makes Gauss-Newton steps within a trust region. If residuals stay large, the Gauss-Newton
+matrix lacks their curvature, which is approximated by secants of the gradient, as in NL2SOL
+(Dennis, Gay, Welsch 1981, ACM Transactions on Mathematical Software 7:348), here by the symmetric
+formula of Powell (1970), which divides by nothing small. Secants are used after a step that lowers
+J by less than a fifth (Fletcher and Xu 1987, IMA Journal of Numerical Analysis 7:371). Bounds are
+kept by projection. Starts are independent, except that those that fall behind are stopped.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ BEHIND = "stopped: behind the best"
 
 
 class Squares(NamedTuple):
-    """Of M points: J (M,), infinite where it has no value; its gradient (M, n); the second
-    derivative (M, n, n) that it has if residuals are straight, 2 r' r'^T."""
+    """Sums of squares at M points: J (M,), infinite where it has no value; its gradient (M, n); the
+    Gauss-Newton matrix (M, n, n), 2 r' r'^T."""
 
     cost: Array
     gradient: Array
@@ -54,8 +54,10 @@ class Squares(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """squares : of points (M, n) of the starts with these numbers (M,). bounds : (S, n) each.
-    size : J of a model that says zero."""
+    """Batched least-squares problem.
+
+    squares : of points (M, n) of the starts with these numbers (M,). bounds : (S, n) each. size : J
+    of a model whose values are zero."""
 
     squares: Callable[[Rows, Array], Squares]
     bounds: tuple[Array, Array]
@@ -64,9 +66,9 @@ class Problem(NamedTuple):
 
 @dataclass
 class Iterates:
-    """Where all starts are: y (S, n), J, its gradient, its matrix with secants and without, radius
-    and length of the last step, J at the last look, and how each ended, "" if it has not. trace :
-    numbers, J and y of those that moved, by iteration."""
+    """Iterates of all starts: y (S, n), J, its gradient, its matrix with secants and without, trust
+    radius and length of the last step, J at the last look, and the status, "" while it runs. trace
+    : numbers, J and y of those that moved, by iteration."""
 
     y: Array
     cost: Array
@@ -82,11 +84,11 @@ class Iterates:
 
     @property
     def running(self) -> Rows:
-        """Numbers of the starts that have not ended."""
+        """Numbers of the running starts."""
         return np.array([k for k, s in enumerate(self.status) if not s], dtype=np.intp)
 
     def history(self, start: int) -> list[Step]:
-        """The iterates of a start, the last one where it ended."""
+        """Iterates of a start, the final one last."""
         return [
             Step(float(cost[k]), y[k])
             for rows, cost, y in self.trace
@@ -97,8 +99,8 @@ class Iterates:
 def minimised(
     problem: Problem, y: Array, limit: int, ended: Callable[[Sequence[int], Iterates], None]
 ) -> Iterates:
-    """The iterates from starts y (S, n), within bounds, at their ends; by Ctrl-C, those that run
-    have none. ended : is told which starts have just ended."""
+    """Minimise from starts y (S, n), within bounds; returns the final iterates. After Ctrl-C
+    running starts have no status. ended : callback with the starts that have just ended."""
     now = _begun(problem, y)
     try:
         ended([k for k, status in enumerate(now.status) if status], now)
@@ -120,7 +122,7 @@ def minimised(
 
 
 def _begun(problem: Problem, y: Array) -> Iterates:
-    """The starts themselves."""
+    """Iterates at the starts."""
     every = np.arange(len(y))
     y = np.clip(y, *problem.bounds)
     first = problem.squares(every, y)
@@ -141,7 +143,7 @@ def _begun(problem: Problem, y: Array) -> Iterates:
 
 
 def _iterated(problem: Problem, now: Iterates, rows: Rows) -> None:
-    """One step of these starts, unless they are at their ends."""
+    """Iterate these starts once, unless they have converged."""
     low, high = (side[rows] for side in problem.bounds)
     y, J, g = now.y[rows], now.cost[rows], now.gradient[rows]
     free = ~(((y <= low) & (g > 0.0)) | ((y >= high) & (g < 0.0)))
@@ -165,9 +167,9 @@ def _iterated(problem: Problem, now: Iterates, rows: Rows) -> None:
 
 
 def _steps(now: Iterates, rows: Rows, g: Array, free: Flags) -> tuple[Array, Array]:
-    """The best steps (M, n) within the radius of what is free, and by how much the best ones
-    without a radius lower J, (M,), with secants or without, whatever is more; where J bends
-    downwards, those within it."""
+    """Trust-region steps (M, n) of the free unknowns, and the predicted decrease of J by full
+    steps, (M,), with secants or without, whichever is larger; for negative curvature by the step
+    itself."""
     values, vectors = _axes(now.matrix[rows], free)
     along = np.einsum("kij,ki->kj", vectors, g)
     bowl = values[:, 0] > 0.0  # else J bends downwards
@@ -184,14 +186,15 @@ def _steps(now: Iterates, rows: Rows, g: Array, free: Flags) -> tuple[Array, Arr
 
 
 def _fall(along: Array, values: Array, least: float) -> Array:
-    """By how much J falls to the lowest point of a bowl, from slopes along its axes; with at least
-    this share of the largest eigenvalue."""
+    """Decrease of J to the minimum of its quadratic model, from slopes along its axes; eigenvalues
+    are at least this share of the largest."""
     floor = least * values[:, -1:] + np.finfo(float).tiny
     return np.asarray(0.5 * (along**2 / np.maximum(values, floor)).sum(axis=1))
 
 
 def _axes(matrix: Array, free: Flags) -> tuple[Array, Array]:
-    """Eigenvalues, the lowest first, and eigenvectors of the part of what is free; others stay."""
+    """Eigenvalues, in ascending order, and eigenvectors of the matrix in the free unknowns; others
+    are fixed."""
     both = free[:, :, None] & free[:, None, :]
     largest = np.abs(np.einsum("kii->ki", matrix)).max(axis=1)
     fixed = ~free[:, :, None] * np.eye(free.shape[1]) * largest[:, None, None]
@@ -200,9 +203,9 @@ def _axes(matrix: Array, free: Flags) -> tuple[Array, Array]:
 
 
 def _lengths(along: Array, values: Array, radius: Array) -> Array:
-    """Minus the lowest point along each axis within the radius: what is added to the eigenvalues
-    makes steps as long as that if they are longer, or if J bends downwards (More, Sorensen 1983,
-    SIAM Journal on Scientific and Statistical Computing 4:553)."""
+    """Minus the trust-region step along each axis: eigenvalues are shifted so that a longer step
+    has the length of the radius, or if the curvature is negative (More, Sorensen 1983, SIAM Journal
+    on Scientific and Statistical Computing 4:553)."""
     least = _SINGULAR * np.abs(values).max(axis=1) + np.finfo(float).tiny
     shift = np.maximum(0.0, least - 1.001 * values[:, 0])
     step = along / (values + shift[:, None])
@@ -219,14 +222,14 @@ def _lengths(along: Array, values: Array, radius: Array) -> Array:
 
 
 def _resize(now: Iterates, rows: Rows, step: Array, ratio: Array, better: Flags) -> None:
-    """The radius after a step that has lowered J by `ratio` times what was expected."""
+    """Update the trust radius after a step that has lowered J by `ratio` times the prediction."""
     length, radius = np.linalg.norm(step, axis=1), now.radius[rows]
     poor, full = ~better | ~(ratio >= 0.25), (ratio > 0.75) & (length > 0.95 * radius)
     now.radius[rows] = np.where(poor, 0.25 * length, np.where(full, 2.0 * radius, radius))
 
 
 def _end_short(now: Iterates, rows: Rows, left: Array) -> None:
-    """End where no step lowers J any more, at a minimum because of rounding."""
+    """End starts of which no step lowers J any more, at a minimum because of rounding."""
     short = now.radius[rows] <= _SHORTEST * (1.0 + np.linalg.norm(now.y[rows], axis=1))
     for k, rest in zip(rows[short], left[short], strict=True):
         nearly = rest <= _NEARLY * now.cost[k]
@@ -234,7 +237,7 @@ def _end_short(now: Iterates, rows: Rows, left: Array) -> None:
 
 
 def _moved(now: Iterates, rows: Rows, y: Array, step: Array, found: Squares) -> None:
-    """The next iterates, with their matrices."""
+    """Set the next iterates, with their matrices."""
     base = found.bend + now.matrix[rows] - now.bend[rows]
     miss = found.gradient - now.gradient[rows] - np.einsum("kij,kj->ki", base, step)
     length = np.linalg.norm(step, axis=1)
@@ -250,8 +253,8 @@ def _moved(now: Iterates, rows: Rows, y: Array, step: Array, found: Squares) -> 
 
 
 def _stop_behind(now: Iterates, iteration: int, limit: int) -> None:
-    """Stop the starts that would stay above the lowest J of all even if theirs went on to fall, in
-    all the iterations that are left, as fast as in the last ones."""
+    """Stop starts that would stay above the lowest J of all, even if theirs fell in all remaining
+    iterations as fast as in the last ones."""
     rows, best = now.running, now.cost.min()
     J, fall = now.cost[rows], (now.seen[rows] - now.cost[rows]) / _LOOK
     now.seen = now.cost.copy()

@@ -1,7 +1,7 @@
-"""Trials of a smooth model at many unknowns q at once: one start per lane, lanes over threads.
+"""Batched trials of a smooth model at many unknowns q: one start per lane, lanes over threads.
 
 States are stepped together with their derivatives by q, by the loops of simulations; see
-`codegen.tangents`. What is measured must be all of the objective, beside priors.
+`codegen.tangents`. The objective must consist of measurements, and priors.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _WORTHWHILE, _NUMBERS = 3e7, 2**21
 
 
 class SideBySide:
-    """J of trials as a function of many q, for one thread.
+    """Batched objective J of trials at many q, for one thread.
 
-    stepper : of x with X. fine : the trials on the grids of the steps. known, initial : of each its
-    values of known parameters, and of initial states, NaN where unknown. channels : what is
-    measured. factor, loss : of the squares. priors : of parameters, further squares. stop : an
-    event at which a call raises `KeyboardInterrupt`.
+    stepper : of x with X. fine : the trials on the grids of the steps. known, initial : per trial
+    the values of known parameters, and of initial states, NaN where unknown. channels : measured
+    signals. factor, loss : of the squares. priors : of parameters, further squares. stop : an event
+    at which a call raises `KeyboardInterrupt`.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class SideBySide:
 
     @property
     def size(self) -> float:
-        """J of a model that says zero."""
+        """Value of J for a model whose values are zero."""
         return self._factor * sum(trial.size for trial in self._trials)
 
     def __call__(self, q: Array) -> Squares:
-        """J of points q (M, n), with its derivatives."""
+        """Evaluate J at points q (M, n), with its derivatives."""
         made = Squares(np.zeros(len(q)), np.zeros(q.shape), np.zeros((*q.shape, q.shape[1])))
         with np.errstate(all="ignore"):
             for trial in self._trials:
@@ -84,7 +84,7 @@ class SideBySide:
 
 
 def members_of_group(stepper: Stepper, nodes: Sequence[int]) -> int:
-    """How many starts go side by side, in whole lanes, whatever the number of threads."""
+    """Number of starts in a batch, in whole lanes, whatever the number of threads."""
     lanes, rows = stepper.library.lanes, len(stepper.about.states) + len(stepper.about.outputs)
     enough = min(_WORTHWHILE / (stepper.work * sum(nodes)), _NUMBERS / (rows * max(nodes)))
     return max(1, int(enough / lanes)) * lanes
@@ -92,7 +92,7 @@ def members_of_group(stepper: Stepper, nodes: Sequence[int]) -> int:
 
 @dataclass
 class _Trial:
-    """A trial with the loops that are bound to its arrays, by numbers of members."""
+    """Trial with the loops that are bound to its arrays, by numbers of members."""
 
     stepper: Stepper
     unknowns: Unknowns
@@ -134,7 +134,7 @@ class _Trial:
 
     @property
     def size(self) -> float:
-        """The sum of squares of a model that says zero."""
+        """Sum of squares for a model whose values are zero."""
         return float(((self.measured * self.weight) ** 2).sum())
 
     def add(self, q: Array, loss: RobustLoss | None, made: Squares) -> None:
@@ -154,8 +154,8 @@ class _Trial:
         made.bend[:, self.columns[:, None], self.columns] += 2.0 * sums[:, 1:, 1:]
 
     def _marched(self, q: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """What is measured and its derivatives, (channels, 1 + columns, M, nodes), which may be
-        overwritten, and which members reach the end."""
+        """Simulate: measured signals and their derivatives, (channels, 1 + columns, M, nodes),
+        which may be overwritten, and which members reach the end."""
         count, last = len(q), len(self.trial.grid) - 1
         run, raw = self._loop(count)
         members = np.minimum(np.arange(raw.ivp.members), count - 1)
@@ -173,7 +173,7 @@ class _Trial:
         return values, raw.reached[:count] == last + 1
 
     def _loop(self, count: int) -> tuple[Run, RawTrajectories]:
-        """The loop for at least as many members, bound to its arrays."""
+        """Loop for at least as many members, bound to its arrays."""
         size = self.stepper.library.lanes
         while size < count:
             size *= 2

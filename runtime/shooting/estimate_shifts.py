@@ -1,4 +1,4 @@
-"""By how much finer steps shift the minimum of an objective of simulated trials."""
+"""Discretisation error of estimates by simulation: shifts of the minimum with finer steps."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _SMALL, _HARMLESS = 0.05, 0.1
 
 
 class FinerTrials(NamedTuple):
-    """The same trials with finer steps, and how many times the shift that they cause is that of
-    exact ones. Then what `EstimateError` tells of both."""
+    """Trials with finer steps, and the Richardson factor from the shift that they cause to that of
+    exact ones; further fields as of `EstimateError`."""
 
     trials: Simulated
     factor: float
@@ -37,9 +37,9 @@ class FinerTrials(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Minimiser:
-    """A minimum q (n,) of J with the names of the unknowns, the gradient and the curvature
-    d2 J/d q2 (n, n) there, which unknowns no bound holds, values to which shifts are compared, the
-    same or others that are not zero, standard errors, NaN or zero if there are none, and bounds."""
+    """Minimum q (n,) of J with the names of the unknowns, the gradient and the curvature d2 J/d q2
+    (n, n) there, unknowns that are not at a bound, values to which shifts are compared, sizes
+    (these values, not zero), standard errors, NaN or zero if there are none, and bounds."""
 
     q: Array
     names: Sequence[str]
@@ -53,22 +53,22 @@ class Minimiser:
 
     @property
     def told(self) -> NDArray[np.bool_]:
-        """What has a standard error."""
+        """Unknowns with a standard error, booleans."""
         return np.isfinite(self.deviations) & (self.deviations > 0.0)
 
     @property
     def _harmless(self) -> Array:
-        """Shifts that are far from mattering."""
+        """Shifts that are too small to matter, (n,)."""
         known, least = STANDARD_ERRORS * self.deviations, LEAST * self.values
         matters = np.where(self.told, np.fmax(known, least), RELATIVE * self.values)
         return np.asarray(_HARMLESS * matters)
 
     def shift(self, finer: FinerTrials) -> Array:
-        """Of the minimum (n,) by exact steps, estimated by the minimum with finer ones.
+        """Shift of the minimum (n,) by exact steps, estimated by the minimum with finer ones.
 
         A few steps of Newton's method, each with one gradient of the finer trials; the curvature is
-        that of this minimum, and learns from the gradients (BFGS; Nocedal, Wright, Numerical
-        Optimization, section 6.1). Raises `ValueError` if they do not lead anywhere.
+        that of this minimum, updated by the gradients (BFGS; Nocedal, Wright, Numerical
+        Optimization, section 6.1). Raises `ValueError` if they do not converge.
         """
         trials, H, q, last = finer.trials, self.curvature, self.q, np.inf
         several = trials.unknowns.several
@@ -87,7 +87,7 @@ class Minimiser:
         raise ValueError("finer steps lead too far away from these estimates; use such steps")
 
     def _step(self, H: Any, g: Array, trials: Simulated, q: Array) -> Array:
-        """To where the gradient g is zero by the curvature H, and the segments meet."""
+        """Newton step to a zero gradient, by the curvature H, with segments that meet."""
         free = np.flatnonzero(self.free)
         scale = diags_array(self.sizes[free])
         matrix = scale @ csc_array(H)[free][:, free] @ scale
@@ -105,7 +105,8 @@ class Minimiser:
 
 
 def _learnt(H: Any, s: Array, y: Array) -> Any:
-    """The curvature after a step s along which the gradient changed by y, if J is convex there."""
+    """Updated curvature (BFGS) after a step s along which the gradient changed by y, if J is convex
+    there."""
     Hs = H @ s
     if not (s @ y > 0.0 and s @ Hs > 0.0):
         return H
@@ -113,8 +114,8 @@ def _learnt(H: Any, s: Array, y: Array) -> Any:
 
 
 def estimate_error(here: Minimiser, finer: Callable[[], FinerTrials]) -> list[EstimateError]:
-    """By how much the steps shift a minimum; nothing where there are no finer steps, after Ctrl-C,
-    and without memory. finer : makes the trials; raises `ValueError` if there are none."""
+    """Discretisation error of a minimum; empty if there are no finer steps, after Ctrl-C, and
+    without memory. finer : makes the trials; raises `ValueError` if there are none."""
     note, shifts = "", np.full(here.q.size, np.nan)
     try:
         made = finer()

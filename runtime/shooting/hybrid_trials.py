@@ -86,8 +86,8 @@ class HybridTrials(Simulated):
         return float(r @ r)
 
     def _residuals(self, q: Array) -> Array:
-        """(simulated - measured) / std of all samples that are not missing, by trial, then by
-        measurement."""
+        """Residuals (simulated - measured) / std of all samples that are not missing, by trial,
+        then by measurement."""
         parts = [
             ((made.run[name] - measured) / trial.divisors[name])[~np.isnan(measured)]
             for made, trial in zip(self.simulate(q), self.trials, strict=True)
@@ -120,7 +120,7 @@ class HybridTrials(Simulated):
         ]
 
     def instability(self, q: Array) -> str:
-        """A sentence if the model is unstable from a start to the first event, else nothing."""
+        """Message if the model is unstable from a start to the first event, else empty."""
         n = len(self.unknowns.states)
         for k, made in enumerate(self.simulate(q)):
             start = np.array([[made.run[x][0]] for x in self.unknowns.states])
@@ -163,7 +163,7 @@ class HybridTrials(Simulated):
         return np.asarray(2.0 * self._residuals(q) @ self._jacobian(q))
 
     def _jacobian(self, q: Array) -> csr_array:
-        """Entries that are zero here are kept: elsewhere they may not be."""
+        """Jacobian d r/d q; entries that are zero here are kept: elsewhere they may not be."""
         values, rows, columns, begin = list[Array](), list[Array](), list[Array](), 0
         for k, trial in enumerate(self.trials):
             mine, along = self._along(q, k)
@@ -194,8 +194,8 @@ class HybridTrials(Simulated):
         return found
 
     def _along(self, q: Array, trial: int) -> tuple[list[int], Mapping[str, Array]]:
-        """The unknowns that a trial depends on, and derivatives of what is measured by these; a
-        parameter of the model and of inputs is there twice."""
+        """Unknowns that a trial depends on, and derivatives of the measured signals by these; a
+        parameter of the model and of inputs occurs twice."""
         unknowns, values = self.unknowns, self.values(q, trial)
         places = dict(zip(unknowns.owned.parameters, unknowns.owned.places(trial), strict=True))
         own = [p for p in places if p in self.system.parameters]

@@ -1,5 +1,4 @@
-"""What more can be asked of a fit by shooting: bands, profiles, estimates from other
-measurements."""
+"""Inference on a fit by shooting: bands, profiles, estimates from other measurements."""
 
 from __future__ import annotations
 
@@ -131,12 +130,12 @@ class ShootingInference:
 
     @property
     def _free(self) -> NDArray[np.intp]:
-        """What no bound holds."""
+        """Numbers of the unknowns that are not at a bound."""
         return np.flatnonzero(~np.isin(self.about.names, list(self.about.held)))
 
     @property
     def _known(self) -> Array:
-        """The covariance, zero for what has none."""
+        """Covariance, zero for unknowns that have none."""
         return np.where(np.isfinite(self.about.covariance), self.about.covariance, 0.0)
 
     def _quantity(self, expression: Any, trial: int) -> Follows:
@@ -193,8 +192,8 @@ def _entry(place: int, count: int) -> Follows:
 
 
 def _spread(rows: Array, covariance: Array) -> Array:
-    """Standard deviations (k,) of what follows unknowns with derivatives (k, n); NaN where one has
-    no variance."""
+    """Standard deviations (k,) of quantities with derivatives (k, n) by the unknowns; NaN if one of
+    these has no variance."""
     lost = ~np.isfinite(np.diag(covariance))
     known = np.where(lost[:, None] | lost, 0.0, covariance)
     with np.errstate(invalid="ignore"):

@@ -33,7 +33,8 @@ _NEAR = 1e-4
 
 @dataclass(frozen=True)
 class Scale:
-    """q = size * y, or exp(y) of those on a logarithmic scale; of one q (n,) or of many (M, n)."""
+    """Scaling of the unknowns, q = size * y, or exp(y) of those on a logarithmic scale; of one q
+    (n,) or of many (M, n)."""
 
     size: Array
     log: NDArray[np.bool_]
@@ -53,7 +54,7 @@ class Scale:
 
 
 def log_of(unknowns: Unknowns) -> NDArray[np.bool_]:
-    """Which entries of q are on a logarithmic scale, (n,)."""
+    """Entries of q on a logarithmic scale, (n,) booleans."""
     found = np.zeros(unknowns.size, dtype=bool)
     found[: len(unknowns.owned.names)] = unknowns.owned.log
     return found
@@ -169,8 +170,8 @@ def checked(problem: Minimisation, found: Endpoint) -> Endpoint:
 
 
 def _left(problem: Minimisation, q: Array) -> float:
-    """By how much the cost can still be lowered, as derivatives say; unknowns that are pushed
-    against a near bound stay."""
+    """Decrease of the cost that derivatives predict; unknowns that are pushed against a near bound
+    are fixed."""
     y, (low, high) = problem.scaled(q), problem.scaled_bounds
     g = problem.trials.gradient(q) * problem.slopes(q)
     free = ~(((g > 0.0) & (y - low <= _NEAR)) | ((g < 0.0) & (high - y <= _NEAR)))
@@ -182,17 +183,17 @@ def _left(problem: Minimisation, q: Array) -> float:
 
 
 def _left_of_squares(trials: Simulated, q: Array, free: NDArray[np.bool_]) -> float:
-    """What of the sum of squares vanishes if residuals r change straight with unknowns: |Q' r|^2
-    with Q an orthonormal basis of their derivatives (Bates and Watts 1981, Technometrics 23, 179,
-    who compare it with what is left). Other than costs of neighbours it does not suffer from
-    rounding of the cost."""
+    """Decrease of a sum of squares that Gauss-Newton predicts, with residuals r linear in the
+    unknowns: |Q' r|^2 with Q an orthonormal basis of their derivatives (Bates and Watts 1981,
+    Technometrics 23, 179, who compare it with the rest of the sum). Unlike differences of costs it
+    does not suffer from rounding of the cost."""
     basis = basis_of_columns(trials.jacobian(q).toarray()[:, free])
     return float(np.sum((basis.T @ trials.residuals(q)) ** 2))
 
 
 def _left_along(problem: Minimisation, y: Array, g: Array, here: Array) -> float:
-    """By how much a step along g lowers the cost, as long as the curvature there, by a difference
-    of gradients from the one `here`, says; zero if none does."""
+    """Decrease of the cost by a step along g whose length follows from the curvature there, by a
+    difference of gradients from the one `here`; zero if no step lowers it."""
     (low, high), J = problem.scaled_bounds, problem.cost(y)
     size = float(np.linalg.norm(g))
     d = -g / size

@@ -1,4 +1,4 @@
-"""A minimum of shooting beside one that is known."""
+"""Minimum of shooting near a known one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def near_minimum(
     errors: Array,
     held: tuple[Follows, Spring] | None = None,
 ) -> tuple[Array, bool]:
-    """The least squares near a guess in the `free` unknowns, with a spring on a quantity if one is
-    given, and whether they were found. errors : standard errors of all, (n,).
+    """Least-squares minimum near a guess in the `free` unknowns, with a spring on a quantity if one
+    is given, and whether it was found. errors : standard errors of all unknowns, (n,).
 
     Raises `ValueError` for several segments, whose boundaries would have to follow.
     """

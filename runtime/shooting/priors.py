@@ -1,4 +1,4 @@
-"""What is known of parameters before a fit, as squares beside those of the measurements."""
+"""Priors of parameters, as squares beside those of the measurements."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from kinesym.runtime.nlp.owned import Owned
 
 @dataclass(frozen=True, eq=False)
 class Priors:
-    """Normal densities of parameters, or of their logarithms: J gets factor ((f(p) - mean)/sd)^2.
+    """Normal priors of parameters, or of their logarithms: J gets factor ((f(p) - mean)/sd)^2.
 
-    places : of the parameters in q, (k,). means, deviations : (k,). log : where f is the logarithm,
-    else it is p.
+    places : of the parameters in q, (k,). means, deviations : (k,). log : whether f is the
+    logarithm, else it is p.
     """
 
     places: NDArray[np.intp]
@@ -31,23 +31,23 @@ class Priors:
         return len(self.places) > 0
 
     def residuals(self, q: Array) -> Array:
-        """The roots of these squares, (k,), of one q (n,) or of many, (M, n)."""
+        """Residuals of the priors, (k,), for one q (n,) or for many, (M, n)."""
         values = q[..., self.places]
         values[..., self.log] = np.log(values[..., self.log])
         return np.asarray(np.sqrt(self.factor) * (values - self.means) / self.deviations)
 
     def slopes(self, q: Array) -> Array:
-        """Derivatives of each by its parameter, (k,)."""
+        """Derivatives of each residual by its parameter, (k,)."""
         slopes = np.sqrt(self.factor) / self.deviations
         return np.asarray(slopes / np.where(self.log, q[..., self.places], 1.0))
 
     def jacobian(self, q: Array) -> csr_array:
-        """Their derivatives, (k, n)."""
+        """Jacobian of the residuals, (k, n)."""
         shape = (len(self.places), q.size)
         return csr_array((self.slopes(q), (np.arange(shape[0]), self.places)), shape=shape)
 
     def gradient(self, q: Array) -> Array:
-        """The derivatives of the sum of the squares, (n,)."""
+        """Gradient of the sum of squares, (n,)."""
         found = np.zeros(q.size)
         found[self.places] = 2.0 * self.residuals(q) * self.slopes(q)
         return found
@@ -56,7 +56,7 @@ class Priors:
 def priors_by_name(
     owned: Owned, priors: Mapping[str, tuple[float, float]], factor: float
 ) -> Priors:
-    """Of each value of parameters with (mean, sd)."""
+    """Priors of all values of parameters with (mean, sd)."""
     places = np.array([k for k, p in enumerate(owned.members) if p in priors], dtype=np.intp)
     means, deviations = np.array([priors[owned.members[k]] for k in places]).reshape(-1, 2).T
     return Priors(places, means, deviations, owned.log[places], factor)

@@ -20,9 +20,9 @@ from kinesym.runtime.statistics.robust import spread_by_loss
 
 
 class Measured(NamedTuple):
-    """Residuals (modelled - measured)/std (k,) with their derivatives (k, n) with respect to
-    `unknowns`, numbers in q, and what they are about; others : derivatives (m, n) of what else is
-    squared beside the samples."""
+    """Residuals (modelled - measured)/std (k,) of the samples with their derivatives (k, n) with
+    respect to `unknowns`, numbers in q, and their samples; others : derivatives (m, n) of the other
+    squares in the objective."""
 
     residuals: Array
     slopes: Array
@@ -32,7 +32,7 @@ class Measured(NamedTuple):
 
 
 def measured(trials: Simulated, q: Array) -> Measured:
-    """Of trials whose objective has least squares."""
+    """Residuals of the samples, of trials whose objective has least squares."""
     samples, loss, factor = trials.samples(), trials.loss, np.sqrt(trials.factor)
     every, slopes = trials.residuals(q) / factor, trials.jacobian(q) / factor
     here = np.zeros(len(every), dtype=bool)
@@ -49,8 +49,8 @@ def measured(trials: Simulated, q: Array) -> Measured:
 def through_segments(
     trials: Simulated, q: Array, slopes: Iterable[Any]
 ) -> tuple[NDArray[np.intp], list[Array]]:
-    """Derivatives (k, n) by the unknowns without inner boundaries of segments, which follow from
-    the others; and numbers of these in q. slopes : by all, sparse."""
+    """Derivatives (k, n) by the unknowns with inner boundaries of segments eliminated, which follow
+    from the others; and numbers of these in q. slopes : by all, sparse."""
     first = np.arange(q.size)
     if not trials.unknowns.several:
         return first, [rows.toarray() for rows in slopes]

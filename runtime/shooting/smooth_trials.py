@@ -1,4 +1,4 @@
-"""Trials of a smooth model as functions of few unknowns; derivatives by sweeps over the steps.
+"""Smooth trials as functions of few unknowns, with derivatives by sweeps over the steps.
 
 The objective is that of collocation, a function of the free vector z with all trajectories. Here z
 follows from the unknowns q by time stepping, and d J/d q from d J/d z by a sweep over the steps:
@@ -52,7 +52,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class _TrialLoop:
-    """The time stepping of a trial, bound to its part of z; late : that of a trial with delays."""
+    """Time stepping of a trial, bound to its part of z; late : that of a trial with delays."""
 
     run: Run
     raw: RawTrajectories
@@ -64,8 +64,8 @@ class _TrialLoop:
 
 
 class Evaluated(NamedTuple):
-    """An objective as a function of z, and what makes its residuals; that raises `ValueError` if
-    there are none."""
+    """Objective as a function of z, and a function that makes its residuals, which raises
+    `ValueError` if there are none."""
 
     nlp: NLP
     squares: Callable[[], Residuals]
@@ -155,7 +155,7 @@ class SmoothTrials(Simulated):
     # -- values -----------------------------------------------------------------------------
 
     def _simulated(self, q: Array) -> Array:
-        """z(q), a view."""
+        """Simulate: z(q), a view."""
         unknowns, r = self.unknowns, len(self.unknowns.parameters)
         self.nlp.layout.parameter_values(self._z)[:] = q[:r]
         for k, trial in enumerate(self._trials):
@@ -175,7 +175,7 @@ class SmoothTrials(Simulated):
         return self._z
 
     def _march(self, number: int, starts: Array) -> None:
-        """All segments of a trial; the states at their ends are kept apart."""
+        """Simulate all segments of a trial; the states at their ends are stored separately."""
         trial, reached = self._trials[number], self._trials[number].raw.reached
         if trial.late is not None:
             states, late = trial.late.march(starts[0])
@@ -207,7 +207,7 @@ class SmoothTrials(Simulated):
         return np.concatenate([np.zeros(0), *parts])
 
     def instability(self, q: Array) -> str:
-        """A sentence if the model is stiff or unstable at its start, else nothing."""
+        """Message if the model is stiff or unstable at its start, else empty."""
         if self._stepper.library.kernel_names().count("rhs") == 0:
             return ""
         self.simulate(q)
@@ -326,7 +326,7 @@ class SmoothTrials(Simulated):
         return result
 
     def _sweepers(self) -> list[Run | Chain | Changes]:
-        """What differentiates the steps of each trial."""
+        """Sweeps that differentiate the steps of each trial."""
         if any(self._sources):
             return [trial.late.changes for trial in self._trials if trial.late is not None]
         if self._stepper.fixed:
@@ -334,7 +334,7 @@ class SmoothTrials(Simulated):
         return [self._chain(trial) for trial in self._trials]
 
     def _chain(self, trial: _TrialLoop) -> Chain:
-        """The equations of all implicit steps of a trial, differentiated at their stages."""
+        """Equations of all implicit steps of a trial, differentiated at their stages."""
         assert trial.stages is not None
         library, ivp, about = self._stepper.library, trial.raw.ivp, self._stepper.about
         a, b, c = self._method
@@ -350,7 +350,7 @@ class SmoothTrials(Simulated):
         return Chain(library, len(states), ivp.time, a, b, c, rows, columns, values, held)
 
     def tangent(self, q: Array) -> tuple[csr_array, csr_array]:
-        """d z/d q (n_z, n_q) and d gaps/d q (n_gaps, n_q), sparse; raises `Diverged`.
+        """Tangents d z/d q (n_z, n_q) and d gaps/d q (n_gaps, n_q), sparse; raises `Diverged`.
 
         Raises `ValueError` if there are unknown inputs: the adjoint is made for these.
         """
@@ -427,7 +427,7 @@ class _Block(NamedTuple):
 
 
 def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
-    """The matrix of blocks that do not overlap."""
+    """Sparse matrix of blocks that do not overlap."""
     if not blocks:
         return csr_array(shape)
     rows = [np.broadcast_to(b.rows[:, :, None], b.values.shape).ravel() for b in blocks]
@@ -437,10 +437,10 @@ def _sparse(blocks: Sequence[_Block], shape: tuple[int, int]) -> csr_array:
 
 
 class Residuals:
-    """The objective as a sum of squares r(z)^2: path conditions of a problem of their own, the
-    first ones of measured `channels`. trials : with measurements, on the grids of the steps. late :
-    residuals of what is measured between nodes, if there are any, factor and loss their part in
-    the objective."""
+    """Residuals r(z) of an objective that is a sum of squares: path conditions of a problem of
+    their own, the first ones of measured `channels`. trials : with measurements, on the grids of
+    the steps. late : residuals of samples between nodes, if there are any, factor and loss their
+    part in the objective."""
 
     def __init__(
         self,
@@ -465,7 +465,8 @@ class Residuals:
 
     @property
     def samples(self) -> Samples:
-        """What the residuals are about."""
+        """Samples of the residuals; the channel of others is -1, the weight of missing
+        samples 0."""
         others = len(self._nlp.layout.labels["node"]) - len(self._channels)
         rows = []
         for k, trial in enumerate(self._trials):
@@ -481,7 +482,7 @@ class Residuals:
         return found if self._late is None else joined(found, self._late.samples)
 
     def values(self, z: Array) -> Array:
-        """r, all residuals of all trials."""
+        """Residuals r of all trials."""
         found = self._nlp.constraints(z)[self._rows]
         if self._late is None:
             return found
@@ -489,7 +490,7 @@ class Residuals:
         return np.concatenate([found, self._root * (self._loss.root(e) if self._loss else e)])
 
     def jacobian(self, z: Array) -> csr_array:
-        """d r/d z."""
+        """Jacobian d r/d z."""
         entries = (self._nlp.jacobian(z), self._nlp.jacobian_structure.arrays())
         shape = (self._nlp.n_constraints, self._nlp.n_variables)
         found = coo_array(entries, shape=shape).tocsr()[self._rows]

@@ -1,4 +1,4 @@
-"""Trials as functions of few unknowns q: what every kind of shooting has.
+"""Simulated trials as functions of few unknowns q, the base of all kinds of shooting.
 
 The kinds are `SmoothTrials`, sweeps over steps, and `HybridTrials`, runs from event to event.
 """
@@ -30,8 +30,8 @@ _GROWTH = 20.0
 
 @dataclass(frozen=True)
 class System:
-    """A model as results name it: its name, its parameters in order, known values of each trial
-    (also of other parameters), its drawing, and units. hidden : inputs that are not shown."""
+    """Model for results: its name, its parameters in order, known values of each trial (also of
+    other parameters), its drawing, and units. hidden : inputs that are not shown."""
 
     name: str
     parameters: Sequence[str]
@@ -42,14 +42,14 @@ class System:
 
 
 class Simulated(ABC):
-    """Trials as functions of q, simulated anew where q has changed. Where one does not reach its
-    end, the cost is infinite and all else raises `Diverged`.
+    """Simulated trials as functions of q; they are simulated again if q has changed. If one does
+    not reach its end, the cost is infinite and other methods raise `Diverged`.
 
     measured : whether least squares of measurements are in J, times `factor`, or their loss.
-    weighted : whether J has nothing else, so that residuals are in units of their standard
-    deviations. following : of each trial, starts that follow from parameters. substeps : per
-    interval of the grids, where the objective is taken too. priors : of parameters, further squares
-    in J.
+    weighted : whether J has no other terms, so that residuals are in units of their standard
+    deviations. following : per trial, initial values that depend on parameters. substeps : per
+    interval of the grids, where the objective is evaluated too. priors : of parameters, further
+    squares in J.
     """
 
     measured = weighted = True
@@ -71,7 +71,7 @@ class Simulated(ABC):
         self._found: Any = None
 
     def simulate(self, q: Array) -> Any:
-        """The trials at q, which the next q overwrites; raises `Diverged`."""
+        """Simulate the trials at q; the next q overwrites the result. Raises `Diverged`."""
         if self._q is None or not np.array_equal(q, self._q):
             self._q = None  # known again when all is done: Ctrl-C may come between
             try:
@@ -86,13 +86,14 @@ class Simulated(ABC):
         return self._found
 
     def values(self, q: Array, trial: int) -> dict[str, float]:
-        """All parameters of a trial by name."""
+        """Values of all parameters of a trial by name."""
         owned = self.unknowns.owned
         found = zip(owned.parameters, map(float, q[owned.places(trial)]), strict=True)
         return {**self.system.known[trial], **dict(found)}
 
     def followed(self, q: Array, trial: int) -> dict[str, float]:
-        """Starts of a trial that follow from parameters; raises `Diverged` where there are none."""
+        """Initial values of a trial that depend on parameters; raises `Diverged` if they are not
+        finite."""
         rule = self.following[trial]
         if rule is None:
             return {}
@@ -112,7 +113,7 @@ class Simulated(ABC):
         return found
 
     def cost(self, q: Array) -> float:
-        """J(q), infinite if a simulation does not reach its end."""
+        """Cost J(q), infinite if a simulation does not reach its end."""
         try:
             value = self._cost(q)
         except Diverged:
@@ -122,24 +123,24 @@ class Simulated(ABC):
 
     @abstractmethod
     def _simulated(self, q: Array) -> Any:
-        """The trials at q; raises `Diverged`."""
+        """Simulate the trials at q; raises `Diverged`."""
 
     def gradient(self, q: Array) -> Array:
-        """d J/d q, backwards in time."""
+        """Gradient d J/d q, backwards in time (adjoint)."""
         found = self._gradient(q)
         return found + self.priors.gradient(q) if self.priors else found
 
     def forward_gradient(self, q: Array) -> Array:
-        """The same forwards in time, for few unknowns."""
+        """Gradient d J/d q forwards in time, for few unknowns."""
         return self._forward_gradient(q) + self.priors.gradient(q)
 
     def residuals(self, q: Array) -> Array:
-        """r with J = sum r^2, those of priors last."""
+        """Residuals r with J = sum r^2, those of priors last."""
         own = self._residuals(q)
         return np.concatenate([own, self.priors.residuals(q)]) if self.priors else own
 
     def jacobian(self, q: Array) -> csr_array:
-        """d r/d q; zeros that may be something elsewhere are kept."""
+        """Jacobian d r/d q; zeros that may differ from zero elsewhere are kept."""
         own = self._jacobian(q)
         return csr_array(vstack([own, self.priors.jacobian(q)])) if self.priors else own
 
@@ -147,23 +148,23 @@ class Simulated(ABC):
 
     @abstractmethod
     def _cost(self, q: Array) -> float:
-        """J(q); raises `Diverged`."""
+        """Cost J(q) without priors; raises `Diverged`."""
 
     @abstractmethod
     def _gradient(self, q: Array) -> Array:
-        """d J/d q, backwards in time."""
+        """Gradient d J/d q without priors, backwards in time."""
 
     @abstractmethod
     def _forward_gradient(self, q: Array) -> Array:
-        """The same forwards in time."""
+        """Gradient d J/d q without priors, forwards in time."""
 
     @abstractmethod
     def _residuals(self, q: Array) -> Array:
-        """r with J = sum r^2."""
+        """Residuals r with J = sum r^2, without priors."""
 
     @abstractmethod
     def _jacobian(self, q: Array) -> csr_array:
-        """d r/d q."""
+        """Jacobian d r/d q without priors."""
 
     # -- what else there is ----------------------------------------------------------------------
 
@@ -172,22 +173,22 @@ class Simulated(ABC):
 
     @abstractmethod
     def samples(self) -> Samples:
-        """What the residuals are about; the channel of what is no measurement is -1, the weight of
-        a missing sample 0."""
+        """Samples of the residuals; the channel of residuals without measurement is -1, the weight
+        of a missing sample 0."""
 
     def tried_residuals(self, q: Array) -> Array:
-        """The same, infinite if a simulation does not reach its end."""
+        """Residuals, infinite if a simulation does not reach its end."""
         try:
             return self.residuals(q)
         except Diverged:
             return np.array([np.inf])
 
     def gaps(self, q: Array) -> Array:
-        """End of each segment minus start of the next, all trials; zero for a solution."""
+        """Gaps: end of each segment minus start of the next, all trials; zero for a solution."""
         return np.zeros(0)
 
     def tried_gaps(self, q: Array) -> Array:
-        """The same, NaN if a simulation does not reach its end."""
+        """Gaps, NaN if a simulation does not reach its end."""
         try:
             return self.gaps(q)
         except Diverged:
@@ -195,30 +196,30 @@ class Simulated(ABC):
             return np.full(count * len(self.unknowns.states), np.nan)
 
     def gap_jacobian(self, q: Array) -> csr_array:
-        """d gaps/d q."""
+        """Jacobian d gaps/d q."""
         return csr_array((0, q.size))
 
     @abstractmethod
     def course_slopes(self, q: Array, trial: int, names: Collection[str]) -> dict[str, csr_array]:
-        """Derivatives (N, n) of trajectories of a trial at its nodes by the unknowns, of those of
-        these names that are states, or outputs that have derivatives."""
+        """Derivatives (N, n) of trajectories of a trial at its nodes by the unknowns, for these
+        names of states, or of outputs that have derivatives."""
 
     @abstractmethod
     def trajectories(self, q: Array) -> list[Trajectory]:
-        """The trials with their measurements."""
+        """Trajectories of the trials with their measurements."""
 
     @abstractmethod
     def largest(self, q: Array) -> list[tuple[Array, Array]]:
-        """Of each trial the largest absolute values of states and of unknown inputs."""
+        """Largest absolute values of states and of unknown inputs of each trial."""
 
     @abstractmethod
     def instability(self, q: Array) -> str:
-        """A sentence if the model is stiff or unstable at a start, else nothing."""
+        """Message if the model is stiff or unstable at a start, else empty."""
 
 
 def unstable(trial: int, modes: NDArray[Any], longest: float, remedy: str) -> str:
-    """A sentence if the fastest growing one of `modes` [1/s] leaves nothing of a start after the
-    `longest` time [s], else nothing."""
+    """Message if the fastest growing one of `modes` [1/s] makes the start irrelevant after the
+    `longest` time [s], else empty."""
     worst = modes[np.argmax(modes.real)]
     if not worst.real * longest > _GROWTH:
         return ""

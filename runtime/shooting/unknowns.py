@@ -1,4 +1,4 @@
-"""The unknowns of shooting, a vector
+"""Vector of the unknowns of shooting:
 
 q = [parameters, unknown initial states of each trial, states at the inner segment boundaries of
      each trial (multiple shooting), samples of unknown inputs of each trial].
@@ -37,7 +37,7 @@ class Unknowns:
 
     @cached_property
     def offsets(self) -> dict[tuple[str, int], int]:
-        """Where each group begins in q: ("initial" | "segments" | "inputs", trial)."""
+        """Offset of each group in q: ("initial" | "segments" | "inputs", trial)."""
         begin, places = len(self.parameters), {}
         for group, sizes in (
             ("initial", [len(self.initial)] * len(self.nodes)),
@@ -52,7 +52,7 @@ class Unknowns:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """What each unknown parameter is, with its owner."""
+        """Names of the unknown parameters, with their owners."""
         return self.owned.names
 
     @property
@@ -95,7 +95,7 @@ class Unknowns:
 
     @cached_property
     def _entries(self) -> list[tuple[str, str]]:
-        """What each entry of q belongs to, and what it is."""
+        """Origin and name of each entry of q."""
         many = len(self.nodes) > 1
         ofs = [f" of trial {k}" if many else "" for k in range(len(self.nodes))]
         entries = list(zip(self.owned.members, self.owned.names, strict=True))
@@ -108,12 +108,12 @@ class Unknowns:
 
     @cached_property
     def names(self) -> list[str]:
-        """What each entry of q is."""
+        """Names of the entries of q."""
         return [name for _, name in self._entries]
 
     @cached_property
     def origins(self) -> list[str]:
-        """The parameter, state or input that each entry of q belongs to."""
+        """Parameter, state or input to which each entry of q belongs."""
         return [owner for owner, _ in self._entries]
 
     def gathered(self, layout: Layout, z: Array) -> Array:

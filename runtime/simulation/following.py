@@ -1,4 +1,4 @@
-"""Initial values that follow from parameters."""
+"""Initial values as functions of parameters."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Following:
     function: Callable[..., Any]
 
     def values(self, known: Mapping[str, Any]) -> dict[str, Array]:
-        """Initial values by name, numbers or (M,), from parameters by name; not finite where there
-        are none."""
+        """Initial values by name, numbers or (M,), from parameters by name; NaN where the function
+        has no real value."""
         with np.errstate(all="ignore"):
             found, _ = self.function(*self._arguments(known))
         return {x: _real(value) for x, value in zip(self.states, found, strict=True)}
@@ -45,6 +45,6 @@ class Following:
 
 
 def _real(value: Any) -> Array:
-    """A value that is real; NaN for others."""
+    """Real value of a number or array; NaN if it is complex."""
     found = np.asarray(value)
     return np.asarray(np.where(np.imag(found) == 0.0, np.real(found), np.nan), dtype=float)

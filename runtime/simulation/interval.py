@@ -1,4 +1,4 @@
-"""What a run has within one of its intervals."""
+"""Refinement of a simulation within one of its intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from kinesym.runtime.simulation.stepper import IVP, RawTrajectories
 
 
 def refined(raw: RawTrajectories, member: int, node: int, parts: int) -> IVP:
-    """One interval of one member, from its state at `node`, on a grid of equal parts."""
+    """Initial value problem of one interval and one member, from its state at `node`, on a grid of
+    equal parts."""
     ivp = raw.ivp
     begin, end = ivp.time[node], ivp.time[node + 1]
     share = np.arange(parts + 1) / parts
@@ -35,7 +36,8 @@ def refined(raw: RawTrajectories, member: int, node: int, parts: int) -> IVP:
 
 
 def within(samples: Array, kind: int, node: int | NDArray[np.intp], share: Array) -> Array:
-    """An input at shares of the intervals after some nodes; see `ks_input_at` in kinesym_step.h."""
+    """Input values at shares of the intervals after some nodes; see `ks_input_at` in
+    kinesym_step.h."""
     if kind == HELD:
         return np.asarray(samples[node] + np.zeros_like(share))
     if kind == PARABOLA:

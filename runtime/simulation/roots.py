@@ -1,4 +1,4 @@
-"""Whether a motion stays on one solution of its algebraic equations and constraints."""
+"""Checks that a motion stays on one solution of its algebraic equations and constraints."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.simulation.stepper import Stepper, mapped
 
-#: Entries of matrices at once.
+#: Entries of matrices that are evaluated at once, which bounds memory (16 MB).
 _ENTRIES_AT_ONCE = 2_000_000
-#: Of differences that stand for derivatives of constraints, whose signs alone are asked for.
+#: Step of the finite differences of constraints; signs alone matter, so that accuracy does not.
 _STEP = 1e-6
-#: Of the way between two nodes, each so short that no mechanism turns by a right angle in it.
+#: Parts of the path between two nodes, so short that no mechanism turns by a right angle in one.
 _PARTS = 64
 
 
 def change_of_root(
     stepper: Stepper, time: Array, states: Array, inputs: Array, parameters: Array
 ) -> int:
-    """The first node (1 ... N - 1) behind which a motion of a model of index 1 is on another
-    solution of the algebraic equations than at the start, or has passed a singularity of them; N
-    if there is none that can be seen.
+    """First node (1 ... N - 1) at which a motion of a model of index 1 has left its branch: it is
+    on another solution of the algebraic equations than at the start, or has passed a singularity of
+    them; N if there is none that can be seen.
 
     The derivatives of the equations with respect to x' and algebraic states are regular along a
     motion, so that their determinant keeps its sign (implicit function theorem). time : (N,).
@@ -57,14 +57,14 @@ def dependent_constraints(
     parameters: Array,
     constraints: Sequence[int],
 ) -> int:
-    """The first node (1 ... N - 1) before which a motion goes through a configuration where its
-    constraints depend on each other, so that they no longer say how it goes on; N if there is none.
+    """First node (1 ... N - 1) before which a motion passes a singular configuration, in which its
+    constraints depend on each other and no longer determine its continuation; N if there is none.
 
     With J the derivatives of the constraints by the states, det(J_k J_k+1') is the scalar product
     of the minors of J at two nodes (Cauchy and Binet): where the minors go through zero between
-    them, it is negative. It is, too, where a mechanism turns by more than a right angle from one
-    node to the next, but not on the way in small parts. constraints : their rows among the outputs.
-    Other arguments as of `change_of_root`.
+    them, it is negative. It is also negative where a mechanism turns by more than a right angle
+    between nodes, but then not between small parts of the path. constraints : their rows among the
+    outputs. Other arguments as of `change_of_root`.
     """
     N = len(time)
     if not constraints or N < 2:
@@ -89,7 +89,7 @@ def _turns(
     inputs: Array,
     parameters: Array,
 ) -> Array:
-    """det(J_k J_k+1') of neighbouring nodes, (N - 1,), the rows of J scaled to 1."""
+    """Determinants det(J_k J_k+1') of neighbouring nodes, (N - 1,), the rows of J scaled to 1."""
     n, N = states.shape
     J = np.empty((N, len(constraints), n))
     rates, count = np.zeros((n, N)), len(stepper.about.outputs) + len(stepper.about.limits)
@@ -111,7 +111,7 @@ def _turns(
 def _points(
     stepper: Stepper, rates: Array, states: Array, inputs: Array, parameters: Array, time: Array
 ) -> list[Array]:
-    """The arguments of kernels at all nodes."""
+    """Arguments of kernels at all nodes."""
     p = stepper.with_tables(parameters[None]).T
     if stepper.about.varying:
         p = np.repeat(p, len(time), axis=1)
@@ -119,7 +119,7 @@ def _points(
 
 
 def said_of_roots(stepper: Stepper, time: Array, node: int) -> str:
-    """The same in words."""
+    """Message of `change_of_root` for a node."""
     _, columns = stepper.pattern
     names = stepper.about.states
     algebraic = [name for k, name in enumerate(names) if k not in columns]

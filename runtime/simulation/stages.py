@@ -1,4 +1,4 @@
-"""The matrix of an implicit Runge-Kutta method, in the form in which its stages are solved for."""
+"""Transformation of the matrix of an implicit Runge-Kutta method, in which its stages decouple."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kinesym.runtime.library.manifest import TableauManifest
 
 @lru_cache(maxsize=64)
 def loop_numbers(tableau: TableauManifest) -> Mapping[str, Any]:
-    """All numbers of `ks_tableau` in kinesym.h."""
+    """Numbers of `ks_tableau` in kinesym.h, by name."""
     numbers: dict[str, Any] = {
         name: np.array(value, np.float64) if isinstance(value, Sequence) else value
         for name, value in vars(tableau).items()
@@ -30,9 +30,9 @@ def loop_numbers(tableau: TableauManifest) -> Mapping[str, Any]:
 
 
 def _transformation(inverse: Array) -> tuple[Array, Array]:
-    """T and (alpha, beta) of each of its columns, so that T^-1 A^-1 T has a block for each
-    eigenvalue: real ones, of which beta is 0, and then pairs, (alpha, -beta; beta, alpha) (Hairer,
-    Wanner, Solving Ordinary Differential Equations II, IV.8.5)."""
+    """Transformation T to block-diagonal form, and (alpha, beta) of each of its columns: T^-1 A^-1
+    T has a block for each eigenvalue: real ones, with beta 0, and then pairs, (alpha, -beta; beta,
+    alpha) (Hairer, Wanner, Solving Ordinary Differential Equations II, IV.8.5)."""
     values, vectors = np.linalg.eig(inverse)
     real, pair = np.flatnonzero(np.abs(values.imag) < 1e-9), np.flatnonzero(values.imag > 1e-9)
     columns = [vectors[:, k].real for k in real]
@@ -44,8 +44,8 @@ def _transformation(inverse: Array) -> tuple[Array, Array]:
 
 
 def extended(tableau: TableauManifest, algebraic: bool) -> tuple[Array, Array, Array]:
-    """A, b and c of a method, with the end of the step as one more stage where algebraic states
-    would have no value there."""
+    """A, b and c of a method, with the end of the step as a further stage if algebraic states would
+    have no value there."""
     A, b, c = np.array(tableau.a[:-1]), np.array(tableau.a[-1]), np.array(tableau.c[:-1])
     if not algebraic or c[-1] == 1.0:
         return A, b, c

@@ -1,4 +1,4 @@
-"""Time stepping with compiled kernels: trajectories, ensembles, and why they end early."""
+"""Time stepping with compiled kernels: trajectories, ensembles, and the causes of early ends."""
 
 from __future__ import annotations
 
@@ -21,32 +21,37 @@ from kinesym.runtime.status import UNSTABLE, Stepping
 
 _Places = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-#: Steps of all members, and operations of a vector, between two looks at the clock and at Ctrl-C.
-#: Adaptive methods make a stop at nodes, so that theirs must not depend on the number of members.
-_STEPS_AT_ONCE, _WORK_AT_ONCE = 200_000, 1e8
+#: Steps of all members between two looks at the clock and at Ctrl-C.
+_STEPS_AT_ONCE = 200_000
+#: Vector operations between two looks at the clock and at Ctrl-C.
+_WORK_AT_ONCE = 1e8
+#: Nodes between two looks of an adaptive method. Its steps end at the node of a look, so that the
+#: number must not depend on the members.
 _ADAPTIVE_NODES_AT_ONCE = 4096
-#: So many nodes are ends of adaptive steps at most.
+#: Nodes up to which adaptive steps may be made to end at each node (`IVP.stops`).
 _MOST_STOPS = 100_000
-#: Steps of a block of members that are worth a call.
+#: Steps of a block of members per call, at least, so that calls cost little.
 _LEAST_STEPS = 64
-#: More substeps than this are no remedy; such a mode is the consequence of a divergence.
+#: Substeps above which shorter steps are no remedy: such a mode is the consequence of a divergence.
 _WORTHWHILE = 1e4
 #: Growth of a small error, as a power of e, from which a model counts as unstable.
 _GROWTH = 20.0
-#: In `RawTrajectories.trouble`: an adaptive method needed too many steps.
+#: Code in `RawTrajectories.trouble`: an adaptive method needed too many steps.
 STIFF = 1.0
 
-#: No state of a body is as large as this, or has grown so much from where it began, or from 1.
-_LARGEST, _LARGEST_GROWTH = 1e100, 1e30
+#: Largest plausible state, in any unit.
+_LARGEST = 1e100
+#: Largest plausible growth of a state from its initial value, or from 1.
+_LARGEST_GROWTH = 1e30
 
 
 class Diverged(ValueError):
-    """A simulation did not reach its end; the message says when and why."""
+    """Error of a simulation that did not reach its end; the message says when and why."""
 
 
 @dataclass(frozen=True)
 class Stepper:
-    """The compiled time stepping of a model, and what the code generator says of it.
+    """Compiled time stepping of a model, with the manifest of the code generator.
 
     loop : the name of the method. work : operations per step, about. tables : numbers of tables,
     which follow parameters.
@@ -60,7 +65,7 @@ class Stepper:
 
     @classmethod
     def of(cls, built: Built, loop: str) -> Stepper:
-        """From a built library."""
+        """Stepper of a built library; loop : name of the method."""
         about, kernels = built.manifest.of(SteppingManifest), built.manifest.kernels
         operations = {name: float(kernel.operations) for name, kernel in kernels.items()}
         work = _work(operations, len(about.states))
@@ -84,14 +89,14 @@ class Stepper:
         return pairs[:, 0].copy(), pairs[:, 1].copy()
 
     def with_tables(self, parameters: Array) -> Array:
-        """Parameters (1 or M, r), the numbers of tables after them unless they vary."""
+        """Parameters (1 or M, r) followed by the numbers of tables, unless the parameters vary."""
         if self.about.varying or not len(self.tables):
             return parameters
         return np.hstack([parameters, self.tables[None]])
 
     @property
     def apart(self) -> list[Array]:
-        """The numbers of tables, (count, 1), where they are an argument of their own."""
+        """Numbers of tables, (count, 1), if they are an argument of their own."""
         return [self.tables[:, None]] if self.about.varying and len(self.tables) else []
 
     @property
@@ -111,7 +116,7 @@ class Stepper:
 
     @property
     def remedy(self) -> str:
-        """What helps where an adaptive method needs too many steps."""
+        """Advice for an adaptive method that needs too many steps."""
         return (
             "use method='radau-5', or looser tolerances" if self.explicit else "loosen tolerances"
         )
@@ -155,12 +160,12 @@ class IVP:
 
 @dataclass(frozen=True)
 class RawTrajectories:
-    """What the loop leaves: states (n, M, N) and values (n_out, M, N) of outputs and limits, NaN
-    beyond the `reached` nodes of each member.
+    """Raw result of time stepping: states (n, M, N) and values (n_out, M, N) of outputs and limits,
+    NaN beyond the `reached` nodes of each member.
 
     trouble : (M,), the defect where Newton's method failed; adaptive: whether the steps were too
-    many. interrupted : (M,), whether Ctrl-C ended it. broken : the limit that ended a member, by
-    its number.
+    many. interrupted : (M,), whether Ctrl-C ended it. broken : message on the limit that ended a
+    member, by its number.
     """
 
     stepper: Stepper
@@ -174,7 +179,7 @@ class RawTrajectories:
 
     @property
     def limits(self) -> Array:
-        """Values (n_limits, M, N) of what must not be negative."""
+        """Values (n_limits, M, N) of the limits, which must not be negative."""
         return self.values[len(self.stepper.about.outputs) :]
 
 
@@ -185,9 +190,9 @@ def bind(
     stages: tuple[Array, Array] | None = None,
     steps: Array | None = None,
 ) -> tuple[Run, RawTrajectories]:
-    """The loop bound to its arrays; the initial states are put in place. stages : where x' and x at
-    the stages of implicit steps are written. steps : (M,), lengths of first steps of an adaptive
-    method, and of the next ones afterwards."""
+    """Bind the loop to its arrays and set the initial states. stages : arrays for x' and x at the
+    stages of implicit steps. steps : (M,), lengths of first steps of an adaptive method, replaced
+    by those of the next ones."""
     about, shape = stepper.about, (ivp.members, len(ivp.time))
     states = np.empty((len(about.states), *shape)) if states is None else states
     values = np.empty((len(about.outputs) + len(about.limits), *shape))
@@ -220,7 +225,7 @@ def bind(
 
 
 def _budget(stepper: Stepper, ivp: IVP, members: int) -> int:
-    """Steps of each block of members in one call: blocks share threads."""
+    """Steps per call of each block of members; blocks share threads."""
     blocks = -(-members // stepper.library.lanes)
     return max(
         min(_LEAST_STEPS, stepper.steps_at_once),
@@ -229,7 +234,7 @@ def _budget(stepper: Stepper, ivp: IVP, members: int) -> int:
 
 
 def simulate(stepper: Stepper, ivp: IVP, progress: bool | None = None) -> RawTrajectories:
-    """March through all nodes; Ctrl-C ends it with what has been computed.
+    """Simulate through all nodes; Ctrl-C ends it with the part that has been computed.
 
     Raises `ValueError` if a limit is broken at the start.
     """
@@ -241,7 +246,8 @@ def simulate(stepper: Stepper, ivp: IVP, progress: bool | None = None) -> RawTra
 
 
 def finished(raw: RawTrajectories, run: Run) -> RawTrajectories:
-    """With outputs, and without what is beyond the nodes that are reached or that limits allow."""
+    """Complete raw trajectories: outputs are computed, values beyond the reached or permitted nodes
+    set to NaN."""
     about = raw.stepper.about
     run.outputs(0, int(raw.reached.max()) - 1)
     broken = _broken_limits(raw)
@@ -256,8 +262,8 @@ def finished(raw: RawTrajectories, run: Run) -> RawTrajectories:
 
 
 def _march(raw: RawTrajectories, run: Run, progress: bool | None, stop: threading.Event) -> None:
-    """Through all nodes, or until `stop` is set: then the members that were on their way are noted
-    as interrupted."""
+    """Step through all nodes, or until `stop` is set: then the unfinished members are marked as
+    interrupted."""
     stepper, ivp = raw.stepper, raw.ivp
     N, done, reached = len(ivp.time), 0, raw.reached
     chunk = max(1, stepper.steps_at_once // (len(reached) * ivp.substeps))
@@ -292,7 +298,8 @@ def check_start(raw: RawTrajectories, run: Run) -> None:
 
 
 def _broken_limits(raw: RawTrajectories) -> dict[int, str]:
-    """The first limit that each member breaks; `reached` ends before that node."""
+    """First limit that each member breaks, by its number; `reached` is cut to end before
+    that node."""
     found: dict[int, str] = {}
     for row, sentence in zip(raw.limits, raw.stepper.about.limits, strict=True):
         for member in np.flatnonzero((row < 0.0).any(axis=1)).tolist():
@@ -307,7 +314,7 @@ def _broken_limits(raw: RawTrajectories) -> dict[int, str]:
 
 
 def failure(raw: RawTrajectories, member: int, undefined: str = "") -> str:
-    """Why a member did not reach the end, in words: time, state, cause and remedy.
+    """Message on a member that did not reach the end: time, state, cause and remedy.
 
     undefined : an expression that is not finite there, if that is known to be the cause.
     """
@@ -340,15 +347,15 @@ def failure(raw: RawTrajectories, member: int, undefined: str = "") -> str:
 
 
 def implausible(start: Array, end: Array) -> NDArray[np.bool_]:
-    """Which states are larger at the end than any plausible size, given those at the start."""
+    """Implausibly large states at the end, given those at the start, booleans."""
     with np.errstate(over="ignore"):
         limit = np.minimum(_LARGEST, _LARGEST_GROWTH * np.maximum(1.0, np.abs(start)))
     return np.asarray(np.abs(end) > limit)
 
 
 def growth(names: Sequence[str], states: Array, time: Array) -> tuple[int, str]:
-    """Where the first of those states (n, N) that are implausible at the end became so, in words;
-    N and nothing if there are none."""
+    """Node at which the first implausible state became so, and a message on it, from states (n, N);
+    N and an empty message if there is none."""
     grown = np.flatnonzero(implausible(states[:, 0], states[:, -1]))
     if not len(grown):
         return len(time), ""
@@ -359,7 +366,7 @@ def growth(names: Sequence[str], states: Array, time: Array) -> tuple[int, str]:
 
 
 def cause_of_growth(raw: RawTrajectories, member: int, node: int) -> str:
-    """The likely cause that a member grew beyond any plausible size at a node."""
+    """Likely cause of the implausible growth of a member, at a node."""
     if not raw.stepper.fixed:
         return UNSTABLE
     step = float(raw.ivp.time[node] - raw.ivp.time[node - 1]) / raw.ivp.substeps
@@ -368,19 +375,21 @@ def cause_of_growth(raw: RawTrajectories, member: int, node: int) -> str:
 
 # -- whether a single step is enough --------------------------------------------------------
 
-#: Steps that one is compared with, and by how much of a state they may differ.
-_PARTS, _TOLERABLE = 16, 0.01
+#: Short steps with which a single one is compared.
+_PARTS = 16
+#: Difference between them that is tolerated, as a share of the state.
+_TOLERABLE = 0.01
 
 
 def too_long(raw: RawTrajectories) -> str:
-    """Of a simulation with two nodes and one step between them: a sentence if shorter steps lead
-    elsewhere, else nothing."""
+    """Message for a simulation of two nodes and one step, if shorter steps lead elsewhere; else
+    empty."""
     stepper, ivp = raw.stepper, raw.ivp
     run, shorter = bind(stepper, replace(ivp, substeps=_PARTS))
     run.march(stepper.loop, 0, 1)
     ends, truer = raw.states[:, :, 1], shorter.states[:, :, 1]
     size = np.maximum(np.abs(ivp.initial), np.abs(truer))
-    size = np.maximum(size, 1e-6 * size.max(axis=0))  # what is next to nothing may differ
+    size = np.maximum(size, 1e-6 * size.max(axis=0))  # negligible states may differ
     wrong = np.argwhere(~(np.abs(ends - truer) <= _TOLERABLE * size))
     if not len(wrong):
         return ""
@@ -421,12 +430,12 @@ def _divergence(raw: RawTrajectories, member: int, step: float) -> tuple[bool, s
 
 
 def eigenvalue(mode: complex) -> str:
-    """A mode [1/s] as text, a real one without its imaginary part."""
+    """Text of an eigenvalue [1/s], a real one without its imaginary part."""
     return f"{mode.real:.4g}" if mode.imag == 0.0 else f"{mode:.4g}"
 
 
 def longest_step(stepper: Stepper, mode: complex) -> float:
-    """The longest explicit step for which x' = mode x does not grow [s].
+    """Longest explicit step for which x' = mode x does not grow [s].
 
     Infinite for a mode that grows by itself, and for implicit methods.
     """
@@ -434,7 +443,7 @@ def longest_step(stepper: Stepper, mode: complex) -> float:
         return np.inf
     *matrix, weights = np.array(stepper.tableau.a)
     stages = len(weights)
-    powers = [np.ones(stages)]  # of the matrix, times ones
+    powers = [np.ones(stages)]  # powers of the matrix, times ones
     for _ in range(stages - 1):
         powers.append(np.array(matrix) @ powers[-1])
     radius = 1e-3 * np.arange(1, 1000 * stages)
@@ -445,13 +454,13 @@ def longest_step(stepper: Stepper, mode: complex) -> float:
 
 
 def rounded_down(value: float) -> str:
-    """A positive number with two digits, not larger than it is."""
+    """Positive number as text with two digits, rounded down."""
     unit = 10.0 ** (np.floor(np.log10(value)) - 1.0)
     return f"{np.floor(value / unit) * unit:.2g}"
 
 
 def modes_at(raw: RawTrajectories, node: int, member: int = 0) -> NDArray[np.complex128]:
-    """The eigenvalues of d x'/d x [1/s] at a node, by differences; NaN if it is not finite."""
+    """Eigenvalues of d x'/d x [1/s] at a node, by finite differences; NaN if it is not finite."""
     stepper, ivp, x = raw.stepper, raw.ivp, raw.states[:, member, node]
     n = len(x)
     steps = 1e-6 * np.maximum(1.0, np.abs(x))
@@ -474,7 +483,8 @@ def modes_at(raw: RawTrajectories, node: int, member: int = 0) -> NDArray[np.com
 
 
 def mapped(library: Library, kernel: str, arguments: list[Array], n_out: int) -> Array:
-    """A kernel at many points: arguments (rows, N), or (rows, 1) if they are equal everywhere."""
+    """Values (n_out, N) of a kernel at many points: arguments (rows, N), or (rows, 1) if they are
+    equal everywhere."""
     N = max(argument.shape[1] for argument in arguments)
     given = [
         (np.ascontiguousarray(a).ravel(), 0, a.shape[1] if a.shape[1] == N else 1)

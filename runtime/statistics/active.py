@@ -1,10 +1,11 @@
-"""The active set of a solution: which bounds and inequalities hold it.
+"""Active set of a solution: the bounds and inequalities that hold with a multiplier.
 
-An interior-point method ends a little off its bounds, and what is left of its barriers is no
-information: a bound holds, and what it holds is known, or it is not there. Beginning with what
-presses hard, Newton's method without barriers, with all that is held on its bound, goes to the
-minimum; the first bound on its way is held then, and what a multiplier pulls off its bound is let
-go (active-set method; Nocedal, Wright 2006, Numerical Optimization, section 16.5).
+An interior-point method ends a little off its bounds, and the stiffness that its barriers leave is
+no information: a bound is either active, and fixes its variable, or it is absent. The search starts
+from the bounds with large multipliers. Newton's method without barriers, with all active limits met
+exactly, goes to the minimum; the first limit in its way becomes active, and a limit whose
+multiplier has the wrong sign is released (active-set method; Nocedal, Wright 2006, Numerical
+Optimization, section 16.5).
 """
 
 from __future__ import annotations
@@ -20,21 +21,26 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 
-#: Stiffness in the scaled matrix from which a bound is held at first.
+#: Stiffness in the scaled matrix (no unit) from which a limit is active in the first set.
 _FIRM = 1e-4
-#: Shares of sizes in the scaled matrix: by which a bound may be passed, and that count as near it.
-_PASSED, _NEAR = 1e-6, 1e-3
-#: Share of what is known of a variable that its bound tells, if it holds it.
+#: Violation of a limit that is tolerated, as a share of the size in the scaled matrix: rounding.
+_PASSED = 1e-6
+#: Distance up to which a value is near its limit, as a share of the size in the scaled matrix.
+_NEAR = 1e-3
+#: Share of a variable's information that its limit must supply to count as active: ten times the
+#: information of all else.
 _HELD = 10.0 / 11.0
-#: Sets that are tried.
+#: Active sets that are tried at most; few changes are needed from a good first set.
 _ROUNDS = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Of variables and then constraints, (n + m,) each: how far they are above their lower and
-    below their upper limits, infinite without one, and how strongly J presses them there, not
-    negative."""
+    """Distances from limits and forces at them, for variables and then constraints, (n + m,) each.
+
+    above, below : distance above the lower and below the upper limit, infinite without one.
+    down, up : force of J against the lower and the upper limit (multipliers, not negative).
+    """
 
     above: Array
     below: Array
@@ -43,29 +49,29 @@ class Limits:
 
     @property
     def force(self) -> Array:
-        """What limits push with, upwards."""
+        """Net force of the limits, positive upwards, (n + m,)."""
         return self.down - self.up
 
 
 class _Set(NamedTuple):
-    """What is held, and of all whether it is their lower limit, (n + m,) each."""
+    """Active set: which limits hold, and whether that is the lower one, (n + m,) each."""
 
     held: NDArray[np.bool_]
     low: NDArray[np.bool_]
 
 
 def active(kkt: Kkt, limits: Limits) -> Kkt:
-    """The matrix with infinite stiffness where a bound holds and none of all other bounds, and with
-    inequalities that are equations or left out.
+    """KKT matrix of the active set: infinite stiffness for variables at an active bound, none for
+    all others; inequalities become equations or are left out.
 
-    kkt : with the stiffness that bounds and inequalities have by their multipliers. Where nothing
-    but bounds tells a variable the matrix is singular.
+    kkt : with the stiffness that bounds and inequalities have by their multipliers. The matrix is
+    singular if only its bounds determine a variable.
     """
     presses = np.append(kkt.stiffness > 0.0, kkt.softness > 0.0) & ~kkt.gone
     if not presses.any():
         return kkt
     workspace = kkt.workspace
-    if _are_far(kkt, limits, presses):  # then mostly none holds, and there is nothing to scale
+    if _are_far(kkt, limits, presses):  # then mostly none is active, and no scaling is needed
         found, workspace = _with(kkt, np.zeros_like(presses), workspace), None
         if _is_inside(found, limits):
             return found
@@ -84,7 +90,8 @@ def active(kkt: Kkt, limits: Limits) -> Kkt:
 
 
 def _are_far(kkt: Kkt, limits: Limits, presses: NDArray[np.bool_]) -> bool:
-    """Whether what presses is variables alone, none of them near its bound for its size."""
+    """Whether only bounds of variables have multipliers, and no variable is near its bound,
+    relative to its size."""
     n = len(kkt.stiffness)
     if kkt.sizes is None or presses[n:].any():
         return False
@@ -93,20 +100,20 @@ def _are_far(kkt: Kkt, limits: Limits, presses: NDArray[np.bool_]) -> bool:
 
 
 def _stiffness(kkt: Kkt) -> Array:
-    """Of all limits, (n + m,); zero for what is gone and for equations."""
+    """Stiffness of all limits, (n + m,); zero for fixed variables, left-out rows and equations."""
     of_rows = np.zeros(len(kkt.softness))
     np.divide(1.0, kkt.softness, out=of_rows, where=kkt.softness > 0.0)
     return np.append(np.where(np.isinf(kkt.stiffness), 0.0, kkt.stiffness), of_rows)
 
 
 def _sizes(kkt: Kkt) -> Array:
-    """Of variables, and of constraints, in the scaled matrix, (n + m,)."""
+    """Sizes of variables and of constraints in the scaled matrix, (n + m,)."""
     scale, n = kkt.scaled.scale, len(kkt.stiffness)
     return np.append(scale[:n], 1.0 / scale[n:])
 
 
 def _with(kkt: Kkt, held: NDArray[np.bool_], workspace: Workspace | None) -> Kkt:
-    """The matrix with this set."""
+    """KKT matrix with the limits `held`, (n + m,), active and all others absent."""
     n = len(kkt.stiffness)
     return replace(
         kkt,
@@ -117,7 +124,7 @@ def _with(kkt: Kkt, held: NDArray[np.bool_], workspace: Workspace | None) -> Kkt
 
 
 def _is_inside(kkt: Kkt, limits: Limits) -> bool:
-    """Whether there is a minimum without limits that keeps them all; kkt : without them."""
+    """Whether the minimum without limits exists and violates none of them; kkt : without limits."""
     if kkt.singular or not kkt.factorised().positive:
         return False
     nothing = np.zeros(kkt.order, dtype=bool)
@@ -125,8 +132,9 @@ def _is_inside(kkt: Kkt, limits: Limits) -> bool:
 
 
 def _changed(kkt: Kkt, limits: Limits, now: _Set, passed: Array) -> _Set | None:
-    """The next set, None if this one is right; kkt : with it. passed : by how much limits may
-    be."""
+    """Next active set, None if this one is right.
+
+    kkt : with the set `now`. passed : violation of each limit that is tolerated, (n + m,)."""
     step, force = _to_minimum(kkt, limits, now)
     loose = now.held & np.where(now.low, force < 0.0, force > 0.0)
     if loose.any():
@@ -145,10 +153,10 @@ def _changed(kkt: Kkt, limits: Limits, now: _Set, passed: Array) -> _Set | None:
 
 
 def _to_minimum(kkt: Kkt, limits: Limits, now: _Set) -> tuple[Array, Array]:
-    """The step of variables and constraints to the minimum with this set, (n + m,), and what limits
-    push with there."""
+    """Step of variables and constraints to the minimum of this active set, and the forces of the
+    limits there, (n + m,) each."""
     n, m, held = len(kkt.stiffness), len(kkt.softness), now.held
-    H, A = csr_array((n, n)), csr_array((m, n))  # they tell of what is held, and of inequalities
+    H, A = csr_array((n, n)), csr_array((m, n))  # needed for active limits and inequalities only
     if held.any():
         H = _hessian(kkt.hessian, n)
     if held.any() or kkt.softness.any():
@@ -167,8 +175,8 @@ def _to_minimum(kkt: Kkt, limits: Limits, now: _Set) -> tuple[Array, Array]:
 
 
 def _by_share(kkt: Kkt, limits: Limits, presses: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Of what limits press against, (n + m,), which is near one that tells nearly all that is known
-    of it."""
+    """Active set, (n + m,), by shares of information: limits that are near, and that supply nearly
+    all information about their variable or constraint."""
     here = np.flatnonzero(presses)
     spread = np.abs(kkt.factorised().inverse_entries(here, here))
     n, held = len(kkt.stiffness), np.zeros(len(presses), dtype=bool)

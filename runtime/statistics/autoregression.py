@@ -1,4 +1,4 @@
-"""Autoregressions of residuals, of which the fit has taken a part."""
+"""Autoregressions of residuals, corrected for the degrees of freedom that the fit takes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from scipy.linalg import solve_banded, toeplitz
 
 from kinesym.runtime.arrays import Array
 
-#: The largest sum of the coefficients of an autoregression that is taken out before the spectrum is
-#: estimated (Andrews and Monahan 1992).
+#: Largest sum of the coefficients of an autoregression that prewhitens residuals (Andrews and
+#: Monahan 1992).
 _MOST_GROWTH = 0.97
-#: The largest partial correlation; products that are corrected may be of no process at all.
+#: Largest partial correlation; corrected products need not belong to a stationary process.
 _MOST = 0.999
-#: How often what the fit has taken is found anew, with the autoregression that follows from it, at
-#: most, and the share of the variance of residuals up to which it is the same.
-_ROUNDS, _SETTLED = 20, 1e-4
-#: Terms of the response to one innovation.
+#: Iterations of the correction for the fit, at most.
+_ROUNDS = 20
+#: Change of the correction at which the iteration has converged, as a share of the variance of
+#: residuals.
+_SETTLED = 1e-4
+#: Terms of the impulse response [samples].
 _RESPONSE = 2000
 
 
@@ -32,22 +34,22 @@ class Autoregression:
 
     @property
     def filter(self) -> Array:
-        """That turns e into w."""
+        """Whitening filter, (p + 1,), which turns e into w."""
         return np.concatenate([[1.0], -self.coefficients])
 
     def innovations(self, e: Array) -> Array:
-        """w of e, along the first axis."""
+        """Innovations w of samples e, along the first axis."""
         w = e.copy()
         for k, c in enumerate(self.coefficients[: len(e) - 1], 1):
             w[k:] -= c * e[:-k]
         return w
 
     def gathered(self, x: Array) -> Array:
-        """What each innovation does to a sum of samples with weights x, along the first axis."""
+        """Weights of innovations in a sum of samples with weights x, along the first axis."""
         return self._answers(x[::-1])[::-1]
 
     def covaried(self, x: Array) -> Array:
-        """The covariance of the samples times x, along the first axis."""
+        """Product of the samples' covariance with x, along the first axis."""
         return self.variance * self._answers(self.gathered(x))
 
     def _answers(self, w: Array) -> Array:
@@ -71,18 +73,18 @@ class Autoregression:
 def autoregressions(
     channels: Mapping[int, Sequence[Array]], bases: Mapping[int, Sequence[Array]]
 ) -> dict[int, Autoregression]:
-    """Of the residuals of each channel, (n,) in each trial.
+    """Autoregression of the residuals of each channel, (n,) in each trial.
 
-    Their order is that of the least AIC: noise is seldom an autoregression itself, and the orders
-    of other criteria, which find the right one where there is one, leave more of a slow part of it
+    Their order minimises AIC: noise is seldom an autoregression itself, and the orders of
+    consistent criteria, which find the true one if there is one, leave more of a slow part of it
     (Shibata 1980, Annals of Statistics 8, 147).
 
-    bases : rows (n, m) that belong to these of Q, the hat matrix being Q Q': the fit leaves e^ =
-    (1 - Q Q') e. Sums of products of e^ are smaller than those of e by what follows
-    from Q and the covariance of e; this is added, with the covariance that the last autoregression
-    means, until both agree (Worsley et al. 2002, NeuroImage 15, appendix A.3, where the covariance
-    ends after a few lags). The fit takes most where slow swings are most of the noise: left as they
-    are, coefficients would be too small.
+    bases : rows (n, m) that belong to these of Q, the hat matrix being Q Q': the fit leaves e^ = (1
+    - Q Q') e. Sums of products of e^ are smaller than those of e by an amount that follows from Q
+    and the covariance of e. This is added, with the covariance of the last autoregression, until
+    both agree (Worsley et al. 2002, NeuroImage 15, appendix A.3, where the covariance ends after a
+    few lags). The fit follows most where slow swings are most of the noise: without correction,
+    coefficients would be too small.
     """
     products = {c: _products(rows) for c, rows in channels.items()}
     counts = {c: sum(map(len, rows)) for c, rows in channels.items()}
@@ -104,26 +106,28 @@ def autoregressions(
 
 
 def _products(rows: Sequence[Array]) -> Array:
-    """Sums of the products of samples that are 0, 1, ... apart."""
+    """Sums of products of residuals at lags 0, 1, ..., (lags + 1,)."""
     most = int(6.0 * (max(map(len, rows)) / 100.0) ** 0.25)
     return np.array([sum(_apart(e, e, lag) for e in rows) for lag in range(most + 1)])
 
 
 def _apart(a: Array, b: Array, lag: int) -> float:
-    """The sum of the products of samples that are so far apart."""
+    """Sum of products of samples a and b at a lag [samples]."""
     return float(np.vdot(a[lag:], b[: len(b) - lag])) if lag < len(a) else 0.0
 
 
 def _inner(basis: Sequence[Array], lag: int) -> Array:
-    """Q' D Q, with D of the samples that are so far apart."""
+    """Products Q' D Q, (m, m), with D the shift matrix of a lag."""
     return np.asarray(np.sum([q[lag:].T @ q[: max(len(q) - lag, 0)] for q in basis], axis=0))
 
 
 def _lost(
     basis: Sequence[Array], moved: Sequence[Array], inner: Sequence[Array], whole: Array
 ) -> Array:
-    """By how much sums of products of lags 0, 1, ... are smaller, tr D V - tr D R V R with R = 1 -
-    Q Q' and D as in `inner`, which is Q' D Q; moved : V Q, whole : Q' V Q."""
+    """Decrease of sums of products at lags 0, 1, ... by the fit, (lags + 1,).
+
+    tr D V - tr D R V R with R = 1 - Q Q' and D as in `inner`, which is Q' D Q; moved : V Q, whole :
+    Q' V Q."""
     pairs = list(zip(basis, moved, strict=True))
     return np.array(
         [
@@ -134,8 +138,8 @@ def _lost(
 
 
 def _fitted(products: Array, count: int) -> Autoregression:
-    """From sums of products over `count` samples at lags 0, 1, ..., of the order with the least
-    AIC, by Levinson's recursion; with a sum of coefficients that is not too large."""
+    """Autoregression by Levinson's recursion from sums of products over `count` samples at lags
+    0, 1, ..., of the order with the least AIC; the sum of its coefficients is limited."""
     found, variance = np.zeros(0), float(products[0])
     best, left, least = found, variance, 0.0
     for lag in range(1, len(products)):
@@ -148,7 +152,7 @@ def _fitted(products: Array, count: int) -> Autoregression:
         score = count * np.log(variance / products[0]) + 2.0 * lag
         if score < least:
             best, left, least = found, variance, score
-    if float(np.sum(best)) > _MOST_GROWTH:  # nearer to 0 with all roots, so that it stays stable
+    if float(np.sum(best)) > _MOST_GROWTH:  # all roots move towards 0, so that it stays stable
         powers = np.arange(1, len(best) + 1)
         shrink = scipy.optimize.brentq(
             lambda root: float(np.sum(best * root**powers)) - _MOST_GROWTH, 0.0, 1.0

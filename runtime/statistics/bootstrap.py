@@ -12,7 +12,7 @@ from kinesym.runtime.statistics.residuals import autocorrelation
 
 
 def block_length(rows: Sequence[Array]) -> int:
-    """How many samples in turn stay together, for rows of residuals (K,).
+    """Block length [samples] of the bootstrap, for rows of residuals (K,).
 
     sqrt(6) rho/(1 - rho^2) to the power 2/3, times the cube root of their number, for an
     autoregression of first order with rho (Carlstein 1986, Annals of Statistics 14, 1171); at most
@@ -28,7 +28,7 @@ def block_length(rows: Sequence[Array]) -> int:
 
 
 def drawn(samples: int, block: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Which residuals stand where in a new record, (samples,): blocks with replacement, on a
+    """Indices of the residuals of a resampled record, (samples,): blocks with replacement, on a
     circle."""
     begins = rng.integers(0, samples, -(-samples // block))
     return np.asarray((begins[:, None] + np.arange(block)).ravel()[:samples] % samples)

@@ -1,4 +1,4 @@
-"""Uncertainty of identified parameters."""
+"""Covariance of identified parameters: from a KKT matrix, or from derivatives of residuals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.native import Workspace
 from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.statistics.active import Limits
-from kinesym.runtime.statistics.apart import apart, spreads_of_trials
+from kinesym.runtime.statistics.block_arrow import block_arrow, spreads_of_trials
 from kinesym.runtime.statistics.identifiability import exchanges, identifiability
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 from kinesym.runtime.statistics.undetermined import Spreads, clear_signs, spreads
@@ -27,20 +27,22 @@ _NEAR = 1e-2
 _WIDENED = 1e-8
 #: How many times farther than the bound the minimum without it must be.
 _BEYOND = 10.0
-#: Share of the size that a variable has in the scaled matrix, at which its value counts as zero.
+#: Least size of a variable, as a share of its size in the scaled matrix; smaller values are zero.
 _SEEN = 1e-3
-#: By which share a curvature may be off that a matrix confirms.
+#: Relative error of a curvature up to which the matrix confirms it.
 _CONFIRMED = 1e-3
 
 
 def stiffness_of_bounds(
     x: Array, bounds: tuple[Array, Array], push: tuple[Array, Array], widened: float = 0.0
 ) -> Array:
-    """What bounds add to the curvature of J, (n,): push / distance, as in interior-point methods.
+    """Stiffness of bounds: their contribution to the curvature of J, (n,), push / distance, as in
+    interior-point methods.
 
     push : how strongly J presses x (n,) against the lower and the upper bounds [J per unit of x]:
-    multipliers, or what of the gradient points that way. Zero away from bounds, infinite where they
-    are equal or met. No size of x matters, only distances and, if both bounds are finite, widths.
+    multipliers, or the part of the gradient that points that way. Zero away from bounds, infinite
+    if they are equal or met. Sizes of x do not enter, only distances and, if both bounds are
+    finite, widths.
     """
     low, high = bounds
     total = np.zeros(len(x))
@@ -55,13 +57,13 @@ def stiffness_of_bounds(
 
 
 def at_bounds(stiffness: Array, curvature: Array) -> NDArray[np.bool_]:
-    """Which unknowns (n,) a bound holds: without it the minimum would be far beyond. stiffness : of
-    `stiffness_of_bounds`. curvature : of J without bounds, (n,)."""
+    """Active bounds of unknowns, (n,) booleans: without the bound the minimum would be far beyond.
+    stiffness : of `stiffness_of_bounds`. curvature : of J without bounds, (n,)."""
     return np.asarray((stiffness > 0.0) & (stiffness > _BEYOND * curvature))
 
 
 def downhill(gradient: Array) -> tuple[Array, Array]:
-    """How strongly J presses against lower and upper bounds, from its gradient (n,)."""
+    """Forces of J against lower and upper bounds, from its gradient (n,); not negative."""
     return np.maximum(gradient, 0.0), np.maximum(-gradient, 0.0)
 
 
@@ -75,11 +77,11 @@ def kkt_at(
     fitted: bool = False,
     workspace: Workspace | None = None,
 ) -> Kkt:
-    """The matrix at a solution, in which bounds and inequalities are as stiff as their multipliers
+    """KKT matrix at a solution, in which bounds and inequalities are as stiff as their multipliers
     say, as in an interior-point method; see `kinesym.runtime.statistics.active`.
 
-    multipliers : of constraints, lower and upper bounds. idle : variables that nothing determines,
-    which are taken as fixed. fitted, workspace : see `Kkt`.
+    multipliers : of constraints, lower and upper bounds. idle : undetermined variables, which are
+    fixed. fitted, workspace : see `Kkt`.
     """
     hessian = (*nlp.hessian_structure.arrays(), nlp.hessian(z, multipliers[0], 1.0))
     jacobian = (*nlp.jacobian_structure.arrays(), nlp.jacobian(z))
@@ -101,8 +103,7 @@ def limits_at(
     bounds: tuple[Array, Array],
     constraint_bounds: tuple[Array, Array],
 ) -> Limits:
-    """How far a solution is off its bounds and inequalities, and how strongly it is pressed
-    there."""
+    """Distances of a solution from its bounds and inequalities, and the forces against them."""
     every, pushed = np.append(z, nlp.constraints(z)), downhill(-multipliers[0])
     low, high = (np.append(*each) for each in zip(bounds, constraint_bounds, strict=True))
     down, up = (np.append(*each) for each in zip(multipliers[1:], pushed, strict=True))
@@ -110,7 +111,8 @@ def limits_at(
 
 
 def _known_sizes(nlp: NLP, z: Array) -> Array:
-    """`_sizes`, but zero for algebraic states, which may be what nothing determines."""
+    """Sizes of variables as in `_sizes`, zero (unknown) for algebraic states, which may be
+    undetermined."""
     size = _sizes(nlp, z)
     for trial in range(len(nlp.layout.nodes)):
         for block, rows in nlp.layout.rows(size, trial):
@@ -119,7 +121,8 @@ def _known_sizes(nlp: NLP, z: Array) -> Array:
 
 
 def _sizes(nlp: NLP, z: Array) -> Array:
-    """The largest values of each trajectory, those of parameters, 1 of a logarithm."""
+    """Sizes of variables: the largest value of each trajectory, values of parameters, 1 for
+    logarithms."""
     size = np.abs(z)
     nlp.layout.parameter_values(size)[nlp.layout.owned.log] = 1.0
     for trial in range(len(nlp.layout.nodes)):
@@ -131,14 +134,14 @@ def _sizes(nlp: NLP, z: Array) -> Array:
 def parameter_confidence(
     nlp: NLP, kkt: Kkt, z: Array, multipliers: tuple[Array, Array, Array]
 ) -> Confidence:
-    """How far a solution z tells the unknown parameters, from the curvature there.
+    """Parameter covariance at a solution z, from the curvature there.
 
     For an objective J = -2 log(likelihood) + const, such as the least squares of measurements with
     their true standard deviations, the covariance is 2 R^-1, where R is the Hessian of J in the
     parameters after the trajectories have followed (the reduced Hessian). R^-1 is the parameter
     block of the inverse of the Karush-Kuhn-Tucker matrix. A parameter at a bound is fixed there,
-    with variance zero. Those that nothing determines have NaN, and notes say which can be exchanged
-    for which. On a logarithmic scale the curvature is that in log p, from which the covariance of p
+    with variance zero. Undetermined parameters have NaN, and notes say which can be exchanged for
+    which. On a logarithmic scale the curvature is that in log p, from which the covariance of p
     follows to first order. multipliers : as of `kkt_at`. Raises `ValueError` if the curvature is
     not positive.
     """
@@ -146,7 +149,7 @@ def parameter_confidence(
     mine = layout.parameter_offset + np.arange(len(layout.parameters))
     sizes = np.where(layout.owned.log, 1.0, z[mine])
     blur = blur_of_gradient(nlp, kkt, z, multipliers)
-    known = spreads_of_trials(kkt, mine, blur, apart(layout))
+    known = spreads_of_trials(kkt, mine, blur, block_arrow(layout))
     found = confidence_of_spreads(known, kkt.stiffness[mine], layout.parameters, sizes)
     slopes = layout.parameter_slopes(z)
     covariance = found.covariance * np.outer(slopes, slopes)
@@ -155,9 +158,9 @@ def parameter_confidence(
 
 
 def clear_confidence(nlp: NLP, kkt: Kkt, z: Array, variance: float) -> Confidence | None:
-    """The same where standard errors are smaller than the values, and the matrix agrees: such
-    parameters are determined and need no test each. None where one is not. variance : of residuals
-    in units of the objective."""
+    """Parameter covariance if it is clear: standard errors are smaller than the values, and the
+    matrix confirms them, so that no parameter needs a test of its own. None if a parameter is not
+    clear. variance : of residuals in units of the objective. See `parameter_confidence`."""
     if kkt.singular:
         return None
     layout = nlp.layout
@@ -171,8 +174,8 @@ def clear_confidence(nlp: NLP, kkt: Kkt, z: Array, variance: float) -> Confidenc
 
 
 def _is_told(kkt: Kkt, mine: NDArray[np.intp], inverse: Array) -> bool:
-    """Whether the matrix confirms its inverse (r, r) for some variables: of one that is singular up
-    to rounding factors give numbers, too, but no solution for a random side of these."""
+    """Whether the matrix confirms its inverse (r, r) for some variables: factors of a matrix that
+    is singular up to rounding give numbers, too, but do not solve a random side of these."""
     spread, side = np.diag(inverse), np.zeros(kkt.order)
     free = mine[spread > 0.0]
     side[free] = np.random.default_rng(0).standard_normal(len(free)) / np.sqrt(spread[spread > 0.0])
@@ -189,8 +192,9 @@ def _is_told(kkt: Kkt, mine: NDArray[np.intp], inverse: Array) -> bool:
 def blur_of_gradient(
     nlp: NLP, kkt: Kkt, z: Array, multipliers: tuple[Array, Array, Array]
 ) -> Array:
-    """The gradient, without what counts as no bound in the matrix, over the sizes of variables: the
-    largest values, or for those near zero a share of the size in the scaled matrix."""
+    """Uncertainty of the curvature by the remaining gradient, (n,): the gradient without bounds
+    that are absent from the matrix, over the sizes of variables: the largest values, or for those
+    near zero a share of the size in the scaled matrix."""
     of_rows, lower, upper = multipliers
     rows, columns = nlp.jacobian_structure.arrays()
     acting = np.where(np.isinf(kkt.softness), 0.0, of_rows)
@@ -203,7 +207,8 @@ def blur_of_gradient(
 def confidence_of_spreads(
     found: Spreads, stiffness: Array, names: Sequence[str], values: Array
 ) -> Confidence:
-    """The same for some variables with names and values; stiffness : of their bounds, (r,)."""
+    """Confidence of some variables from their spreads, with names and values; stiffness : of their
+    bounds, (r,). Raises `ValueError` if a curvature is not positive, or lost in rounding."""
     inverse, signs = found
     lost, down = np.isnan(signs), signs < 0.0
     if lost.any() or down.any():
@@ -222,8 +227,8 @@ def confidence_of_spreads(
 
 
 def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """The inverse (n, n) of a curvature, bounds included, with zeros for what a bound holds, and
-    which that is."""
+    """Inverse (n, n) of a curvature, bounds included, with zeros for variables at an active bound;
+    and which these are, (n,)."""
     inverse, spread = inverse.copy(), np.diag(inverse)
     held = np.isinf(stiffness)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -235,11 +240,11 @@ def without_held(inverse: Array, stiffness: Array) -> tuple[Array, NDArray[np.bo
 def least_squares_covariance(
     jacobian: Array, objective: float, samples: int | None
 ) -> tuple[Array, int]:
-    """Covariance (n, n) of the unknowns of J = sum r^2 from d r/d q (k, n): (J^T J)^-1; and in how
-    many directions the record tells them, the rank of the derivatives.
+    """Least-squares covariance (n, n) of the unknowns of J = sum r^2 from d r/d q (k, n): (J^T
+    J)^-1; and the rank of the derivatives, the number of directions that the record determines.
 
     samples : None if the residuals are divided by their standard deviations; else their number, and
-    their variance is estimated as J / (samples - rank). NaN for what the record does not tell.
+    their variance is estimated as J / (samples - rank). NaN for undetermined unknowns.
     """
     n = jacobian.shape[1]
     if n == 0:
@@ -257,10 +262,12 @@ def least_squares_covariance(
 
 @dataclass(frozen=True)
 class Confidence:
-    """How far a record tells unknowns (n,): which are held by a bound, the covariance (n, n), zero
-    for these and NaN if there is none, the condition number, and sentences on what it does not;
-    directions (n, m) in which it leaves them free; along how many directions it tells nothing, or
-    equations do.
+    """Covariance of unknowns (n,) and their identifiability.
+
+    held : which are at an active bound. covariance : (n, n), zero for these and NaN if there is
+    none. condition : condition number of the scaled problem. notes : sentences on unknowns that are
+    not identifiable. directions : (n, m), undetermined by the record. idle : number of directions
+    that are undetermined or fixed by equations.
     """
 
     held: NDArray[np.bool_]
@@ -272,7 +279,7 @@ class Confidence:
 
     @property
     def taken(self) -> int:
-        """How many degrees of freedom of the residuals the unknowns take."""
+        """Degrees of freedom of the residuals that the unknowns take."""
         return int((~self.held).sum()) - self.idle
 
 
@@ -280,7 +287,7 @@ class Confidence:
 class Estimate:
     """Unknowns at the end of a fit: values, names and bounds, the objective and its gradient.
 
-    sizes : of what has a natural one, such as the range of a state; NaN for parameters.
+    sizes : natural sizes, such as the range of a state; NaN for parameters.
     """
 
     values: Array
@@ -291,7 +298,7 @@ class Estimate:
     sizes: Array
 
     def held(self, curvature: Array) -> NDArray[np.bool_]:
-        """Which unknowns a bound holds; curvature : of the objective in each of them, (n,)."""
+        """Active bounds, (n,) booleans; curvature : of the objective in each unknown, (n,)."""
         push = downhill(self.gradient)
         return at_bounds(stiffness_of_bounds(self.values, self.bounds, push), curvature)
 
@@ -322,7 +329,8 @@ class Estimate:
 
 
 def confidence_of_squares(found: Estimate, slopes: Array, samples: int | None = None) -> Confidence:
-    """From the derivatives of the residuals, (k, n); samples : see `least_squares_covariance`."""
+    """Confidence from the derivatives of the residuals, (k, n); samples : see
+    `least_squares_covariance`."""
     held = found.held(2.0 * (slopes**2).sum(axis=0))
     free = np.flatnonzero(~held)
     covariance = np.zeros((held.size, held.size))
@@ -336,8 +344,9 @@ def confidence_of_squares(found: Estimate, slopes: Array, samples: int | None = 
 def confidence_of_segments(
     found: Estimate, slopes: Any, gaps: Any, inner: slice, samples: int | None = None
 ) -> Confidence:
-    """The same with m equations whose derivatives are `gaps` (m, n), sparse as `slopes`: they tell
-    the m unknowns at `inner` from the others, to which all that is said belongs."""
+    """Confidence from the derivatives of residuals and of m equations, `gaps` (m, n), sparse as
+    `slopes`: the equations determine the m unknowns at `inner` from the others, to which the result
+    refers."""
     n = len(found.values)
     first = np.setdiff1d(np.arange(n), np.arange(n)[inner])
     hessian, gaps = 2.0 * (slopes.T @ slopes), csc_array(gaps)
@@ -373,14 +382,16 @@ def _entries(matrix: Any) -> Entries:
 
 
 def _inverse(matrix: Array) -> Array:
-    """Of a symmetric positive matrix; modes that are lost in its rounding count as that."""
+    """Inverse of a symmetric positive matrix; modes that are lost in its rounding are set to the
+    rounding."""
     modes, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
     least = np.finfo(float).eps * modes.max(initial=0.0)
     return np.asarray(vectors / np.maximum(modes, least) @ vectors.T)
 
 
 def _variance(objective: float, samples: int | None, unknowns: int) -> float:
-    """Of residuals; 1 if they are divided by their standard deviations, NaN if none is left."""
+    """Variance of residuals; 1 if they are divided by their standard deviations, NaN without
+    degrees of freedom left."""
     if samples is None:
         return 1.0
     return objective / (samples - unknowns) if samples > unknowns else np.nan

@@ -1,8 +1,8 @@
-"""As what unknowns are known that a record does not tell apart: only k/m, only a + b.
+"""Identifiable combinations (k/m, a + b) of parameters that are not identifiable singly.
 
-Along the directions in which unknowns change without effect, their logarithms or they themselves,
-what does not change is what is known: powers with small integers as exponents, or sums. Which of
-them it is a direction at one point cannot say; that nothing changes over a long step does.
+Along the directions in which unknowns, or their logarithms, change without effect, some
+combinations stay constant and are identifiable: powers with small integers as exponents, or sums. A
+direction at one point cannot decide which; a long step without effect does.
 """
 
 from __future__ import annotations
@@ -17,13 +17,21 @@ from scipy.linalg import null_space
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.summary import listed
 
-#: The longest step tried in the logarithm, and shares of it if bounds are near.
-_STEP, _SHARES = 0.4, (1.0, -1.0, 0.3, -0.3)
-#: Largest exponent, largest factor that makes exponents whole, by how much these may be off.
-_LARGEST, _DENOMINATOR, _OFF = 4, 4, 0.02
-#: A rise of -2 log L that nobody sees, and share of the squares of all that is measured.
-_SAME, _PRECISE = 1e-3, 1e-8
-#: Names in a sentence.
+#: Longest step that is tried, in the logarithm of unknowns (no unit).
+_STEP = 0.4
+#: Shares of the longest step, in the order in which they are tried if bounds are near.
+_SHARES = (1.0, -1.0, 0.3, -0.3)
+#: Largest exponent in a product of powers.
+_LARGEST = 4
+#: Largest factor that is tried to make exponents whole.
+_DENOMINATOR = 4
+#: Distance from a whole number that is tolerated in an exponent.
+_OFF = 0.02
+#: Rise of -2 log L that counts as none.
+_SAME = 1e-3
+#: Rise of -2 log L that counts as none, as a share of the squares of all measurements: rounding.
+_PRECISE = 1e-8
+#: Names in a sentence at most.
 _MOST = 8
 #: Share of the largest change of an unknown along a direction that counts as none.
 _NONE = 1e-3
@@ -31,8 +39,8 @@ _NONE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """Unknowns that can be exchanged: names, values (n,), and changes of these along which nothing
-    else does, (n, m), the clearest first; bounds of the unknowns."""
+    """Unknowns that are not identifiable singly: names, values (n,), and directions (n, m) of
+    changes without effect, the clearest first; bounds of the unknowns."""
 
     names: Sequence[str]
     values: Array
@@ -41,16 +49,16 @@ class Exchange:
 
     @property
     def moving(self) -> NDArray[np.intp]:
-        """Which of them change."""
+        """Indices of the unknowns that change along some direction."""
         share = np.abs(self.directions) / _sizes(self.values)[:, None]
         return np.flatnonzero((share > _NONE * share.max(axis=0)).any(axis=1))
 
     def along(self, count: int) -> Exchange:
-        """Along some of the directions."""
+        """Exchange restricted to the first `count` directions."""
         return replace(self, directions=self.directions[:, :count])
 
     def taken(self, which: NDArray[np.intp]) -> Exchange:
-        """Some of them."""
+        """Exchange restricted to some unknowns."""
         names, (low, high) = [self.names[k] for k in which], self.bounds
         mine = self.values[which], self.directions[which]
         return Exchange(names, *mine, (low[which], high[which]))
@@ -58,8 +66,8 @@ class Exchange:
 
 @dataclass(frozen=True)
 class KnownAs:
-    """What is known instead of unknowns. remarks : on each of these, by name. sentence : on all of
-    them. exact : whether a long step has shown it."""
+    """Identifiable combinations of a group of unknowns. remarks : one for each unknown, by name.
+    sentence : on the group. exact : whether a long step has confirmed it."""
 
     remarks: dict[str, str]
     sentence: str
@@ -92,7 +100,7 @@ def _known_as(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs
     if exchange.directions.shape[1] == len(exchange.names):
         return _groups(exchange, np.zeros((0, len(exchange.names))), [])
     count = exchange.directions.shape[1]
-    for some in range(count, 0, -1):  # rounding may have made the last ones
+    for some in range(count, 0, -1):  # the last directions may be rounding
         found = _exactly(exchange.along(some), same)
         if found is not None:
             return found
@@ -100,7 +108,7 @@ def _known_as(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs
 
 
 def _exactly(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs] | None:
-    """None if no long step shows it."""
+    """Identifiable powers or sums that a long step confirms, None if it confirms neither."""
     relative = exchange.directions / np.where(exchange.values, exchange.values, 1.0)[:, None]
     free = _basis(relative)
     powers = _whole(_combinations(free)) if exchange.values.all() else None
@@ -113,14 +121,14 @@ def _exactly(exchange: Exchange, same: Callable[[Array], bool]) -> list[KnownAs]
 
 
 def _basis(directions: Array) -> Array:
-    """Orthonormal, without what rounding adds to directions (n, m)."""
+    """Orthonormal basis of directions (n, m), cleaned of rounding."""
     clean = directions / np.abs(directions).max(axis=0)
     return np.linalg.qr(np.where(np.abs(clean) < _NONE, 0.0, clean)).Q
 
 
 def _combinations(free: Array) -> Array:
-    """Rows (n - m, n) that do not change along directions (n, m): the simplest, each with a 1 where
-    all others have a 0."""
+    """Invariant combinations: rows (n - m, n) orthogonal to directions (n, m), in reduced echelon
+    form (each has a 1 where all others have a 0)."""
     rows, begin = null_space(free.T).T, 0
     for column in range(rows.shape[1]):
         if begin == len(rows):
@@ -137,7 +145,7 @@ def _combinations(free: Array) -> Array:
 
 
 def _whole(rows: Array) -> Array | None:
-    """The rows as small integers, None if they are none."""
+    """Rows scaled to small integers, None if that is not possible."""
     made = []
     for row in rows:
         for factor in range(1, _DENOMINATOR + 1):
@@ -196,14 +204,14 @@ def _known(names: Sequence[str], words: Sequence[str]) -> KnownAs:
 
 
 def _and(words: Sequence[str]) -> str:
-    """As "k, m and c"; of very many the first ones."""
+    """List of words such as "k, m and c", shortened if it is long."""
     if len(words) == 1 or len(words) > _MOST:
         return listed(words, _MOST)
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _to_first_order(exchange: Exchange, directions: Array) -> KnownAs:
-    """In words, what goes with what."""
+    """Exchangeable unknowns in words, by their directions only."""
     parts = []
     for way in directions.T:
         share = np.abs(way) / _sizes(exchange.values)
@@ -219,18 +227,18 @@ def _to_first_order(exchange: Exchange, directions: Array) -> KnownAs:
 
 
 def _sizes(values: Array) -> Array:
-    """Sizes of values, 1 of what is zero."""
+    """Sizes of values, 1 for zeros."""
     return np.abs(np.where(values == 0.0, 1.0, values))
 
 
 def unchanged(rise: float, variance: float, squares: float) -> bool:
-    """Whether a rise of J says that a record is explained as well. squares : of all that is
-    measured, over its variance."""
+    """Whether a rise of J is negligible, so that the record is explained as well. squares : sum of
+    all squared measurements over their variance."""
     return bool(rise <= (_SAME + _PRECISE * squares) * variance)
 
 
 def _power(row: Array, names: Sequence[str]) -> str:
-    """As k/m, a^2*b, k/(m*c)."""
+    """Product of powers as text, such as k/m, a^2*b, k/(m*c)."""
     above = [_factor(n, e) for n, e in zip(names, row, strict=True) if e > 0.0]
     below = [_factor(n, -e) for n, e in zip(names, row, strict=True) if e < 0.0]
     under = f"({'*'.join(below)})" if len(below) > 1 else "".join(below)
@@ -242,7 +250,7 @@ def _factor(name: str, exponent: float) -> str:
 
 
 def _sum(row: Array, names: Sequence[str]) -> str:
-    """As a + b, a - 2.5*b."""
+    """Weighted sum as text, such as a + b, a - 2.5*b."""
     made = ""
     for name, factor in zip(names, row, strict=True):
         if factor != 0.0:

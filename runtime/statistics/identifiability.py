@@ -1,4 +1,4 @@
-"""Which unknowns a record does not tell apart, in words."""
+"""Identifiability: parameters that a record cannot distinguish, with messages."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from kinesym.runtime.summary import listed
 
 #: Scaled condition number from which parameters count as not identifiable together.
 ILL_CONDITIONED = 1e3
-#: Share of the largest spread up to which one is none along which nothing changes.
+#: Share of the largest eigenvalue of a covariance up to which a direction is identifiable.
 _OTHERS = 1e-6
-#: The standard error along a direction that is known, as a share of values; share of the largest
-#: curvature up to which one is rounding.
-_KNOWN, _ROUNDING = 0.1, 1e-13
+#: Relative standard error up to which a direction is identified, whatever the condition number.
+_KNOWN = 0.1
+#: Share of the largest curvature up to which a curvature is rounding.
+_ROUNDING = 1e-13
 
 
 def identifiability(
@@ -24,14 +25,14 @@ def identifiability(
     near_zero: Sequence[str] = (),
     variance: float = np.nan,
 ) -> tuple[float, list[str], Array]:
-    """The condition number of the scaled problem; if it is large sentences, and the directions
-    (n, m) that they are about.
+    """Condition number of the scaled problem; sentences on what is not identifiable if it is large,
+    and the directions (n, m) that they are about.
 
     curvature : J^T J of scaled residuals, or a scaled Hessian, (n, n). The condition number is that
     of the scaled Jacobian, the square root of that of the curvature. The sentence names the pair of
-    unknowns that can be exchanged most easily, or the one that the record says nothing about.
+    unknowns that can be exchanged most easily, or the one that the record does not depend on.
     near_zero : unknowns that may be zero. variance : of the residuals, NaN if it is not known: a
-    direction that is known to a small share, though less well than others, is identified.
+    direction with a small relative standard error is identified, even if others have a smaller one.
     """
     none = np.zeros((len(names), 0))
     if not len(names):
@@ -53,9 +54,11 @@ def identifiability(
 
 
 def exchanges(spread: Array, names: Sequence[str], values: Array) -> tuple[list[str], Array]:
-    """Sentences on the directions in which unknowns can be exchanged without effect, and these
-    (n, m), from what is in place of their covariance (n, n), far larger along these than along
-    others."""
+    """Directions (n, m) in which unknowns can be exchanged without effect, and sentences on them.
+
+    spread : (n, n), stands for their covariance, far larger along these directions than along
+    others.
+    """
     if not len(names):
         return [], np.zeros((0, 0))
     size = np.where(values != 0.0, np.abs(values), 1.0)

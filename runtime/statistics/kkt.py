@@ -1,4 +1,4 @@
-"""The Karush-Kuhn-Tucker matrix at a solution, its factors, and the same without units."""
+"""Karush-Kuhn-Tucker matrix at a solution: its factors, its inverse, and its scaled form."""
 
 from __future__ import annotations
 
@@ -22,34 +22,41 @@ Entries: TypeAlias = tuple[NDArray[Any], NDArray[Any], Array]
 
 #: Share of the sides up to which the residual of a linear system needs no refinement.
 _REFINED = 1e-8
-#: What is added to the diagonal of the scaled matrix, the largest first; see
+#: Regularisation: numbers added to the diagonal of the scaled matrix, the largest first; see
 #: `kinesym.runtime.statistics.undetermined`.
 ADDED = (1e-9, 1e-11, 1e-13)
-#: How many times more of it parameters get, the first that works.
+#: Factors of the regularisation for parameters; the first that leaves a regular matrix is used.
 _MORE = (1.0, 1e3, 1e6)
 #: Qualities of pivots, see `kkt.h`, with which entries of the inverse have about as many digits as
-#: solutions; and how many numbers the sides of a batch of solutions have.
-_STRICT, _BATCH = (0.1, 0.01), 20_000_000
-#: Sweeps of scaling, refinements at most.
-_SWEEPS, _REFINEMENTS = 8, 12
-#: A direction is null if the scaled matrix makes less of it; entries that are larger belong to it.
-_NULL, _PART = 1e-9, 1e-6
-#: Solutions for random sides that are less times larger than these have no part of one.
+#: solutions.
+_STRICT = (0.1, 0.01)
+#: Numbers in a batch of right-hand sides, which bounds its memory (160 MB).
+_BATCH = 20_000_000
+#: Sweeps of scaling; few more change little.
+_SWEEPS = 8
+#: Refinements of a solution at most.
+_REFINEMENTS = 12
+#: Share of a direction that the scaled matrix may make of it for it to be null.
+_NULL = 1e-9
+#: Share of the largest entry of a null direction from which an entry belongs to it.
+_PART = 1e-6
+#: Growth of a random side to its solution up to which the matrix is regular.
 _GROWTH = 1e12
-#: What the scaled matrix makes of a direction by rounding alone, at most.
+#: Share of a direction that the scaled matrix makes of it by rounding alone, at most.
 _ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
 class Kkt:
-    """The Karush-Kuhn-Tucker matrix [[H + S, A'], [A, -D]] of n variables and m constraints.
+    """Karush-Kuhn-Tucker matrix [[H + S, A'], [A, -D]] of n variables and m constraints.
 
-    hessian : rows, columns and values of H, lower triangle. jacobian : likewise of A. stiffness,
-    softness : the diagonals of S (n,) and D (m,); infinity fixes a variable, or leaves a constraint
-    out. stages : of the variables, see `kkt.h`. sizes : of the variables, (n,), in their units, 0
-    if they are not known.
-    fitted : whether it is that of a fit, in which factors that exist by rounding alone count as
-    none; that of a motion with inputs at their bounds may come as near.
+    hessian : rows, columns and values of H, lower triangle. jacobian : rows, columns and values of
+    A. stiffness, softness : the diagonals of S (n,) and D (m,); infinity fixes a variable, or
+    leaves a constraint out. stages : of the variables, see `kkt.h`. sizes : of the variables, (n,),
+    in their units, 0 if they are not known.
+
+    fitted : whether it is the matrix of a fit, which counts as singular if its factors exist by
+    rounding alone; that of an optimal motion with inputs at their bounds may come as near.
     workspace : of the solve that led there, for the first factors.
     """
 
@@ -64,17 +71,18 @@ class Kkt:
 
     @property
     def order(self) -> int:
-        """n + m."""
+        """Order of the matrix, n + m."""
         return len(self.stiffness) + len(self.softness)
 
     @cached_property
     def gone(self) -> NDArray[np.bool_]:
-        """Which variables and constraints, (n + m,), are fixed or left out."""
+        """Variables and constraints, (n + m,) booleans, that are fixed or left out."""
         return np.isinf(np.concatenate([self.stiffness, self.softness]))
 
     def lower(self) -> Entries:
-        """The entries of its lower triangle, in IPOPT's order: those of H, the diagonal in S, those
-        of A, the diagonal in D; rows that are gone have only 1 there."""
+        """Entries of the lower triangle, in IPOPT's order: those of H, the diagonal in S, those of
+        A, the diagonal in D. Rows of fixed variables and left-out constraints have only 1 on the
+        diagonal."""
         n, gone = len(self.stiffness), self.gone
         every = np.arange(self.order, dtype=np.int32)
         diagonal = np.concatenate([self.stiffness, -self.softness])
@@ -94,7 +102,7 @@ class Kkt:
         return rows, columns, np.concatenate([h, diagonal[:n], a, diagonal[n:]])
 
     def column(self, place: int) -> Array:
-        """A column (n + m,), without what bounds add."""
+        """Column (n + m,) of the matrix without the stiffness of bounds."""
         (i, j, h), (row, column, a) = self.hessian, self.jacobian
         found, mirrored = np.zeros(self.order), (i == place) & (j != place)
         np.add.at(found, i[j == place], h[j == place])
@@ -103,7 +111,7 @@ class Kkt:
         return found
 
     def factorised(self) -> KktFactors:
-        """Its factors, by the time-structured solver or by SuperLU; raises `ValueError` if it is
+        """Factors by the time-structured solver or by SuperLU; raises `ValueError` if it is
         singular."""
         if isinstance(self._found, RuntimeError):
             raise ValueError("the curvature at the solution is singular") from self._found
@@ -130,8 +138,8 @@ class Kkt:
         return factors
 
     def _null_by(self, factors: _InTime | _General) -> bool:
-        """Whether these factors exist by rounding alone: they turn a random side into a direction
-        of which the matrix makes nothing."""
+        """Whether these factors exist by rounding alone: their solution for a random side is a null
+        direction of the matrix."""
         size, side = self.scaled.sizes, np.random.default_rng(0).standard_normal(self.order)
         side[self.gone] = 0.0
         x = factors.solve((side / size)[:, None])[:, 0]
@@ -145,7 +153,7 @@ class Kkt:
 
     @cached_property
     def scaled(self) -> Scaled:
-        """The matrix without units."""
+        """Matrix in scaled form, without units."""
         return Scaled(self)
 
     def relaxed(self, scale: Array, added: float, more: float) -> _InTime | _General:
@@ -174,23 +182,20 @@ class Kkt:
 
 @dataclass(frozen=True, eq=False)
 class KktFactors:
-    """Factors of a `Kkt` of n variables; gone : which variables and constraints are fixed or left
-    out."""
+    """Factors of a `Kkt` of n variables; gone : fixed variables, left-out constraints, (n + m,)."""
 
     n: int
     gone: NDArray[np.bool_]
     factors: _InTime | _General
 
     def solve(self, variables: Array, constraints: Array) -> Array:
-        """The first n entries of the solutions for sides (n, k) and (m, k), zero for what is
-        fixed."""
+        """Solutions for sides (n, k) and (m, k), first n entries, zero for fixed variables."""
         sides = np.vstack([variables, constraints])
         sides[self.gone] = 0.0
         return self.factors.solve(sides)[: self.n]
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
-        """The entries of variables `wanted` in the inverse, zero for what is fixed; kept for who
-        asks for the same."""
+        """Entries of variables `wanted` in the inverse, (k, k), zero for fixed ones; cached."""
         key = wanted.tobytes()
         if key not in self._inverses:
             inverse = self.factors.inverse(wanted)
@@ -203,21 +208,21 @@ class KktFactors:
         return {}
 
     def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-        """The entries (k,) of variables in the inverse, zero for what is fixed: in linear time, if
-        the matrix has stages, for those of the same or neighbouring nodes."""
+        """Entries (k,) of variables in the inverse, zero for fixed ones: in linear time, if the
+        matrix has stages, for pairs of the same or neighbouring nodes."""
         found = self.factors.inverse_entries(rows, columns)
         found[self.gone[rows] | self.gone[columns]] = 0.0
         return found
 
     @property
     def log_determinant(self) -> float:
-        """log |det| of what is not fixed or left out."""
+        """log |det| of the matrix without fixed variables and left-out constraints."""
         return self.factors.log_determinant
 
     @property
     def positive(self) -> bool:
-        """Whether the curvature is positive along all that the constraints leave free: there are as
-        many negative eigenvalues as constraints. True where that is not known, by SuperLU."""
+        """Whether the curvature is positive in the null space of the constraints, by the inertia:
+        as many negative eigenvalues as constraints. True if the inertia is not known (SuperLU)."""
         return self.factors.negative in (None, int((~self.gone[self.n :]).sum()))
 
 
@@ -241,7 +246,7 @@ class _InTime:
             raise RuntimeError(ended)
 
     def solve(self, b: Array) -> Array:
-        """x for sides b (n, k), refined once if the first side needs it; then others do, too."""
+        """Solutions x for sides b (n, k), refined once, all of them, if the first one needs it."""
         x = self._factors.solve(b)
         left = self._left(x[:, 0], b[:, 0])
         if np.abs(left).max() <= _REFINED * np.abs(b[:, 0]).max():
@@ -250,7 +255,7 @@ class _InTime:
         return x + self._factors.solve(np.column_stack([self._left(*side) for side in sides]))
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
-        """Its entries for unknowns, (k, k); refined if the first one needs it."""
+        """Entries of the inverse for unknowns, (k, k); refined if the first one needs it."""
         if len(wanted):
             first = _units(self._n, wanted[:1])[:, 0]
             x = self._factors.solve(first)
@@ -260,7 +265,7 @@ class _InTime:
         return self._factors.inverse(wanted)
 
     def inverse_entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-        """Entries (k,) of the inverse, those of unknowns far apart in time by solutions."""
+        """Entries (k,) of the inverse; those of unknowns far apart in time by solutions."""
         found = self._strict.inverse_entries(rows, columns)
         far = np.isnan(found)
         found[far] = _entries_by_solutions(self.solve, self._n, rows[far], columns[far])
@@ -268,17 +273,18 @@ class _InTime:
 
     @property
     def log_determinant(self) -> float:
-        """By better pivots: these save three digits of its differences between parameters."""
+        """log |det| by better pivots, which save three digits of its differences between
+        parameters."""
         return self._strict.log_determinant
 
     @property
     def negative(self) -> int | None:
-        """How many eigenvalues are negative, if that is known."""
+        """Number of negative eigenvalues (inertia), if it is known."""
         return int(self._factors.about["negative"])
 
     @cached_property
     def _strict(self) -> Factorisation:
-        """The factors by better pivots, if the matrix has enough of them."""
+        """Factors by better pivots, if the matrix has enough of them."""
         if self._factors.factorise(self._values, *_STRICT) != "ok":
             self._factors.factorise(self._values)
         return self._factors
@@ -288,7 +294,7 @@ class _InTime:
 
 
 class _General:
-    """The same by SuperLU."""
+    """Factors of a symmetric matrix by SuperLU, without stages."""
 
     def __init__(self, lower: Entries, n: int) -> None:
         rows, columns, values = lower
@@ -316,7 +322,7 @@ class _General:
 def _entries_by_solutions(
     solve: Callable[[Array], Array], n: int, rows: NDArray[np.intp], columns: NDArray[np.intp]
 ) -> Array:
-    """Entries (k,) of the symmetric inverse of a matrix of order n from columns of it."""
+    """Entries (k,) of the symmetric inverse of a matrix of order n, from its columns."""
     if len(np.unique(rows)) < len(np.unique(columns)):
         rows, columns = columns, rows
     wanted, which = np.unique(columns, return_inverse=True)
@@ -338,7 +344,8 @@ def _units(n: int, wanted: NDArray[np.intp]) -> Array:
 def _factors(
     lower: Entries, stages: NDArray[np.int32] | None, n: int, workspace: Workspace | None = None
 ) -> _InTime | _General:
-    """Raises `RuntimeError` if the matrix is singular."""
+    """Factors by stages if possible, else by SuperLU. Raises `RuntimeError` if the matrix is
+    singular."""
     if stages is not None:
         with suppress(ValueError):  # no narrow stages, or no good pivots in them
             return _InTime(lower, stages, workspace)
@@ -347,13 +354,13 @@ def _factors(
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """A KKT matrix in which the largest entries of all rows are 1: D K D."""
+    """Scaled KKT matrix D K D, in which the largest entry of each row is 1."""
 
     kkt: Kkt
 
     @cached_property
     def plain(self) -> Any:
-        """The matrix K itself, with both triangles."""
+        """Unscaled matrix K, both triangles, sparse."""
         rows, columns, values = self.kkt.lower()
         n, off = self.kkt.order, rows != columns
         entries = np.concatenate([values, values[off]])
@@ -362,8 +369,8 @@ class Scaled:
 
     @cached_property
     def scale(self) -> Array:
-        """The diagonal of D, by sweeps over the rows (Ruiz 2001, RAL-TR-2001-034). Where they end
-        depends on where they begin: from the sizes of the variables, not from their units."""
+        """Diagonal of D, by sweeps over the rows (Ruiz 2001, RAL-TR-2001-034), started from the
+        sizes of the variables, not from their units, on which the result would depend."""
         full, scale = self.plain, self.sizes.copy()
         sizes, columns, begins = np.abs(full.data), full.indices, full.indptr[:-1]
         for _ in range(_SWEEPS):  # no row is empty: the diagonal is stored
@@ -373,7 +380,8 @@ class Scaled:
 
     @cached_property
     def sizes(self) -> Array:
-        """Of variables, and what makes derivatives of constraints and second ones 1 at most."""
+        """Sizes of variables and constraints, (n + m,), with which first derivatives of constraints
+        and second derivatives are 1 at most."""
         kkt = self.kkt
         n, size = len(kkt.stiffness), np.ones(kkt.order)
         if kkt.sizes is None:
@@ -401,12 +409,12 @@ class Scaled:
         return np.asarray(d * (self.plain @ (d * x)))
 
     def absolute(self, x: Array) -> Array:
-        """|x|' |K| |x| of each column of x (n, k)."""
+        """Quadratic form |x|' |K| |x| of each column of x (n, k), (k,)."""
         return np.asarray((np.abs(x) * (abs(self.plain) @ np.abs(x))).sum(axis=0))
 
     def solve(self, b: Array, added: float) -> tuple[Array, Array]:
-        """x for sides b (n, k) of D K D x = b, refined for as long as that helps, and what is left
-        of b; see `kinesym.runtime.statistics.undetermined`."""
+        """Solutions x of D K D x = b for sides b (n, k), refined while that helps, and the
+        residuals; see `kinesym.runtime.statistics.undetermined`."""
         factors = self._first if added == ADDED[0] else self.relaxed(added)
         x, left = np.zeros_like(b), b
         for _ in range(_REFINEMENTS):
@@ -417,9 +425,10 @@ class Scaled:
         return x, left
 
     def null(self) -> NDArray[np.bool_]:
-        """Which unknowns and constraints (n,) a direction moves along which nothing changes.
+        """Unknowns and constraints, (n + m,) booleans, that belong to a null direction of the
+        matrix.
 
-        By inverse iteration from a random start, which has a part of every such direction.
+        Inverse iteration from a random start, which has a part of every such direction.
         """
         nothing = np.zeros(self.kkt.order, dtype=bool)
         try:
@@ -433,7 +442,7 @@ class Scaled:
         return np.abs(v) > _PART * np.abs(v).max() if self.is_null(v, _NULL) else nothing
 
     def is_null(self, v: Array, share: float) -> bool:
-        """Whether the matrix makes no more of v (n,) than this share."""
+        """Whether v (n + m,) is a null direction: |D K D v| is at most this share of |v|."""
         return bool(np.abs(self.product(v)).max() <= share * np.abs(v).max())
 
     @cached_property
@@ -441,8 +450,9 @@ class Scaled:
         return self.relaxed(ADDED[0])
 
     def relaxed(self, added: float) -> Any:
-        """Factors of D K D with this on the diagonal, more for parameters, about which the stages
-        tell so much that it is lost in rounding otherwise. Raises `ValueError` if it still is."""
+        """Factors of D K D with regularisation `added` on the diagonal, more for parameters, which
+        the stages determine so well that it is lost in rounding otherwise. Raises `ValueError` if
+        it still is."""
         for more in _MORE[:-1]:
             with suppress(ValueError):
                 return self.kkt.relaxed(self.scale, added, more)

@@ -1,4 +1,4 @@
-"""How much of each residual the unknowns take: the diagonal of the hat matrix."""
+"""Leverages of residuals: the diagonal of the hat matrix."""
 
 from __future__ import annotations
 
@@ -12,24 +12,29 @@ from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.statistics.quadratic import terms_of_squares
 from kinesym.runtime.statistics.undetermined import solver
 
-#: Up to so many directions in which unknowns can move a basis of them is made.
+#: Free directions up to which a basis of the hat matrix is computed; else its diagonal alone.
 _FEW = 150
-#: More random combinations than directions, sides that are solved for at once, numbers in these.
-_MORE, _BLOCK, _NUMBERS = 8, 256, 20_000_000
-#: Numbers in a basis that is asked for; of longer records the fit takes little.
+#: Random combinations in excess of the free directions, so that they span the range of H.
+_MORE = 8
+#: Right-hand sides that are solved for at once.
+_BLOCK = 256
+#: Numbers in a batch of right-hand sides, which bounds its memory (160 MB).
+_NUMBERS = 20_000_000
+#: Numbers in a basis that is returned; in longer records the fit follows little of the residuals.
 _SMALL = 2_000_000
-#: Eigenvalues of the hat matrix below it belong to what a bound holds; see `at_bounds`.
+#: Eigenvalue of the hat matrix below which a direction is held by a bound; see `at_bounds`.
 _HELD = 1.0 / 11.0
 
 
 def leverages(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Array:
-    """Of residuals r of a solution, (k,), with J = factor sum r^2: their part of d r^/d y.
+    """Leverages (k,) of residuals r of a solution with J = factor sum r^2: the diagonal of
+    d r^/d y.
 
-    slopes : d r/d z (k, n). directions : in which z can move, at most. With H = 2 factor r_z K^-1
-    r_z' these are the diagonal of H (St. Laurent, Cook 1992, Journal of the American Statistical
-    Association 87). H is nearly a projection on few directions: random combinations of its columns
-    show these, and all that is said of Gauss-Newton holds. Raises `ValueError` for a matrix that
-    has no solutions.
+    slopes : d r/d z (k, n). directions : number of free directions of z, at most. With
+    H = 2 factor r_z K^-1 r_z' these are the diagonal of H (St. Laurent, Cook 1992, Journal of the
+    American Statistical Association 87). H is nearly a projection on few directions, which random
+    combinations of its columns span; this holds exactly for Gauss-Newton. Raises `ValueError` for a
+    matrix that has no solutions.
     """
     if directions <= _FEW:
         return np.asarray((_hat_basis(kkt, slopes, factor, directions)[0] ** 2).sum(axis=1))
@@ -37,7 +42,7 @@ def leverages(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Ar
 
 
 def followed(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Array | None:
-    """B (k, m) with H = B B' if that is not too large, else None; see `leverages`."""
+    """Factor B (k, m) of the hat matrix, H = B B', None if it is too large; see `leverages`."""
     if not (directions <= _FEW and directions * slopes.shape[0] <= _SMALL):
         return None
     basis, values = _hat_basis(kkt, slopes, factor, directions)
@@ -45,7 +50,8 @@ def followed(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> Arr
 
 
 def _hat_basis(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> tuple[Array, Array]:
-    """Eigenvectors (k, m) of H and their eigenvalues: 1 but for what else is in the objective."""
+    """Eigenvectors (k, m) of H and their eigenvalues, which are 1 unless the objective has further
+    terms."""
     k = slopes.shape[0]
     count = min(directions + _MORE, k)
     some = np.random.default_rng(0).standard_normal((k, count))
@@ -62,7 +68,8 @@ def _hat_basis(kkt: Kkt, slopes: csr_array, factor: float, directions: int) -> t
 
 
 def _of_many(kkt: Kkt, slopes: csr_array, factor: float) -> Array:
-    """By the entries of the inverse that belong to each residual, or by solutions, in blocks."""
+    """Leverages (k,) from the entries of the inverse that belong to each residual, or from
+    solutions, in blocks."""
     entries = getattr(solver(kkt), "inverse_entries", None)
     if entries is not None:
         return np.clip(2.0 * factor * _by_entries(entries, slopes), 0.0, 1.0)
@@ -76,7 +83,7 @@ def _of_many(kkt: Kkt, slopes: csr_array, factor: float) -> Array:
 
 
 def _by_entries(entries: Callable[..., Array], slopes: csr_array) -> Array:
-    """x' C x of each row x, from entries of C, which are asked for once each."""
+    """Quadratic forms x' C x of the rows x of `slopes`, (k,); each entry of C is computed once."""
     rows, keys, weights = terms_of_squares(slopes)
     wanted, which = np.unique(keys, return_inverse=True)
     found = entries(*np.divmod(wanted, slopes.shape[1]))
@@ -84,7 +91,7 @@ def _by_entries(entries: Callable[..., Array], slopes: csr_array) -> Array:
 
 
 def _hat(kkt: Kkt, slopes: csr_array, factor: float, some: Array) -> Array:
-    """H times columns, of which few are solved for at once if there are many unknowns."""
+    """Product of H with columns (k, c); few of them at once if there are many unknowns."""
     made, width = np.empty((slopes.shape[0], some.shape[1])), max(1, _NUMBERS // kkt.order)
     for begin in range(0, some.shape[1], width):
         part = slice(begin, begin + width)
@@ -98,8 +105,9 @@ def _solved(kkt: Kkt, sides: Array) -> Array:
 
 
 def free_directions(kkt: Kkt) -> int | None:
-    """In how many directions a solution can move: the sum of all leverages where measurements are
-    all that is in the objective. None where it is not known, as of a singular matrix."""
+    """Number of free directions of a solution: variables less constraints, which is the sum of all
+    leverages if the objective has measurements only. None if it is not known, as for a singular
+    matrix."""
     if kkt.singular:
         return None
     n = len(kkt.stiffness)
@@ -108,7 +116,7 @@ def free_directions(kkt: Kkt) -> int | None:
 
 
 def leverages_of_columns(slopes: Array) -> Array:
-    """The same of residuals whose derivatives (k, n) are known with all else that follows."""
+    """Leverages (k,) of residuals from their total derivatives (k, n), constraints eliminated."""
     return np.asarray((basis_of_columns(slopes) ** 2).sum(axis=1))
 
 

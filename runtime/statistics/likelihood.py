@@ -1,4 +1,4 @@
-"""How likely a record is with all trajectories that explain it counted in."""
+"""Marginal likelihood of a record, with all trajectories integrated out (Laplace approximation)."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from kinesym.runtime.statistics.kkt import Kkt, KktFactors
 
 
 def log_volume(kkt: Kkt, fixed: NDArray[np.intp], drawn: NDArray[np.intp], seen: Array) -> float:
-    """log of the integral of exp(-(J - J*) / 2) over all that the constraints leave free, by the
-    curvature at a solution (Laplace's method; exact where J is quadratic and the constraints
-    linear).
+    """Laplace approximation: log of the integral of exp(-(J - J*) / 2) over all free directions,
+    from the curvature at a solution (exact if J is quadratic and the constraints are linear).
 
-    fixed : variables that are no part of it, parameters. drawn : those that J has a prior of, the
-    noise. seen : the entries of the Hessian of J by the samples that measure all else.
+    fixed : variables that are not integrated over, parameters. drawn : variables with a prior in J,
+    the noise. seen : entries of the Hessian of J from the samples alone, which determine all else.
 
-    What is neither, such as states at the start, may be anywhere (diffuse), and its unit of volume
-    is what moves the samples that are seen by one standard deviation (Francke, Koopman, de Vos
-    2010, J. Time Series Analysis 31, 407-414: marginal likelihood). By its own unit the volume
-    would depend on the parameters: on the coordinates of the model, and beyond all bounds where
-    samples do not tell some combination of states from nothing.
+    All other variables, such as states at the start, have a diffuse prior, whose unit of volume
+    moves the samples by one standard deviation (Francke, Koopman, de Vos 2010, J. Time Series
+    Analysis 31, 407-414: marginal likelihood). In units of the variables the volume would depend on
+    the parameters and on the coordinates of the model, without limit if samples do not determine
+    some combination of states.
 
-    With constraints C, the matrix K of Karush, Kuhn and Tucker, and derivatives C_d with respect to
-    as many variables as there are constraints, |det K| = det(C_d)^2 det(R), where R is the Hessian
-    of J in the others: det(C_d) falls out between K and the matrix of the samples alone.
+    With constraints C, the KKT matrix K, and derivatives C_d with respect to as many variables as
+    there are constraints, |det K| = det(C_d)^2 det(R), where R is the Hessian of J in the others:
+    det(C_d) cancels between K and the matrix of the samples alone.
 
-    Raises `ValueError` if a bound or an inequality holds, where J is no parabola, if the samples do
-    not tell what may be anywhere, and if the curvature is not positive.
+    Raises `ValueError` if a bound or an inequality is active, where J is no parabola, if the
+    samples do not determine the variables with a diffuse prior, and if the curvature is not
+    positive.
     """
     kkt = _without(kkt, fixed)
     stiffness, softness = kkt.stiffness, kkt.softness
@@ -51,7 +51,7 @@ def log_volume(kkt: Kkt, fixed: NDArray[np.intp], drawn: NDArray[np.intp], seen:
 
 
 def _without(kkt: Kkt, gone: NDArray[np.intp]) -> Kkt:
-    """The matrix with these variables fixed, too; itself, with its factors, if they are."""
+    """KKT matrix with these variables fixed, too; itself, with its factors, if they already are."""
     if np.isinf(kkt.stiffness[gone]).all():
         return kkt
     stiffness = kkt.stiffness.copy()
@@ -64,7 +64,8 @@ def _holds(diagonal: Array) -> bool:
 
 
 def _factors_of_samples(kkt: Kkt) -> KktFactors:
-    """The factors of the matrix with the noise left alone."""
+    """Factors of the KKT matrix of the samples, the noise being fixed. Raises `ValueError` if the
+    samples do not determine all other variables."""
     words = (
         "the samples do not tell the states at the start, or an unknown input without a prior, "
         "even without noise: hold these by boundary=[ks.at_start(x), ...], or measure them"

@@ -1,4 +1,4 @@
-"""Profile likelihood: how J grows when one quantity is held elsewhere and all else follows."""
+"""Profile likelihood: the minimum of J with one quantity held at other values, all else free."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from kinesym.runtime.arrays import Array
 
 Points: TypeAlias = Annotated[Array, "point"]
 
-#: The end of an interval counts as found where the root of the rise of J is so near its target.
+#: Relative error of the root of the rise of J at which the end of an interval counts as found.
 _NEAR = 2e-3
-#: Solves per side, at most; how many times the distance so far a step may be.
-_MOST, _FARTHEST = 20, 4.0
-#: Distances in standard errors, of the quadratic approximation, from which a side is open.
+#: Solves per side at most.
+_MOST = 20
+#: Largest growth of the distance from the minimum in one step.
+_FARTHEST = 4.0
+#: Distance [standard errors of the quadratic approximation] from which a side is open.
 _OPEN = 1e3
-#: Curvature of a spring over that of J: so much nearer to its goal does it bring a quantity; and
-#: the share of a step less than which the quantity does not follow.
-STIFF, _STAYS = 1e3, 0.1
+#: Curvature of a spring over that of J: it leaves a thousandth of the distance to its goal.
+STIFF = 1e3
+#: Share of a step that the quantity must follow; below it, bounds hold the quantity.
+_STAYS = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Quantity:
-    """A quantity g of few unknowns, at `places` (k,) among all.
+    """Quantity g(y) of few unknowns y, at `places` (k,) among all.
 
-    at(y) : from these unknowns g, its derivatives (k,) and second ones (k, k).
+    at(y) : g, its gradient (k,) and its Hessian (k, k).
     """
 
     places: NDArray[np.intp]
@@ -37,11 +40,11 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Spring:
-    """What pulls a quantity g to a goal: stiffness (g - goal)^2, added to J.
+    """Quadratic penalty on a quantity g: stiffness (g - goal)^2, added to J.
 
-    Where J and the spring together are least, J is least with g held where it is, whatever the
-    spring: its pull is the multiplier of that condition. So no equation is needed, and what cannot
-    reach the goal stops before it.
+    At the minimum of J and the spring together, J is least for the value of g reached there, for
+    any spring: its pull is the multiplier of the condition on g. So no equation is needed, and a
+    quantity that cannot reach the goal stops before it.
     """
 
     goal: float
@@ -49,8 +52,8 @@ class Spring:
 
     @staticmethod
     def to(value: float, best: float, standard_error: float, variance: float) -> Spring:
-        """Much stiffer than J, of which the standard error tells the curvature; at rest where J is
-        quadratic with g at a value, away from the best one."""
+        """Spring towards a value of g, at rest there if J is quadratic with its minimum at `best`;
+        much stiffer than J, whose curvature follows from the standard error."""
         return Spring(value + (value - best) / STIFF, STIFF * variance / standard_error**2)
 
     def pull(self, g: float) -> float:
@@ -95,11 +98,11 @@ def rises(
     variance: float = 1.0,
     shown: Callable[[float], float] = float,
 ) -> Rises:
-    """The rise of J over a quantity, and where its rise reaches `target` on either side.
+    """Profile of J over a quantity, with an interval at whose ends the rise of J is `target`.
 
     best : the minimum. bounds : of the quantity. solve(value, nearest) : the minimum with the
     quantity held near a value, from a neighbour. variance : of the samples, by which rises are
-    divided. shown : a value of the quantity as words have it.
+    divided. shown : converts a value of the quantity for messages.
 
     The root of the rise is nearly straight, and its slope is known from the multiplier: Newton's
     method for it needs two or three solves per side.
@@ -129,8 +132,8 @@ class _Side:
 
 @dataclass(frozen=True)
 class _Rise:
-    """The rise of J from a minimum, over the variance of samples; goal : the root of what it is at
-    the ends of the interval. shown : see `rises`."""
+    """Rise of J from a minimum, over the variance of samples; goal : square root of the rise at the
+    ends of the interval. shown : see `rises`."""
 
     best: ProfilePoint
     variance: float
@@ -155,7 +158,7 @@ def _side(
     bounds: tuple[float, float],
     solve: Callable[[float, ProfilePoint], ProfilePoint],
 ) -> _Side:
-    """Where the rise reaches its goal on one side."""
+    """End of the interval on one side (sign -1 or 1), with all points that were computed."""
     best, goal, bound = rising.best, rising.goal, bounds[(sign + 1) // 2]
     points = list[ProfilePoint]()
     near, far = 0.0, np.inf  # distances with a rise below and above the target
@@ -199,8 +202,8 @@ def _side(
 
 
 def _next(distance: float, near: float, far: float, step: float, reach: float, slow: bool) -> float:
-    """The next distance: Newton's, if it is between what is too near and too far and the last one
-    was not slow."""
+    """Next distance: by Newton's method if that is inside the bracket and the last step was not
+    slow, else by bisection."""
     wanted = min(distance + step, _FARTHEST * distance, reach)
     if far == np.inf:
         return wanted if wanted > near else min(2.0 * distance, reach)

@@ -1,4 +1,4 @@
-"""Sums over entries of a symmetric matrix, of which only those that are needed are known."""
+"""Quadratic forms S Z S' as sums over the needed entries of a symmetric matrix Z."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kinesym.runtime.arrays import Array
 
 
 def terms_of_squares(slopes: Any) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
-    """The diagonal of S Z S', of symmetric Z (n, n), as a sum of weights times entries of Z: rows
-    of S, places in the upper triangle of Z, n times the row and the column, and weights, (k,)
-    each."""
+    """Terms of the diagonal of S Z S', of symmetric Z (n, n), as sums of weights times entries of
+    Z: rows of S, places in the upper triangle of Z, n times the row and the column, and weights,
+    (k,) each."""
     matrix = csr_array(slopes)
     matrix.sum_duplicates()  # sorted afterwards
     counts, none = np.diff(matrix.indptr), np.zeros(0, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""The minimum of a function of few unknowns within bounds, each value of which is dear."""
+"""Quasi-Newton minimisation (BFGS) within bounds, of an expensive function of few unknowns."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from numpy.typing import NDArray
 
 from kinesym.runtime.arrays import Array
 
-#: Steps at most, halvings of one at most, and the share of the predicted decrease that is enough.
-_STEPS, _HALVINGS, _ENOUGH = 100, 12, 1e-4
-#: Times the tolerance that may be left where rounding of values ends the search.
+#: Steps at most.
+_STEPS = 100
+#: Reductions of a step by the line search at most.
+_HALVINGS = 12
+#: Share of the predicted decrease that a step must reach (Armijo condition).
+_ENOUGH = 1e-4
+#: Predicted decrease that may remain if rounding of values ends the search [tolerances].
 _ROUNDING = 1e3
 
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A function's value at x (n,), and whatever else is known there."""
+    """Value of a function at x (n,); state : anything else known there."""
 
     x: Array
     value: float
@@ -28,7 +32,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Where a search has ended; curvature : what it has learnt of the second derivatives, (n, n).
+    """Result of a minimisation; curvature : approximate Hessian of BFGS, (n, n).
     converged : whether the predicted decrease is below the tolerance, after so many steps."""
 
     at: Value
@@ -47,8 +51,8 @@ def minimise(
     curvature: Array,
     tolerance: float,
 ) -> Minimum:
-    """BFGS with steps back along the line, variables at a bound being held while the gradient
-    points there (Nocedal, Wright 2006, Numerical Optimization, sections 3.1, 6.1, 16.7).
+    """BFGS minimisation with backtracking; a variable stays at its bound while the gradient points
+    there (Nocedal, Wright 2006, Numerical Optimization, sections 3.1, 6.1, 16.7).
 
     evaluate : the value at x, from another one near it; None if there is none. slope : the
     gradient. reach : the longest step of each variable, (n,). curvature : a first guess, (n, n).
@@ -70,7 +74,7 @@ def minimise(
 
 
 def held_by(x: Array, gradient: Array, bounds: tuple[Array, Array]) -> NDArray[np.bool_]:
-    """Which variables are at a bound to which the function falls."""
+    """Active bounds: which variables, (n,), are at a bound towards which the function decreases."""
     low, high = bounds
     return np.asarray(((x <= low) & (gradient > 0.0)) | ((x >= high) & (gradient < 0.0)))
 
@@ -91,8 +95,8 @@ def _along(
     bounds: tuple[Array, Array],
     tolerance: float,
 ) -> Value | None:
-    """A value along a step that is low enough; falls that are less than the tolerance are lost in
-    rounding."""
+    """Backtracking line search: a value along a step that is low enough, None if there is none.
+    Decreases below the tolerance are lost in rounding."""
     share = 1.0
     for _ in range(_HALVINGS):
         falls = share * float(g @ step)
@@ -110,8 +114,8 @@ def _along(
 
 
 def _updated(B: Array, s: Array, y: Array) -> Array:
-    """The curvature with that of a step s along which the gradient changes by y, damped so that it
-    stays positive (procedure 18.2 of the book)."""
+    """BFGS update of the curvature for a step s with gradient change y, damped so that it stays
+    positive (Nocedal, Wright 2006, procedure 18.2)."""
     Bs = B @ s
     curved, seen = float(s @ Bs), float(s @ y)
     if seen < 0.2 * curved:

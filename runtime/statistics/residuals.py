@@ -1,4 +1,4 @@
-"""What the residuals of a fit are like: correlated in time or with inputs, with outliers."""
+"""Tests of residuals: autocorrelation, correlation with inputs, normality, outliers."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from scipy.special import chdtrc, ndtr, ndtri
 
 from kinesym.runtime.arrays import Array
 
-#: Fewer samples than these say nothing about lags or distributions.
+#: Samples below which lags and distributions are not tested.
 FEW = 20
-#: Lags that are looked at, at most, and as a share of the samples.
-_LAGS, _SHARE = 40, 5
+#: Lags of the autocorrelation that are tested at most.
+_LAGS = 40
+#: Samples per lag that is tested, at least.
+_SHARE = 5
 
 
 def usual_lags(samples: int) -> int:
-    """How many lags so many samples tell something about."""
+    """Number of lags to test for so many samples: a fifth, 40 at most; none below `FEW` samples."""
     return min(_LAGS, samples // _SHARE) if samples >= FEW else 0
 
 
 def autocorrelation(e: Array, lags: int) -> Array:
-    """Of residuals e (K,) about their mean, at lags 1 ... lags, (lags,)."""
+    """Autocorrelation of residuals e (K,) about their mean, at lags 1 ... lags, (lags,)."""
     centred = e - e.mean()
     whole = float(centred @ centred)
     if not whole > 0.0:
@@ -29,7 +31,8 @@ def autocorrelation(e: Array, lags: int) -> Array:
 
 
 def ljung_box(rho: Array, samples: int) -> float:
-    """The probability that so many white residuals have autocorrelations rho (lags,) as large.
+    """Ljung-Box test: the probability that so many white residuals have autocorrelations as large
+    as rho (lags,).
 
     Q = K (K + 2) sum_k rho_k^2 / (K - k) is chi-square with as many degrees of freedom as lags
     (Ljung and Box 1978, Biometrika 65, 297).
@@ -40,17 +43,17 @@ def ljung_box(rho: Array, samples: int) -> float:
 
 
 def jarque_bera(e: Array) -> float:
-    """The probability that normal residuals have a skewness S and an excess kurtosis C as large:
-    K/6 (S^2 + C^2/4) is chi-square with two degrees of freedom (Jarque and Bera 1980, Economics
-    Letters 6, 255)."""
+    """Jarque-Bera test: the probability that normal residuals have a skewness S and an excess
+    kurtosis C as large. K/6 (S^2 + C^2/4) is chi-square with two degrees of freedom (Jarque and
+    Bera 1980, Economics Letters 6, 255)."""
     z = (e - e.mean()) / e.std()
     statistic = len(e) / 6.0 * (np.mean(z**3) ** 2 + (np.mean(z**4) - 3.0) ** 2 / 4.0)
     return float(chdtrc(2.0, statistic))
 
 
 def cross_correlation(e: Array, u: Array, lags: int) -> tuple[int, float, float]:
-    """The lag [samples], and the correlation, of residuals e (K,) with an input u (K,) before them
-    where that is largest, lags 0 ... lags; and the probability of one as large by chance."""
+    """Largest cross-correlation of residuals e (K,) with an earlier input u (K,), over lags 0 ...
+    lags: its lag [samples], its value, and the probability of one as large by chance."""
     a, b = e - e.mean(), u - u.mean()
     size = float(np.sqrt((a @ a) * (b @ b)))
     if not size > 0.0:
@@ -64,9 +67,9 @@ def cross_correlation(e: Array, u: Array, lags: int) -> tuple[int, float, float]
 
 
 def outliers(e: Array) -> NDArray[np.intp]:
-    """Which residuals are too far from the median for their number: a normal sample has one as far
-    in one of a hundred records. The scale is that of the median distance, which outliers do not
-    change."""
+    """Indices of outliers: residuals too far from the median for their number. A normal sample has
+    one in one of a hundred records. The scale is the median absolute deviation, which is robust
+    against outliers."""
     if len(e) < FEW:
         return np.zeros(0, dtype=np.intp)
     far = np.abs(e - np.median(e))

@@ -1,17 +1,18 @@
-"""Covariances that do not assume white residuals of equal variance.
+"""Sandwich covariance: robust against correlated residuals and unequal variances.
 
-An autoregression of the residuals of each channel turns them into innovations, and its inverse,
-backwards in time, the pull of samples into that of innovations. The products of both, summed over
-channels, are what an instant contributes; their long-run variance is taken by the quadratic
-spectral kernel with the bandwidth that they ask for, for what the autoregression leaves
-(prewhitening: Andrews and Monahan 1992, Econometrica 60, 953; Andrews 1991, Econometrica 59, 817).
-Autoregressions of the products themselves, as there, would depend on how pulls change in time: the
-error is then larger, and with few swings in a record much too small a covariance is found.
+An autoregression of the residuals of each channel turns them into innovations. Its inverse,
+backwards in time, turns the pull of samples on the estimates into the pull of innovations. The
+products of both, summed over channels, are the scores of an instant. Their long-run variance is
+estimated by the quadratic spectral kernel with automatic bandwidth, for the correlation that the
+autoregression leaves (prewhitening: Andrews and Monahan 1992, Econometrica 60, 953; Andrews 1991,
+Econometrica 59, 817). Autoregressions of the scores themselves, as there, would depend on how pulls
+change in time: the error is then larger, and with few swings in a record the covariance is much too
+small.
 
-The variance that is found is a sum of squares of few innovations where few samples tell a
-parameter, and depends on few coefficients that are estimated too. If the autoregression is right
-and innovations are normal, its mean and its variance are known: by the first it is corrected, the
-second gives its degrees of freedom (Bell and McCaffrey 2002, Survey Methodology 28, 169; Imbens and
+The estimated variance is a sum of squares of few innovations if few samples determine a parameter,
+and depends on few coefficients that are estimated too. If the autoregression is right and
+innovations are normal, its mean and its variance are known: the mean corrects it, the variance
+gives its degrees of freedom (Bell and McCaffrey 2002, Survey Methodology 28, 169; Imbens and
 Kolesar 2016, Review of Economics and Statistics 98, 701).
 """
 
@@ -28,23 +29,24 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.nlp.samples import Influence
 from kinesym.runtime.statistics.autoregression import Autoregression, autoregressions
 
-#: The largest autocorrelation of products, for the bandwidth (Andrews 1991).
+#: Largest autocorrelation of scores that enters the bandwidth (Andrews 1991).
 _MOST_GROWTH = 0.97
-#: Fewer instants than this say nothing about correlation in time.
+#: Instants below which correlation in time cannot be estimated.
 _FEW = 20
-#: The largest share of the samples that a fit may take where their correlation is asked for.
+#: Largest ratio of degrees of freedom of the fit to samples for which correlation is estimated.
 _MOST_TAKEN = 1.0 / 3.0
-#: Lags that are looked at, in bandwidths.
+#: Lags that are summed over [bandwidths]; the kernel is small beyond.
 _LAGS = 8.0
-#: Where the fit leaves less than this share of a variance, residuals tell nothing about it.
+#: Share of a variance that the fit must leave in residuals for them to determine it.
 _LEFT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class Robust:
-    """A covariance (r, r); the order of the autoregressions of residuals and over how many samples
-    what they leave was taken as correlated; and the degrees of freedom of each variance, (r,). NaN
-    for what residuals do not tell, since the fit follows nearly all of it."""
+    """Robust covariance (r, r), with the order of the autoregressions of residuals, the bandwidth
+    [samples] of the kernel for the correlation they leave, and the degrees of freedom of each
+    variance, (r,). NaN for variances that residuals do not determine, since the fit follows nearly
+    all of it."""
 
     covariance: Array
     order: int
@@ -54,9 +56,11 @@ class Robust:
 
 @dataclass(frozen=True, eq=False)
 class _White:
-    """Samples of a channel in a trial as innovations: these, what they do to estimates, and their
-    autoregression. follows, covaried : F Q and F V Q with the filter F, the covariance V of
-    the samples, and Q of `Influence.basis`."""
+    """Whitened samples of a channel in a trial: innovations, their pull on estimates, and their
+    autoregression.
+
+    follows, covaried : F Q and F V Q with the filter F, the covariance V of the samples, and Q of
+    `Influence.basis`."""
 
     channel: int
     model: Autoregression
@@ -69,12 +73,12 @@ class _White:
 def sandwich(
     series: Sequence[Influence], samples: float, taken: float, correlated: bool = True
 ) -> Robust:
-    """The covariance of estimates from the residuals of all channels and trials.
+    """Sandwich covariance of estimates from the residuals of all channels and trials.
 
-    samples, taken : the number of samples, and of degrees of freedom that unknowns take, by which
-    residuals are too small where no basis of what the fit follows is known. correlated : whether
-    residuals may be correlated in time, else only of unequal variance (White 1980, Econometrica 48,
-    817). Raises `ValueError` where the fit takes so much that correlation cannot be told.
+    samples, taken : the number of samples, and the degrees of freedom that unknowns take, by which
+    residuals are too small if no basis of the hat matrix is known. correlated : whether residuals
+    may be correlated in time, else only of unequal variance (White 1980, Econometrica 48, 817).
+    Raises `ValueError` if the fit takes too many degrees of freedom to estimate correlation.
     """
     known = all(one.basis is not None for one in series)
     if known:
@@ -103,7 +107,8 @@ def sandwich(
 
 
 def _tells_correlation(series: Sequence[Influence], samples: float, taken: float) -> bool:
-    """Whether there are enough samples; raises `ValueError` if the fit takes too much of them."""
+    """Whether there are enough samples to estimate correlation. Raises `ValueError` if the fit
+    takes too many degrees of freedom."""
     if max(len(one.time) for one in series) < _FEW:
         return False
     if taken > _MOST_TAKEN * samples:
@@ -149,8 +154,8 @@ def _whitened(series: Sequence[Influence], correlated: bool) -> list[_White]:
 
 
 def _instants(series: Sequence[Influence]) -> list[tuple[list[int], csr_array]]:
-    """Of each trial the numbers of its series, and the matrix (K, n) that sums what belongs to
-    their samples over channels, in order of time."""
+    """Series numbers of each trial, and the matrix (K, n) that sums values of their samples over
+    channels, in order of time."""
     found = []
     for trial in dict.fromkeys(one.trial for one in series):
         mine = [k for k, one in enumerate(series) if one.trial == trial]
@@ -170,8 +175,8 @@ def _by_instant(
 
 
 def _bandwidth(scores: Sequence[Array]) -> float:
-    """Of the quadratic spectral kernel [samples], by first-order autoregressions of each column
-    (Andrews 1991, eqs. 6.2 and 6.4, with weights one over variances)."""
+    """Bandwidth of the quadratic spectral kernel [samples], by first-order autoregressions of each
+    column (Andrews 1991, eqs. 6.2 and 6.4, with weights one over variances)."""
     before = np.vstack([s[:-1] for s in scores])
     after = np.vstack([s[1:] for s in scores])
     power = np.sum(before**2, axis=0)
@@ -183,7 +188,7 @@ def _bandwidth(scores: Sequence[Array]) -> float:
 
 
 def _weights(bandwidth: float, longest: int) -> Array:
-    """Of lags 0, 1, ... by the quadratic spectral kernel, k(x) = 25/(12 pi^2 x^2)
+    """Weights of lags 0, 1, ... by the quadratic spectral kernel, k(x) = 25/(12 pi^2 x^2)
     (sin(6 pi x/5)/(6 pi x/5) - cos(6 pi x/5)) with x = lag/bandwidth (Andrews 1991)."""
     if not bandwidth > 0.0:
         return np.ones(1)
@@ -207,7 +212,7 @@ def _dot(a: Array, b: Array) -> Array:
 def _lost(
     white: Sequence[_White], instants: Sequence[tuple[list[int], csr_array]], weights: Array
 ) -> Array:
-    """What the fit takes of each variance, (r,), in the mean.
+    """Mean decrease of each variance by the fit, (r,).
 
     Innovations of residuals e^ = R e, R = 1 - Q Q', have the covariance F R V R F' instead of
     F V F': less by F Q Q' V F' and its transpose, more by F Q Q' V Q Q' F'.

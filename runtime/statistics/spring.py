@@ -1,4 +1,4 @@
-"""A nonlinear program with a spring on a quantity of it, of the same library."""
+"""Quadratic penalty (spring) on a quantity, added to the cost of a nonlinear program."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from kinesym.runtime.statistics.profile import Quantity, Spring
 
 @dataclass(frozen=True, eq=False)
 class Pulled:
-    """The callbacks of a nonlinear program, see `IpoptProblem`, whose cost has the energy of a
-    spring more.
+    """Callbacks of a nonlinear program, see `IpoptProblem`, with the energy of a spring added to
+    the cost.
 
-    callbacks : without it. The structure of the Hessian has more entries, see `pulled_hessian`.
+    callbacks : of the program without the spring. The structure of the Hessian has more entries,
+    see `pulled_hessian`.
     """
 
     callbacks: Any
@@ -28,28 +29,28 @@ class Pulled:
 
     @property
     def constraints(self) -> Any:
-        """As they are."""
+        """Constraints of the program; the spring does not change them."""
         return self.callbacks.constraints
 
     @property
     def jacobian(self) -> Any:
-        """As it is."""
+        """Jacobian of the constraints; the spring does not change it."""
         return self.callbacks.jacobian
 
     def cost(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Of program and spring."""
+        """Cost of program and spring."""
         self._without("cost", z, multipliers, factor, out)
         off = self.quantity.at(z[self.quantity.places])[0] - self.spring.goal
         out[0] += self.spring.stiffness * off**2
 
     def gradient(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Likewise."""
+        """Gradient of program and spring."""
         self._without("gradient", z, multipliers, factor, out)
         value, slopes, _ = self.quantity.at(z[self.quantity.places])
         out[self.quantity.places] -= self.spring.pull(value) * slopes
 
     def hessian(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Likewise; the entries of the spring come last."""
+        """Hessian of program and spring; the entries of the spring come last."""
         places = self.quantity.places
         k = len(places) * (len(places) + 1) // 2
         own = out[: len(out) - k]
@@ -64,7 +65,8 @@ class Pulled:
 
 
 def pulled_hessian(plain: Structure | Extended, places: NDArray[np.intp]) -> Extended:
-    """The structure of the Hessian with a spring on a quantity: of that all pairs of its places."""
+    """Structure of the Hessian with a spring on a quantity, whose entries are all pairs of its
+    places."""
     i, j = np.tril_indices(len(places))
     columns, rows = np.sort([places[i], places[j]], axis=0)
     return Extended(plain, rows, columns)

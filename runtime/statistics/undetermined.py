@@ -1,11 +1,11 @@
-"""What a solution leaves open: directions along which nothing changes, in a KKT matrix.
+"""Undetermined directions of a solution: null space of a KKT matrix, by the proximal point method.
 
 Along such a direction the matrix is singular up to rounding. Two things help. Scaled so that the
-largest entry of each row is 1, the matrix does not depend on units, and small means small. And with
-d on the diagonal of the variables and -d on that of the constraints it has factors; solutions by
-them, refined with the matrix as it is, converge wherever the sides are consistent, to what does not
-depend on d, and what is left of the sides otherwise is their part along the directions that nothing
-determines (proximal point algorithm; Rockafellar 1976, Monotone operators and the proximal point
+largest entry of each row is 1, the matrix does not depend on units, and small means small. With d
+on the diagonal of the variables and -d on that of the constraints it has factors. Solutions by
+them, refined with the matrix itself, converge if the sides are consistent, to a limit that does not
+depend on d; otherwise the remaining residual is the part of the sides along the undetermined
+directions (proximal point algorithm; Rockafellar 1976, Monotone operators and the proximal point
 algorithm, SIAM Journal on Control and Optimization 14).
 """
 
@@ -20,23 +20,27 @@ from numpy.typing import NDArray
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.statistics.kkt import ADDED, Kkt, KktFactors, Scaled
 
-#: Shares of sides that may be left, and of what is asked for that may be missing.
-_LEFT, _MISSING = 1e-8, 1e-6
-#: Share of rounding in a sum of products, and how many times more than doubt a curvature must be.
-_ROUNDING, _CLEAR = 1e-13, 10.0
-#: Columns of an inverse that are kept at once.
+#: Residual of a linear system up to which it counts as solved, as a share of its sides.
+_LEFT = 1e-8
+#: Error of a diagonal entry of the inverse that is tolerated, as a share of the entry.
+_MISSING = 1e-6
+#: Rounding of a sum of products, as a share of its terms.
+_ROUNDING = 1e-13
+#: Factor by which a curvature must exceed its uncertainty for its sign to be clear.
+_CLEAR = 10.0
+#: Columns of an inverse that are kept at once, which bounds memory.
 _AT_ONCE = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Projected:
-    """Solutions with a singular KKT matrix, where there are any: none of their parts is along a
-    direction that nothing determines."""
+    """Solutions with a singular KKT matrix, if they exist: those without a part along undetermined
+    directions."""
 
     kkt: Kkt
 
     def solve(self, variables: Array, constraints: Array) -> Array:
-        """The first n entries of solutions for sides (n, k) and (m, k), zero for what is fixed.
+        """Solutions for sides (n, k) and (m, k): their first n entries, zero for fixed variables.
         Raises `ValueError` if there is none."""
         sides, scaled = np.vstack([variables, constraints]), self.kkt.scaled
         sides[self.kkt.gone] = 0.0
@@ -48,7 +52,7 @@ class Projected:
         raise ValueError("the curvature at the solution is singular")
 
     def inverse(self, wanted: NDArray[np.intp]) -> Array:
-        """The entries of variables `wanted` in the inverse, NaN for what nothing determines."""
+        """Entries of variables `wanted` in the inverse, (k, k), NaN for undetermined ones."""
         inverse, signs = spreads(self.kkt, wanted, np.zeros(len(self.kkt.stiffness)))
         unknown = ~(signs > 0.0)
         inverse[unknown] = inverse[:, unknown] = np.nan
@@ -56,27 +60,27 @@ class Projected:
 
 
 def solver(kkt: Kkt) -> KktFactors | Projected:
-    """Factors of a matrix, or what stands for these if it is singular."""
+    """Factors of a KKT matrix, or `Projected` if it is singular."""
     return Projected(kkt) if kkt.singular else kkt.factorised()
 
 
 class Spreads(NamedTuple):
-    """The entries of some variables in the inverse of a KKT matrix, (r, r), zero for what is fixed;
-    and the signs of the curvature along them, (r,): 0 if nothing determines one, whose entries mean
-    nothing then, NaN if it is lost in rounding."""
+    """Entries of some variables in the inverse of a KKT matrix, (r, r), zero for fixed ones, and
+    the signs of the curvature along them, (r,): 0 if a variable is undetermined (its entries mean
+    nothing then), NaN if the sign is lost in rounding."""
 
     inverse: Array
     signs: Array
 
 
 def spreads(kkt: Kkt, wanted: NDArray[np.intp], blur: Array) -> Spreads:
-    """Of variables `wanted`.
+    """Spreads of the variables `wanted`, (r,): half their covariances, and signs of the curvature.
 
-    With d, the direction in which one of them grows by 1 and all others follow as they like, the
-    curvature along it is the inverse of its entry. If that is no more than what rounding makes of
-    its terms, or than what the gradient, which an optimiser leaves near zero only, adds to it in
-    other coordinates, it counts as zero. blur : (n,), of the variables, that gradient over their
-    sizes: with z = s exp(y) the curvature in y has the gradient times z, too.
+    With d, the direction in which one of them grows by 1 and all others follow freely, the
+    curvature along it is the inverse of its entry. It counts as zero if it is no more than the
+    rounding of its terms, or than the gradient, which an optimiser leaves near zero only, adds to
+    it in other coordinates. blur : (n,), of the variables, that gradient over their sizes: with z =
+    s exp(y) the curvature in y has the gradient times z, too.
     """
     count, fixed = len(wanted), kkt.gone[wanted]
     inverse, signs = np.zeros((count, count)), np.zeros(count)
@@ -92,8 +96,8 @@ def spreads(kkt: Kkt, wanted: NDArray[np.intp], blur: Array) -> Spreads:
 
 
 def _columns(kkt: Kkt, wanted: NDArray[np.intp], blur: Array, added: float) -> tuple[Array, Array]:
-    """Columns of the inverse (n + m, k), and signs of the curvature along them (k,), before those
-    of what is fixed; added : to the diagonal of a matrix that is singular."""
+    """Columns of the inverse (n + m, k), and signs of the curvature along them (k,), not yet
+    corrected for fixed variables; added : number on the diagonal of a singular matrix."""
     scaled, own = kkt.scaled, (wanted, np.arange(len(wanted)))
     unit = np.zeros((kkt.order, len(wanted)))
     unit[own] = 1.0
@@ -110,8 +114,8 @@ def _columns(kkt: Kkt, wanted: NDArray[np.intp], blur: Array, added: float) -> t
 
 
 def _signs(scaled: Scaled, columns: Array, own: tuple[Any, Any], blur: Array) -> Array:
-    """Of the curvature along columns (n, k) of an inverse, 0 where it is not clear; own : where
-    they are on its diagonal."""
+    """Signs of the curvature along columns (n, k) of an inverse, 0 if not clear; own : places of
+    the diagonal entries in them."""
     with np.errstate(divide="ignore", invalid="ignore"):
         d = columns / columns[own]
         curvature = np.sum(d * (scaled.plain @ d), axis=0)
@@ -119,7 +123,7 @@ def _signs(scaled: Scaled, columns: Array, own: tuple[Any, Any], blur: Array) ->
 
 
 def clear_signs(curvature: Array, sizes: Array, blur: Array) -> Array:
-    """Signs of curvatures, 0 where they are not clear; sizes : of the terms of which they are sums.
-    blur : what the gradient may add to them."""
+    """Signs of curvatures, 0 if not clear; sizes : of the terms of which they are sums.
+    blur : upper limit of the gradient's contribution to them."""
     doubt = _ROUNDING * sizes + blur
     return np.where(np.abs(curvature) > _CLEAR * doubt, np.sign(curvature), 0.0)

@@ -14,26 +14,29 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.statistics.kkt import ADDED, Kkt, KktFactors
 from kinesym.runtime.statistics.quadratic import terms_of_squares
 
-#: Share by which a variance may change with what is added to the diagonal.
+#: Relative change of a variance with the number on the diagonal up to which it is determined.
 _SAME = 0.1
-#: Shares of the largest variance of a trajectory that count as zero: rounding, and what is added.
-_ZERO, _NEARLY_ZERO = 1e-13, 1e-6
+#: Share of the largest variance of a trajectory that counts as zero by rounding.
+_ZERO = 1e-13
+#: Share of the largest variance of a trajectory that counts as zero by the number added.
+_NEARLY_ZERO = 1e-6
 #: Share of its terms up to which a sum is rounding.
 _CANCELLED = 1e-11
-#: What is added, the first pair that leaves the curvature positive: variances are taken with the
-#: first number, the second one tells which depend on it. The smaller a number, the more rounding.
+#: Numbers added to the diagonal (regularisation); the first pair with positive curvature is used.
+#: Variances are taken with the first number, the second one shows which variances depend on it.
+#: Smaller numbers have more rounding.
 _PAIRS = ((0.0, ADDED[2]), (ADDED[0], ADDED[1]), (ADDED[1], ADDED[2]))
 
 
 def variances(kkt: Kkt, slopes: Sequence[Any]) -> list[Array]:
     """Variances of quantities g(z) at a solution, whose derivatives are the rows of each of
-    `slopes`, (k, n) sparse: the diagonal of 2 g_z Z g_z', where Z is the part of the variables in
+    `slopes`, (k, n) sparse: the diagonal of 2 g_z Z g_z', where Z is the block of the variables in
     the inverse of the Karush-Kuhn-Tucker matrix, as for parameters; see
     `kinesym.runtime.statistics.covariance.parameter_confidence`.
 
-    Each row may have variables of the same or of neighbouring nodes, and parameters. NaN for what
-    nothing determines: where the matrix is singular up to rounding, a little on its diagonal
-    changes the variance. Raises `ValueError` if the curvature is not positive.
+    Each row may have variables of the same or of neighbouring nodes, and parameters. NaN for
+    undetermined quantities: where the matrix is singular up to rounding, a small number on its
+    diagonal changes the variance. Raises `ValueError` if the curvature is not positive.
     """
     width, wanted = len(kkt.stiffness), np.zeros(0, dtype=np.intp)
     for matrix in slopes:  # one after the other: outputs share most of their pairs
@@ -51,7 +54,7 @@ class _Sum(NamedTuple):
 
 
 def _sums(matrix: Any, wanted: NDArray[np.intp], entries: Sequence[Array]) -> list[_Sum]:
-    """Of different Z with these entries at the places `wanted`."""
+    """Diagonals of 2 S Z S' for several Z, given their entries at the places `wanted`."""
     rows, keys, weights = terms_of_squares(matrix)
     which, count = np.searchsorted(wanted, keys), matrix.shape[0]
     terms = [2.0 * weights * found[which] for found in entries]
@@ -66,13 +69,13 @@ def _sums(matrix: Any, wanted: NDArray[np.intp], entries: Sequence[Array]) -> li
 
 @dataclass(frozen=True)
 class _Scaled:
-    """Factors of a KKT matrix in other units: D K D."""
+    """Factors of a scaled KKT matrix, D K D; scale : the diagonal of D."""
 
     factors: KktFactors
     scale: Array
 
     def entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
-        """Of K^-1."""
+        """Entries (k,) of K^-1, in the units of the problem."""
         found = self.factors.inverse_entries(rows, columns)
         return found * self.scale[rows] * self.scale[columns]
 
@@ -89,8 +92,8 @@ def _levels(kkt: Kkt) -> tuple[_Scaled, _Scaled]:
 
 
 def _relaxed(kkt: Kkt, added: float) -> _Scaled | None:
-    """None if it is singular or not positive. Entries of the inverse have more digits by factors of
-    the matrix without units."""
+    """Factors of the scaled matrix with `added` on its diagonal, None if it is singular or not
+    positive. Scaling gives more digits in the entries of the inverse."""
     if added == 0.0 and kkt.singular:
         return None
     n = len(kkt.stiffness)
@@ -107,7 +110,7 @@ def _settled(first: _Sum, second: _Sum) -> Array:
     same = np.abs(value - second.value) <= _SAME * np.abs(value)
     most = np.max(value, where=same, initial=0.0)
     zero = (~same | (np.abs(value) <= _ZERO * most)) & (larger <= _NEARLY_ZERO * most)
-    # terms that are known cancel, as in a force that is zero by the equations
+    # determined terms may cancel, as in a force that is zero by the equations
     known = np.abs(size - second.size) <= _SAME * size
     zero |= known & (np.abs(value) <= _CANCELLED * size) & (larger <= _NEARLY_ZERO * size)
     return np.where(zero, 0.0, np.where(same & (value > 0.0), value, np.nan))

@@ -19,7 +19,7 @@ from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
-from kinesym.runtime.statistics.apart import apart, spreads_of_trials
+from kinesym.runtime.statistics.block_arrow import block_arrow, spreads_of_trials
 from kinesym.runtime.statistics.covariance import blur_of_gradient
 from kinesym.runtime.statistics.kkt import Entries, Kkt
 from kinesym.runtime.statistics.undetermined import solver
@@ -164,7 +164,7 @@ def _identified(
     if problem.aimless or all(known.get(name, 0.0) <= size for name, size in sizes):
         return kkt, known
     multipliers = (solution.multipliers, solution.lower_multipliers, solution.upper_multipliers)
-    blur, of = blur_of_gradient(nlp, kkt, z, multipliers), apart(layout)
+    blur, of = blur_of_gradient(nlp, kkt, z, multipliers), block_arrow(layout)
     signs = spreads_of_trials(kkt, mine, blur, of).signs
     known |= {name: np.nan for name, sign in zip(names, signs, strict=True) if not sign > 0.0}
     while not (signs > 0.0).all():

@@ -1,4 +1,4 @@
-"""Spreads of parameters where everything else falls apart into trials, each with few of them."""
+"""Parameter covariance of problems that are block-arrow in the trials, few parameters in each."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from kinesym.runtime.statistics.undetermined import Spreads, clear_signs, spread
 
 
 @dataclass(frozen=True, eq=False)
-class Apart:
-    """What of a KKT matrix belongs to which trial, if trials have only parameters in common.
+class BlockArrow:
+    """Block-arrow structure of a KKT matrix: rows and parameters of each trial, if trials have only
+    parameters in common.
 
-    parts : of each trial the unknowns and constraints. places : of each trial those of its
+    parts : slices of the unknowns and constraints of each trial. places : numbers of each trial's
     parameters among all, (trials, q).
     """
 
@@ -27,8 +28,9 @@ class Apart:
     places: NDArray[np.intp]
 
 
-def apart(layout: Layout) -> Apart | None:
-    """The trials of a problem; None if they are linked, or have all parameters in common."""
+def block_arrow(layout: Layout) -> BlockArrow | None:
+    """Block-arrow structure of a problem; None if trials are linked, or have all parameters in
+    common."""
     count, owned, n = len(layout.nodes), layout.owned, layout.n_variables
     joined = layout.linked or (count > 1 and layout.labels["cycle"])
     if joined or len(owned.parameters) == len(owned.names):
@@ -39,15 +41,18 @@ def apart(layout: Layout) -> Apart | None:
         mine = [slice(*layout.offsets[k : k + 2]), slice(n + begin, n + end)]
         T = layout.duration_offset + k
         parts.append([*mine, slice(T, T + 1)] if layout.free_duration else mine)
-    return Apart(parts, np.array([owned.places(k) for k in range(count)]))
+    return BlockArrow(parts, np.array([owned.places(k) for k in range(count)]))
 
 
-def spreads_of_trials(kkt: Kkt, wanted: NDArray[np.intp], blur: Array, of: Apart | None) -> Spreads:
-    """`spreads` of all parameters, in time and memory that grow with the trials only.
+def spreads_of_trials(
+    kkt: Kkt, wanted: NDArray[np.intp], blur: Array, of: BlockArrow | None
+) -> Spreads:
+    """Parameter covariance by block elimination: `spreads` of all parameters, in time and memory
+    that grow linearly with the trials.
 
-    Where parameters change by e, a trial follows by Y e of its own ones: its matrix without them is
-    factorised, and Y (n, q) found for all trials at once. So the direction in which one parameter
-    grows and all else follows, (n, r) for all of them, is never made.
+    If parameters change by e, a trial follows by Y e of its own ones: its matrix without them is
+    factorised, and Y (n, q) found for all trials at once. So the matrix (n, r) of directions in
+    which one parameter grows and all else follows is never formed.
     """
     if of is None or kkt.singular:
         return spreads(kkt, wanted, blur)
@@ -67,10 +72,10 @@ def spreads_of_trials(kkt: Kkt, wanted: NDArray[np.intp], blur: Array, of: Apart
 
 
 def _sums(
-    kkt: Kkt, inner: Kkt, wanted: NDArray[np.intp], blur: Array, of: Apart, change: Array
+    kkt: Kkt, inner: Kkt, wanted: NDArray[np.intp], blur: Array, of: BlockArrow, change: Array
 ) -> tuple[Array, Array, Array]:
-    """Along the directions in which parameters `change` (r, r): curvatures, sizes of their terms,
-    and what `blur` adds, (r,) each."""
+    """Curvatures along the directions in which parameters `change` (r, r), the sizes of their
+    terms, and the contributions of `blur`, (r,) each."""
     full = kkt.scaled.plain
     pulls = full @ _ones(kkt.order, wanted[of.places])
     pulls[wanted] = pulls[kkt.gone] = 0.0
@@ -91,7 +96,7 @@ def _sums(
 
 
 def _ones(size: int, places: NDArray[np.intp]) -> Array:
-    """(size, q) with ones at places (trials, q) of each column."""
+    """Selection matrix (size, q) with ones at places (trials, q) of each column."""
     made = np.zeros((size, places.shape[1]))
     for column, mine in zip(made.T, places.T, strict=True):
         column[mine] = 1.0
@@ -101,8 +106,8 @@ def _ones(size: int, places: NDArray[np.intp]) -> Array:
 def _forms(
     full: Any, pulls: Array, follow: tuple[Array, Array], blur: Array, part: slice
 ) -> tuple[Array, Array, Array]:
-    """Of a part of a trial, in its parameters, (q, q): the curvature, the sizes of its terms, and
-    what `blur` adds; follow : values and sizes of all parts."""
+    """Quadratic forms of a part of a trial in its parameters, (q, q): the curvature, the sizes of
+    its terms, and the contribution of `blur`; follow : values and sizes of all parts."""
     (y, size), b, rows = (a[part] for a in follow), pulls[part], full[part]
     cross, across = b.T @ y, np.abs(b).T @ size
     form = cross + cross.T + y.T @ (rows @ follow[0])
