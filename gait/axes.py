@@ -66,13 +66,14 @@ class Laboratory:
         return rotation(self.up, self.forward, self.left)
 
     def noting(self, more: str) -> Laboratory:
-        """With another part of the note."""
+        """Copy with another part of the note."""
         return replace(self, note=f"{self.note}; {more}")
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What data say about directions of their file: an axis or nothing, and why."""
+    """Evidence for the axes of a file in its data: up and forward, each an axis or nothing, and
+    why."""
 
     up: str = ""
     upward: str = ""
@@ -91,7 +92,7 @@ _OWN = re.compile(r"\bup=(-?[xyz])\s+forward=(-?[xyz])\b")
 
 
 def said_axes(up: str, forward: str) -> str:
-    """How a file says its axes, for `own_axes`."""
+    """Text by which a file declares its axes, read again by `own_axes`."""
     return f"up={up} forward={forward}"
 
 
@@ -244,11 +245,12 @@ def unit_of(path: object, said: str, unit: str | None, coordinates: Iterable[Arr
 def seen_in_markers(
     positions: Mapping[str, Array], pressed: Evidence = NOTHING, told: str = ""
 ) -> Evidence:
-    """What markers (3, N) in metres say of up: names of feet below those of trunk and head, or the
-    longest extent; and of forwards: the way walked, or from heels to toes, or between sides.
+    """Evidence for up and forward in the positions (3, N) of markers [m].
 
-    pressed : what else there is, such as forces of the same file, which counts more than extent.
-    told : what is up for the search of forwards, if that is known."""
+    Up: names of feet below those of trunk and head, or the longest extent. Forward: the way walked,
+    or from heels to toes, or between sides. pressed : other evidence, such as forces of the same
+    file, which counts more than extent. told : the known upward axis, for the search of forward.
+    """
     up, upward = _up(positions, pressed)
     if not up:
         return NOTHING
@@ -293,8 +295,8 @@ def _forward(positions: Mapping[str, Array], above: Array) -> tuple[str, str]:
 
 
 def facing(positions: Mapping[str, Array], above: Array) -> tuple[Array, str]:
-    """Where a person looks (3,), and why: the way walked, or from heels to toes, also of one who
-    walks backwards or sideways."""
+    """Direction in which a person looks (3,), and why: the way walked, or from heels to toes, also
+    of one who walks backwards or sideways."""
     level = np.eye(3) - np.outer(above, above)
     toes, heels = list(filter(is_toe, positions)), list(filter(is_heel, positions))
     pointing = np.zeros(3)
@@ -312,8 +314,8 @@ UP = np.array([0.0, 0.0, 1.0])
 
 
 def askew(positions: Mapping[str, Array]) -> float:
-    """By which angle a person looks to the left of forwards, in world axes (3, N) [rad]; zero if
-    neither feet nor the way tell."""
+    """Heading: angle by which a person looks to the left of forward, in world axes (3, N) [rad];
+    zero if neither feet nor the way show it."""
     ahead, why = facing(positions, UP)
     return float(np.arctan2(ahead[1], ahead[0])) if why else 0.0
 
@@ -329,7 +331,7 @@ def sides_agree(positions: Mapping[str, Array]) -> bool:
 
 
 def _across(positions: Mapping[str, Array]) -> Array:
-    """From markers called right to their partners called left, in the mean (3,)."""
+    """Mean vector from markers called right to their partners called left (3,)."""
     pairs = pairs_of_sides(positions)
     if not pairs:
         return np.zeros(3)
@@ -345,7 +347,8 @@ def _middle(positions: Mapping[str, Array], names: Sequence[str]) -> Array:
 
 
 def _way(positions: Mapping[str, Array]) -> Array:
-    """From the first tenth of the record to the last (3,), of markers that are seen in both."""
+    """Displacement from the first tenth of the record to the last (3,), mean of the markers seen in
+    both."""
     found = []
     for position in positions.values():
         tenth = max(position.shape[1] // 10, 1)
@@ -370,8 +373,8 @@ STANCE = (0.12, 1.5)
 
 
 def seen_in_forces(plates: Iterable[tuple[Array, Array]], threshold: float) -> Evidence:
-    """What forces (3, N) at times (N,) say: weight is along the vertical, and stances that are seen
-    as a whole first brake, then push on. Which way the vertical points is not seen."""
+    """Evidence for the axes in forces (3, N) at times (N,): weight is along the vertical, and whole
+    stances first brake, then push. The sign of the vertical is not determined."""
     data = list(plates)
     sizes = [np.abs(np.nan_to_num(force)).sum(axis=1) for _, force in data]
     total = np.sum(sizes, axis=0) if sizes else np.zeros(3)
@@ -386,7 +389,7 @@ def seen_in_forces(plates: Iterable[tuple[Array, Array]], threshold: float) -> E
 
 
 def _pushes(time: Array, force: Array, vertical: int, threshold: float) -> list[Array]:
-    """Of every whole stance the change from its first half to its second, (3,) over the load."""
+    """Change from the first half of each whole stance to its second, (3,) relative to the load."""
     load = np.abs(force[vertical])
     ends = np.flatnonzero(np.diff((load > threshold).astype(int)))
     found = []

@@ -34,11 +34,11 @@ _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 def content(path: str | Path) -> dict[str, Any]:
-    """What a file holds: `points` (3, M, N) with NaN where they are missing, `names`, `unit`,
+    """Content of a C3D file: `points` (3, M, N) with NaN where they are missing, `names`, `unit`,
     `rate` and `first` frame; of the `plates`, that many, `kinds`, `analog_rate`, frames of their
-    `zero`, `units` of their sixth channels, and of plate k `channels_k` (C, F), `origin_k`
-    (3,), `corners_k` (3, 4) and `matrix_k` (C, C); all but the first are empty where the file does
-    not have them. `descriptions` are of the points; `axes` and `screen` say what is up. `said` and
+    `zero`, `units` of their sixth channels, and of plate k `channels_k` (C, F), `origin_k` (3,),
+    `corners_k` (3, 4) and `matrix_k` (C, C); all but the first are empty where the file does not
+    have them. `descriptions` are of the points; `axes` and `screen` say what is up. `said` and
     `frames` are the numbers of frames of its header and of those that are there.
 
     Raises `FileNotFoundError`, `ImportError` without ezc3d, and `ValueError` for what cannot be
@@ -109,7 +109,7 @@ def main(path: str, made: str, limits: str) -> None:
 
 
 def _limit(memory: int, seconds: float) -> None:
-    """Where the system can."""
+    """Limit memory [B] and CPU time [s] of this process, if the system can."""
     try:
         import resource
     except ImportError:
@@ -167,7 +167,7 @@ def _listed(file: Any, name: str) -> list[str]:
 
 
 def _plate(file: Any, k: int) -> tuple[dict[str, Any], str]:
-    """What is known of plate k, and the unit of its last channel."""
+    """Parameters and channels of force plate k, and the unit of its last channel."""
     analogs = file["data"]["analogs"][0]
     parts = {"channels": np.zeros((0, analogs.shape[1]))}
     for name, given, size in (("origin", "ORIGIN", 2), ("corners", "CORNERS", 3)):
@@ -188,7 +188,7 @@ def _plate(file: Any, k: int) -> tuple[dict[str, Any], str]:
 
 
 def _frames(path: str, file: Any) -> tuple[int, int]:
-    """How many frames the header says there are, and for how many the file is long enough."""
+    """Numbers of frames: as the header declares, and as the length of the file allows."""
     header = file.c3d_swig.header()
     with open(path, "rb") as stream:
         raw = stream.read(1 << 16).lstrip(b"\0")  # some files begin with zeros

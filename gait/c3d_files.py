@@ -114,7 +114,7 @@ def _told_apart(path: str | Path, names: list[str], descriptions: list[str]) -> 
 
 
 def _on_screen(said: str) -> Evidence:
-    """What `Y_SCREEN` says, the axis that programs show upright, such as "+Z"."""
+    """Evidence in `Y_SCREEN`, the axis that programs show upright, such as "+Z"."""
     axis = said.strip().lower().removeprefix("+")
     return Evidence(axis, "what the file shows upright") if axis in DIRECTIONS else NOTHING
 
@@ -164,15 +164,15 @@ def _plate(
 
 
 def _of_moments(said: str, kind: int, unit: str) -> float:
-    """What moments are multiplied by, to be in the lengths of the points: channels that need no
-    calibration say their unit."""
+    """Factor that brings moments to the unit of length of the points; channels that need no
+    calibration declare their unit."""
     length = said.lower().replace(".", "").replace("*", "").replace("-", "").strip().lstrip("n")
     known = kind in (1, 2) and said[:1] in ("N", "n") and length in UNITS
     return UNITS[length] / UNITS[unit] if known else 1.0
 
 
 def _reaction(what: str, wrench: Wrench) -> Wrench:
-    """With the signs of the force of the ground on the foot, whichever the file has."""
+    """Wrench with the signs of the force of the ground on the foot, whichever the file has."""
     try:
         check_reaction(wrench)
     except ValueError:

@@ -98,7 +98,8 @@ def _vertical(plates: Mapping[str, Wrench], time: Array) -> Array:
 
 
 def _unmeasured(moved: Moved, time: Array, plates: Mapping[str, Wrench]) -> NDArray[np.bool_]:
-    """Where (n,) a foot must stand beside the plates: they show nothing, the motion needs much."""
+    """Samples (n,) at which a foot must stand beside the plates: they measure nothing, but the
+    motion needs a large force."""
     needed = between(time, moved.time, moved.force[2:])[0]
     weight, borne = moved.mass * G, _vertical(plates, time)
     nothing = 0.1 * min(weight, borne.max(initial=0.0))  # the mass may be wrong

@@ -88,7 +88,8 @@ def check_markers(
 
 
 def _limits(rows: Mapping[str, Array], least: float, more: float = 0.0) -> dict[str, float]:
-    """What is too much for each marker."""
+    """Upper limit of each marker's row: `more` plus a multiple of its lower quartile, at least
+    `least`."""
     seen = {name: row[np.isfinite(row)] for name, row in rows.items()}
     return {
         name: max(least, more + OUTLYING * float(np.quantile(row, 0.25))) if len(row) else least
@@ -124,7 +125,7 @@ def _exchanged(one: Exchange, names: Sequence[str], time: Array) -> Finding:
 
 
 def put_back(findings: Sequence[Finding]) -> list[Finding]:
-    """The same, where exchanges that distances prove were mended."""
+    """Findings with the exchanges that distances prove marked as mended."""
     return [
         replace(
             one,

@@ -32,7 +32,7 @@ REMAINS, GAIN = 0.8, 0.015
 
 
 def check_empty(name: str, plate: Wrench) -> list[Finding]:
-    """What a plate shows while nothing stands on it."""
+    """Check the offset of a plate: the force it shows while nothing stands on it."""
     time, step = plate.time, float(np.median(np.diff(plate.time)))
     width = max(round(EMPTY / step), 3)
     vertical = uniform_filter1d(plate.force[2], max(width // 5, 1), mode="nearest")
@@ -59,7 +59,7 @@ def _offset(one: Finding) -> str:
 def check_lag(
     time: Array, force: Array, plates: Mapping[str, Wrench], measured: NDArray[np.bool_]
 ) -> list[Finding]:
-    """By how much plates are later than the force (3, N) that a motion needs.
+    """Delay of the plates behind the force (3, N) that a motion needs.
 
     The lag at which both differ least, by the median over the samples (N,) in which all feet on the
     ground stand on plates.

@@ -29,7 +29,8 @@ AS_MEASURED = "use the plates as measured, joints({foot: plates[foot].at(time) f
 def check_sharing(
     shared: Sharing, others: Mapping[str, Method], again: Callable[[Method], Sharing]
 ) -> list[Finding]:
-    """Where the shared centre of pressure of a foot is far from that of its plate, and what helps.
+    """Check the shared centre of pressure of a foot against that of its plate, and name the method
+    that helps.
 
     others : other methods by how they are written; again : shares by one of them.
     """

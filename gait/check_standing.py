@@ -21,7 +21,8 @@ AROUND, APART, TURNED = 10, 0.02, -0.25
 def clusters_of(
     clusters: Sequence[Sequence[str]], names: Sequence[str], still: Mapping[str, Array]
 ) -> Mates:
-    """Of markers that are declared to be rigid clusters, distances as in the standing trial."""
+    """Mates of markers that are declared to be rigid clusters, with distances of the standing
+    trial."""
     mates: dict[str, list[str]] = {name: [] for name in names}
     for cluster in clusters:
         known = [name for name in cluster if name in mates and name in still]

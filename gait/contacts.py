@@ -1,4 +1,4 @@
-"""Which foot is on the ground when: from a motion, and in a table."""
+"""Contacts of the feet with the ground: from a motion, and in a table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ALIKE = 0.05
 
 
 def flying(total: Wrench, weight: float) -> NDArray[np.bool_]:
-    """Where no foot bears anything."""
+    """Flight phases: samples at which no foot carries load."""
     return np.asarray(total.force[2] < FLIGHT * weight)
 
 
@@ -85,7 +85,7 @@ def _walking(feet: PressureTransfer) -> list[Contact] | None:
 
 
 def _gaps(contacts: Sequence[Contact], time: Array) -> list[tuple[float, float]]:
-    """From when to when a foot is in the air, each time [s]."""
+    """Swing intervals (begin, end) of a foot [s]: between its contacts."""
     ends = [float(time[0]), *(c.end for c in contacts)]
     return list(zip(ends, [*(c.begin for c in contacts), float(time[-1])], strict=True))
 
@@ -149,7 +149,7 @@ def _wider(contact: Contact, first: float, last: float) -> Contact:
 
 
 def read_contacts(path: File) -> list[Contact]:
-    """When which foot is on the ground, by a CSV file with columns `foot`, `begin` and `end` [s].
+    """Read contacts of the feet from a CSV file with columns `foot`, `begin` and `end` [s].
 
     One line for each time that a foot is down, as for `contact_forces(..., contacts=)`; what begins
     before or ends after the record is only cut there. `write_contacts` writes such a file. Raises

@@ -258,8 +258,8 @@ def phases(contacts: Iterable[Contact]) -> list[Phase]:
 def whole_strides(
     contacts: Iterable[Contact], begin: float, end: float
 ) -> list[tuple[float, float]]:
-    """By foot, from its first strike to its last between two instants [s], and from its first
-    toe-off to its last: after them everything is as before."""
+    """Spans of whole strides between two instants [s]: for each foot from its first strike to its
+    last, and from its first toe-off to its last, after which the motion repeats."""
     inside = [c for c in contacts if c.end >= begin and c.begin <= end]
     found = []
     for foot in sorted({c.foot for c in inside}):
@@ -347,7 +347,7 @@ def assign_plates(
     near: float = NEAR,
     height: float = 0.0,
 ) -> tuple[dict[str, Wrench], list[Step]]:
-    """Which foot stands on which plate when: the wrench on each foot, and the steps in order.
+    """Assign plates to feet: the wrench on each foot, and the steps in order.
 
     plates : by name, all on one grid. time : (N,), of the markers [s], covering half of each
     contact at least.
@@ -446,7 +446,7 @@ def distance_to_line(centre: Array, heel: Array, toe: Array) -> Array:
 
 
 def nearest_on_line(centre: Array, heel: Array, toe: Array) -> Array:
-    """Of the lines from heel to toe, what is nearest to points, all (2, n)."""
+    """Nearest points on the lines from heel to toe to given points, all (2, n)."""
     along = toe - heel
     part = ((centre - heel) * along).sum(axis=0) / np.maximum((along**2).sum(axis=0), 1e-12)
     return np.asarray(heel + np.clip(part, 0.0, 1.0) * along)
@@ -476,7 +476,8 @@ def _check_contacts(ordered: Sequence[Contact]) -> None:
 def _between_crossings(
     foot: str, time: Array, vertical: Array, threshold: float, first: int, last: int
 ) -> Contact:
-    """From where the force rises through the threshold before a sample to where it falls."""
+    """Contact between threshold crossings: from where the force rises through it, before the first
+    sample, to where it falls."""
 
     def crossing(out: int, inside: int) -> float:
         share = (threshold - vertical[out]) / (vertical[inside] - vertical[out])

@@ -53,7 +53,7 @@ BEARS = 0.05
 
 
 def _unloaded(loads: JointLoads, cycle: Cycle, side: str) -> NDArray[np.bool_]:
-    """Where a foot stands in a cycle without a wrench under it (N,)."""
+    """Samples (N,) of a cycle at which a foot stands but no wrench is measured under it."""
     skeleton, time = loads.inverse.skeleton, loads.time
     found = np.zeros(len(time), dtype=bool)
     if side not in skeleton.feet:

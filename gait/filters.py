@@ -99,7 +99,7 @@ class GCVSpline:
         return smooth.reshape(x.shape)
 
     def cutoffs(self, series: ArrayLike, rate: float) -> Array:
-        """Where each spline has halved the amplitude [Hz], (...)."""
+        """Cutoff frequency of each spline, at which it halves the amplitude [Hz], (...)."""
         x = finite_series(series, "GCVSpline")
         tried, scores = self._scores(x.reshape(-1, x.shape[-1]))
         return positive(rate, "the rate of a series") * np.reshape(
@@ -116,8 +116,8 @@ class GCVSpline:
         return tried, squares / left[:, None] ** 2
 
     def _residual(self, rows: Array, frequency: float) -> Array:
-        """What the spline takes off rows (k, N): lambda Q' c, (R + lambda Q Q') c = Q x, where Q
-        takes differences and R has the products of B-splines (Reinsch 1967)."""
+        """Residual of the smoothing spline for rows (k, N): lambda Q' c, (R + lambda Q Q') c = Q x,
+        where Q takes differences and R has the products of B-splines (Reinsch 1967)."""
         half, N = (self.degree + 1) // 2, rows.shape[1]
         weight = (2.0 * np.pi * frequency) ** (-2 * half)
         bands = np.zeros((half + 1, N - half))

@@ -168,8 +168,8 @@ def _turned(
 
 
 def renamed(wrenches: Mapping[str, Wrench], rename: Mapping[str, str]) -> dict[str, Wrench]:
-    """With new names by old ones; raises `KeyError` for an unknown name, `ValueError` if two get
-    the same one."""
+    """Wrenches with new names, given by the old ones; raises `KeyError` for an unknown name,
+    `ValueError` if two get the same one."""
     found = Named[Wrench]("plate")
     for old in checks.mapping(rename, "rename"):
         if old not in wrenches:
@@ -227,7 +227,8 @@ def _in_metres(path: File, plates: dict[str, Parts], unit: str | None) -> dict[s
 
 
 def _farthest(plates: Mapping[str, Parts]) -> float:
-    """How far from the origin the load acts along an axis, in the mean over it, at most."""
+    """Largest distance from the origin at which a load acts along an axis, as a mean weighted by
+    the load."""
     found = [0.0]
     for parts in plates.values():
         load = np.nan_to_num(sum(np.abs(row) for row in parts.get("force", {}).values()))
@@ -238,7 +239,7 @@ def _farthest(plates: Mapping[str, Parts]) -> float:
 
 
 def _widest(plates: Mapping[str, Parts]) -> float:
-    """How far the centre of pressure of a plate wanders under load along an axis, at most."""
+    """Largest range of the centre of pressure of a plate along an axis, while it is loaded."""
     found = [0.0]
     for parts in plates.values():
         load = np.nan_to_num(sum(np.abs(row) for row in parts.get("force", {}).values()))
@@ -292,7 +293,7 @@ def _cortex(path: File, text: str) -> tuple[Array, dict[str, Parts]]:
 
 
 def _external_loads(path: File, text: str, unit: str | None) -> tuple[Array, dict[str, Parts], Own]:
-    """What an ExternalLoads file of OpenSim says of the columns of the file beside it."""
+    """Columns declared by an ExternalLoads file of OpenSim, read from the table beside it."""
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
@@ -324,8 +325,8 @@ def _wrench(
     plane: str,
     threshold: float,
 ) -> Wrench:
-    """One plate from its columns, still in the axes of the file; moments are mirrored otherwise
-    than vectors."""
+    """Wrench of one plate from its columns, still in the axes of the file; moments are
+    pseudovectors, and mirrored otherwise than vectors."""
     if force is None or not parts.keys() & {"cop", "moment"}:
         raise ValueError(
             f"{what}: force and centre of pressure are needed, or force and moment about the "

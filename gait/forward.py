@@ -140,8 +140,8 @@ class Tracking(Displayed):
         )
 
     def horizon(self, limit: float) -> float:
-        """When the error of a sagittal angle (beta) first exceeds `limit` [rad], in s from the
-        start; infinite if none does and the end was reached."""
+        """Time at which the error of a sagittal angle (beta) first exceeds `limit` [rad], in s from
+        the start; infinite if none does and the end was reached."""
         off = (np.abs(self.error[4::3]) > limit).any(axis=0)
         if off.any():
             return float(self.time[int(off.argmax())] - self.time[0])

@@ -201,7 +201,7 @@ def contact_forces(
 
 
 def _under(foot: str, wrench: Wrench, feet: PressureTransfer) -> Wrench:
-    """The same force, pressing under the foot."""
+    """Wrench with the same force, its centre of pressure moved to within reach of the foot."""
     centre = wrench.cop(feet.height)[:2]
     heel, toe = (between(wrench.time, feet.time, place)[:2] for place in feet.places[foot])
     heel = heel + HEEL * (toe - heel)
@@ -216,7 +216,7 @@ def _under(foot: str, wrench: Wrench, feet: PressureTransfer) -> Wrench:
 
 
 def _astray(shared: Sharing, feet: PressureTransfer) -> float:
-    """How far centres of pressure lie off the foot that stands alone, root mean square [m]."""
+    """Distance of centres of pressure from the foot in single support, root mean square [m]."""
     time, centre = shared.total.time, shared.total.cop(feet.height)
     squares = [np.zeros(0)]
     for phase in shared.phases:

@@ -69,7 +69,8 @@ class Skeleton:
         return sum(row.mass for row in self.segments)
 
     def number(self, name: str) -> int:
-        """Of a segment, by its own name or that of its proximal joint; raises `ValueError`."""
+        """Index of a segment, by its own name or that of its proximal joint; raises
+        `ValueError`."""
         segment = self.joints.get(name, name)
         if segment not in self.names:
             known = suggest(name, [*self.names, *self.joints, *self.feet])

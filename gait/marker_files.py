@@ -111,7 +111,8 @@ def read_trc(
 
 
 def _facts(names: str, values: str) -> dict[str, str]:
-    """What lines 2 and 3 say; some programs write two tabulators between cells."""
+    """Header of a TRC file: names of line 2 and values of line 3; some programs write two tabs
+    between cells."""
     lines = ((line, "\t" if "\t" in line else None) for line in (names, values))
     cells = [[cell.strip() for cell in line.split(sep)] for line, sep in lines]
     filled = [[cell for cell in row if cell] for row in cells]
@@ -217,7 +218,7 @@ def read_places(
     left: str | None = None,
     like: Markers | None = None,
 ) -> dict[str, Array]:
-    """One position (3,) for each marker [m], such as its mean over a static trial; see
+    """Read one position (3,) for each marker [m], such as its mean over a static trial; see
     `Markers.mean` for a trial that was recorded.
 
     A CSV file with columns `marker` and `x`, `y`, `z`, with `_m`, `_cm` or `_mm` if the unit is

@@ -354,8 +354,8 @@ def described(
 def trouble(
     minimum: Minimum, states: Sequence[str], names: Sequence[str], time: Array | None = None
 ) -> str:
-    """What has not converged: the coordinate that still moves most, when, and the marker that is
-    farthest off there."""
+    """Message on a fit that did not converge: the coordinate that still moves most, when, and the
+    marker with the largest error there."""
     size = np.abs(minimum.left)
     if not size.any():
         return f"stopped after {minimum.iterations} iterations"

@@ -286,11 +286,11 @@ def factors_before(
 
 @dataclass(frozen=True, repr=False)
 class Measurements(Displayed):
-    """What stretches bodies, as a setup file of OpenSim's scaling has it.
+    """Scale factors of bodies as declared by a setup file of OpenSim's scaling.
 
-    factors : bodies by the name of the factor, for `ks.gait.scale`. pairs : of markers, whose
-    distances tell it. given : factors that the file has as numbers. mass : of the person, if the
-    file says so [kg].
+    factors : bodies by the name of the factor, for `ks.gait.scale`. pairs : pairs of markers whose
+    distances determine a factor. given : factors that the file has as numbers. mass : of the
+    person, if the file declares it [kg].
     """
 
     factors: Mapping[str, Sequence[str]]
@@ -358,8 +358,8 @@ def record_of(trial: Any) -> Any:
 
 
 def thinned(time: Array, measured: Array, frames: int) -> tuple[Array, Array]:
-    """At most so many instants, evenly spread, and places of markers there (3 T, n); the means of
-    a trial in which nothing moves."""
+    """Subset of at most `frames` instants, evenly spread, and positions of markers there (3 T, n);
+    the mean of a trial in which nothing moves."""
     mean = mean_of_known(measured, axis=1)
     moves = np.sqrt(mean_of_known((measured - mean[:, None]) ** 2, axis=1))
     if np.nanmax(moves) < STILL:

@@ -32,7 +32,7 @@ class Smoothness:
 
     @property
     def coefficients(self) -> Array:
-        """Of neighbours in a difference."""
+        """Coefficients of the finite difference of neighbours, (order + 1,)."""
         return np.asarray(np.diff(np.eye(self.order + 1), self.order, axis=0)[0])
 
     def bands(self, count: int) -> list[Array]:
@@ -47,7 +47,7 @@ class Smoothness:
         return found
 
     def cost(self, q: Array) -> tuple[float, Array]:
-        """Of the courses q (n, N), and half its gradient (n, N)."""
+        """Smoothness cost of the courses q (n, N), and half its gradient (n, N)."""
         differences = np.diff(q, self.order, axis=1)
         pulled, gradient = self.weight * self.information @ differences, np.zeros_like(q)
         count = differences.shape[1]
@@ -75,12 +75,13 @@ class State:
     trust: Array
 
     def at(self, here: Any) -> State:
-        """Some instants of it."""
+        """State at some of the instants."""
         q, costs = self.q[:, here], self.costs[here]
         return State(q, self.shared, costs, self.extra, self.gaps[..., here], self.trust[:, here])
 
     def where(self, chosen: NDArray[np.bool_], new: State) -> State:
-        """With some instants (N,) of another one, if instants do not know each other."""
+        """State with the chosen instants (N,) taken from another one; instants must be
+        independent."""
         rows = ((getattr(new, key), getattr(self, key)) for key in ("q", "costs", "gaps", "trust"))
         q, costs, gaps, trust = (np.where(chosen, theirs, ours) for theirs, ours in rows)
         return State(q, self.shared, costs, self.extra, gaps, trust)
@@ -144,11 +145,11 @@ class Squares:
 
     @property
     def counts(self) -> NDArray[np.intp]:
-        """How many of these each marker has that is there (T, N)."""
+        """Number of coordinates measured of each marker that is present (T, N)."""
         return np.asarray(self.shown.sum(axis=0) * self.present)
 
     def at(self, here: Any) -> Squares:
-        """Some instants of it, each for itself, with parameters as they are thought before."""
+        """Problem at some instants, each for itself, with parameters at their prior means."""
         nothing = np.zeros(0)
         return replace(
             self,
@@ -169,7 +170,7 @@ class Squares:
         return numbers
 
     def arguments(self, q: Array, shared: Array) -> tuple[Array, Array, Any, Array, Array]:
-        """What compiled functions are called with."""
+        """Arguments of the compiled functions at coordinates q and shared parameters."""
         return np.zeros_like(q), q, (), self.all_numbers(shared), np.zeros(q.shape[1])
 
     def state(self, q: Array, shared: Array) -> State:
@@ -231,7 +232,7 @@ class Squares:
 
     @property
     def strengths(self) -> Array:
-        """What squared distances of coordinates from their targets count (n,)."""
+        """Weights of squared distances of coordinates from their targets (n,)."""
         return self.pulls / self.noise**2
 
     def drawn(self, q: Array) -> Array:
@@ -260,8 +261,8 @@ class Squares:
         return slope.T + self.drawn(q) if len(self.pulls) else slope.T
 
     def curvature(self, state: State, A: Array) -> Array:
-        """What the Gauss-Newton matrix A (N, n, n) leaves out, second derivatives of places times
-        errors, by differences of the gradient (N, n, n)."""
+        """Second-order part of the Hessian (N, n, n) that the Gauss-Newton matrix A leaves out:
+        second derivatives of positions times errors, by differences of the gradient."""
         here, found = self.pull(state.q, state.shared), np.empty_like(A)
         for j in range(len(state.q)):
             q = state.q.copy()

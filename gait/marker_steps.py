@@ -62,8 +62,9 @@ class Pattern(NamedTuple):
 
 
 def pattern_of(N: int, n: int, m: int, order: int) -> Pattern:
-    """Of N instants with n unknowns each, coupled to `order` neighbours, and m for all: the lower
-    triangles of blocks, whole blocks below them, rows of what is shared, and its own triangle."""
+    """Sparsity pattern of a block-arrow matrix: N instants with n unknowns each, coupled to `order`
+    neighbours, and m shared unknowns. Lower triangles of the diagonal blocks, whole blocks below
+    them, rows of the shared unknowns, and their own triangle."""
     first = np.arange(N)[:, None] * n
     i, j = np.tril_indices(n)
     rows, columns = [first + i], [first + j]
@@ -174,19 +175,18 @@ class System:
         return replace(self, normal=replace(self.normal, g=g, s=s), kept=kept)
 
     def at(self, here: NDArray[np.bool_]) -> System:
-        """Some instants of it, if they do not know each other."""
+        """System at some instants; instants must be independent."""
         normal, (low, high) = self.normal, self.room
         some = replace(normal, A=normal.A[here], g=normal.g[here], B=normal.B[here])
         return replace(self, normal=some, room=(low[here], high[here]), kept=self.kept[here])
 
     def step(self, damping: Array, rounds: int = MEETINGS) -> tuple[Array, Array, Array]:
-        """Of coordinates (n, N) and of what is shared (m,), where coordinates that meet a bound
-        stay there while others go on; by how much the sum would fall if it were a quadratic, of
-        each instant or of all (N,).
+        """Step of coordinates (n, N) and of shared unknowns (m,) within bounds, and the decrease
+        that the quadratic model predicts for each instant or for all (N,).
 
-        Of the quadratic within bounds, by sets of coordinates that are kept: those that would be
-        beyond come in, those that the slope draws inwards leave (Hintermueller, Ito, Kunisch 2002,
-        SIAM Journal on Optimization 13).
+        Primal-dual active set method: coordinates that the step would take beyond a bound join the
+        set, those whose slope points inwards leave it (Hintermueller, Ito, Kunisch 2002, SIAM
+        Journal on Optimization 13).
         """
         dq, ds = self.solution(damping)
         kept, here = self.kept, np.ones(len(dq), dtype=bool)
@@ -223,9 +223,9 @@ def system_at(solver: Solver, state: State, normal: Normal | None = None) -> Sys
 
 
 class Minimum(NamedTuple):
-    """Where the iterations ended, after how many, and whether they converged. left : steps that
-    coordinates still took at the end (n, N), 0 at instants that converged. solver : of its linear
-    systems, None if it was found in blocks of instants."""
+    """Result of the iterations: last state, their number, and whether they converged. left : steps
+    of coordinates in the last iteration (n, N), 0 at instants that converged. solver : of the
+    linear systems, None if solved in blocks of instants."""
 
     state: State
     iterations: int
@@ -286,7 +286,7 @@ class Work:
 
     @staticmethod
     def begun(problem: Squares, q: Array, shared: Array, exact: float) -> Work:
-        """At these coordinates."""
+        """Start of the iterations at coordinates q (n, N) and shared parameters."""
         n, N = q.shape
         state, solver = problem.state(q, shared), Solver(problem, n, N)
         counts = np.maximum(problem.counts.sum(axis=0), 1.0)
@@ -298,7 +298,7 @@ class Work:
         return Work(solver, state, system, share, np.zeros(N))
 
     def at(self, here: NDArray[np.bool_]) -> Work:
-        """Some instants, if they do not know each other."""
+        """Iterate at some instants; instants must be independent."""
         problem, state = self.solver.problem.at(here), self.state.at(here)
         solver = Solver(problem, *state.q.shape)
         curvature = None if self.curvature is None else self.curvature[here]
@@ -345,7 +345,8 @@ class Work:
         return problem.state(q, state.shared + ds)
 
     def renewed(self, again: bool) -> Work:
-        """With the system of the state; again : with second derivatives of now."""
+        """Iterate with the linear system of its state; again : evaluates second derivatives
+        anew."""
         problem, curvature = self.solver.problem, self.curvature
         normal = problem.normal(self.state)
         if again:
@@ -513,7 +514,8 @@ def scatter(problem: Squares, state: State) -> float:
 
 
 def inverse_blocks(system: System) -> tuple[Array, Array]:
-    """Of the inverse of the matrix the blocks of instants (N, n, n) and of what is shared."""
+    """Diagonal blocks of the inverse matrix: those of instants (N, n, n) and that of the shared
+    unknowns."""
     N, n = system.kept.shape
     m, still = len(system.normal.s), np.zeros(N)
     if system.solver.separate:

@@ -106,8 +106,8 @@ class Markers(Displayed):
 
     @property
     def note(self) -> str:
-        """What was found of the axes and the unit of the file, and how; whether the person looks
-        elsewhere than forwards, and whether markers of one side are on the other."""
+        """Note on axes and unit of the file and how they were found; whether the person looks
+        elsewhere than forward, and whether markers of one side are on the other."""
         if self.laboratory is None:
             return ""
         said, angle = [self.laboratory.note], askew(self.positions)
@@ -158,13 +158,14 @@ class Markers(Displayed):
         return replace(self, time=self.time[here], positions=part)
 
     def without(self, *names: str) -> Markers:
-        """All markers but these; raises `KeyError` for an unknown name."""
+        """Markers without these; raises `KeyError` for an unknown name."""
         self._check_names(names)
         kept = {name: position for name, position in self.positions.items() if name not in names}
         return replace(self, positions=kept)
 
     def renamed(self, mapping: Mapping[str, str]) -> Markers:
-        """With new names by old ones, all at once, so that two may change places.
+        """Rename markers by a mapping of old names to new, all at once, so that two may change
+        places.
 
         Raises `KeyError` for an unknown name, `ValueError` if two markers get the same one.
         """
@@ -178,7 +179,7 @@ class Markers(Displayed):
         return replace(self, positions=positions)
 
     def exchanged(self, first: str = "R.", second: str = "L.") -> Markers:
-        """With two beginnings of names exchanged, as where right and left were confused.
+        """Exchange two prefixes of names, for instance if right and left were confused.
 
         Raises `ValueError` if no name begins with either.
         """
@@ -207,7 +208,7 @@ class Markers(Displayed):
     # -- gaps and noise -------------------------------------------------------------------------
 
     def gaps(self) -> tuple[Gap, ...]:
-        """Every run of missing samples, by marker and time."""
+        """Gaps: runs of missing samples, by marker and time."""
         found = []
         for name, position in self.positions.items():
             for gap in runs(np.isnan(position[0])):
@@ -216,7 +217,7 @@ class Markers(Displayed):
         return tuple(found)
 
     def filled(self, longest: float, clusters: Iterable[Sequence[str]] = ()) -> Markers:
-        """With gaps closed: by the rest of a cluster, and else by a cubic spline through what was
+        """Fill gaps: by the rest of a cluster, and else by a cubic spline through what was
         measured.
 
         longest : duration of gaps that splines close, missing samples over rate [s]. Cut out of the
@@ -237,7 +238,7 @@ class Markers(Displayed):
         return found
 
     def cut(self, name: str, begin: float, end: float) -> Markers:
-        """With a marker taken as missing at begin <= t <= end [s], such as where it was off.
+        """Cut a marker out at begin <= t <= end [s], as missing, for instance because it fell off.
 
         Raises `KeyError` for an unknown name, `ValueError` if no sample is there.
         """
@@ -256,7 +257,7 @@ class Markers(Displayed):
         return np.asarray((self.time >= begin - slack) & (self.time <= end + slack))
 
     def smoothed(self, smooth: float | Smoother) -> Markers:
-        """With every coordinate smoothed on its own.
+        """Smooth every coordinate on its own.
 
         smooth : the cutoff of a `Butterworth` [Hz], or a function of series (3, N) and their rate
             [Hz], such as `GCVSpline()`; its method `marker(name)`, if it has one, gives the law of
@@ -354,7 +355,7 @@ def closed(markers: Markers, longest: float, clusters: Iterable[Sequence[str]] =
 def why_open(
     before: Markers, after: Markers, longest: float, clusters: Iterable[Sequence[str]] = ()
 ) -> tuple[str, list[str]]:
-    """Which gaps `closed` has left in markers and why ("" if none), and what closes or avoids
+    """Gaps that `closed` has left in markers and why ("" if none), and remedies that close or avoid
     them."""
     left = after.gaps()
     if not left:

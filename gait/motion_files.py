@@ -61,7 +61,7 @@ class Table(Displayed, ByName):
 
     @classmethod
     def of(cls, result: Trajectory) -> Table:
-        """All that a trajectory has; angles are in radians."""
+        """Table of all channels of a trajectory; angles are in radians."""
         check_kind(result, Trajectory, "kinesym")
         return cls(result.time, dict(result))
 
@@ -97,9 +97,9 @@ class Table(Displayed, ByName):
             raise ValueError(f"{name} is a translation [m], no angle; take table[{name!r}]")
 
     def in_degrees(self, angles: Iterable[str]) -> Table:
-        """With these columns, angles in radians and their derivatives, turned to degrees, as
-        OpenSim's motions have them; raises `KeyError` for an unknown one, `ValueError` if they
-        already are, and for a translation."""
+        """Convert these columns, angles in radians and their derivatives, to degrees, as OpenSim's
+        motions have them; raises `KeyError` for an unknown one, `ValueError` if they already are,
+        and for a translation."""
         if self.degrees:
             raise ValueError("the angles of this table are in degrees already")
         chosen = listed(angles, "angles")

@@ -65,7 +65,8 @@ class PointForces:
 def point_forces(
     total: Wrench, contacts: Iterable[Contact], feet: PressureTransfer, weight: float
 ) -> PointForces:
-    """Of the total (N,), N >= 2, with contacts of these feet; weight [N]."""
+    """Forces at points of the feet that add up to the total wrench (N,), N >= 2, with contacts of
+    these feet; weight [N]."""
     time, spans = total.time, list(contacts)
     places, pushing = [], []
     for foot, pair in feet.places.items():

@@ -88,7 +88,7 @@ class PressureTransfer:
         return np.asarray(rows[:, 1:])
 
     def _supports(self, feet: tuple[str, str], when: Array, phase: Array) -> tuple[Array, Array]:
-        """Where the trailing and the leading foot are pressed, (3, n) above the floor."""
+        """Points of support of the trailing and the leading foot, (3, n) on the floor."""
         trailing, leading = (self._on_floor(foot, when) for foot in feet)
         rolled = HEEL + (ROLLED - HEEL) * phase
         return trailing[1], leading[0] + rolled * (leading[1] - leading[0])
@@ -96,7 +96,8 @@ class PressureTransfer:
     def _alike(
         self, feet: tuple[str, str], when: Array, part: Array, centre: Array
     ) -> tuple[Array, Array]:
-        """The same, equally far along each, as the centre of pressure says."""
+        """Points of support of both feet, equally far along each, by the measured centre of
+        pressure."""
         (back, front), (other_back, other_front) = (self._on_floor(foot, when) for foot in feet)
         heel, toe = (1 - part) * back + part * other_back, (1 - part) * front + part * other_front
         along = np.clip(_lever(centre, heel, toe), 0.0, 1.0)
@@ -118,7 +119,8 @@ def instants(double: DoubleSupport) -> Array:
 
 
 def _lever(centre: Array, behind: Array, ahead: Array) -> Array:
-    """Which share of the vertical force the leading foot bears (n,), by where it is between."""
+    """Share of the vertical force that the leading foot bears (n,), by the lever rule between the
+    two points."""
     way = ahead - behind
     return np.asarray(
         np.sum((centre - behind) * way, axis=0) / np.maximum(np.sum(way**2, axis=0), 1e-4)

@@ -1,4 +1,4 @@
-"""From markers to the motion of a body, with a report and figures of each step."""
+"""Reconstruction of a motion from markers, with a report and figures of each step."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Reconstruction(Displayed):
         return f"<motion of {len(self.segments)} segments: {samples(self.markers.time)}>"
 
     def report(self) -> str:
-        """What each step changed, as text."""
+        """Report: the changes that each step made, as text."""
         moved = [self.smoothed[name] - self.markers[name] for name in self.markers.names]
         here = slice(self.kinematics.trim, -self.kinematics.trim)
         off = self.kinematics.sample(self.markers.time[here]).z - self.fitted.z[:, here]
@@ -139,7 +139,8 @@ class Reconstruction(Displayed):
         return Named("foot or plate", rows)
 
     def residuals(self) -> Residuals:
-        """What low-passes take off the markers over their cutoff, and which one was used."""
+        """Residual analysis: what low-pass filters remove from the markers over their cutoff, and
+        the one used."""
         used = {"used": self.smooth.cutoff} if isinstance(self.smooth, Butterworth) else {}
         return residual_analysis(self.markers, used=used)
 

@@ -68,8 +68,8 @@ class Sharing(Displayed):
         return np.where(self.measured, self.correction.force / self.weight, np.nan)
 
     def report(self) -> str:
-        """One line per phase: mismatch of the plates in per cent of body weight, root mean square
-        and largest, and the moment about the centre of pressure of the total."""
+        """Report, one line per phase: mismatch of the plates in per cent of body weight, root mean
+        square and largest, and the moment about the centre of pressure of the total."""
         lines = [
             f"body weight {self.weight:.1f} N, {self.weighed}; mismatch of the plates: force in % "
             "of it, moment about the centre of pressure"

@@ -102,7 +102,7 @@ def _shared(
     body: float,
     flight: float,
 ) -> Sharing:
-    """By a method, once everything is known to fit."""
+    """Sharing by a method; arguments are checked."""
     time, rows, found = total.time, total.rows, phases(ordered)
     shared = {foot: np.zeros_like(rows) for foot in feet}
     seen, left = np.zeros(len(time), dtype=bool), np.ones(len(time), dtype=bool)
@@ -131,7 +131,7 @@ def _shared(
 
 
 def _weight(total: Wrench, given: float | None, contacts: Sequence[Contact]) -> tuple[float, str]:
-    """Of the body [N], by default the mean vertical force of the longest part of whole strides, and
+    """Body weight [N], by default the mean vertical force of the longest part of whole strides, and
     how it is known."""
     time, vertical = total.time, total.force[2]
     if given is not None:

@@ -26,9 +26,9 @@ HALF_CYCLE = 0.6
 
 @dataclass(frozen=True, eq=False)
 class Scree(Displayed):
-    """How the variance of a series spreads over its components; print it for a table.
+    """Scree plot data: the variance of a series by components; print it for a table.
 
-    values : (L,) eigenvalues, the largest first. rank : how many would be kept.
+    values : (L,) eigenvalues, the largest first. rank : number of components that would be kept.
     """
 
     values: Array
@@ -157,7 +157,7 @@ class SSA:
         return L
 
     def _kept(self, values: Array, N: int) -> int:
-        """How many components of a series of N samples to keep."""
+        """Number of components to keep of a series of N samples."""
         if self.rank is not None:
             return int(self.rank)
         L = len(values)

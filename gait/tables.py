@@ -38,7 +38,7 @@ class Readable(Protocol):
         """Whether it is there."""
 
     def read_bytes(self) -> bytes:
-        """All of it."""
+        """Read the whole file."""
 
 
 File: TypeAlias = str | Path | Readable
@@ -52,7 +52,7 @@ class Cells:
     rows: dict[int, list[str]]
 
     def part(self, names: Sequence[str]) -> Cells:
-        """These columns alone."""
+        """Cells of these columns."""
         index = [self.names.index(name) for name in names]
         rows = {line: [row[k] for k in index] for line, row in self.rows.items()}
         return Cells(list(names), rows)
@@ -145,7 +145,7 @@ def csv_cells(path: File) -> Cells:
 
 
 def end_of_header(lines: Sequence[str]) -> int | None:
-    """Where the header of a MOT or STO file ends, if it is one."""
+    """Line that ends the header of a MOT or STO file, None for other files."""
     return next((k for k, line in enumerate(lines) if line.strip().lower() == "endheader"), None)
 
 

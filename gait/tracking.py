@@ -134,7 +134,7 @@ def _forces(needed: InverseDynamics) -> dict[str, Array]:
 
 
 def _inputs(needed: InverseDynamics, time: Array) -> dict[str, Signal]:
-    """All inputs of the forward model, from inverse dynamics at the nodes (N,) and halfway."""
+    """Inputs of the forward model, from inverse dynamics at the nodes (N,) and halfway."""
     found, kinematics = _forces(needed), needed.kinematics
     names = coordinate_names(needed.skeleton.segments)
     for name, z, zd in zip(names, kinematics.z, kinematics.zd, strict=True):

@@ -67,7 +67,7 @@ class Wrench(Displayed):
         free_moment: ArrayLike | None = None,
         threshold: float = THRESHOLD,
     ) -> Wrench:
-        """From a force at a centre of pressure, as most files of force plates have it.
+        """Wrench of a force at a centre of pressure, as most files of force plates have it.
 
         time : (N,) [s]. force : (3, N), of the ground on the foot [N]. cop : (3, N) [m], NaN where
         unloaded. free_moment : (3, N), or (N,) about the vertical [N m]; default none.
@@ -187,7 +187,7 @@ class Wrench(Displayed):
         return self.rotated(about_vertical(angle))
 
     def rotated(self, rotation: ArrayLike) -> Wrench:
-        """In other axes, or turned: force and moment times a rotation matrix (3, 3), such as
+        """Rotate into other axes: force and moment times a rotation matrix (3, 3), such as
         `ks.gait.rotation("y", "x")` from axes of OpenSim, whose y is up, into those here."""
         turn = real_array(rotation, "a rotation")
         if turn.shape != (3, 3) or not np.allclose(turn @ turn.T, np.eye(3), atol=1e-9):

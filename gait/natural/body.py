@@ -100,7 +100,8 @@ class NaturalBody(PointBody):
     # -- constraints of the variant ---------------------------------------------------------------
 
     def _vector_names(self, k: int) -> list[str]:
-        """Such as "u x" (explicit), "u.v" or "u.Av" (orthonormal, a relation to the angles)."""
+        """Names of vector constraints, such as "u x" (explicit), "u.v" or "u.Av" (orthonormal, a
+        relation to the angles)."""
         a, b, c = letters(self.segments[k])
         if self.variant == "explicit":
             return [f"{letter} {axis}" for letter in (a, b) for axis in "xyz"]

@@ -31,7 +31,7 @@ STEP, ITERATIONS = 1e-13, 30
 
 @dataclass(frozen=True)
 class Partition:
-    """Which coordinates are dependent, (m,), and independent, (n - m,): their numbers."""
+    """Partition of the coordinates into dependent (m,) and independent (n - m,) indices."""
 
     dependent: Indices
     independent: Indices
@@ -87,7 +87,8 @@ def pivot_ratio(jacobian: ArrayLike, current: Partition) -> float:
 
 
 def refreshed(jacobian: ArrayLike, current: Partition, limit: float = PIVOT) -> Partition:
-    """The same choice, or a new one if its pivot ratio is below the limit."""
+    """Partition at this Jacobian: the current one, or a new one if its pivot ratio is below the
+    limit."""
     return current if pivot_ratio(jacobian, current) >= limit else partition(jacobian)
 
 

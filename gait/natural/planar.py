@@ -68,8 +68,9 @@ class PlanarBody(PointBody):
         return (QUARTER @ _turned(pose[0], local)).T[:, :, None]
 
     def _inertia(self, k: int) -> tuple[NDArray[np.intp], Array, Array]:
-        """With I about the proximal point, s = I / L^2 and a = (a_1, a_2) the centre of mass along
-        the vector of length L between both points and along its quarter turn P, as shares of it:
+        """Mass matrix and gravity force of segment k. With I about the proximal point, s = I / L^2
+        and a = (a_1, a_2) the centre of mass along the vector of length L between both points and
+        along its quarter turn P, as shares of it:
 
         M_ii = (m - 2 m a_1 + s) 1, M_ij = (m a_1 - s) 1 + m a_2 P, M_jj = s 1.
         """

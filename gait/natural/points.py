@@ -67,7 +67,7 @@ class PointBody(ABC):
 
     @abstractmethod
     def poses(self, *motion: Array) -> list[Any]:
-        """How each segment is turned, from z (g, N) and its rates if there are some."""
+        """Poses of the segments, from z (g, N) and its rates if given."""
 
     @abstractmethod
     def _carried(self, pose: Any, local: Any) -> Array:
@@ -75,7 +75,7 @@ class PointBody(ABC):
 
     @abstractmethod
     def _turned(self, pose: Any, local: Any) -> Array:
-        """Its derivatives with respect to the angles, (N, dimension, angles)."""
+        """Derivatives of a rotated position with respect to the angles, (N, dimension, angles)."""
 
     @abstractmethod
     def _inertia(self, k: int) -> tuple[NDArray[np.intp], Array, Array]:
@@ -125,7 +125,7 @@ class PointBody(ABC):
 
     @cached_property
     def constraint_names(self) -> tuple[str, ...]:
-        """What each constraint and multiplier belongs to, such as "Rthigh: point RK x"."""
+        """Names of constraints and their multipliers, such as "Rthigh: point RK x"."""
         return tuple(
             f"{row.name}: {each}"
             for k, row in enumerate(self.segments)
@@ -285,7 +285,7 @@ class PointBody(ABC):
         return np.concatenate([self._terms(k, pose) for k, pose in enumerate(poses)])
 
     def _terms(self, k: int, pose: Any) -> Array:
-        """Those of a segment."""
+        """Acceleration terms of segment k."""
         return np.concatenate([self._carried(pose, local)[2] for _, local, _ in self._parts(k)])
 
     def multipliers(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Array:

@@ -1,4 +1,4 @@
-"""One segment in natural coordinates: its basis, and orthonormal constraints that make it rigid."""
+"""Segment in natural coordinates: its basis, and orthonormal constraints that make it rigid."""
 
 from __future__ import annotations
 
