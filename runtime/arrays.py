@@ -1,4 +1,4 @@
-"""What users hand over, as float64 numbers: refused in words where it is something else."""
+"""Arrays from users, as float64 numbers: anything else is refused with a sentence."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def real_array(value: ArrayLike, what: str, missing: bool = False) -> Array:
 
 
 def one_number(value: ArrayLike, what: str, remedy: str = "") -> float:
-    """One finite number; raises `ValueError`, naming `what`, for anything else."""
+    """Check for one finite number; raises `ValueError`, naming `what`, for anything else."""
     try:
         number = real_array(value, what)
     except ValueError as error:

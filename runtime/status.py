@@ -1,4 +1,4 @@
-"""How a solve, a factorisation or a simulation ended: a name for programs, a sentence for people.
+"""Status of a solve, a factorisation or a simulation: a name for programs, a sentence for people.
 
 One class for each kind of thing that ends; a member is its name, so that `status == "converged"`.
 """
@@ -40,7 +40,7 @@ class Status(str, Enum):
 
 
 class Task(Status):
-    """How a task of a study ended."""
+    """Status of a task of a study."""
 
     PENDING = "pending", "not run yet", 0
     DONE = "done", "done", 1
@@ -54,7 +54,7 @@ class Task(Status):
 
 
 class Solve(Status):
-    """How IPOPT ended; codes as in its IpReturnCodes.h."""
+    """Status of a solve by IPOPT; codes as in its IpReturnCodes.h."""
 
     CONVERGED = "converged", "converged", 0
     ACCEPTABLE = (
@@ -127,7 +127,7 @@ class Solve(Status):
 
 
 class Factors(Status):
-    """How a factorisation by the time-structured solver ended; names as `kkt_status` has them."""
+    """Status of a factorisation by the time-structured solver; names as `kkt_status` has them."""
 
     OK = "ok", "factorised"
     SINGULAR = "singular", "the matrix is singular"
@@ -143,7 +143,8 @@ UNSTABLE = "the model is unstable, or its equations are wrong"
 
 
 class Stepping(Status):
-    """How time stepping ended early. {place} : between which times. {time}, {step} : in s."""
+    """Status of time stepping that ended early. {place} : between which times. {time}, {step} : in
+    s."""
 
     INTERRUPTED = "interrupted", "interrupted at t = {time:g} s"
     NOT_POSSIBLE = "not possible", "ended {place}: {cause}"  # a limit, or no number
@@ -170,7 +171,7 @@ class Stepping(Status):
 
 
 class Switching(Status):
-    """How a hybrid run ended; codes as in hybrid.h. {at} : the time. {there} : the states."""
+    """Status of a hybrid run; codes as in hybrid.h. {at} : the time. {there} : the states."""
 
     DONE = "done", "", native.DONE
     GREW = "grew", f"{{growth}}; {UNSTABLE}"

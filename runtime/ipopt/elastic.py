@@ -24,8 +24,11 @@ _MOST, _TOLERANCE = 500, 1e-7
 
 @dataclass(frozen=True)
 class Slack:
-    """What is the least that some conditions must give. gives : of each, in its unit, positive
-    where its value is too small. z : where that is so. found : how IPOPT ended."""
+    """Smallest violation of some constraints.
+
+    gives : by which each must be relaxed, in its unit, positive if its value is too small. z :
+    point at which the sum is smallest. found : end of the solve by IPOPT.
+    """
 
     gives: Array
     z: Array
@@ -69,8 +72,8 @@ def least_slack(
 def least_widening(
     problem: IpoptProblem, z: Array, sides: Sequence[Side], deadline: float = math.inf
 ) -> tuple[Array, Solved]:
-    """By how much bounds must be moved, each by one amount, so that all constraints can be met,
-    (sides,), and how IPOPT ended: the least sum, in sizes. z : where to begin, (n,)."""
+    """Smallest widening of bounds, each by one amount, so that all constraints can be met,
+    (sides,), and the end of the solve by IPOPT: the least sum, in sizes. z : start, (n,)."""
     (n, m), k = problem.sizes, len(sides)
     bounds = [side.copy() for side in problem.bounds]
     variables = np.concatenate([side.places for side in sides])
@@ -110,14 +113,14 @@ class _Elastic:
         )
 
     def solved(self, start: Array, deadline: float) -> Solved:
-        """What IPOPT finds from z and s."""
+        """Solve the elastic problem from z and s."""
         settings = {"max_iter": _MOST, "tol": _TOLERANCE, "mu_strategy": "adaptive"}
         chosen = SolverOptions(settings, deadline=deadline)
         return solve(self._problem, Start(start), chosen, lambda iteration: None)
 
     @property
     def _problem(self) -> IpoptProblem:
-        """For IPOPT."""
+        """Elastic problem for IPOPT, with slacks as further variables."""
         slack = np.zeros(len(self._weights))
         low, high = self._base.bounds
         below, above = self._base.constraint_bounds
@@ -133,8 +136,8 @@ class _Elastic:
         )
 
     def _last_stages(self) -> NDArray[np.int32]:
-        """Of the variables in the constraints that each slack is in (slacks,); those in several
-        belong to no stage."""
+        """Stage of each slack (slacks,): the last one of the variables in its constraint; slacks in
+        several constraints belong to no stage."""
         jacobian, stages = self._structures[0], self._base.stages
         rows, columns = jacobian.arrays()
         own = columns < self._n

@@ -1,4 +1,4 @@
-"""Which linear solver IPOPT uses: the time-structured one of this package, MUMPS, or another.
+"""Linear solver of IPOPT: the time-structured one of this package, MUMPS, or another.
 
 The time-structured solver (see `runtime/native/c/kkt/kkt.h`) is offered to IPOPT as the library of
 HSL's MA57, whose interface hands over a matrix entry by entry, as it was made.

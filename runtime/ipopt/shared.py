@@ -1,4 +1,4 @@
-"""What is one for the whole process, and another one while solves run."""
+"""Process-wide settings that differ while solves run, shared by concurrent solves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From C text to an opened library: the compiler driver.
+"""Compiler driver: from C text to an opened library.
 
 Libraries are kept by content: source or what it is printed from, interface, compiler, its version,
 flags, processor and C library. Numbers are never part of a source, so new data never rebuild
@@ -56,7 +56,7 @@ _ANSWER_SECONDS, _COMPILE_SECONDS = 30.0, 1200.0
 
 
 class CompilerError(RuntimeError):
-    """There is no C compiler, or it failed; the message carries its own words."""
+    """Error of the C compiler: there is none, or it failed; the message carries its own words."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _find_compiler(chosen: str, path: str) -> Compiler:
 
 
 def _commands(chosen: str) -> list[list[str]]:
-    """What CC says, as words; without it, the usual names."""
+    """Compiler commands to try: the words of CC, or the usual names if it is not set."""
     if not chosen:
         return [["cc"], ["gcc"], ["clang"]]
     try:
@@ -120,7 +120,8 @@ def _known(command: tuple[str, ...]) -> Compiler | None:
 
 
 def _made(command: tuple[str, ...]) -> list[Any]:
-    """What is another one where a compiler was exchanged, or a folder is shared by machines."""
+    """Identity of a compiler: it differs if the compiler was replaced or a folder is shared by
+    machines."""
     path = os.path.realpath(command[0])
     about = os.stat(path)
     return [path, about.st_size, about.st_mtime_ns, platform.machine(), *platform.libc_ver()]
@@ -152,7 +153,7 @@ def _supported(command: tuple[str, ...]) -> list[str]:
 def _run(
     command: list[str], folder: str | None = None, most: float | None = None
 ) -> tuple[str, str | None]:
-    """What a command writes, and, if it fails, its complaint. Raises `CompilerError` if it takes
+    """Run a command: its output and, if it fails, its complaint. Raises `CompilerError` if it takes
     longer than `most` seconds, those of a question unless they are given."""
     most = _ANSWER_SECONDS if most is None else most
     try:
@@ -205,8 +206,8 @@ def find(
     more_flags: tuple[str, ...] = (),
     narrow: bool = False,
 ) -> Compiled | None:
-    """What `build` would return if that is kept already; no compiler is started. Raises
-    `CacheError` if others may write to the cache."""
+    """Find a library that is kept already, as `build` would return it; no compiler is started.
+    Raises `CacheError` if others may write to the cache."""
     cache.check(cache.cache_folder())
     options = _options(lanes, more_flags, narrow)
     for compiler in _able():
@@ -254,7 +255,7 @@ def _headers() -> bytes:
 
 @dataclass(frozen=True)
 class _Recipe:
-    """What a library, or an object of one file, is made of."""
+    """Recipe of a library, or of the object of one file: sources, compiler, flags."""
 
     files: Mapping[str, str]
     compiler: Compiler
@@ -429,7 +430,7 @@ def _object(recipe: _Recipe, name: str, objects: Path | None, work: str) -> str:
 
 
 def _output(recipe: _Recipe, options: list[str], work: str, name: str) -> bytes:
-    """What the compiler makes: the file named after the option -o."""
+    """Output of the compiler: the file named after the option -o."""
     command = " ".join(recipe.compiler.command)
     whole = [*recipe.compiler.command, *recipe.flags, *options]
     complaint = _run(whole, work, _COMPILE_SECONDS)[1]

@@ -54,13 +54,13 @@ class CacheError(RuntimeError):
 
 
 def cache_folder() -> Path:
-    """Where built libraries are kept, as an absolute path."""
+    """Folder of the cache of built libraries, as an absolute path."""
     chosen = os.environ.get(CACHE_VARIABLE)
     return (Path(chosen) if chosen else platformdirs.user_cache_path("kinesym")).absolute()
 
 
 def private_folder() -> Path:
-    """Where libraries are kept if the cache cannot be written: one folder per user and machine."""
+    """Fallback folder if the cache cannot be written: one per user and machine."""
     return Path(tempfile.gettempdir()).absolute() / f"kinesym-{os.geteuid()}"
 
 
@@ -144,7 +144,7 @@ def _make(folder: Path) -> None:
 
 
 def read(path: Path) -> bytes | None:
-    """What was stored at `path`; None if that is not there, or not as it was."""
+    """Read the content stored at `path`; None if it is missing or was changed."""
     record = _content(_record(path), 200) or b""
     words = record.split()
     if len(words) != 3 or not words[1].isdigit():
@@ -169,7 +169,7 @@ def _content(path: Path, most: int) -> bytes | None:
 
 
 def _open(path: str, flags: int) -> int:
-    """Without links, and without waiting for the other end of a pipe."""
+    """Open a file without following links, and without waiting for the other end of a pipe."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
@@ -206,7 +206,7 @@ def _place(path: Path, data: bytes) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """One process at a time. Raises `OSError` if the lock cannot be had."""
+    """Lock a path for one process at a time. Raises `OSError` if the lock cannot be had."""
     with FileLock(path, timeout=_WAIT):
         try:
             yield
@@ -234,7 +234,8 @@ def tidy(folder: Path, newest: Path) -> None:
 
 
 def summary(folder: Path) -> str:
-    """What `folder` holds, in a line. Raises `CacheError` if the limit is no number."""
+    """Summary of the content of `folder`, in a line. Raises `CacheError` if the limit is no
+    number."""
     kept = _kept(folder)
     kinds = [os.path.splitext(path)[1] for path in kept]
     total = sum(size for _, size in kept.values())
@@ -266,7 +267,7 @@ def _kept(folder: Path) -> dict[str, tuple[float, int]]:
 
 
 def _items(folder: Path, names: re.Pattern[str]) -> list[os.DirEntry[str]]:
-    """What has one of the names of files that builds write."""
+    """Files of a cache folder with names that builds write."""
     found: list[os.DirEntry[str]] = []
     for part in (folder, folder / "objects"):
         with suppress(OSError), os.scandir(part) as items:

@@ -1,4 +1,4 @@
-"""What the code generator says of a library: its JSON, loaded into frozen data and checked.
+"""Manifest of a library: JSON of the code generator, loaded into frozen data and checked.
 
 Fields are called as `codegen` writes them. A section is there if the library was made for it.
 """
@@ -57,7 +57,8 @@ class FamilyManifest:
 
 @dataclass(frozen=True)
 class ArrayManifest:
-    """What is unknown at each node of a trial, or at one place of each interval, a share of it."""
+    """Array of unknowns at each node of a trial, or at one place of each interval, a share of
+    it."""
 
     name: str
     members: tuple[str, ...]
@@ -183,7 +184,8 @@ class FunctionsManifest(ModelManifest):
 
 @dataclass(frozen=True)
 class JacobiansManifest:
-    """Their Jacobians by name, such as `residual_states`."""
+    """Sparsity patterns of the Jacobians of a model's functions, by name, such as
+    `residual_states`."""
 
     patterns: Mapping[str, Pattern]
 
@@ -241,8 +243,8 @@ class SlopesManifest:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is said of a library: the version of its interface, its kernels by name, and the
-    sections that it has."""
+    """Manifest of a library: the version of its interface, its kernels by name, and the sections
+    that it has."""
 
     abi: int
     name: str

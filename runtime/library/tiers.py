@@ -1,4 +1,4 @@
-"""Which way kernels run: compiled, or interpreted until a compiled library takes over.
+"""Tiers of kernels: compiled, or interpreted until a compiled library takes over.
 
 Where nothing is kept of a model, its kernels are interpreted at first, so that small problems are
 solved before a compiler has begun. Once that has taken as long as the compiler is likely to, it
@@ -86,7 +86,7 @@ def look(library: Library) -> None:
 
 @cache
 def _background() -> ThreadPoolExecutor:
-    """One library at a time."""
+    """Thread that compiles in the background, one library at a time."""
     return ThreadPoolExecutor(1, "kinesym-compiler")
 
 

@@ -56,7 +56,7 @@ def _given(
     z: Array,
     found: Mapping[str, Array],
 ) -> dict[str, Array]:
-    """What the equations need at all nodes; an input that is held keeps its value to the end."""
+    """Arguments of the equations at all nodes; an input that is held keeps its value to the end."""
     about, time = f.about, nlp.layout.time(z, number)
     rows = {**trial.inputs, **found}
     for name in {*trial.held, *nlp.layout.held}.intersection(rows):

@@ -140,10 +140,11 @@ def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
 
 
 def _timed(channel: TimedManifest, trial: Experiment) -> dict[str, Array]:
-    """Of the slots of a measurement at times of its own, (slots, N - 1), as `codegen.slots` calls
-    it: shares "at" of the interval, samples "ya" and weights 1/std^2 "wa", with the weight 0 in
-    empty slots; signals "sa", (signals, slots, N - 1); and when samples were taken, "time". If the
-    delay is unknown, shares are those without it, and "da" is by how much a share falls with it."""
+    """Data of a measurement at times of its own, in slots (slots, N - 1), named as in
+    `codegen.slots`: shares "at" of the interval, samples "ya" and weights 1/std^2 "wa", with the
+    weight 0 in empty slots; signals "sa", (signals, slots, N - 1); and sampling times "time". If
+    the delay is unknown, shares are those without it, and "da" is the decrease of a share with
+    it."""
     shape = (channel.slots, trial.n_nodes - 1)
     shares, y, w, falls, taken = np.zeros((5, *shape))
     signals = np.zeros((len(channel.signals), *shape))
@@ -282,7 +283,7 @@ def _durations(trials: Sequence[Experiment], given: Mapping[str, Any]) -> Array:
 def _given_course(
     name: str, value: Any, number: int, trials: Sequence[Experiment], held: bool
 ) -> Signal:
-    """What is given for a trajectory of a trial, over its grid."""
+    """Guess of a trajectory of a trial, over its grid."""
     if isinstance(value, list) and value and isinstance(value[0], Signal):
         return value[number]
     return Signal(trials[number].grid, _given_row(name, value, number, trials, held))
@@ -291,8 +292,8 @@ def _given_course(
 def _given_row(
     name: str, value: Any, number: int, trials: Sequence[Experiment], held: bool = False
 ) -> Array:
-    """What is given for a trajectory of a trial: a number or (N,), or one of these per trial; of an
-    input that is held the last value may be NaN, as in solutions."""
+    """Guess of a trajectory at the nodes: a number or (N,), or one of these per trial; of an input
+    that is held the last value may be NaN, as in solutions."""
     what, many, N = f"the guess of {name}", len(trials), trials[number].n_nodes
     if isinstance(value, (list, tuple)) and len(value) and np.ndim(value[0]) == 1:
         if len(value) != many:
@@ -321,8 +322,8 @@ def _made_up(
     number: int,
     duration: float,
 ) -> Array:
-    """What is measured, else the slope of what is given or measured, else drawn or the slope of
-    that; a grid of unknown duration is relative to it."""
+    """Default guess of a trajectory: measured values, else the slope of given or measured ones,
+    else drawn or the slope of that; a grid of unknown duration is relative to it."""
     trial = trials[number]
     if name in trial.measured:
         return trial.course_of(name)

@@ -40,23 +40,23 @@ class Group:
 
     @property
     def names(self) -> list[str]:
-        """What each value is, owner by owner."""
+        """Names of the values, owner by owner."""
         return [f"{p}[{of}]" if self.label else p for of in self.owners for p in self.members]
 
     @property
     def end(self) -> int:
-        """Where the next group begins."""
+        """Offset of the next group."""
         return self.begin + len(self.owners) * len(self.members)
 
     def of(self, trial: int) -> int:
-        """Where the parameters of a trial begin among all."""
+        """Offset of the parameters of a trial among all."""
         return self.begin + self.of_trial[trial] * len(self.members)
 
 
 @dataclass(frozen=True)
 class Owned:
-    """All values of the unknown parameters. parameters : their names in the order of the model,
-    without owners. log_scale : those of which z has the logarithm."""
+    """Values of all unknown parameters, ordered by their owners. parameters : their names in the
+    order of the model, without owners. log_scale : those of which z has the logarithm."""
 
     parameters: tuple[str, ...]
     groups: tuple[Group, ...]
@@ -64,7 +64,7 @@ class Owned:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What each value is: `k`, `b[s01]`, `c[0]`."""
+        """Names of the values: `k`, `b[s01]`, `c[0]`."""
         return tuple(name for group in self.groups for name in group.names)
 
     @cached_property
@@ -74,7 +74,7 @@ class Owned:
 
     @cached_property
     def log(self) -> NDArray[np.bool_]:
-        """Which values z has the logarithm of."""
+        """Values of which z holds the logarithm."""
         return np.array([p in self.log_scale for p in self.members], dtype=bool)
 
     def natural(self, entries: Array) -> Array:
@@ -95,13 +95,13 @@ class Owned:
         return made
 
     def begin(self, array: str, trial: int) -> int:
-        """Where an array of parameters of a trial begins among all values."""
+        """Offset of an array of parameters of a trial among all values."""
         label = array.removeprefix(_SHARED).removeprefix("_")
         [group] = [group for group in self.groups if group.label == label]
         return group.of(trial)
 
     def places(self, trial: int) -> NDArray[np.intp]:
-        """Where the parameters of a trial are among all values, in the order of `parameters`."""
+        """Indices of the parameters of a trial among all values, in the order of `parameters`."""
         return self._places[trial]
 
     @cached_property
@@ -114,7 +114,7 @@ class Owned:
 
     @cached_property
     def first_trials(self) -> list[int]:
-        """Of each value the first trial that has it."""
+        """First trial of each value."""
         firsts = ((g, g.of_trial.index(k)) for g in self.groups for k in range(len(g.owners)))
         return [trial for group, trial in firsts for _ in group.members]
 
@@ -199,5 +199,5 @@ def _of_owners(group: Group, p: str, value: Any) -> dict[str, float]:
 
 
 def shared_values(known: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of the known values of each trial those that are the same in all."""
+    """Known values that are the same in all trials."""
     return {name: v for name, v in known[0].items() if all(row[name] == v for row in known)}

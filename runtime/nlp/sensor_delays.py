@@ -82,9 +82,10 @@ def settled(
     bounds: Bounds,
     solve: Callable[[Sequence[Experiment], Start, Bounds], tuple[_Made, Solved]],
 ) -> list[tuple[_Made, Solved]]:
-    """What `solve` makes in turn of trials, a start, and bounds of z, until all samples lie where
-    they are placed or it does not succeed, unless it was held back; once without unknown delays. In
-    between delays stay near their start, as what polynomials say farther out means little."""
+    """Solve repeatedly until the samples lie where unknown delays of sensors place them: results of
+    `solve` in turn. It gets trials, a start, and bounds of z. The repetition ends if a solve fails
+    without having been stopped by these bounds; problems without unknown delays are solved once. In
+    between delays stay near their start, as polynomials are unreliable farther out."""
     made = list[tuple[_Made, Solved]]()
     mine = _entries(about, layout)
     for k in range(SOLVES):
@@ -119,7 +120,7 @@ def _within(own: TimedSamples, grid: Array, delay: float, slack: float) -> bool:
 
 
 def _entries(about: CollocationManifest, layout: Layout) -> NDArray[np.bool_]:
-    """Which entries of z are unknown delays."""
+    """Entries of z that are unknown delays."""
     found = np.zeros(layout.n_variables, dtype=bool)
     names = {channel.delay for channel in about.timed}
     layout.parameter_values(found)[:] = [p in names for p in layout.owned.members]

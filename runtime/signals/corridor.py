@@ -56,7 +56,7 @@ class Lines:
     values: Array
 
     def __call__(self, time: Array) -> Array:
-        """At times (n,)."""
+        """Values at times (n,)."""
         k = np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, len(self.times) - 2)
         share = (time - self.times[k]) / (self.times[k + 1] - self.times[k])
         left, right = self.values[k], self.values[k + 1]
@@ -87,9 +87,9 @@ class Corridor:
 
     @classmethod
     def of(cls, name: str, bound: Any, grid: Array) -> Corridor:
-        """Of bounds (low, high) on a grid (N,): each a number, None, (N,), a signal or a function
-        of times (n,). Raises `ValueError` for anything else, other sizes, and where the bounds are
-        crossed."""
+        """Corridor of bounds (low, high) on a grid (N,): each a number, None, (N,), a signal or a
+        function of times (n,). Raises `ValueError` for anything else, other sizes, and where the
+        bounds are crossed."""
         if not changes(bound):
             return cls(name, *bound_pair(name, bound))
         low, high = bound
@@ -129,7 +129,7 @@ class Corridor:
 
 
 def corridors(name: str, bound: Any, grid: Array) -> tuple[Corridor, ...]:
-    """All bounds of a quantity, given as such, or one as `Corridor.of` takes it."""
+    """Corridors of a quantity, given as such, or one as `Corridor.of` takes it."""
     if isinstance(bound, tuple) and bound and isinstance(bound[0], Corridor):
         return bound
     return (Corridor.of(name, bound, grid),)

@@ -162,7 +162,7 @@ class Motion(Displayed):
         return Motion(partial(_at, self, arm), self.span, self.sequence)
 
     def flipped(self) -> Motion:
-        """The same motion in axes whose y and z are reversed, in the world and in the base.
+        """Motion in axes whose y and z are reversed, in the world and in the base.
 
         From the axes of seakeeping (x bow, y starboard, z down) to x bow, y port, z up, and back:
         angles about y and z and places along y and z change sign, which is exact.
@@ -340,7 +340,7 @@ class Recording(Displayed):
 
 
 def _sum_of_sines(omega: Array, amplitude: Array, phase: Array) -> Callable[[Array], Array]:
-    """From arrays (6, K); each frequency is evaluated once for all."""
+    """Sum of sines from arrays (6, K); each frequency is evaluated once for all coordinates."""
     w, where = np.unique(omega, return_inverse=True)
     rows = np.repeat(np.arange(6), omega.shape[1])
     a, b = np.zeros((2, 6, len(w)))  # weights of sines and cosines
@@ -373,7 +373,7 @@ def _scaled(motion: Motion, factors: Array, pace: float, time: Array) -> Array:
 
 
 def _at(motion: Motion, arm: Array, time: Array) -> Array:
-    """Of another point, `arm` (3, 1) from the origin in base axes."""
+    """Motion of another point, at `arm` (3, 1) from the origin in base axes."""
     result = np.array(motion.coordinates(time))
     attitude, w, dw = _turning(motion.sequence, result[:, :3])
     spin = np.cross(w, arm, axis=0)
@@ -449,7 +449,7 @@ def _with_midpoints(grid: Array) -> Array:
 
 
 def _wanted(base: Any, names: Iterable[Any], sequence: str) -> dict[str, tuple[str, int]]:
-    """Those of the names that are inputs of the base, with the letters and the axis of each."""
+    """Names that are inputs of the base, with the kind and the axis of each."""
     own = getattr(base, "sequence", sequence)
     if own != sequence:
         raise ValueError(

@@ -106,7 +106,7 @@ class Signal(Displayed):
 
     @classmethod
     def _level(cls, begin: float, value: float) -> Signal:
-        """As `pieces` of one level."""
+        """Constant signal, as `pieces` of one level."""
         signal = cls.__new__(cls)
         coefficients = np.array([[value], [0.0], [0.0], [0.0]])
         signal._put(np.array([begin]), coefficients, (-np.inf, np.inf), "pieces")
@@ -159,7 +159,7 @@ class Signal(Displayed):
         return signal
 
     def stretched(self, factor: float) -> Signal:
-        """The same over `factor` times the time. Raises `ValueError` if that is not positive."""
+        """Signal stretched in time by `factor`. Raises `ValueError` if that is not positive."""
         factor = positive(factor, "the factor by which a signal is stretched")
         signal = type(self).__new__(type(self))
         powers = factor ** np.arange(4.0)[:, None]
@@ -220,7 +220,7 @@ class Signal(Displayed):
         return np.asarray(a + s * (b + s * (c + s * d)))
 
     def range(self, begin: float, end: float) -> tuple[float, float]:
-        """Its smallest and largest values between two times [s], of straight lines exactly."""
+        """Range: smallest and largest values between two times [s], exact for straight lines."""
         inside = self.begin[(self.begin > begin) & (self.begin < end)]
         ends = [np.append(begin, inside), np.append(inside, end)]
         values = np.concatenate([self.sided(ends[0], 1.0), self.sided(ends[1], -1.0)])
@@ -272,8 +272,8 @@ class Signal(Displayed):
         return self.sided(time, 1.0)
 
     def sampled(self, time: Array) -> tuple[Array, int]:
-        """What a time-stepping loop takes on a grid (N,) that has a node at each jump: samples, and
-        their kind, `LINEAR`, `HELD` or `PARABOLA` (see `runtime.native`)."""
+        """Samples for a time-stepping loop on a grid (N,) that has a node at each jump, and their
+        kind, `LINEAR`, `HELD` or `PARABOLA` (see `runtime.native`)."""
         if self.between == "linear" and np.array_equal(self.begin, time):
             return self.at_nodes(time), LINEAR  # the usual case, and long
         if len(self.begin) < 2 and not self.coefficients[1:].any():
@@ -361,7 +361,8 @@ def _symbolic(row: Any) -> bool:
 
 
 def _slack(time: Array, grid: Array) -> Array:
-    """How far apart equal times may be for their rounding, less than any step of a grid."""
+    """Tolerance within which times count as equal despite rounding, less than any step of a
+    grid."""
     least = 1e-3 * float(np.diff(grid).min()) if len(grid) > 1 else np.inf
     return np.asarray(np.minimum(_rounding(time), least))
 
@@ -381,8 +382,8 @@ class SignalGradient:
 
     @classmethod
     def of_breaks(cls, signal: Signal, breaks: Array, value: Array, slope: Array) -> SignalGradient:
-        """From derivatives with respect to when one piece gives way to the next, and to values and
-        slopes at the times where pieces begin, of a signal that is not cubic."""
+        """Gradient from derivatives with respect to break times, and to values and slopes at the
+        times where pieces begin, of a signal that is not cubic."""
         _, b, c, _ = signal.coefficients
         return cls(breaks - b * value - 2.0 * c * slope, value, slope)
 
@@ -401,7 +402,7 @@ class SignalGradient:
 
     @property
     def parts(self) -> tuple[Array, Array, Array]:
-        """All three."""
+        """Parts of the gradient: with respect to begins, values and slopes."""
         return self.begin, self.value, self.slope
 
 
@@ -415,11 +416,12 @@ class ParametricSignal:
     slopes: Mapping[str, Callable[..., Any]]
 
     def at(self, values: Mapping[str, float]) -> Signal:
-        """For values of the parameters; raises `ValueError` for begins that do not increase."""
+        """Signal for values of the parameters; raises `ValueError` for begins that do not
+        increase."""
         return Signal.pieces(*self._rows(self.pieces, values))
 
     def by(self, name: str, values: Mapping[str, float]) -> SignalGradient:
-        """How its pieces change with a parameter."""
+        """Derivative of its pieces with respect to a parameter."""
         return SignalGradient(*self._rows(self.slopes[name], values))
 
     def _rows(self, function: Callable[..., Any], values: Mapping[str, float]) -> Array:

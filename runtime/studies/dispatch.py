@@ -41,10 +41,10 @@ _LOOK = 0.5
 
 @dataclass
 class Dispatch:
-    """One run of tasks. folder : of the study. calls : in their order. pickles : of functions and
-    data, by digest. executor : of `concurrent.futures`; None for processes of this run's own, so
-    many as `workers`; of another one's workers None are known. retries : of tasks whose worker
-    died or that raised an error."""
+    """Dispatcher of one run of tasks. folder : of the study. calls : in their order. pickles : of
+    functions and data, by digest. executor : of `concurrent.futures`; None for processes of this
+    run, as many as `workers`, which is None if an executor was given whose number is unknown.
+    retries : of tasks whose worker died or that raised an error."""
 
     folder: Path
     calls: Sequence[Call]
@@ -60,7 +60,7 @@ class Dispatch:
     _parts: list[Path] = field(default_factory=list)
 
     def outcomes(self) -> Generator[list[Outcome]]:
-        """What came of tasks, as it comes in; each task once. Ctrl-C ends it, as closing does."""
+        """Outcomes of tasks as they complete, each task once. Ctrl-C ends it, as closing does."""
         waiting, suspects = deque(self.calls), deque[Call]()
         flying: dict[Future[list[Outcome]], tuple[list[Call], str]] = {}
         try:
@@ -100,7 +100,7 @@ class Dispatch:
 
     @property
     def _size(self) -> int:
-        """How many tasks the next part has: few until it is known how long they take."""
+        """Number of tasks in the next part: few until their duration is known."""
         if not self._done:
             return 1
         return max(1, min(_MOST, int(_PART * self._done / max(self._seconds, 1e-6))))
@@ -197,7 +197,7 @@ class Dispatch:
 
 
 def _watch(parent: int) -> None:
-    """In a worker: end with the process that started it, even if that was killed."""
+    """Watch the parent process from a worker, and end with it, even if it was killed."""
 
     def watch() -> None:
         while os.getppid() == parent:

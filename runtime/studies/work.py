@@ -1,4 +1,4 @@
-"""What a worker does: call a function, keep its result and a line on it, before it goes on."""
+"""Worker of a study: call a function, keep its result and a line on it, before it goes on."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Scalar = float | str
 
 
 class Unfit(ValueError):
-    """This worker cannot do any task of a run."""
+    """Error of a worker that cannot do any task of a run."""
 
 
 class _Overtime(KeyboardInterrupt):
@@ -73,10 +73,10 @@ class Call:
 
 @dataclass(frozen=True)
 class Order:
-    """What all tasks of a run have in common. folder, mark : where results go, if that folder has
-    this mark, as seen from the worker. timeout : of each call [s]; inf for none. threads : of each,
-    at most. keep : whether results are kept, not only numbers. version : of kinesym. driver : the
-    process that runs the study."""
+    """Order: settings common to all tasks of a run. folder, mark : where results go, if that folder
+    has this mark, as seen from the worker. timeout : of each call [s]; inf for none. threads : of
+    each, at most. keep : whether results are kept, not only numbers. version : of kinesym. driver :
+    the process that runs the study."""
 
     folder: str
     mark: str
@@ -89,7 +89,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a call. kind : module and class of a result that is kept. seconds : of the call.
+    """Outcome of a call. kind : module and class of a result that is kept. seconds : of the call.
     worker : machine and process. file : a result that the worker could not put into the folder."""
 
     number: int
@@ -158,7 +158,7 @@ def _visible(order: Order) -> Path | None:
 
 @contextmanager
 def _journal(folder: Path | None, part: str) -> Iterator[BinaryIO]:
-    """Where outcomes are noted; nowhere if the folder is not seen."""
+    """Journal file for outcomes; a null file if the folder is not accessible."""
     with open(os.devnull if folder is None else folder / JOURNAL / part, "ab") as file:
         yield file
 
@@ -230,7 +230,7 @@ def _traced(error: BaseException) -> str:
 
 
 def _opened(pickle: Pickle) -> Any:
-    """What was pickled; what is shared once in a process, so that its libraries are opened once."""
+    """Unpickle a value; shared ones once in a process, so that their libraries are opened once."""
     return _shared(pickle.data) if pickle.shared else cloudpickle.loads(pickle.data)
 
 
@@ -288,20 +288,21 @@ def _kept(outcome: Outcome, result: Saved | None, keep: bool, folder: Path | Non
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """In a worker of Dask xarray would wait for locks of the cluster to write a file of its own."""
+    """Synchronous scheduler of Dask: in its workers xarray would wait for locks of the cluster to
+    write a file of its own."""
     dask = sys.modules.get("dask")
     with dask.config.set(scheduler="synchronous") if dask else nullcontext():
         yield
 
 
 def place(folder: Path, content: str) -> Path:
-    """Where the result of a call is."""
+    """Path of the result of a call."""
     return folder / RESULTS / content[:2] / f"{content}.nc"
 
 
 def parted(value: Any) -> tuple[Saved | None, dict[str, Scalar]]:
-    """What is kept of what a function returns: a result that can be saved, and numbers or words by
-    name. It returns either of them, both as a pair, a number, or None. Raises `TypeError` for
+    """Split the value of a function into a result that can be saved, and numbers or text by name.
+    The function returns either of them, both as a pair, a number, or None. Raises `TypeError` for
     anything else."""
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Saved):
         return value[0], {**scalars_of(value[0]), **parted(value[1])[1]}
