@@ -24,20 +24,22 @@ DIRECTIONS = ("x", "y", "z", "-x", "-y", "-z")
 UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
 #: How other spellings in files begin, which may be cut off: C3D files have "mete".
 SPELLINGS = {"mil": "mm", "cen": "cm", "met": "m"}
-#: Where forwards is if nothing tells, by the axis that is up.
+#: Default forward axis, by the axis that is up.
 AHEAD = {"x": "y", "y": "x", "z": "x"}
 #: Coordinates of people in a laboratory lie between these [m].
 PLAUSIBLE = (0.05, 50.0)
-#: And more surely between these, if the unit has to be found.
+#: Narrower range of them, used if the unit has to be found [m].
 SURE = (0.3, 20.0)
 #: A direction belongs to an axis if their cosine is more: 26 degrees.
 ALONG = 0.9
-#: The same angle [rad].
+#: Heading off forward above which a note says so [rad]; the angle of `ALONG`.
 ASKEW = float(np.arccos(ALONG))
 #: Cosine between feet and way of a person who walks straight ahead: 45 degrees.
 STRAIGHT = 0.7
-#: A walk is longer, and feet and shoulders are apart by more [m].
-WALKED, APART = 0.5, 0.05
+#: Shortest displacement that counts as a walk [m].
+WALKED = 0.5
+#: Shortest distance between feet or shoulders that shows a direction [m].
+APART = 0.05
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,13 @@ NOTHING = Evidence()
 #: Up and forwards as a file says of itself; "" where it does not.
 Own: TypeAlias = tuple[str, str]
 NO_AXES: Own = ("", "")
-#: What says that an axis is up: forces, a record of one plane, a guess.
-WEIGHT, PLANE, EXTENT = "the weight", "the plane of the record", "the longest extent"
-#: How files that are written here say their axes.
+#: Evidence that an axis is up: forces.
+WEIGHT = "the weight"
+#: Evidence that an axis is up: a record of one plane.
+PLANE = "the plane of the record"
+#: Evidence that an axis is up: a guess by the extent of the markers.
+EXTENT = "the longest extent"
+#: Axes as declared by files that are written here.
 _OWN = re.compile(r"\bup=(-?[xyz])\s+forward=(-?[xyz])\b")
 
 
@@ -366,9 +372,9 @@ def _along(direction: Array) -> bool:
 
 # -- what forces say ----------------------------------------------------------------------------
 
-#: From braking to pushing, the mean force of half a stance changes by more [of the mean load].
+#: Least change of the mean force from braking to pushing, as a share of the mean load [-].
 PUSH = 0.1
-#: Stances of walking and running last so long [s].
+#: Shortest and longest stance of walking and running [s].
 STANCE = (0.12, 1.5)
 
 

@@ -19,10 +19,14 @@ from typing import Any
 
 import numpy as np
 
-#: Memory that the process may take, and per byte of the file; whole files need about 10 for one.
-MEMORY, PER_BYTE = 1 << 30, 40
-#: Processor time that it may take [s], and per byte of the file; whole files need 5e-8 s.
-SECONDS, SECONDS_PER_BYTE = 10.0, 2e-6
+#: Memory that the process may take for any file [B].
+MEMORY = 1 << 30
+#: Memory that it may take per byte of the file [B]; whole files need about 10.
+PER_BYTE = 40
+#: Processor time that the process may take for any file [s].
+SECONDS = 10.0
+#: Processor time that it may take per byte of the file [s]; whole files need 5e-8 s.
+SECONDS_PER_BYTE = 2e-6
 
 #: Runs this file with the modules that are found here, and none of the current folder.
 _START = (

@@ -25,10 +25,14 @@ from kinesym.symbolic.multibody.segments import Segment
 
 #: Deviation of the mean vertical force over strides from the weight [-].
 MASS = 0.05
-#: Distance of a centre of pressure from the line of the foot, on average and at any instant [m].
-BESIDE, OUTSIDE = 0.10, 0.12
-#: How far a foot goes behind the ankle and ahead of the ball, in distances between them.
-BEHIND, AHEAD = 0.4, 0.6
+#: Largest mean distance of a centre of pressure from the line of the foot [m].
+BESIDE = 0.10
+#: Largest distance of a centre of pressure from the line of the foot at any instant [m].
+OUTSIDE = 0.12
+#: Length of a foot behind the ankle, relative to the distance from ankle to ball [-].
+BEHIND = 0.4
+#: Length of a foot ahead of the ball, relative to the distance from ankle to ball [-].
+AHEAD = 0.6
 
 
 @dataclass(frozen=True, eq=False)

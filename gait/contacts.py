@@ -21,15 +21,23 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.files import replacing
 from kinesym.runtime.signals.low_pass import low_pass
 
-#: Contacts from heels and toes are longer by so much at either end [s].
+#: Time by which contacts from heels and toes are extended at either end [s].
 WIDER = 0.03
-#: A swing that takes longer [s] is one of a walk only if it brings the foot farther, seen from the
-#: other one [m]; in all of them the toe rises by more [m].
-SWING, FARTHER, RISE = 0.8, 0.15, 0.04
-#: A heel or toe rests that is less above the lowest that it comes [m] and slower [m/s], seen
-#: through a low-pass [Hz]. Contacts and gaps between them that are shorter do not count [s].
-LOW, SLOW, CUTOFF, SHORTEST = 0.03, 0.3, 7.0, 0.1
-#: Markers on two feet that stand, and lowest points of feet that land together, differ by less [m].
+#: Duration above which a swing must bring the foot farther, by `FARTHER` [s].
+SWING = 0.8
+#: Least displacement of the foot in a long swing, seen from the other foot [m].
+FARTHER = 0.15
+#: Least rise of the toe in a swing [m].
+RISE = 0.04
+#: Height above its lowest point below which a heel or toe may rest [m].
+LOW = 0.03
+#: Speed below which a heel or toe may rest [m/s].
+SLOW = 0.3
+#: Cutoff of the low-pass filter through which both are seen [Hz].
+CUTOFF = 7.0
+#: Shortest contact, and shortest gap between contacts, that counts [s].
+SHORTEST = 0.1
+#: Largest height difference of markers on two feet that stand, or lowest points of both [m].
 ALIKE = 0.05
 
 

@@ -29,18 +29,19 @@ if TYPE_CHECKING:
 #: Heel and toe of feet by name, (3, N) each [m].
 Feet = Mapping[str, tuple[ArrayLike, ArrayLike]]
 
-#: An error of the moment of the total is taken for one of the force at this lever [m]: about where
-#: the mass centre is.
+#: Lever that converts an error of the total's moment to one of the force [m]: about the height of
+#: the mass centre.
 LEVER = 1.0
-#: Standard deviation of events from markers [s], and of the share in the middle of a double
-#: support.
-TIMING, SHARE = 0.016, 0.1
-#: Error of the centre of pressure of who stands on both feet, if no foot stands alone to tell, as
-#: in walks from a video [m].
+#: Standard deviation of events from markers [s].
+TIMING = 0.016
+#: Standard deviation of the share of a foot in the middle of a double support [-].
+SHARE = 0.1
+#: Default error of the centre of pressure in double support, without single support to estimate it
+#: from, as in walks from a video [m].
 ASIDE = 0.06
-#: How far beside the line from heel to toe a foot can be pressed [m].
+#: Largest distance of the centre of pressure from the line from heel to toe [m].
 REACH = 0.03
-#: What may be left of the force in a flight that the force itself shows, as a share of the weight.
+#: Largest force that may remain in a flight, as a share of the weight [-].
 LEFT = 0.5
 
 

@@ -44,8 +44,10 @@ from kinesym.symbolic.names import check_known
 if TYPE_CHECKING:
     import pandas as pd
 
-#: The noise of a robust loss is found in so many rounds, until it changes by a smaller share.
-ROUNDS, SETTLED = 10, 1e-3
+#: Rounds, at most, in which the noise of a robust loss is estimated.
+ROUNDS = 10
+#: Relative change of that noise at which the rounds end [-].
+SETTLED = 1e-3
 #: Marker error beyond which there is a warning [m].
 FAR = 0.1
 

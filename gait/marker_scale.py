@@ -54,15 +54,21 @@ from kinesym.symbolic.names import by_name, check_known
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What is known of factors, and of places of markers [m], unless said otherwise.
-FACTOR, PLACE = 0.1, 0.02
-#: Noise of markers to begin with [m]; rounds in which it is estimated, until it changes by less.
-NOISE, ROUNDS, SETTLED = 0.01, 12, 0.01
-#: Noise that is assumed at least: errors of skin and model, the same from instant to instant [m].
+#: Default standard deviation of scale factors [-].
+FACTOR = 0.1
+#: Default standard deviation of places of markers [m].
+PLACE = 0.02
+#: Initial noise of markers [m].
+NOISE = 0.01
+#: Rounds, at most, in which the noise is estimated.
+ROUNDS = 12
+#: Relative change of the noise at which the rounds end [-].
+SETTLED = 0.01
+#: Lower limit of the noise [m]: errors of skin and model, the same from instant to instant.
 LEAST = 2e-3
-#: A trial whose markers all stay so near to their means counts as one instant [m].
+#: Largest deviation of markers from their means in a trial that counts as one instant [m].
 STILL = 0.03
-#: Correlation of errors from instant to instant that is believed at most.
+#: Upper limit of the correlation of errors from instant to instant [-].
 MOST = 0.95
 
 

@@ -23,33 +23,46 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import BORDER, Factorisation
 
-#: Iterations end when no step is larger [rad, m], or when steps are so many standard errors.
-STEP, EXACT = 1e-10, 1e-4
+#: Largest step at which iterations end [rad, m].
+STEP = 1e-10
+#: Step at which iterations end, in standard errors [-].
+EXACT = 1e-4
+#: Iterations, at most.
 ITERATIONS = 200
-#: A share of the sum that is rounding.
+#: Share of the sum of squares that is rounding [-].
 ROUNDED = 1e-12
-#: For a start it is enough to be so near, in standard errors, after so many iterations.
-NEAR, FEW = 0.3, 8
-#: After so many iterations, and so many more, second derivatives come in if the sum falls by so
-#: much less or more than was promised, as a share; how much of the matrix is left at least.
-OFTEN, POOR, LEFT = 16, 0.5, 0.1
-#: How many times as long steps are tried where the sum falls by so much more.
+#: Step at which the search for a start ends, in standard errors [-].
+NEAR = 0.3
+#: Iterations, at most, of the search for a start; number of best starts that are gone on with.
+FEW = 8
+#: Iterations between evaluations of second derivatives.
+OFTEN = 16
+#: Relative error of the predicted decrease of the sum above which they are used [-].
+POOR = 0.5
+#: Share of the Gauss-Newton matrix that second derivatives leave, at least [-].
+LEFT = 0.1
+#: Factors of longer steps, tried if the sum falls by so much more than predicted.
 LONGER = (2.0, 4.0, 8.0)
-#: Within a step so many rounds of coordinates may come to bounds and leave them; it mostly takes
-#: two or three. Steps that are cut off at bounds instead go back and forth, but for the first one.
-MEETINGS, FIRST = 12, 3
-#: What holds coordinates that no marker shows, as a share of the mean of what markers do.
+#: Rounds, at most, of the active set of bounds within a step; it mostly takes two or three. Steps
+#: that are cut off at bounds instead oscillate, except for the first one.
+MEETINGS = 12
+#: Rounds, at most, of the active set in the first step.
+FIRST = 3
+#: Ridge on coordinates that no marker shows, as a share of the mean information of markers [-].
 HELD = 1e-9
-#: A coordinate of whose certainty this gives so much is one that no marker shows.
+#: Share of a coordinate's information that the ridge supplies, above which it is unobserved [-].
 UNSEEN = 1e-3
-#: Instants that are fitted at once where they do not know each other: what fits into caches.
+#: Independent instants that are fitted at once: as many as fit into caches.
 BLOCK = 256
-#: Instants that are fitted one after the other, to follow the motion, are so far apart [s]; they
-#: follow the best of so many.
-APART, FIRSTS = 0.1, 4
-#: Share of residuals that is left at least; a noise that is none [m].
-LITTLE, TINY = 0.1, 1e-9
-#: Rows of a front of the linear solver.
+#: Time between instants that are fitted one after the other, to follow the motion [s].
+APART = 0.1
+#: Number of first instants, of which the best one is followed.
+FIRSTS = 4
+#: Lower limit of the degrees of freedom per measured coordinate [-].
+LITTLE = 0.1
+#: Noise that counts as none [m].
+TINY = 1e-9
+#: Rows of a front of the linear solver, at most.
 ROWS = 8192
 
 

@@ -18,26 +18,33 @@ from kinesym.runtime.arrays import Array
 
 Mask: TypeAlias = NDArray[np.bool_]
 
-#: So many mates has a marker at most; the median change of their distance is below this, from one
-#: sample to the next below that [m].
-MATES, RIGID, QUIET = 6, 0.01, 0.006
-#: Samples by which mates are chosen.
+#: Number of mates of a marker, at most.
+MATES = 6
+#: Largest median change of the distance to a mate [m].
+RIGID = 0.01
+#: Largest median change of that distance from one sample to the next [m].
+QUIET = 0.006
+#: Number of samples, at most, by which mates are chosen.
 ENOUGH = 400
-#: Where markers are noisy, so many times what they show in a quarter of the samples at most: six
-#: standard deviations of a distance.
+#: Limit for noisy markers, in multiples of their lower quartile [-]: six standard deviations of a
+#: distance.
 OUTLYING = 19.0
-#: By so much two markers together are off their mates where they are exchanged [m]; the other way
-#: round they are off by no more than this share of it.
-EXCHANGED, OTHERWISE = 0.03, 0.35
-#: More exchanges than these are no exchanges.
+#: Least sum of the deviations of two markers from their mates if they are exchanged [m].
+EXCHANGED = 0.03
+#: Largest share of it that may remain if they are put back [-].
+OTHERWISE = 0.35
+#: Number of exchanges that are put back, at most.
 MOST = 40
-#: The frame of mates is that of those within this distance [m]. It carries a marker surely if their
-#: errors are no more than so many times as large at its place.
-NEAR, CARRIED = 0.5, 1.6
-#: They tell turns while they are this share as far from a line as in the shape.
+#: Largest distance of the mates that make a marker's frame [m].
+NEAR = 0.5
+#: Largest factor by which the errors of mates may grow at the marker's place [-].
+CARRIED = 1.6
+#: Least distance of mates from a line at which they show turns, as a share of that in their shape.
 STEADY = 0.3
-#: Of the record at either end, for what slides; and how much mates of a rigid body may move [m].
-SPAN, BODY = 0.4, 0.03
+#: Share of the record at either end that shows a slide [-].
+SPAN = 0.4
+#: Largest motion of mates within a rigid body [m].
+BODY = 0.03
 
 
 @dataclass(frozen=True, eq=False)

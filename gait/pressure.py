@@ -14,9 +14,11 @@ from kinesym.gait.support import center_of_pressure
 from kinesym.gait.wrench import between, vectors
 from kinesym.runtime.arrays import Array, time_grid
 
-#: Where the leading foot is pressed when it strikes and when the other one leaves, from the marker
-#: on the heel (0) to that on the toe (1).
-HEEL, ROLLED = 0.15, 0.4
+#: Point of support of the leading foot when it strikes, from the marker on the heel (0) to that on
+#: the toe (1).
+HEEL = 0.15
+#: Point of support of the leading foot when the other one leaves, on the same scale.
+ROLLED = 0.4
 #: A double support of which the record has so much has its end in it.
 WHOLE = 0.8
 #: Force lines of both feet meet so far above the ground [m].

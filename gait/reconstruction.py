@@ -49,8 +49,10 @@ from kinesym.symbolic.multibody.segments import Segment, owners
 
 #: Longest gap of a marker that splines close [s].
 BRIDGED = 0.1
-#: Noise of markers below which there is no warning [m], and the share of it that may remain.
-QUIET, STAYS = 2e-4, 0.15
+#: Noise of markers below which there is no warning [m].
+QUIET = 2e-4
+#: Largest share of the noise that may remain after smoothing [-].
+STAYS = 0.15
 #: Mean rotation of a segment against the pelvis above which there is a warning [rad].
 REVERSED = np.radians(120.0)
 

@@ -16,8 +16,12 @@ from kinesym.gait.markers import Markers
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
 
-#: Cutoffs by default: how many, from this [Hz] to this share of half the rate.
-TRIED, FROM, TO = 48, 1.0, 0.9
+#: Number of cutoffs by default.
+TRIED = 48
+#: Lowest cutoff by default [Hz].
+FROM = 1.0
+#: Highest cutoff by default, as a share of half the sampling rate [-].
+TO = 0.9
 #: Share of the highest cutoff above which residuals are taken for noise alone.
 TAIL = 0.5
 

@@ -20,9 +20,10 @@ from kinesym.gait.markers import uniform
 from kinesym.runtime.arrays import Array
 
 T = TypeVar("T")
-#: No motion is recorded with fewer samples than one in so many seconds [s]; shorter tables may be
-#: made by hand.
-SLOWEST, MANY = 0.5, 10
+#: Longest mean time between samples of a recorded motion [s].
+SLOWEST = 0.5
+#: Least number of samples of a table that is judged by it; shorter ones may be made by hand.
+MANY = 10
 #: What may be between cells with quotation marks.
 QUOTED = (",", ";")
 #: What is no number as programs of Windows write it, `-1.#IND`, `1.#QNAN`, `nan(ind)`.

@@ -23,8 +23,10 @@ from kinesym.runtime.simulation.stepper import IVP, bind, failure
 from kinesym.simulation import simulate
 from kinesym.symbolic.model import Model
 
-#: Tolerances of adaptive methods.
-RTOL, ATOL = 1e-10, 1e-12
+#: Relative tolerance of adaptive methods [-].
+RTOL = 1e-10
+#: Absolute tolerance of adaptive methods, in the units of the states.
+ATOL = 1e-12
 
 
 def track(

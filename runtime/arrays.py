@@ -16,10 +16,12 @@ Array = NDArray[np.float64]
 #: Names of the axes of a vector.
 AXES = "xyz"
 
-#: Steps outside of this are no times, and their squares may be no numbers [s].
-SHORTEST, LONGEST = 1e-100, 1e100
+#: Shortest step that counts as one in time [s]: the square of a shorter one may underflow.
+SHORTEST = 1e-100
+#: Longest step in time [s]: the square of a longer one may overflow.
+LONGEST = 1e100
 
-#: How far beyond its span a quantity may be asked for, relative: the rounding of grids.
+#: Relative distance beyond its span at which a quantity may be evaluated [-]: rounding of grids.
 _SLACK = 1e-9
 
 #: Types of what stands for a missing sample.

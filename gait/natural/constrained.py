@@ -25,8 +25,10 @@ PIVOT = 1e-8
 #: The same limit between steps of `simulate`, where a change costs nothing: a choice that is merely
 #: regular is not enough there, as the next step may lead through its singular posture.
 COMFORTABLE = 0.1
-#: Newton's method for dependent coordinates: step over size at which it ends, most iterations.
-STEP, ITERATIONS = 1e-13, 30
+#: Relative step at which Newton's method for dependent coordinates ends [-].
+STEP = 1e-13
+#: Iterations of Newton's method, at most.
+ITERATIONS = 30
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,10 @@ from kinesym.runtime.sparse.structure import Extended
 
 Index = NDArray[np.intp]
 
-#: Iterations of IPOPT; its tolerance, in sizes of conditions.
-_MOST, _TOLERANCE = 500, 1e-7
+#: Iterations of IPOPT, at most.
+_MOST = 500
+#: Tolerance of IPOPT, in sizes of conditions [-].
+_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True)

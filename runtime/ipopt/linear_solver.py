@@ -21,8 +21,10 @@ from kinesym.runtime.native import KKT_LIBRARY, close_session, open_session, tri
 
 Report = dict[str, Any]
 
-#: The name of our own, and the choice between it and MUMPS.
-TIME_STRUCTURED, AUTO = "time-structured", "auto"
+#: Name of the linear solver of this package.
+TIME_STRUCTURED = "time-structured"
+#: Name of the choice between it and MUMPS.
+AUTO = "auto"
 
 _OPTIONS: dict[str, Any] = {
     # Its solutions rarely need the step of refinement that IPOPT takes unless told otherwise: then

@@ -15,7 +15,10 @@ from typing import Any
 from kinesym.runtime.ipopt.shared import Shared
 
 _LARGE = 1_000_000  # variables and constraints
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # of malloc.h
+#: Parameters of mallopt, numbers of malloc.h.
+_TRIM_THRESHOLD = -1
+_MMAP_THRESHOLD = -3
+_MMAP_MAX = -4
 
 #: During a large solve; after it: as glibc sets them itself once large blocks were freed.
 _KEEP = {_MMAP_MAX: 0, _TRIM_THRESHOLD: -1}

@@ -16,9 +16,11 @@ Bounds = tuple[Array, Array]
 #: Of constraints, lower and upper bounds.
 Multipliers = tuple[Array, Array, Array]
 
-#: IPOPT's `tol` for a problem that comes scaled, and what the complementarity of bounds has to come
-#: down to, of which variables at bounds are as exact.
-TOLERANCE, _AT_BOUNDS = 1e-8, 1e-10
+#: Tolerance of IPOPT, `tol`, for a problem that comes scaled [-].
+TOLERANCE = 1e-8
+#: Tolerance of the complementarity of bounds, in the unit of the objective; it decides how exact
+#: variables at bounds are.
+_AT_BOUNDS = 1e-10
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,10 @@ _OPTIONAL = ("-march=native", "-fopenmp", "-lmvec")
 #: products and sums are not fused: small kernels take up to 1.4 times as long.)
 _FASTEST = ("map.c", "fixed_")
 
-#: Seconds after which a compiler is taken to hang: with a question of ours, with one file.
-_ANSWER_SECONDS, _COMPILE_SECONDS = 30.0, 1200.0
+#: Time after which a compiler that was asked about itself is taken to hang [s].
+_ANSWER_SECONDS = 30.0
+#: Time after which a compiler is taken to hang with one file [s].
+_COMPILE_SECONDS = 1200.0
 
 
 class CompilerError(RuntimeError):

@@ -22,11 +22,16 @@ from kinesym.runtime.library.cache import CacheError
 from kinesym.runtime.native import Interpreted, Library
 
 TIER_VARIABLE = "KINESYM_TIER"
-COMPILED, INTERPRETED = "compiled", "interpreted"
+#: Tier whose kernels run as machine code from the first call.
+COMPILED = "compiled"
+#: Tier whose kernels are interpreted.
+INTERPRETED = "interpreted"
 
-#: Seconds that a compiler is likely to take: to start, and per operation of the kernels. Measured
-#: with gcc 12: 0.25 s for a pendulum, 3 s for the 5,600 operations of ten links on a cart.
-_START, _EACH = 0.25, 0.5e-3
+#: Time that a compiler is likely to take to start [s]. Measured with gcc 12: 0.25 s for a pendulum,
+#: 3 s for the 5,600 operations of ten links on a cart.
+_START = 0.25
+#: Time that it is likely to take per operation of the kernels [s].
+_EACH = 0.5e-3
 
 
 def tier() -> str:

@@ -23,12 +23,15 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.timed import TimedSamples
 from kinesym.runtime.status import Solve
 
-#: How far a sample may lie outside its interval in a solution. Polynomials meet at nodes.
+#: Distance by which a sample may lie outside its interval in a solution, in lengths of it [-].
+#: Polynomials meet at nodes.
 SLACK = 0.05
 
-#: How far delays may move in a first solve, in mean steps of the grid, and how many solves in turn
-#: there are at most; the distance is doubled as long as it is too short.
-_REACH, SOLVES = 3.0, 12
+#: Distance by which delays may move in a first solve, in mean steps of the grid; it is doubled as
+#: long as it is too short.
+_REACH = 3.0
+#: Solves in turn, at most.
+SOLVES = 12
 
 #: What is said if they still do not suffice.
 NEVER = (

@@ -37,8 +37,10 @@ MOST_NODES = 10**8
 #: The label that every trial has: its number.
 TRIAL = "trial"
 
-#: How many times the usual step a step must be, and how few there must be, to look like a gap.
-_LEAP, _FEW = 10.0, 0.05
+#: Ratio of a step to the usual one above which it looks like a gap [-].
+_LEAP = 10.0
+#: Largest share of such steps for them to look like gaps [-].
+_FEW = 0.05
 
 
 def key_name(key: object) -> str:

@@ -29,12 +29,14 @@ from kinesym.runtime.studies.work import (
     work,
 )
 
-#: A part of a study should take about so long [s], and has at most so many tasks: it costs about a
-#: millisecond to send one.
-_PART, _MOST = 0.3, 256
-#: Parts per worker that are sent before the first has come back, and in all where the number of
-#: workers is not known.
-_AHEAD, _UNKNOWN = 3, 256
+#: Duration that one part of a study should take [s]; it costs about a millisecond to send one.
+_PART = 0.3
+#: Tasks of one part, at most.
+_MOST = 256
+#: Parts per worker that are sent before the first has come back.
+_AHEAD = 3
+#: Parts that are sent ahead in all if the number of workers is not known.
+_UNKNOWN = 256
 #: Time between two looks of a worker at whether its study is still there [s].
 _LOOK = 0.5
 

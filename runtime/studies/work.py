@@ -28,8 +28,12 @@ from kinesym.runtime.results.estimates import Estimates
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.status import Task
 
-#: The file that says which study a folder holds, and folders in it.
-MARK, JOURNAL, RESULTS = "study", "journal", "results"
+#: File that names the study of a folder.
+MARK = "study"
+#: Folder of the journals of workers.
+JOURNAL = "journal"
+#: Folder of the results.
+RESULTS = "results"
 
 #: The kind of a result of which only numbers were kept.
 UNKEPT = "-"
