@@ -247,7 +247,7 @@ cdef int _evaluate(Calls *calls, Callback *callback, const double *z, const doub
 
 cdef int _call(void *problem, Callback *callback, const double *z, const double *multipliers,
                double factor, double *out) noexcept with gil:
-    """The same by a function of Python. After an error nothing is called any more."""
+    """Evaluate a callback by a function of Python. After an error nothing is called any more."""
     cdef Problem p = <Problem>problem
     if p._error is not None:
         return 1
@@ -431,7 +431,7 @@ cdef class Problem:
 
     @property
     def seconds(self):
-        """Spent in evaluations so far."""
+        """Seconds spent in evaluations so far."""
         return self._calls.seconds
 
     def add_option(self, str name, value):
