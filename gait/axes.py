@@ -22,7 +22,7 @@ from kinesym.runtime.arrays import Array
 DIRECTIONS = ("x", "y", "z", "-x", "-y", "-z")
 #: Lengths in metres.
 UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
-#: How other spellings in files begin, which may be cut off: C3D files have "mete".
+#: Beginnings of other spellings in files, which may be cut off: C3D files have "mete".
 SPELLINGS = {"mil": "mm", "cen": "cm", "met": "m"}
 #: Default forward axis, by the axis that is up.
 AHEAD = {"x": "y", "y": "x", "z": "x"}
@@ -59,7 +59,7 @@ class Laboratory:
 
     @property
     def sure(self) -> bool:
-        """Whether something tells what is up; else it is a guess."""
+        """Whether there is evidence for the upward axis; else it is a guess."""
         return self.upward not in ("", EXTENT)
 
     @property
@@ -103,7 +103,7 @@ def said_axes(up: str, forward: str) -> str:
 
 
 def own_axes(text: str) -> Own:
-    """Axes that the header of a file says."""
+    """Axes declared in the header of a file."""
     found = _OWN.search(text)
     return (found[1], found[2]) if found else NO_AXES
 
@@ -149,8 +149,8 @@ def chosen(
     like: Laboratory | None = None,
     own: Own = NO_AXES,
 ) -> Laboratory:
-    """Axes as they were told (up, forward, left), or as the file says itself, or else found, or
-    else usual.
+    """Axes as given (up, forward, left), or as the file declares, or else found in the data, or
+    else the usual ones.
 
     default : what is up if nothing tells. like : the file whose axes these are too. own : up and
     forwards that the file says.
@@ -217,7 +217,8 @@ def _unit_vector(axis: str) -> Array:
 
 
 def unit_of(path: object, said: str, unit: str | None, coordinates: Iterable[Array]) -> str:
-    """The unit of lengths: what the user says, or else the file, or else the coordinates.
+    """Unit of lengths: as given by the user, or else by the file, or else guessed from the
+    coordinates.
 
     said : by the file, "" if it says nothing.
 

@@ -33,7 +33,7 @@ _START = (
     "import json, runpy, sys; sys.path[:] = json.loads(sys.argv[2]); "
     "runpy.run_path(sys.argv[1], run_name='__main__')"
 )
-#: Every thread of OpenBLAS would reserve memory.
+#: Limits of threads: each thread of OpenBLAS would reserve memory.
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
@@ -101,7 +101,7 @@ _LARGE = "it asks for much more memory than its length explains; it seems to be 
 
 
 def main(path: str, made: str, limits: str) -> None:
-    """Read a file and write what it holds, or why it cannot be read."""
+    """Read a file and write its content, or the reason why it cannot be read."""
     _limit(**json.loads(limits))
     arrays: dict[str, Any] = {}
     try:
@@ -209,7 +209,7 @@ _MIPS = 86
 
 
 def _parameter(file: Any, group: str, name: str, default: Any) -> Any:
-    """A parameter, or what it is where the file says nothing."""
+    """Parameter of the file, or a default if it has none."""
     found = file["parameters"].get(group, {}).get(name)
     return default if found is None or not len(found["value"]) else found["value"]
 

@@ -90,7 +90,7 @@ def read_c3d(
     return markers, renamed(evaluated, rename or {})
 
 
-#: What tells points of one name apart.
+#: Texts that distinguish points of one name.
 _TEXTS = ("names", "descriptions")
 
 

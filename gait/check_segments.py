@@ -1,5 +1,5 @@
-"""Segments that cannot be as they are said to: of another stature, turning too fast, hanging upside
-down."""
+"""Checks of segments against a table and the usual motion: another stature, too fast a rotation, a
+body upside down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared wrenches that cannot be right: centres of pressure that leave those of the plates."""
+"""Checks of shared wrenches: centres of pressure that leave those of the plates."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _sentence(shared: Sharing, one: Finding, row: Array, helps: str) -> str:
 
 
 def _apart(shared: Sharing) -> dict[str, Array]:
-    """Distances between both centres of pressure by foot (N,), NaN where one says little."""
+    """Distances between both centres of pressure by foot (N,), NaN where one is unreliable."""
     rows = {}
     for foot, plate in shared.plates.items():
         ours, low = shared.wrenches[foot], PRESSING * shared.weight

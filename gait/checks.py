@@ -123,8 +123,8 @@ class Check(Displayed):
         )
 
     def plot(self) -> Any:
-        """A figure of every series that was looked at, over time: limits dashed, what is beyond
-        them in colour, the instants of what is wrong shaded."""
+        """Figure of every series that was checked, over time: limits dashed, values beyond them in
+        colour, the instants of faults shaded."""
         count = max(len(self.panels), 1)
         figure, axes = subplots(
             count, 1, sharex=True, squeeze=False, figsize=(9.0, 2.3 * count), layout="constrained"

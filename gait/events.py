@@ -33,7 +33,7 @@ from kinesym.runtime.signals.low_pass import low_pass
 
 #: Contacts, and gaps between them, that are shorter count as chatter [s].
 SHORTEST = 0.05
-#: How far from the line between heel and toe a foot's centre of pressure may lie [m].
+#: Largest distance of a foot's centre of pressure from the line between heel and toe [m].
 NEAR = 0.1
 #: Share of a contact for which places of the feet must be known.
 COVERED = 0.5
@@ -205,7 +205,7 @@ def contacts_from_markers(
 
 
 def completed(contacts: Sequence[Contact], others: Iterable[Contact]) -> list[Contact]:
-    """Contacts and those of the others that overlap none of the same foot, sorted by time.
+    """Contacts, and those of the other list that overlap none of the same foot, sorted by time.
 
     Such as contacts from plates, with contacts from markers where a foot steps beside them.
     """

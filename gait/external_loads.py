@@ -49,7 +49,7 @@ def external_forces(
 
 
 def _applies(e: Element) -> bool:
-    """Whether a force acts; files before version 4 say when it does not."""
+    """Whether a force is applied; files before version 4 declare which are not."""
     off = _text(e, "appliesForce").lower() in ("false", "0")
     return not off and _text(e, "isDisabled").lower() not in ("true", "1")
 

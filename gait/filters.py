@@ -21,7 +21,7 @@ from kinesym.gait.smoothing import finite_series
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.low_pass import motion_low_pass
 
-#: What makes series (..., N) at a rate [Hz] smooth.
+#: Smoother: a function of series (..., N) and their rate [Hz].
 Smoother: TypeAlias = Callable[[Array, float], ArrayLike]
 
 #: Filters of higher orders ring, and lose all digits.
@@ -107,7 +107,7 @@ class GCVSpline:
         )
 
     def _scores(self, rows: Array) -> tuple[Array, Array]:
-        """Frequencies per sample (F,), and what cross-validation says of each, (F, k)."""
+        """Frequencies per sample (F,), and cross-validation scores of each, (F, k)."""
         N = rows.shape[1]
         lowest = max(1.0 / N, 0.002)
         tried = np.geomspace(lowest, 1.0, int(np.log(1.0 / lowest) / np.log(FINE)))

@@ -186,7 +186,7 @@ def renamed(wrenches: Mapping[str, Wrench], rename: Mapping[str, str]) -> dict[s
 
 
 def _plates(path: File, table: Table, unit: str | None) -> dict[str, Parts]:
-    """Columns of a table by what their names say."""
+    """Columns of a table, sorted by plate and quantity from their names."""
     plates: dict[str, Parts] = {}
     for column, row in table.columns.items():
         found = _force_column(path, column, unit)
@@ -396,7 +396,8 @@ def write_forces(
 
 
 def held(centre: Array, height: float) -> Array:
-    """Centres (3, N) with what is missing taken from the nearest sample; the origin if none is."""
+    """Centres (3, N) with missing samples taken from the nearest one; the origin if there is
+    none."""
     known = np.flatnonzero(~np.isnan(centre[0]))
     if not known.size:
         return np.outer([0.0, 0.0, height], np.ones(centre.shape[1]))

@@ -10,7 +10,7 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array
 
-#: How many channels plates of each type have.
+#: Number of channels of plates, by type.
 CHANNELS = {1: 6, 2: 6, 3: 8, 4: 6}
 
 
@@ -95,7 +95,7 @@ def _check(kind: int, channels: Array, corners: Array, origin: Array, matrix: Ar
 
 
 def zeroed(channels: Array, zero: list[int], first: int, per_frame: int) -> Array:
-    """Channels (C, F) without what they show in frames that FORCE_PLATFORM:ZERO names.
+    """Channels (C, F) less their offset in the frames that FORCE_PLATFORM:ZERO names.
 
     zero : first and last frame, 0 if there are none. first : frame of the record. per_frame :
     samples in one. Frames in which the channels show a third of their largest change are left as

@@ -46,12 +46,12 @@ from kinesym.gait.tables import (
 )
 from kinesym.runtime.arrays import Array
 
-#: All markers nearer than this to the origin of the laboratory were scaled twice [m].
+#: Distance from the laboratory's origin within which all markers lie if scaled twice [m].
 NEAREST = 0.05
 #: Markers on a person, arms up on a step, are less apart upwards [m].
 HIGHEST = 4.0
 
-#: How line 4 of a TRC file begins, as programs spell it.
+#: Beginnings of line 4 of a TRC file, as programs spell it.
 _HEAD = re.compile(r"#?frame#? times?", re.IGNORECASE)
 _MARKER = re.compile(r"(?P<name>.+)_(?P<axis>[xyzXYZ])(?:_(?P<unit>m|cm|mm))?")
 
@@ -274,7 +274,7 @@ def markers_of(
 
 
 def _short(positions: Mapping[str, Array]) -> tuple[Mapping[str, Array], str]:
-    """Names without what all of them have before a colon, such as that of the subject."""
+    """Names without a common prefix before a colon, such as that of the subject."""
     before = {"".join(name.rpartition(":")[:2]) for name in positions}
     prefix = before.pop() if len(before) == 1 else ""
     if not prefix:
@@ -312,8 +312,8 @@ def turned_rows(
     own: Own = NO_AXES,
     like: Markers | None = None,
 ) -> tuple[dict[str, Array], Laboratory]:
-    """Positions (3, N) of a file in world axes [m], and what was found of them; arguments as of
-    `markers_of`."""
+    """Positions (3, N) of a file in world axes [m], and the evidence for these axes; arguments as
+    of `markers_of`."""
     alike = laboratory_of(like)
     rows = list(positions.values())
     name = unit_of(path, said, unit, rows)
@@ -349,7 +349,7 @@ def _check_height(path: File, positions: Mapping[str, Array], unit: str) -> None
 
 
 def laboratory_of(like: Markers | None) -> Laboratory | None:
-    """The axes of markers, if they are from a file; raises `ValueError` for what are none."""
+    """Axes of markers, if they are from a file; raises `ValueError` for other types."""
     if like is None:
         return None
     check_kind(like, Markers, "kinesym.gait")

@@ -146,7 +146,8 @@ class MarkerFit(ByName, Saved):
         return f"<{str(self).splitlines()[0]}, {1e3 * self.total_rms:.1f} mm rms>"
 
     def report(self) -> str:
-        """Marker errors, ranges and standard errors of coordinates, and what was left out."""
+        """Report of marker errors, ranges and standard errors of coordinates, and markers that were
+        left out."""
         lines = [str(self), "", f"{'marker':<24}{'rms':>8}{'worst':>8}  [mm]"]
         for name, rms in self.marker_rms.items():
             lines.append(f"{name:<24}{1e3 * rms:8.1f}{1e3 * np.nanmax(self.distances[name]):8.1f}")
@@ -373,7 +374,7 @@ def trouble(
 
 
 def check_fit(fit: MarkerFit) -> None:
-    """Warn of what does not look right."""
+    """Warn of a fit that looks wrong."""
     if not fit.converged:
         warnings.warn(
             f"{fit.message}: the coordinates are not those of least squares", stacklevel=3

@@ -64,8 +64,8 @@ def weight_of_cutoff(cutoff: float, rate: float, order: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Unknowns and what follows from them: coordinates q (n, N), parameters (m,); costs of each
-    instant (N,) and of what is shared; weights of markers by the loss (T, N)."""
+    """State of the iterations: coordinates q (n, N), shared parameters (m,); costs of each instant
+    (N,) and of the shared parameters; weights of markers by the loss (T, N)."""
 
     q: Array
     shared: Array
@@ -89,8 +89,8 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Normal:
-    """Gauss-Newton matrix and gradient: of instants A (N, n, n), g (N, n), of what is shared
-    S (m, m), s (m,), between them B (N, m, n)."""
+    """Gauss-Newton matrix and gradient: A (N, n, n), g (N, n) of instants, S (m, m), s (m,) of
+    shared parameters, B (N, m, n) between them."""
 
     A: Array
     g: Array
@@ -236,7 +236,7 @@ class Squares:
         return self.pulls / self.noise**2
 
     def drawn(self, q: Array) -> Array:
-        """Half the gradient of what these distances cost (N, n)."""
+        """Half the gradient of the cost of these distances (N, n)."""
         return np.asarray(self.strengths * (q - self.targets).T)
 
     def standardised(self, state: State) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""The least squares of `marker_squares`: steps, minimum, start, and what is known of the unknowns.
+"""Least squares of `marker_squares`: steps, minimum, start, and the covariance of the unknowns.
 
 Levenberg's method on the Gauss-Newton matrix, which is block diagonal; a smooth course couples the
 blocks of neighbours, and shared parameters border them. Where errors are so large that such steps
@@ -160,8 +160,8 @@ class System:
         return A
 
     def solution(self, damping: Array) -> tuple[Array, Array]:
-        """Steps of coordinates (N, n) and of what is shared (m,), whatever the bounds of those that
-        are not kept."""
+        """Steps of coordinates (N, n) and of shared unknowns (m,), ignoring the bounds of those
+        that are not kept."""
         g = np.where(self.kept, 0.0, self.normal.g)
         if self.solver.separate:
             dq = -np.linalg.solve(self.blocks(damping), g[..., None])[..., 0]
@@ -171,8 +171,8 @@ class System:
         return x[: g.size].reshape(g.shape), x[g.size :]
 
     def slope(self, d: Array, ds: Array) -> tuple[Array, Array]:
-        """Half the gradient of the quadratic where coordinates have gone by d (N, n), and what is
-        shared by ds (m,)."""
+        """Slope: half the gradient of the quadratic after steps d (N, n) of coordinates and ds (m,)
+        of shared unknowns."""
         normal, smoothness = self.normal, self.solver.problem.smoothness
         g, s = normal.g + np.einsum("kij,kj->ki", normal.A, d), normal.s
         if smoothness is not None:
@@ -386,8 +386,8 @@ def definite(A: Array, C: Array, least: float) -> Array:
 
 
 def total(problem: Squares, each: Array, state: State | None = None) -> Array:
-    """Sums of each instant (N,), or of all and of what a state costs besides, if instants know each
-    other."""
+    """Sums of each instant (N,), or of all including the shared cost of a state, if instants are
+    coupled."""
     if problem.separate:
         return each
     return np.full(len(each), each.sum() + (state.extra if state else 0.0))
@@ -515,7 +515,7 @@ def median_noise(problem: Squares, state: State, freedom: float) -> float:
 
 
 def scatter(problem: Squares, state: State) -> float:
-    """The variance of standardised residuals, per component; what counts for the covariance."""
+    """Variance of standardised residuals, per component, used for the covariance."""
     squares = problem.weights * np.sum(state.gaps**2, axis=0) / problem.noise**2
     counts, trust = problem.counts, state.trust
     if problem.loss is None:

@@ -342,7 +342,7 @@ class Markers(Displayed):
 
 
 def closed(markers: Markers, longest: float, clusters: Iterable[Sequence[str]] = ()) -> Markers:
-    """`Markers.filled`, without a word about what stays."""
+    """Fill gaps as `Markers.filled`, without a warning of those that stay."""
     if not isinstance(longest, Real) or not longest >= 0.0:
         raise ValueError(f"longest must be a duration [s], got {longest!r}")
     carried = by_clusters(markers.positions, clusters)

@@ -1,4 +1,4 @@
-"""Markers that stay at constant distances, and what moves against them.
+"""Mates: markers that stay at constant distances, and the motion of others against them.
 
 Nothing is declared: the mates of a marker are those whose distances from it change least over the
 trial. M markers, N instants.
@@ -243,8 +243,8 @@ def _in_frame(positions: Array, mates: Mates, k: int) -> tuple[Array, float]:
 
 
 def _tell_turns(shape: Array, group: Array) -> NDArray[np.bool_]:
-    """Whether points (K, 3, N) tell how a shape (K, 3) turns (N,): mates that are no rigid body may
-    come to lie in a line, and turn over from one sample to the next."""
+    """Whether points (K, 3, N) determine the rotation of a shape (K, 3), (N,): mates that are no
+    rigid body may come to lie in a line, and turn over from one sample to the next."""
     arms, here = shape - shape.mean(axis=0), group - group.mean(axis=0)
     covariance = np.einsum("ki,kjn->nij", arms, here)
     sizes = np.linalg.svd(covariance, compute_uv=False)

@@ -156,7 +156,7 @@ def read_mot(path: File) -> Table:
     return Table(time, columns, _in_degrees(path, header), header)
 
 
-#: Names of the parts of what has so many of them.
+#: Names of the components of vectors and quaternions, by their number.
 _PARTS = {3: "xyz", 4: "wxyz"}
 
 

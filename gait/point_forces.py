@@ -1,4 +1,5 @@
-"""Vertical forces under points of the feet, over a whole record: what shares double support."""
+"""Vertical forces at points of the feet, over a whole record: sharing of the reaction in double
+support."""
 
 from __future__ import annotations
 

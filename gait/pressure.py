@@ -19,7 +19,7 @@ from kinesym.runtime.arrays import Array, time_grid
 HEEL = 0.15
 #: Point of support of the leading foot when the other one leaves, on the same scale.
 ROLLED = 0.4
-#: A double support of which the record has so much has its end in it.
+#: Share of a double support in the record above which its end counts as recorded [-].
 WHOLE = 0.8
 #: Force lines of both feet meet so far above the ground [m].
 PIVOT = 1.2
@@ -115,7 +115,7 @@ class PressureTransfer:
 
 
 def instants(double: DoubleSupport) -> Array:
-    """The strike and those of the samples (n + 1,) [s]."""
+    """Instants (n + 1,) [s]: the strike, and the samples."""
     begin, end = double.interval
     return np.asarray(begin + np.append(0.0, double.phase) * (end - begin))
 
@@ -130,7 +130,7 @@ def _lever(centre: Array, behind: Array, ahead: Array) -> Array:
 
 
 def _between_ends(raw: Array, phase: Array, ends: tuple[float | None, float | None]) -> Array:
-    """Shares of the leading foot, shifted to what they are at the ends that the record has."""
+    """Shares of the leading foot, shifted to their values at the ends that the record has."""
     first = 0.0 if ends[0] is None else raw[0] - ends[0]
     last = 0.0 if ends[1] is None or phase[-1] <= WHOLE else raw[-1] - ends[1]
     return np.clip(raw - (1.0 - phase) * first - phase * last, 0.0, 1.0)

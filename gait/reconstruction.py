@@ -268,7 +268,7 @@ def _without_gaps(markers: Markers, relations: Relations) -> Markers:
 def _checked(
     markers: Markers, relations: Relations, still: Mapping[str, Array], repair: str | None
 ) -> tuple[Markers, list[Finding], list[Panel]]:
-    """Markers, mended where that is asked for, and what was found; warns of it."""
+    """Markers, mended if requested, and the findings; warns of these."""
     findings, panels, mended = check_markers(markers, clusters_in(relations), still)
     if repair is not None:
         markers, findings = mended, put_back(findings)

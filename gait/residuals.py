@@ -1,4 +1,5 @@
-"""Residual analysis: what a low-pass takes off markers, over its cutoff (Winter 2009)."""
+"""Residual analysis: the part of markers that a low-pass filter removes, over its cutoff (Winter
+2009)."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ TAIL = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Residuals(Displayed):
-    """Root mean square of what low-passes take off each marker; print it for a table.
+    """Root mean square of the part that low-pass filters remove from each marker; print it for a
+    table.
 
     cutoffs : (F,) [Hz]. names : of K markers. rms : (K, F) [m]. noise : where the straight line
     through the upper half of each curve meets cutoff zero, (K,) [m]: what noise alone would leave.

@@ -1,4 +1,4 @@
-"""A ground reaction shared between the feet: wrenches by foot, what plates showed, reports."""
+"""Ground reaction shared between the feet: wrenches by foot, measured plates, reports."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ class Sharing(Displayed):
         return "\n".join(lines)
 
     def plot(self) -> Any:
-        """A figure over time: force on the left, moment about the origin on the right; what plates
-        showed as dots, double supports shaded."""
+        """Figure over time: force on the left, moment about the origin on the right; measured
+        plates as dots, double supports shaded."""
         figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
         time = self.total.time
         for row, panel in enumerate(axes.T.flat):

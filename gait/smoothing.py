@@ -202,7 +202,8 @@ def projected(x: Array, vectors: Array) -> Array:
 
 
 def finite_series(series: ArrayLike, law: str) -> Array:
-    """Series (..., N) of at least 4 finite samples; `ValueError` names the law and what is not."""
+    """Series (..., N) of at least 4 finite samples; the `ValueError` names the law and the
+    fault."""
     x = real_array(series, f"series for {law}")
     if x.ndim < 1 or x.shape[-1] < 4:
         raise ValueError(f"{law} needs series (..., N) of at least 4 samples, got {x.shape}")

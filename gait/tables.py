@@ -1,4 +1,4 @@
-"""Text tables with names of columns: what is wrong in a file is said with its line and column."""
+"""Text tables with names of columns; errors name line and column."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ T = TypeVar("T")
 SLOWEST = 0.5
 #: Least number of samples of a table that is judged by it; shorter ones may be made by hand.
 MANY = 10
-#: What may be between cells with quotation marks.
+#: Separators of cells with quotation marks.
 QUOTED = (",", ";")
-#: What is no number as programs of Windows write it, `-1.#IND`, `1.#QNAN`, `nan(ind)`.
+#: NaN as programs of Windows write it: `-1.#IND`, `1.#QNAN`, `nan(ind)`.
 _NOT_A_NUMBER = re.compile(r"-?(1\.#(IND|QNAN|SNAN)\w*|nan\(.*\))", re.IGNORECASE)
 #: Rows of one instant that differ by less are the same, written twice [of the range of a column].
 ALIKE = 1e-3
@@ -82,8 +82,8 @@ def text_of(path: File) -> str:
 
 
 def check_count(path: File, fact: str, said: str, found: int, text: str) -> None:
-    """Compare the number of rows with what the header says: warn of a file that is cut short, and
-    raise `ValueError` if that may be within a number."""
+    """Compare the number of rows with the header: warn of a file that is cut short, and raise
+    `ValueError` if that may be within a number."""
     count = number(said)
     if count is None or not found < count:
         return
@@ -204,7 +204,7 @@ def _without_repeated_end(path: File, clock: str, columns: dict[str, Array]) -> 
 
 
 def numbers_of(path: File, cells: Cells) -> Array:
-    """Cells as numbers, one row of the result per column; what is empty is NaN."""
+    """Cells as numbers, one row of the result per column; empty cells are NaN."""
     rows = cells.rows.values()
     try:
         values = np.array([[float(cell or "nan") for cell in row] for row in rows])

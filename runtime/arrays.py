@@ -99,7 +99,7 @@ def seconds(value: ArrayLike, what: str) -> Array:
 
 
 def time_grid(time: ArrayLike) -> Array:
-    """Increasing instants (N,) [s], at least two, from what `seconds` takes.
+    """Time grid: increasing instants (N,) [s], at least two, from all that `seconds` takes.
 
     Raises `ValueError` for other shapes, what is not finite, and instants that do not increase.
     """
@@ -232,7 +232,8 @@ def _some(array: NDArray[Any]) -> str:
 
 
 def mean_of_known(rows: Array, axis: int) -> Array:
-    """Means along an axis of what is not NaN; NaN where all of it is, without a warning."""
+    """Means along an axis over the values that are not NaN; NaN if there is none, without a
+    warning."""
     known = ~np.isnan(rows)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(known, rows, 0.0).sum(axis) / known.sum(axis))

@@ -25,7 +25,7 @@ from kinesym.runtime.sparse.places import rows
 
 #: Numbers that a kernel takes and gives at once, 2 MB: more do not stay in a cache.
 _AT_ONCE = 2**18
-#: What Jacobians can be taken with respect to.
+#: Arguments with respect to which Jacobians can be taken.
 GROUPS = ("states", "derivatives", "inputs", "parameters")
 
 

@@ -22,8 +22,8 @@ Indices = NDArray[np.intp]
 #: Least pivot of Phi_q^d over the largest element of Phi_q below which other coordinates are taken
 #: as dependent ones, and below which constraints count as redundant.
 PIVOT = 1e-8
-#: The same limit between steps of `simulate`, where a change costs nothing: a choice that is merely
-#: regular is not enough there, as the next step may lead through its singular posture.
+#: Least pivot ratio between steps of `simulate`, where a change costs nothing: a choice that is
+#: merely regular is not enough there, as the next step may lead through its singular posture.
 COMFORTABLE = 0.1
 #: Relative step at which Newton's method for dependent coordinates ends [-].
 STEP = 1e-13

@@ -1,4 +1,4 @@
-"""Bodies in natural coordinates, in space or in a plane: what their formulations share.
+"""Bodies in natural coordinates, in space or in a plane: the common part of their formulations.
 
 Segments hang on points of others; unit vectors of a segment may be coordinates too. Constraints tie
 them to the angles of the segments (Pamies-Vila, Font-Llagunes 2013).

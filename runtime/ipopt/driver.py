@@ -143,7 +143,7 @@ class Watch:
 
 
 def evaluate(callback: Any, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-    """Write what a callback, a plan or a function, has at z."""
+    """Evaluate a callback, a plan or a function, at z."""
     if isinstance(callback, Plan):
         callback((z, multipliers, np.array([float(factor)])), out)
     elif out.size:
@@ -154,7 +154,7 @@ class _Callbacks:
     """The callbacks as cyipopt wants them, with a clock."""
 
     def __init__(self, problem: IpoptProblem, watch: Watch) -> None:
-        """Value arrays are made once: cyipopt copies what a callback returns."""
+        """Allocate value arrays once: cyipopt copies the result of a callback."""
         self.callbacks, self.intermediate, self.seconds = problem.callbacks, watch.intermediate, 0.0
         self._factors = problem.factors
         n, m = problem.sizes
@@ -188,7 +188,7 @@ class _Callbacks:
 
 
 def _through_cyipopt(problem: IpoptProblem, watch: Watch) -> tuple[Any, Any]:
-    """The problem in cyipopt, and what counts the `seconds` of evaluations."""
+    """Problem for cyipopt, and the object that counts the `seconds` of evaluations."""
     callbacks = _Callbacks(problem, watch)
     (low, high), (below, above) = problem.scaled_bounds
     made = load_cyipopt().Problem(*problem.sizes, callbacks, low, high, below, above)

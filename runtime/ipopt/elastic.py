@@ -51,9 +51,9 @@ class Side:
 def least_slack(
     problem: IpoptProblem, z: Array, rows: Index, sizes: Array, deadline: float = math.inf
 ) -> Slack:
-    """Minimise the sum of the absolute values of what conditions are off, in their sizes, with all
+    """Minimise the sum of the absolute violations of some conditions, in their sizes, with all
     others as they are (exact penalty: Nocedal, Wright, Numerical Optimization, section 17.2). Few
-    conditions are off then, as an absolute value has a kink at zero.
+    conditions are violated then, as an absolute value has a kink at zero.
 
     z : where to begin, (n,). rows : numbers of the conditions, (k,); sizes : of what counts as one
     in them, (k,). deadline : see `SolverOptions`.
@@ -174,6 +174,6 @@ class _Elastic:
         out[len(own) :] = self._terms.data
 
     def hessian(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes that of the constraints alone."""
+        """Write the Hessian of the Lagrangian without the objective."""
         base = self._base.callbacks.hessian
         evaluate(base, z[: self._n].copy(), multipliers[: self._m].copy(), 0.0, out)

@@ -13,7 +13,7 @@ import numpy as np
 from kinesym.runtime.arrays import Array
 
 Bounds = tuple[Array, Array]
-#: Of constraints, lower and upper bounds.
+#: Multipliers of constraints, lower and upper bounds.
 Multipliers = tuple[Array, Array, Array]
 
 #: Tolerance of IPOPT, `tol`, for a problem that comes scaled [-].

@@ -101,7 +101,7 @@ def _solved(
 
 
 def _about(kkt: Report) -> str:
-    """A line on what the time-structured solver did."""
+    """Note on the time-structured solver: stages, fronts, memory, threads."""
     if not kkt["n_fronts"]:
         return f"{TIME_STRUCTURED} (no step was needed)"
     direction = "forwards" if kkt["reversed"] else "backwards"

@@ -63,7 +63,7 @@ class CompilerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler and what it can do; `identity` differs between versions and processors."""
+    """Compiler for C and its abilities; `identity` differs between versions and processors."""
 
     command: tuple[str, ...]
     identity: str
@@ -225,7 +225,7 @@ def _from(
     more_flags: tuple[str, ...],
     narrow: bool,
 ) -> Compiled:
-    """A library that knows what it was built from."""
+    """Compiled library with the source from which it was built."""
     library.source = {"files": files, "lanes": lanes, "more_flags": more_flags, "narrow": narrow}
     return library
 
@@ -340,7 +340,7 @@ def _remember(compiler: Compiler, folder: Path) -> None:
 
 
 def abilities() -> frozenset[str]:
-    """Abilities of the processor; where the system does not tell them, the name of the machine."""
+    """Abilities of the processor; if the system does not list them, the name of the machine."""
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             name, _, words = line.partition(":")

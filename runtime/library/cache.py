@@ -1,4 +1,4 @@
-"""The folder of built libraries: what may be loaded from it, and how it stays whole and small.
+"""Cache of built libraries: which files may be loaded, and how it stays intact and small.
 
 `KEY.so` are libraries, `objects/KEY.o` the pieces that they are linked from, `KEY.json` the
 compilers that made them. Beside each lies its record `KEY.*.sum`: name, size and SHA-256. What does
@@ -103,7 +103,7 @@ def trouble(folder: Path) -> str | None:
 
 
 def check(folder: Path) -> None:
-    """Raises `CacheError` if others decide what lies in `folder`."""
+    """Check that nobody else may write to `folder`; raises `CacheError`."""
     reason = trouble(folder)
     if reason is not None:
         raise CacheError(reason)
@@ -215,8 +215,8 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def tidy(folder: Path, newest: Path) -> None:
-    """Remove what killed builds left, and what was not used longest until the rest is below the
-    limit; `newest` stays."""
+    """Tidy the cache: remove leftovers of killed builds, and the least recently used files until
+    the rest is below the limit; `newest` stays."""
     for item in (*_items(folder, _LEFT), *_items(Path(tempfile.gettempdir()), _WORK)):
         with suppress(OSError):
             status = item.stat(follow_symlinks=False)

@@ -134,7 +134,8 @@ class PointManifest:
 
 @dataclass(frozen=True)
 class ModelManifest:
-    """Names of a model and of what it consists of, and values of its parameters."""
+    """Names of a model's states, inputs, parameters and other parts, and values of its
+    parameters."""
 
     model: str
     states: tuple[str, ...]
@@ -278,7 +279,7 @@ class Built:
 
 
 def load_manifest(text: str) -> Manifest:
-    """The manifest in JSON that comes with a library; raises `ValueError` for what is none."""
+    """Load the manifest in JSON that comes with a library; raises `ValueError` for other text."""
     given = json.loads(text)
     name, abi = (given.get("name"), given.get("abi")) if isinstance(given, dict) else (None, ABI)
     if abi != ABI:

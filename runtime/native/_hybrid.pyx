@@ -157,7 +157,7 @@ cdef extern from "hybrid/sweep.h" nogil:
 #: More contacts than this cannot be solved for.
 MOST_CONTACTS = HYBRID_CONTACTS
 
-#: What `HybridRun.march` returns; see hybrid.h.
+#: Values that `HybridRun.march` returns; see hybrid.h.
 DONE = HYBRID_DONE
 STOPPED = HYBRID_STOPPED
 FULL = HYBRID_LOG_FULL

@@ -21,7 +21,7 @@ ADD = KS_ADD
 LATE = KS_LATE
 SUM = KS_SUM
 
-#: Where the values of an output lie: `ks_place` in kinesym.h.
+#: Places of the values of an output: `ks_place` in kinesym.h.
 PLACE = np.dtype([(name, np.intp) for name in (
     "base", "members", "slot", "count", "first", "other", "late", "mode")])
 

@@ -228,7 +228,7 @@ def constraint_bounds(
 
 
 def middle(low: float, high: float) -> float:
-    """The middle between bounds, or what is next to zero."""
+    """Middle between bounds, or the value next to zero."""
     if np.isfinite(low) and np.isfinite(high):
         return 0.5 * (low + high)
     return float(np.clip(0.0, low, high))

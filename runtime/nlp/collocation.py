@@ -24,8 +24,8 @@ from kinesym.runtime.signals.timed import slots
 def make_layout(
     about: CollocationManifest, trials: Sequence[Experiment], delayed: Sequence[str] = ()
 ) -> Layout:
-    """The layout of z and of the constraints for these trials; delayed : inputs that are what a
-    signal was a while ago."""
+    """Layout of z and of the constraints for these trials; delayed : inputs that are delayed
+    signals."""
     return Layout(
         blocks=tuple(Block(a.name, a.members, a.place) for a in about.arrays),
         states=about.states,
@@ -103,7 +103,7 @@ def trial_data(
 def prior_data(
     about: CollocationManifest, owned: Owned, trial: int, priors: Mapping[str, tuple[float, float]]
 ) -> TrialData:
-    """Means and weights 1/sd^2 of the priors, from (mean, sd) of what z has for a parameter; the
+    """Data of priors: means and weights 1/sd^2, from (mean, sd) of a parameter as z has it; the
     first trial of an owner has them, others have the weight 0."""
     found = dict(zip(owned.parameters, owned.places(trial), strict=True))
     here = [owned.first_trials[found[p]] == trial for p in about.priors]
@@ -116,8 +116,8 @@ def prior_data(
 
 
 def signals_within(trial: Experiment, names: Sequence[str], place: float) -> Array:
-    """Signals at a place of each interval, (n_signals (N - 1),); one that is held has the value of
-    the node before, one that jumps that of the interval."""
+    """Signals at a place of each interval, (n_signals (N - 1),); a held one has the value of the
+    node before, one with jumps that of the interval."""
     grid, signals = trial.grid, trial.signals
     rows = [
         trial.inputs[name][:-1] if name in trial.held else signals[name].within(grid, place)
@@ -190,9 +190,9 @@ def first_guess(
     rates: Mapping[str, str],
     lines: Sequence[Mapping[str, Array]] = (),
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """A free vector, and which entries were given: the others are measured, else the slope of what
-    is given or measured, else of `lines` or their slope, else the value of the model, NaN for a
-    parameter without one, else zero.
+    """First guess of the free vector, and the entries that were given: the others are measured,
+    else the slope of what is given or measured, else of `lines` or their slope, else the value of
+    the model, NaN for a parameter without one, else zero.
 
     given : values by name; numbers, (N,), or one such, or a signal, per trial in a list.
     defaults : values of the unknown parameters. rates : state by the state whose derivative it is.
@@ -237,8 +237,8 @@ def within(
     natural: Callable[[Array], Array] = np.asarray,
     stacklevel: int = 4,
 ) -> Array:
-    """z moved into its bounds, with a warning if what was given was outside; NaN becomes the middle
-    of the bounds, or what is next to zero.
+    """Move z into its bounds, with a warning if given values were outside; NaN becomes the middle
+    of the bounds, or the value next to zero.
 
     named : says what an entry is. natural : values from entries of z, for messages. Raises
     `ValueError` for a given entry that is not finite.

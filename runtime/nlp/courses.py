@@ -33,7 +33,7 @@ def at_nodes(
 def weights_at_nodes(
     stages: Sequence[float], to_ends: Sequence[Sequence[float]], grid: Array
 ) -> list[Any]:
-    """`at_nodes` as a sum over the stages of sparse matrices (N, N - 1) times what is known there.
+    """Weights of `at_nodes`, as sparse matrices (N, N - 1), one for the values at each stage.
 
     Each node has values of the two intervals beside it: one of them is even, the other odd.
     """

@@ -1,5 +1,4 @@
-"""Delayed signals in a nonlinear program: inputs d of which each value is that of a state or
-another input a delay earlier.
+"""Delayed signals in a nonlinear program: inputs that are a state or another input a delay earlier.
 
 Each value of d has a row, d - s(t - tau) = 0. The signal s is what the scheme has it for: the
 polynomial through the places of the interval in which t - tau lies, before the start its history,
@@ -56,8 +55,7 @@ class UnknownCourse:
 
 
 class LagOfTrial(NamedTuple):
-    """A delay in one trial: its bounds [s], and what the signal was before the start, if that is
-    unknown."""
+    """Delay in one trial: its bounds [s], and the history of the signal, if it is unknown."""
 
     span: tuple[float, float]
     before: UnknownCourse | None
@@ -380,8 +378,8 @@ class Lags:
     def missed(
         self, z: Array, trial: int, places: Array, values: Mapping[str, Array], out: Array
     ) -> None:
-        """Writes by how much the rows of a trial are off if signals are, on each interval, the
-        polynomials through values (f, M) at places (f,)."""
+        """Write the interpolation error of the rows of a trial if signals are, on each interval,
+        the polynomials through values (f, M) at places (f,)."""
         for part, rows in self._of(trial):
             if part.lag.signal in values:
                 out[rows] = part.missed(z, places, values[part.lag.signal])

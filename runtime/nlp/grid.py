@@ -1,4 +1,4 @@
-"""The error of the grid at a solution: local on each interval, and what it does to the answer."""
+"""Grid error at a solution: local on each interval, and its effect on the answer."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class TrialViews:
         return [x[:-1], *(self._rows[f"xi{k}", name] for k in self._inner), x[1:]]
 
     def at_stages(self, name: str) -> list[list[tuple[float, Array]]]:
-        """An algebraic state or an input at the stages, as sums of weights times rows; what is held
-        is the same at all."""
+        """Terms of an algebraic state or an input at the stages, as sums of weights times rows; a
+        held input is the same at all."""
         if ("a1", name) in self._rows:
             return [[(1.0, self._rows[block, name])] for block in self._stages]
         u = self._rows["u", name]
@@ -276,7 +276,7 @@ def _late(nlp: NLP, views: TrialViews, at: Finer, z: Array, k: int) -> Array:
 
 
 def _in_parts(f: PointFunctions, at: Finer, p: Array, whole: Courses) -> Defects:
-    """The defects of all intervals, of so many at once as fit into the caches."""
+    """Defects of all intervals, evaluated in parts that fit into the caches."""
     parts = _parts(f, at, len(whole.step))
     return joined([interval_defects(f, at, p, whole.part(part)) for part in parts])
 
@@ -321,7 +321,7 @@ def _stacked(rows: Iterable[Sequence[Array]], places: int, M: int) -> Array:
 
 
 def _defect_rows(nlp: NLP, trial: int, vector: NDArray[Any], at: Finer) -> NDArray[Any]:
-    """A view of what a vector of constraints has for the equations at the stages, or the defects of
+    """View of the entries of a constraint vector for the equations at the stages, or the defects of
     the states, as (places, N - 1, n)."""
     layout = nlp.layout
     n, M = len(layout.states), layout.nodes[trial] - 1

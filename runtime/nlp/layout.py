@@ -47,7 +47,7 @@ class Block:
     place: float | None
 
     def count(self, nodes: int) -> int:
-        """Values of each member on a grid of so many nodes."""
+        """Number of values of each member on a grid of N nodes."""
         return nodes if self.place is None else nodes - 1
 
 
@@ -88,7 +88,7 @@ class Layout:
 
     @property
     def width(self) -> int:
-        """Unknowns per node, with those of the interval before it."""
+        """Number of unknowns per node, with those of the interval before it."""
         return sum(len(block.members) for block in self.blocks)
 
     @property
@@ -270,7 +270,7 @@ class Layout:
         return values
 
     def parameter_slopes(self, z: Array) -> Array:
-        """Derivatives of the values of the parameters by what z has for them, (r,)."""
+        """Derivatives of the values of the parameters by their entries in z, (r,)."""
         return self.owned.slopes(self.parameter_values(z))
 
     def durations(self, z: Array) -> Array:

@@ -77,7 +77,8 @@ def check_free(needed: float, sizes: Forecast, remedy: str) -> None:
 
 
 def available() -> float | None:
-    """Bytes that this process may still take, as far as the system says; None if it does not."""
+    """Available memory: bytes that this process may still take, as far as the system reports it;
+    None if it does not."""
     found = [bytes_ for bytes_ in (_of_the_machine(), _of_the_group()) if bytes_ is not None]
     return min(found, default=None)
 

@@ -205,7 +205,7 @@ class NLP:
         return self._every_sample.taken(self._kept)
 
     def residuals(self, z: Array) -> Array:
-        """(modelled - measured) sqrt(weight) of what `samples` says, (n,): over std, for means of
+        """Residuals (modelled - measured) sqrt(weight) of `samples`, (n,): over std, for means of
         neighbours also times the root of their share."""
         found = self._called(self._residual_plan, self._residual_plan.n_out, z)
         r = found[: len(found) // 2][self._kept]

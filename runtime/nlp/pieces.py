@@ -16,7 +16,7 @@ Index = NDArray[np.intp]
 #: Share of the duration by which a kink may miss a node by rounding.
 _ROUNDING = 1e-9
 
-#: How often delays in turn move a kink on, each time into a higher derivative.
+#: Number of delays in turn that propagate a kink, each time into a higher derivative.
 _LEVELS = 3
 
 
@@ -60,7 +60,7 @@ def terms_of(places: Array) -> Array:
 def pieces_of(
     layout: Layout, trial: int, name: str, kinks: NDArray[np.bool_] | None
 ) -> Pieces | None:
-    """A state or unknown input on the intervals of a trial; None for what is known.
+    """Pieces of a state or unknown input on the intervals of a trial; None for a known signal.
 
     kinks : for Lobatto IIIA, which has states at as many places as stages, one degree less than its
     polynomials: they have one place more, of a neighbour without a kink between.

@@ -102,7 +102,8 @@ class Samples:
         return dict(zip(self.channels, found.tolist(), strict=True))
 
     def groups(self, of: dict[tuple[int, str], int]) -> NDArray[np.intp]:
-        """A number of each, (n,), by trial and channel; -1 for what has none."""
+        """Group of each sample, (n,), a number by trial and channel; -1 for samples of
+        others."""
         found = np.full(len(self.channel), -1, dtype=np.intp)
         for (trial, channel), number in of.items():
             if channel in self.channels:

@@ -1,4 +1,4 @@
-"""Unknown delays of measurements: in which intervals lies what samples show.
+"""Unknown delays of measurements, and the intervals to which they assign samples.
 
 A kernel takes a sample to be within one interval; where the delay moves it out of that, it is on
 the polynomial of that interval still, continued. So problems are solved again with samples placed
@@ -33,7 +33,7 @@ _REACH = 3.0
 #: Solves in turn, at most.
 SOLVES = 12
 
-#: What is said if they still do not suffice.
+#: Message if they still do not suffice.
 NEVER = (
     "samples still leave the intervals in which they are placed, as an unknown delay moves on; "
     "give a guess of it, or narrower bounds"
@@ -41,7 +41,7 @@ NEVER = (
 
 _Made = TypeVar("_Made")
 
-#: Of each trial the delay by channel, in the unit of its times.
+#: Delays of each trial by channel, in the unit of its times.
 Delays = Sequence[Mapping[str, float]]
 
 

@@ -1,4 +1,4 @@
-"""Measurements at times of their own beside what the model has there."""
+"""Measurements at times of their own, with the model's values there."""
 
 from __future__ import annotations
 

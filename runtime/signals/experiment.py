@@ -184,7 +184,7 @@ class Experiment:
         return {name: self.std.get(name, np.ones(len(y))) for name, y in self.measured.items()}
 
     def timed_samples(self, name: str) -> TimedSamples | None:
-        """The samples of a measurement with their times; None of what is not measured."""
+        """Samples of a measurement with their times; None if it is not measured."""
         row = self.measurements.get(name)
         return self.timed.get(name) if row is None else TimedSamples(self.grid, row)
 
@@ -421,7 +421,7 @@ class Experiment:
         return given
 
     def _deviations(self, given: Mapping[str, Any]) -> dict[str, Array]:
-        """Standard deviations, (N,) or (K,), of what has numbers."""
+        """Standard deviations, (N,) or (K,), of the measurements given with numbers."""
         deviations = {}
         for name, samples in self.measured.items():
             if name in self.unknown_std:
@@ -495,7 +495,8 @@ def _is_name(text: str) -> bool:
 
 
 def _labels(given: Any) -> dict[str, str]:
-    """Labels with their texts; raises `ValueError` for what is neither text nor a whole number."""
+    """Labels with their texts; raises `ValueError` for values that are neither text nor whole
+    numbers."""
     found: dict[str, str] = {}
     for label, value in mapping(given, "labels", "{label: name}").items():
         check_identifier(label, "a label of an experiment")

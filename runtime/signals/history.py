@@ -15,7 +15,7 @@ from kinesym.runtime.signals.signal import Signal
 
 #: Equal times differ by their rounding, a share of times beyond 1 s.
 _ROUNDING = 1e-12
-#: More values of a history are no unknowns that a record could tell.
+#: Largest number of values of a history: a record could not identify more.
 _MOST_VALUES = 10**5
 
 

@@ -32,7 +32,7 @@ SEQUENCES = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
 #: Letters of the inputs, see above.
 KINDS = ("", "w", "dw", "a", "dv", "imu", "v", "p")
 
-#: What accelerations a record can hold, and their letters.
+#: Kinds of accelerations that a record can hold, and their letters.
 ACCELERATIONS = {"kinematic": "a", "derivative": "dv", "imu": "imu"}
 _VECTORS = (*"angles rates angular_accelerations accelerations velocities place".split(),)
 
@@ -469,7 +469,7 @@ def _wanted(base: Any, names: Iterable[Any], sequence: str) -> dict[str, tuple[s
 
 
 def _rows(name: str, values: ArrayLike, time: Array) -> Array:
-    """Samples as (3, N); raises `ValueError` naming what does not fit."""
+    """Samples as (3, N); raises `ValueError` naming the fault."""
     rows = real_array(values, name)
     if rows.shape != (3, len(time)):
         raise ValueError(f"{name} must be (3, {len(time)}), rows x, y, z, got {rows.shape}")

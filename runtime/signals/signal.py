@@ -17,11 +17,11 @@ from kinesym.base.quiet import warn
 from kinesym.runtime.arrays import Array, check_finite, check_span, increasing, real_array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 
-#: What is between samples.
+#: Rules of interpolation between samples.
 BETWEEN = ("linear", "held", "cubic")
 #: Breaks as close as this are one [s], relative to times beyond 1 s.
 TOGETHER = 1e-12
-#: Where the values on both sides of a break differ by more than this share of them, it is a jump.
+#: Relative difference of the values on both sides of a break above which it is a jump [-].
 _JUMP = 1e-12
 #: Samples of an interval that a parabola there can show, at most.
 _MOST_WITHIN = 3
@@ -30,7 +30,8 @@ NO_BEGINS = "the pieces of a cubic signal follow from all of its samples; give k
 
 
 class Signal(Displayed):
-    """A quantity over time: samples at times of its own, of any rate, and what is between them.
+    """Signal: a quantity over time, with samples at times of its own, of any rate, and a rule
+    between them.
 
     times : (B,), increasing [s]. values : (B,).
     between : "linear", straight lines; "held", each value until the next time, the last one for
@@ -48,10 +49,10 @@ class Signal(Displayed):
     #: Pieces: begins (B,) [s], and coefficients (4, B) of 1, s, s^2, s^3 with s = t - begin.
     begin: Array
     coefficients: Array
-    #: By how it was made: what is between its begins, "linear", "held", "cubic", "pieces" or
+    #: Rule between its begins, by its constructor: "linear", "held", "cubic", "pieces" or
     #: "parabolas".
     between: str
-    #: Where it is known [s].
+    #: Interval in which the signal is known (begin, end) [s].
     span: tuple[float, float]
     #: Rows of begins, values and slopes that hold expressions of parameters; () if all are numbers.
     expressions: Sequence[Sequence[Any]]
@@ -485,7 +486,7 @@ def _without_gaps(times: Any, values: Any) -> tuple[Any, Any, Array]:
 
 
 def held_to_the_end(values: Any) -> Any:
-    """Values (N,) of what is held between nodes: NaN at the last one becomes the value before."""
+    """Values (N,) of a held input: NaN at the last node becomes the value before."""
     row = np.asarray(values)
     if row.ndim == 1 and len(row) > 1 and row.dtype.kind == "f" and np.isnan(row[-1]):
         return np.append(row[:-1], row[-2])

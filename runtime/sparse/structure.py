@@ -27,7 +27,8 @@ Entries = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]
 
 @dataclass(frozen=True)
 class Run:
-    """Entries of one kernel output; `mode` says how they are written if they exist already."""
+    """Run: entries of one kernel output at successive points; `mode` is how values are written to
+    entries that exist already."""
 
     row: int
     column: int
@@ -167,7 +168,7 @@ class Structure:
 
 @dataclass(frozen=True, eq=False)
 class Extended:
-    """A structure with further entries behind its own, of which rows and columns are given."""
+    """Extended structure, with further entries of given rows and columns behind its own."""
 
     plain: Structure | Extended
     rows: NDArray[np.intp]

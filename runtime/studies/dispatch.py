@@ -1,4 +1,4 @@
-"""Who gets which tasks: parts of a study go to an executor, and what came of them comes back."""
+"""Dispatch of tasks: parts of a study go to an executor, and their outcomes come back."""
 
 from __future__ import annotations
 
@@ -138,7 +138,8 @@ class Dispatch:
         waiting: deque[Call],
         suspects: deque[Call],
     ) -> list[Outcome]:
-        """Outcomes of a part; what has none, or failed, and may be tried again, is queued."""
+        """Outcomes of a part; tasks without one, or that failed and may be tried again, are
+        queued."""
         journal = self.folder / JOURNAL / part
         try:
             found = future.result()

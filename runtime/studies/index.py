@@ -80,7 +80,7 @@ class Index:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection; what is done with it is kept as a whole, or not at all."""
+        """Open a connection with one transaction: all of it is kept, or nothing."""
         try:
             with closing(sqlite3.connect(self._path, timeout=60.0)) as base, base:
                 yield base

@@ -149,7 +149,7 @@ def me() -> str:
 
 
 def _visible(order: Order) -> Path | None:
-    """The folder, if this process sees that of the study."""
+    """Folder of the study, if this process can access it."""
     folder = Path(order.folder)
     with suppress(OSError):
         if (folder / MARK).read_text() == order.mark:
@@ -245,7 +245,8 @@ def _shared(data: bytes) -> Any:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise `_Overtime` after so many seconds; what does not end then is ended with its process."""
+    """Limit the duration of a block: raises `_Overtime` after this many seconds; a block that does
+    not end then is ended with its process."""
     if not np.isfinite(seconds):
         yield
         return
@@ -336,9 +337,8 @@ def _scalar(name: Any, value: Any) -> Scalar:
 
 
 def scalars_of(result: Saved) -> dict[str, Scalar]:
-    """The numbers of a solution or fit that a table shows: how it ended, its objective, by what it
-    is ranked if that is another number, estimates and their standard errors; nothing of other
-    results."""
+    """Scalars of a solution or fit for a table: how it ended, its objective, by what it is ranked
+    if that is another number, estimates and their standard errors; nothing of other results."""
     found: dict[str, Scalar] = {}
     for name in ("success", "iterations", "objective"):
         if hasattr(result, name):
