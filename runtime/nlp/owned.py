@@ -25,7 +25,7 @@ _SHARED = "p"
 
 
 @dataclass(frozen=True)
-class Group:
+class OwnerGroup:
     """Parameters that the same owners have: those with a name for `label`, or all ("").
 
     members : names of the parameters. owners : their names. of_trial : number of the owner of each
@@ -59,7 +59,7 @@ class Owned:
     order of the model, without owners. log_scale : those of which z has the logarithm."""
 
     parameters: tuple[str, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[OwnerGroup, ...]
     log_scale: frozenset[str] = frozenset()
 
     @cached_property
@@ -153,13 +153,13 @@ def owned_parameters(
 ) -> Owned:
     """The unknown parameters, with the labels of those that have a value per owner, and those of
     which z has the logarithm. Raises `ValueError` for a trial without such a label."""
-    groups, begin = list[Group](), 0
+    groups, begin = list[OwnerGroup](), 0
     for label in dict.fromkeys(["", *(labels[p] for p in parameters if p in labels)]):
         members = tuple(p for p in parameters if labels.get(p, "") == label)
         owners = [_owner(members, label, k, trials) for k in range(len(trials))]
         names = tuple(dict.fromkeys(owners))
         of_trial = tuple(names.index(owner) for owner in owners)
-        groups.append(Group(label, members, names, of_trial, begin))
+        groups.append(OwnerGroup(label, members, names, of_trial, begin))
         begin = groups[-1].end
     return Owned(tuple(parameters), tuple(groups), frozenset(log_scale))
 
@@ -178,7 +178,7 @@ def _owner(members: Sequence[str], label: str, trial: int, trials: Sequence[Expe
     return str(trials[trial].labels[label])
 
 
-def _of_owners(group: Group, p: str, value: Any) -> dict[str, float]:
+def _of_owners(group: OwnerGroup, p: str, value: Any) -> dict[str, float]:
     """Values of a parameter by their names, for all owners or some."""
     what = f"the guess of {p}"
     if isinstance(value, Mapping) and not group.label:
