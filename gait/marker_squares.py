@@ -194,7 +194,7 @@ class Squares:
             extra += self.smoothness.cost(q)[0]
         return State(q, shared, costs, extra, gaps, trust)
 
-    def entries(self, state: State) -> tuple[Array, tuple[Group, ...]]:
+    def entries(self, state: State) -> tuple[Array, tuple[RowGroup, ...]]:
         """Derivatives of places (N, k) with respect to coordinates, and then to what is shared,
         and where they are."""
         arguments = self.arguments(state.q, state.shared)
@@ -272,7 +272,7 @@ class Squares:
         return 0.5 * (found + found.transpose(0, 2, 1))
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     """Rows of the Jacobian with entries in the same columns: numbers of its entries, and their
     places among these rows and columns."""
 
@@ -284,7 +284,7 @@ class Group(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def groups_of(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Group, ...]:
+def groups_of(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[RowGroup, ...]:
     """The rows of markers on the same body together: they depend on the same coordinates."""
     used: dict[int, set[int]] = {}
     for i, j in zip(rows, columns, strict=True):
@@ -299,7 +299,7 @@ def groups_of(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Group, .
         entries = np.flatnonzero(np.isin(all_rows, some))
         row = np.searchsorted(some, all_rows[entries])
         column = np.searchsorted(those, all_columns[entries])
-        found.append(Group(some, those, entries, row, column))
+        found.append(RowGroup(some, those, entries, row, column))
     return tuple(found)
 
 
