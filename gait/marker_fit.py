@@ -26,7 +26,7 @@ from kinesym.gait.marker_inputs import (
     weights_of,
 )
 from kinesym.gait.marker_squares import Smoothness, Squares, weight_of_cutoff
-from kinesym.gait.marker_steps import HELD, Minimum, knowledge, median_noise, minimise, start
+from kinesym.gait.marker_steps import HELD, MarkerMinimum, knowledge, median_noise, minimise, start
 from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table
 from kinesym.runtime.arrays import Array, mean_of_known
@@ -303,7 +303,7 @@ def low_pass(smooth: Any, rate: float) -> Butterworth:
 
 def fitted(
     problem: Squares, q: Array, law: Butterworth | None, rate: float
-) -> tuple[Squares, Minimum]:
+) -> tuple[Squares, MarkerMinimum]:
     """The minimum from coordinates (n, N), with the noise that a loss needs, first of each instant
     on its own, then of a smooth course; and the problem that it is of."""
     loss = problem.loss
@@ -327,7 +327,7 @@ def fitted(
 def described(
     tree: Tree,
     problem: Squares,
-    minimum: Minimum,
+    minimum: MarkerMinimum,
     names: Sequence[str],
     time: Array,
     unused: Sequence[str],
@@ -355,7 +355,7 @@ def described(
 
 
 def trouble(
-    minimum: Minimum, states: Sequence[str], names: Sequence[str], time: Array | None = None
+    minimum: MarkerMinimum, states: Sequence[str], names: Sequence[str], time: Array | None = None
 ) -> str:
     """Message on a fit that did not converge: the coordinate that still moves most, when, and the
     marker with the largest error there."""

@@ -36,7 +36,7 @@ from kinesym.gait.marker_inputs import (
     weights_of,
 )
 from kinesym.gait.marker_squares import Squares, State
-from kinesym.gait.marker_steps import Known, Minimum, knowledge, minimise, start
+from kinesym.gait.marker_steps import Known, MarkerMinimum, knowledge, minimise, start
 from kinesym.gait.markers import Markers
 from kinesym.models.files.stretched import stretched_description
 from kinesym.models.files.trees import FileTree, plain
@@ -410,7 +410,7 @@ def spread(
 
 def balanced(
     problem: Squares, q: Array, firsts: NDArray[np.bool_]
-) -> tuple[Squares, Minimum, Known]:
+) -> tuple[Squares, MarkerMinimum, Known]:
     """The minimum with the size of marker errors that it has itself: what is left of squares over
     what is left of residuals, where unknowns that priors hold take less than one. Errors that stay
     from instant to instant count as larger ones that do not (Bartlett 1935, Journal of the Royal
@@ -443,7 +443,7 @@ def persistence(problem: Squares, state: State, firsts: NDArray[np.bool_]) -> fl
 def described(
     tree: Tree,
     problem: Squares,
-    minimum: Minimum,
+    minimum: MarkerMinimum,
     known: Known,
     names: Sequence[str],
     found: Mapping[str, tuple[str, Array]],

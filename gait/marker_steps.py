@@ -235,7 +235,7 @@ def system_at(solver: Solver, state: State, normal: Normal | None = None) -> Sys
     return System(solver, normal, room, kept)
 
 
-class Minimum(NamedTuple):
+class MarkerMinimum(NamedTuple):
     """Result of the iterations: last state, their number, and whether they converged. left : steps
     of coordinates in the last iteration (n, N), 0 at instants that converged. solver : of the
     linear systems, None if solved in blocks of instants."""
@@ -253,7 +253,7 @@ def minimise(
     shared: Array,
     exact: float = EXACT,
     iterations: int = ITERATIONS,
-) -> Minimum:
+) -> MarkerMinimum:
     """The least sum from these coordinates (n, N) and parameters (m,); instants that do not know
     each other are each damped on its own, until each has converged. Ctrl-C ends it with the best
     so far.
@@ -266,7 +266,7 @@ def minimise(
         parts = [minimise(problem.at(s), q[:, s], shared, exact, iterations) for s in slices]
         state = problem.state(np.hstack([part.state.q for part in parts]), shared)
         most, all_did = max(p.iterations for p in parts), all(p.converged for p in parts)
-        return Minimum(state, most, all_did, np.hstack([p.left for p in parts]), None)
+        return MarkerMinimum(state, most, all_did, np.hstack([p.left for p in parts]), None)
     q = np.clip(q, problem.lower[:, None], problem.upper[:, None])
     work, here, k = Work.begun(problem, q, shared, exact), np.arange(N), 0
     q, left, converged = q.copy(), np.zeros_like(q), False
@@ -281,8 +281,8 @@ def minimise(
             if problem.separate and done.any():
                 work, here = work.at(~done), here[~done]
     if problem.separate:
-        return Minimum(problem.state(q, shared), k, converged, left, None)
-    return Minimum(work.state, k, converged, left, work.solver)
+        return MarkerMinimum(problem.state(q, shared), k, converged, left, None)
+    return MarkerMinimum(work.state, k, converged, left, work.solver)
 
 
 @dataclass(frozen=True, eq=False)
@@ -472,7 +472,7 @@ class Known:
     freedom: float
 
 
-def knowledge(problem: Squares, minimum: Minimum) -> Known:
+def knowledge(problem: Squares, minimum: MarkerMinimum) -> Known:
     """Standard errors from the inverse of the Gauss-Newton matrix and the scatter of residuals.
 
     With a loss, variances are those of its estimate, E psi^2/(E psi')^2 (Huber 1981, Robust
