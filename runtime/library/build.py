@@ -113,7 +113,7 @@ def _commands(chosen: str) -> list[list[str]]:
 def _known(command: tuple[str, ...]) -> Compiler | None:
     """A compiler as it was when it filled the cache, if neither its file, the processor nor the C
     library is another one since."""
-    folder, here = cache.cache_folder(), (_made(command), abilities())
+    folder, here = cache.cache_folder(), (_fingerprint(command), abilities())
     if cache.trouble(folder) is None:
         for compiler, *then in _remembered(folder):
             if compiler.command == command and tuple(then) == here:
@@ -121,7 +121,7 @@ def _known(command: tuple[str, ...]) -> Compiler | None:
     return None
 
 
-def _made(command: tuple[str, ...]) -> list[Any]:
+def _fingerprint(command: tuple[str, ...]) -> list[Any]:
     """Identity of a compiler: it differs if the compiler was replaced or a folder is shared by
     machines."""
     path = os.path.realpath(command[0])
@@ -321,7 +321,7 @@ def _able() -> list[Compiler]:
 
 
 def _remembered(folder: Path) -> Iterator[tuple[Compiler, list[Any], frozenset[str]]]:
-    """Compilers that filled a folder, with `_made` and `_processor` of then."""
+    """Compilers that filled a folder, with `_fingerprint` and `_processor` of then."""
     for path in sorted(folder.glob("*.json")):
         with suppress(ValueError, KeyError, TypeError):  # written by another version
             about = json.loads(cache.read(path) or b"")
@@ -331,7 +331,7 @@ def _remembered(folder: Path) -> Iterator[tuple[Compiler, list[Any], frozenset[s
 
 
 def _remember(compiler: Compiler, folder: Path) -> None:
-    made = _made(compiler.command)
+    made = _fingerprint(compiler.command)
     about = {**vars(compiler), "made": made, "processor": sorted(abilities())}
     text = json.dumps(about, sort_keys=True).encode()
     path = folder / f"{hashlib.sha256(text).hexdigest()[:32]}.json"
