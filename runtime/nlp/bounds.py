@@ -41,7 +41,7 @@ class Limits(NamedTuple):
         return np.where(held, self.low, -np.inf), np.where(held, self.high, np.inf)
 
 
-class Steps(NamedTuple):
+class RateLimits(NamedTuple):
     """Bounds of the rate (u_(k + 1) - u_k)/h_k of an input with values at nodes.
 
     rate : the most [1/s]. every : time for which it is constant, from the first node on; it then
@@ -212,7 +212,7 @@ def _at_first(
 
 
 def constraint_bounds(
-    layout: Layout, limits: Mapping[str, Sequence[Sequence[Limits | Steps]]]
+    layout: Layout, limits: Mapping[str, Sequence[Sequence[Limits | RateLimits]]]
 ) -> tuple[Array, Array]:
     """Lower and upper bounds of the constraints, by family and trial: those of its last conditions,
     infinite when they do not hold; zero for what comes before, such as the equations of motion."""
