@@ -46,8 +46,8 @@ APART = 0.05
 class Laboratory:
     """The axes and the unit of a file.
 
-    up, forward, left : axes of the file. unit : of its lengths. note : what was found, and how.
-    upward : by what `up` is; empty if nothing tells.
+    up, forward, left : axes of the file. unit : of its lengths. note : findings, and their
+    evidence. upward : evidence for `up`; empty if there is none.
     """
 
     up: str
@@ -111,9 +111,9 @@ def own_axes(text: str) -> Own:
 def rotation(up: str, forward: str, left: str | None = None) -> Array:
     """The matrix (3, 3) from axes of a file to those of the world.
 
-    left : by default what makes the axes right-handed; its opposite mirrors.
+    left : by default the one that makes the axes right-handed; its opposite mirrors.
 
-    Raises `ValueError` for what is no axis, and for two that are the same.
+    Raises `ValueError` for other texts than axes, and for two that are the same.
     """
     for what, axis in (("up", up), ("forward", forward), ("left", left or "x")):
         check_choice(axis, DIRECTIONS, what)
@@ -152,10 +152,10 @@ def chosen(
     """Axes as given (up, forward, left), or as the file declares, or else found in the data, or
     else the usual ones.
 
-    default : what is up if nothing tells. like : the file whose axes these are too. own : up and
-    forwards that the file says.
+    default : the upward axis without evidence. like : the file whose axes these are too. own : up
+    and forwards that the file says.
 
-    Warns if the file or the data contradict what was told or the data what `like` has (who walks
+    Warns if the file or the data contradict the given axes, or the data those of `like` (who walks
     backwards brakes the other way), if up is a guess, and if forwards is found to be elsewhere than
     it usually is, since other files of the trial have to be read alike.
     """

@@ -42,11 +42,11 @@ def content(path: str | Path) -> dict[str, Any]:
     `rate` and `first` frame; of the `plates`, that many, `kinds`, `analog_rate`, frames of their
     `zero`, `units` of their sixth channels, and of plate k `channels_k` (C, F), `origin_k` (3,),
     `corners_k` (3, 4) and `matrix_k` (C, C); all but the first are empty where the file does not
-    have them. `descriptions` are of the points; `axes` and `screen` say what is up. `said` and
-    `frames` are the numbers of frames of its header and of those that are there.
+    have them. `descriptions` are of the points; `axes` and `screen` declare the upward axis. `said`
+    and `frames` are the numbers of frames of its header and of those that are there.
 
-    Raises `FileNotFoundError`, `ImportError` without ezc3d, and `ValueError` for what cannot be
-    read as C3D.
+    Raises `FileNotFoundError`, `ImportError` without ezc3d, and `ValueError` for files that cannot
+    be read as C3D.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")

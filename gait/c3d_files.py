@@ -51,18 +51,18 @@ def read_c3d(
     Points with a negative residual are missing samples. Those whose name comes twice or is empty
     have their descriptions as names, or a number behind, with a warning; results of models, such as
     angles, are left out silently. Plates of types 1 to 4 are evaluated, others and those without
-    samples left out with a warning; what they show in the frames that the file names for it is
-    taken off. By custom they hold the force of the ground on the foot; signs of
+    samples left out with a warning; their mean in the frames that the file names for it is
+    subtracted. By custom they hold the force of the ground on the foot; signs of
     those that do not are changed with a warning.
 
     unit : of the points, "m", "cm" or "mm"; default what the file says. up, forward, left, like :
-    as in `read_trc`; what names of markers do not tell, plates do, or the axis that the file shows
-    upright on a screen, and z is up if nothing tells. rename : new names of plates by old ones;
+    as in `read_trc`; if names of markers give no evidence, plates do, or the axis that the file
+    shows upright on a screen; else z is up. rename : new names of plates by old ones;
     `assign_plates` finds feet.
 
     A file that is shorter than its header says is warned of, and read as far as it goes. Raises
-    `FileNotFoundError`, `KeyError` for an unknown plate to rename, and `ValueError` for what is no
-    C3D file or holds no points.
+    `FileNotFoundError`, `KeyError` for an unknown plate to rename, and `ValueError` for other files
+    than C3D, or without points.
     """
     checks.check_path(path)
     found = content(path)

@@ -1,6 +1,6 @@
 """Markers that cannot be where they are said to be: exchanged, jumping, off their rigid segment.
 
-What the distances from its mates say of each, see `mates`. M markers, N instants.
+Each marker is judged by the distances to its mates, see `mates`. M markers, N instants.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ def flying(total: Wrench, weight: float) -> NDArray[np.bool_]:
 def contacts_of(total: Wrench, feet: PressureTransfer, weight: float) -> list[Contact]:
     """Contacts of feet with the ground, from the total that the motion needs and the feet.
 
-    Where the total vanishes someone runs or jumps. In walking heels and toes tell, see
-    `contacts_from_markers`. Else, who stands, squats or lifts a foot for long, a foot is on the
+    Where the total vanishes someone runs or jumps. In walking they are found from heels and toes,
+    see `contacts_from_markers`. Else, who stands, squats or lifts a foot for long, a foot is on the
     ground while its heel or toe rests as low as it comes. Raises `ValueError` if none ever does.
     """
     if flying(total, weight).any():
@@ -145,8 +145,8 @@ def _joined(rows: Iterable[Contact], first: float, last: float) -> list[Contact]
 
 
 def _wider(contact: Contact, first: float, last: float) -> Contact:
-    """A little longer at ends that were seen: where the centre of pressure lies tells the rest.
-    What strikes or leaves as a span begins or ends does it there."""
+    """A little longer at ends that were seen: where the centre of pressure lies tells the rest. A
+    contact that begins or ends with a span keeps that end."""
     begin, end = contact.begin - WIDER * contact.struck, contact.end + WIDER * contact.lifted
     begin = first if begin < first <= contact.begin + WIDER else begin
     end = last if contact.end - WIDER <= last < end else end
@@ -159,9 +159,10 @@ def _wider(contact: Contact, first: float, last: float) -> Contact:
 def read_contacts(path: File) -> list[Contact]:
     """Read contacts of the feet from a CSV file with columns `foot`, `begin` and `end` [s].
 
-    One line for each time that a foot is down, as for `contact_forces(..., contacts=)`; what begins
-    before or ends after the record is only cut there. `write_contacts` writes such a file. Raises
-    `ValueError` naming the file and line for columns that lack, and for what is no `Contact`.
+    One line for each time that a foot is down, as for `contact_forces(..., contacts=)`; contacts
+    that begin before or end after the record are only cut there. `write_contacts` writes such a
+    file. Raises `ValueError` naming the file and line for columns that lack, and for values that
+    make no `Contact`.
     """
     cells = csv_cells(path)
     for head in ("foot", "begin", "end"):
@@ -179,7 +180,8 @@ def read_contacts(path: File) -> list[Contact]:
 
 def write_contacts(path: str | Path, contacts: Iterable[Contact]) -> None:
     """Contacts as a CSV file in all digits, in order, such as a start to be mended; see
-    `read_contacts`. Whether they were struck and lifted is not in it: the record tells."""
+    `read_contacts`. Whether they were struck and lifted is not in it: it follows from the
+    record."""
     rows = [f"{c.foot},{float(c.begin)!r},{float(c.end)!r}" for c in in_order(contacts)]
     with replacing(Path(path)) as part:
         part.write_text("\n".join(["foot,begin,end", *rows]) + "\n", encoding="utf-8")

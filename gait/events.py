@@ -167,8 +167,8 @@ def contacts_from_markers(
     Force plates are better: in two walks strikes came 16 ms before to 35 ms after a plate's
     threshold of 20 N, toe-offs 11 ms before to 27 ms after.
 
-    Raises `ValueError` for shapes, what is not finite, if no step can be seen, and if a foot
-    strikes or leaves twice in a row.
+    Raises `ValueError` for shapes, values that are not finite, if no step can be seen, and if a
+    foot strikes or leaves twice in a row.
     """
     grid = time_grid(time)
     back, front = vectors("heel", heel, grid), vectors("toe", toe, grid)

@@ -78,7 +78,7 @@ class GCVSpline:
     the one that minimises the mean square residual over the square of the share of samples that are
     left over. The spline acts as a low-pass of gain 1/(1 + (f/f_c)^(degree + 1)), see `cutoffs`.
 
-    It supposes white noise. What skin and muscles add to markers is not white, which it keeps.
+    It supposes white noise. Errors by skin and muscles are not white: it keeps them.
     """
 
     degree: int = 5
@@ -144,8 +144,8 @@ class GCVSpline:
 
 
 def smoother_of(given: Any, what: str = "smooth") -> Smoother:
-    """A law as it is; a number is the cutoff [Hz] of `Butterworth`. Raises `ValueError` for what is
-    neither."""
+    """A law as it is; a number is the cutoff [Hz] of `Butterworth`. Raises `ValueError` for other
+    objects."""
     if isinstance(given, Real) and not isinstance(given, bool):
         return Butterworth(float(given))
     if not callable(given):

@@ -96,14 +96,14 @@ def read_forces(
     "1", "2", ...
 
     unit : of lengths without one in the name of the column, "m", "cm" or "mm"; default metres.
-    up, forward, left : axes of the file as in `read_trc`; default what it says itself, as
-        `write_forces` does, or else what the data say: the vertical by weight, forwards by braking
-        and pushing in whole stances. like : markers of the same trial; their axes are taken, unless
-        the file says its own.
+    up, forward, left : axes of the file as in `read_trc`; default as it declares, as `write_forces`
+        does, or else by the data: the vertical by weight, forwards by braking and pushing in whole
+        stances. like : markers of the same trial; their axes are taken, unless the file says its
+        own.
     threshold : see `Wrench.at_cop`. rename : new names by old ones; `assign_plates` finds feet.
 
     Warns as `read_trc`. Raises `FileNotFoundError`, `KeyError` for an unknown name, and
-    `ValueError` naming line, column or plate of what is wrong.
+    `ValueError` naming line, column or plate of the fault.
     """
     wrenches, _ = forces_of(path, unit, (up, forward, left), threshold, laboratory_of(like))
     return renamed(wrenches, rename or {})

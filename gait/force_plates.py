@@ -23,8 +23,8 @@ def plate_wrench(
     sensors; 3, sums of forces of four sensors (Kistler); 4, as 2 after a calibration. channels :
     (C, F). corners : (3, 4) in the laboratory. origin : (3,), of type 3 the half distances of the
     sensors in x and y, of all the surface above the sensors, which is negative since z points down.
-    matrix : (6, 6) of type 4; if it is empty, channels are calibrated. moments : what a channel of
-    moments is multiplied by, where it has another unit of length than the corners.
+    matrix : (6, 6) of type 4; if it is empty, channels are calibrated. moments : factor of a
+    channel of moments that has another unit of length than the corners.
 
     Raises `ValueError` for other types, and for channels, corners, origins and matrices that are
     missing.

@@ -81,7 +81,7 @@ class PD:
 class Tracking(Displayed):
     """A simulated walk and its reference.
 
-    segments : of the body. reference : what was measured, at the nodes that were reached.
+    segments : of the body. reference : the measured motion, at the nodes that were reached.
     z, zd : simulated coordinates and rates, (g, N). gains : Kp (g,), all 0 without control.
     effort : of the controller, (g, N) [N, N m], generalised forces along the coordinates.
     message : why it ended early; empty if it did not. method, step : of integration [s].

@@ -30,7 +30,7 @@ def by_clusters(
     At least two others are needed that were seen all through a gap and at the sample before or
     after it, where the missing one was seen, too. Three say how the body turns; two say it but for
     the spin about their line, which is taken to be none. From one to the other side of a gap both
-    answers are blended, so that nothing jumps. What was measured stays; other gaps stay.
+    answers are blended, so that nothing jumps. Measured samples stay; other gaps stay.
     """
     found = {name: position.copy() for name, position in positions.items()}
     for cluster in clusters:

@@ -150,7 +150,7 @@ def contact_forces(
     total : the wrench that the motion needs (N,), such as `needed.total` of `Body.inverse`, or
         `ks.ground_reaction` of a tree.
     time, feet : instants (M,) [s] of places of heel and toe by foot, (3, M) each [m], as measured,
-        gaps filled: what is smoothed already strikes late. Best over a little more than the total.
+        gaps filled: smoothed markers strike late. Best over a little more than the total.
     contacts : of the feet, by default from the motion. Where the total vanishes the person runs or
         jumps: forces above a tenth of the weight are contacts of the foot that is lower, or of both
         that are equally low. Feet that strike and leave by turns walk, unless one is up for more
@@ -168,8 +168,8 @@ def contact_forces(
     -------
     A `ContactForces`; a foot without contact bears nothing. Forces of the feet add up to that of
     the total. Their moments do not quite, as centres of pressure that lie more than 3 cm beside the
-    line from heel to toe are moved there: what the motion needs more is left at the pelvis,
-    `JointLoads.residual`.
+    line from heel to toe are moved there: the remainder that the motion needs is left at the
+    pelvis, `JointLoads.residual`.
 
     Standard errors add squares of four: the motion, from how far the centre of pressure of the
     total lies off the foot that stands alone (over a lever of 1 m), the mass, events that are 16 ms
@@ -178,7 +178,7 @@ def contact_forces(
     `benchmarks/contact_forces.py` judges them by plates.
 
     Raises `ValueError` for shapes, times of the total outside those of the feet, feet that never
-    rest on the ground, contacts of feet that are not given, and what `share` refuses.
+    rest on the ground, contacts of feet that are not given, and as `share` does.
     """
     check_kind(total, Wrench, "kinesym.gait")
     way = PressureTransfer(time, feet, height)

@@ -144,7 +144,7 @@ class InverseDynamics(Displayed):
 
     def multipliers(self, variant: str = "explicit") -> dict[str, Array]:
         """The Lagrange multipliers of the constraints in natural coordinates by name, (N,) each;
-        see `NaturalBody` for the variants and what they mean."""
+        see `NaturalBody` for the variants and their meaning."""
         rows, motion = self.skeleton.segments, self.kinematics
         body = NaturalBody(rows, rows[0].proximal, variant=variant)
         values = body.multipliers(motion.z, motion.zd, motion.zdd)
@@ -237,8 +237,8 @@ class JointLoads(Displayed):
     """Reaction wrenches of the joints.
 
     force, torque : (S, 3, N) [N, N m], of the proximal neighbour on each segment, at its joint.
-    Those of the first segment are the residual: what the motion needs beyond the external wrenches.
-    residual : the same about the origin. loads : external wrenches by segment.
+    Those of the first segment are the residual: the wrench that the motion needs beyond the
+    external ones. residual : the same about the origin. loads : external wrenches by segment.
     """
 
     inverse: InverseDynamics
@@ -277,7 +277,7 @@ class JointLoads(Displayed):
         of the ISB (Wu et al. 2002, J. Biomech. 35:543; Grood, Suntay 1983).
 
         Positive for adduction of hip and knee and inversion of the foot, on both sides; of lumbar
-        and others without a side, for what it is on the right. With `flexion` and `rotation` it is
+        and others without a side, its sign as on the right. With `flexion` and `rotation` it is
         conjugate to the angles: their products with the rates of these add up to `power`.
         """
         k, lateral = self._lateral(joint)

@@ -67,19 +67,19 @@ def read_trc(
     """Markers of a TRC file (Motion Analysis, OpenSim, Pose2Sim, OpenCap), which may be compressed
     (.gz); empty cells are missing samples.
 
-    unit : "m", "cm" or "mm"; default what the file says, unless coordinates of people cannot be.
-    up, forward, left : axes of the file, one of x, y, z, -x, -y, -z each; default what it says
-        itself, as `Markers.to_trc` writes it, or else what the data say: names of markers, the way
-        walked, heels and toes. `Markers.note` says what was found. If nothing tells, the longest
-        extent is up, or y, and x forwards, with a warning; left makes axes right-handed unless it
-        is given. `find_files(folder).up` is what all files of a session say together.
+    unit : "m", "cm" or "mm"; default as the file declares, unless coordinates of people contradict
+        it.
+    up, forward, left : axes of the file, one of x, y, z, -x, -y, -z each; default as it declares,
+        as `Markers.to_trc` writes it, or else by the data: names of markers, the way walked, heels
+        and toes. `Markers.note` has the findings. Without evidence the longest extent is up, or y,
+        and x forwards, with a warning; left makes axes right-handed unless it is given.
+        `find_files(folder).up` combines the evidence of all files of a session.
     like : markers of the same laboratory, whose axes these are too.
 
     Warns of markers whose name comes twice or is empty, which are left out, and those that are 0 in
-    all samples, as missing ones; of an axis that is up by a guess, of data that contradict
-    what was told, and if another axis than x is found to be forwards: other files of the trial have
-    to be read alike. Raises `FileNotFoundError`, and `ValueError` naming line and column of the
-    error.
+    all samples, as missing ones; of an axis that is up by a guess, of data that contradict the
+    given axes, and if another axis than x is found to be forwards: other files of the trial have to
+    be read alike. Raises `FileNotFoundError`, and `ValueError` naming line and column of the error.
     """
     text = text_of(path)
     lines = text.splitlines()
@@ -142,10 +142,10 @@ def read_csv(
     as forces and centres of pressure, are passed over. Where no marker has the axis to the side,
     the record is of one plane and it is zero.
 
-    unit : "m", "cm" or "mm"; default what the columns say, or else the data. up, forward, left,
-    like : as in `read_trc`. Trajectories that Vicon Nexus exports are read, too.
+    unit : "m", "cm" or "mm"; default as the columns declare, or else by the data. up, forward,
+    left, like : as in `read_trc`. Trajectories that Vicon Nexus exports are read, too.
 
-    Raises `FileNotFoundError`, and `ValueError` naming line and column of what is wrong.
+    Raises `FileNotFoundError`, and `ValueError` naming line and column of the fault.
     """
     if (nexus := nexus_trajectories(path)) is not None:
         time, positions, said = nexus
@@ -260,8 +260,9 @@ def markers_of(
 ) -> tuple[Markers, Laboratory]:
     """Markers (3, N) of a file, and its axes and units.
 
-    said : the unit of the file. unit, told : what the user says, see `read_trc`. default : what is
-    up if nothing tells. pressed : what forces of the same file say, if names of markers do not.
+    said : the unit of the file. unit, told : as given by the user, see `read_trc`. default : the
+    upward axis without evidence. pressed : evidence from forces of the same file, used if names of
+    markers give none.
     own : up and forwards, as the file says. like : markers with the same axes.
     """
     short, prefix = _short(positions)

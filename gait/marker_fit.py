@@ -228,7 +228,7 @@ def fit_markers(
     tree : any open tree on a base that stands still; its parameters have their `values`. Markers
         are turned to its axes if its gravity says that z is not up, as of models of OpenSim.
     placed : body and place in its axes [m] by the name of the marker; None for those of the file of
-        the tree. What the record has not is left out.
+        the tree. Markers that the record lacks are left out.
     markers : measured; missing samples (NaN) are left out, and directions in which nothing moves,
         as across the plane of a planar tree.
     weights : of squared distances by marker, 1 for those not named, 0 leaves one out.

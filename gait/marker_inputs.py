@@ -36,8 +36,8 @@ def matched(
 ) -> tuple[dict[str, tuple[str, Array]], list[str]]:
     """Markers on bodies that were measured in one of the records at least, and names of others.
 
-    Raises `ValueError` for what is no place on a body, and if no marker was measured; warns of
-    names that look misspelt.
+    Raises `ValueError` for other objects than places on a body, and if no marker was measured;
+    warns of names that look misspelt.
     """
     given = checked_places(tree, placed)
     measured = {name for record in records for name in record if np.isfinite(record[name]).any()}

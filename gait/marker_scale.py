@@ -219,16 +219,17 @@ def scale(
     ----------
     tree, placed : as of `fit_markers`, of another person.
     trials : records of the same markers, or of a static trial the place of each (3,) [m], as of
-        `read_places`. Movement tells where joints are; what trials share is estimated once.
+        `read_places`. Movement determines the joints; parameters that trials share are estimated
+        once.
     factors : bodies by the name of the factor that stretches them, such as
         {"thigh": ("femur_r", "femur_l")}; "femur_r.y" along that axis only.
-    expected : what factors are thought to be before, by name, 1 unless named; those of distances
-        between markers, as OpenSim takes them, are `ks.osim.read_measurements(path).values(...)`.
+    expected : prior means of factors, by name, 1 unless named; those of distances between markers,
+        as OpenSim takes them, are `ks.osim.read_measurements(path).values(...)`.
     factor_std : how well that is known, one number or by name; 0 is a factor that is known.
     place_std : how well places of markers are known before [m], one number or by name; 0 is a
-        marker that stays where it is on the body. It is these that tell lengths apart from places.
+        marker that stays where it is on the body. They make lengths and places identifiable.
     weights, limits, loss, guess : as of `fit_markers`.
-    frames : at most so many of each trial, evenly spread.
+    frames : number of instants of each trial, at most, evenly spread.
 
     Returns
     -------
@@ -317,7 +318,7 @@ class Measurements(Displayed):
     ) -> dict[str, float]:
         """Factors by name, as OpenSim finds them: the mean over pairs of the distance in a trial,
         on average over time, over that on the tree where its coordinates are at their defaults. A
-        factor of which a marker is missing is left out, with a warning.
+        factor with a missing marker is left out, with a warning.
 
         Raises `ValueError` for markers without a place on a body.
         """

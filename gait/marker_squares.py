@@ -105,10 +105,10 @@ class Squares:
 
     functions : places of markers. numbers : all parameters (p,). measured : (3 T, N), anything
     where missing. weights : of squared distances (T, N), 0 where missing. lower, upper : bounds of
-    the coordinates (n,). places : of shared parameters among all (m,). prior, std : what is known
-    of these before (m,). noise : standard deviation of a marker of weight 1 [m]. persistence :
-    factor with which it counts, as errors stay. loss : None for squares. smoothness : None if
-    instants do not know each other.
+    the coordinates (n,). places : of shared parameters among all (m,). prior, std : prior means and
+    standard deviations of these (m,). noise : standard deviation of a marker of weight 1 [m].
+    persistence : factor with which it counts, as errors stay. loss : None for squares. smoothness :
+    None if instants do not know each other.
     """
 
     functions: Functions

@@ -464,7 +464,7 @@ def best_of_turns(
 class Known:
     """noise : standard deviation of a marker of weight 1 in each direction [m]. std : standard
     errors of coordinates (n, N), 0 where a bound keeps them, NaN where no marker shows them.
-    covariance : of what is shared (m, m). freedom : residuals less what unknowns take of them."""
+    covariance : of the shared parameters (m, m). freedom : degrees of freedom of the residuals."""
 
     noise: float
     std: Array

@@ -56,13 +56,13 @@ class Markers(Displayed):
     """Positions of markers over time.
 
     time : (N,) uniform instants [s]; the rounding of a file is taken out of them. One is enough for
-        a posture, of which `mean` is taken.
+        a posture, see `mean`.
     positions : by name of the marker (3, N) in world axes x, y, z [m], NaN where missing; a sample
         with one coordinate missing is missing.
     laboratory : axes and unit of the file they come from, if they do; `note` says them.
 
     `markers["R.Heel"]` is one of them. Raises `ValueError` for shapes, time that is not uniform,
-    what is infinite, and coordinates that look like millimetres.
+    infinite values, and coordinates that look like millimetres.
     """
 
     time: Array
@@ -408,7 +408,7 @@ def check_size(positions: Iterable[Array], least: float = 0.0) -> None:
 def uniform(time: ArrayLike, rate: float | None = None) -> Array:
     """Uniform instants (N,) without the rounding of a file, which splines take for acceleration.
 
-    rate : what the file says it is [Hz]. Where rounding allows it, this is taken, or else one that
+    rate : as the file declares it [Hz]. Where rounding allows it, this is taken, or else one that
         is a whole number. A single instant is taken as it is.
 
     Raises `ValueError` if instants are off by more than the last decimal that all of them need, or

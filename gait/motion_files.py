@@ -42,7 +42,7 @@ class Table(Displayed, ByName):
     """Columns over time (N,) [s], each (N,), in the units of the file.
 
     degrees : whether angles are in degrees; `radians` takes that out.
-    header : what else a file says about itself.
+    header : further declarations of a file.
 
     Raises `ValueError` for columns of other lengths.
     """
@@ -197,8 +197,8 @@ def read_table(path: File) -> Table:
     """A CSV table with a column `time` or `time_s`, which may be compressed (.gz).
 
     Empty cells are NaN. Columns keep their names and units; those whose name comes twice are left
-    out with a warning. Raises `FileNotFoundError`, and `ValueError` naming line and column of what
-    is wrong.
+    out with a warning. Raises `FileNotFoundError`, and `ValueError` naming line and column of the
+    fault.
     """
     time, columns = over_time(path, csv_cells(path))
     return Table(time, columns)

@@ -63,8 +63,8 @@ class Reconstruction(Displayed):
 
     segments : with measured points. markers, smoothed : before and after smoothing. fitted :
     coordinates of the nearest rigid segments, and residual distances. kinematics : splines through
-    these coordinates. smooth : the law that smoothed the markers. seen : what was found when the
-    markers were checked; see `check`.
+    these coordinates. smooth : the law that smoothed the markers. seen : findings of the checks of
+    markers; see `check`.
     """
 
     segments: tuple[Segment, ...]
@@ -108,8 +108,8 @@ class Reconstruction(Displayed):
     ) -> Check:
         """Whether markers, and plates with them, can be right: a table and a picture.
 
-        plates : what was measured by foot, such as `assign_plates` gives. shared : wrenches by
-        foot that `share` made of it, `shared.wrenches`.
+        plates : measured wrenches by foot, such as `assign_plates` gives. shared : wrenches by foot
+        that `share` made of it, `shared.wrenches`.
 
         Of markers: exchanged ones, jumps, those off their segment, clusters against the standing
         trial, sides exchanged throughout, segments that turn too fast, hang upside down or do not

@@ -33,7 +33,7 @@ class Residuals(Displayed):
     table.
 
     cutoffs : (F,) [Hz]. names : of K markers. rms : (K, F) [m]. noise : where the straight line
-    through the upper half of each curve meets cutoff zero, (K,) [m]: what noise alone would leave.
+    through the upper half of each curve meets cutoff zero, (K,) [m]: the residual of noise alone.
     advised : the lowest cutoff with a residual of no more than that, (K,) [Hz]; the highest one if
     all leave more, as of markers that were low-passed before: there is no noise to take off. used :
     cutoffs that are marked in the figure, by label [Hz].

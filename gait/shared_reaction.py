@@ -27,7 +27,7 @@ class Sharing(Displayed):
     """A total wrench shared between the feet.
 
     total : the sum. wrenches : by foot, on the grid of the total; zero while it is in the air.
-    plates : by foot, what was measured, on the same grid. measured : (N,), whether all feet on the
+    plates : measured wrenches by foot, on the same grid. measured : (N,), whether all feet on the
     ground, at least one, stood on plates. phases : in order. weight : of the body [N]; weighed :
     how it is known.
     """

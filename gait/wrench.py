@@ -39,8 +39,8 @@ class Wrench(Displayed):
     time : (N,) increasing instants [s]. force : (3, N) [N]. moment : (3, N), about the origin
     [N m].
 
-    About one fixed point wrenches may be added, scaled, smoothed and interpolated, which centres
-    of pressure may not. Raises `ValueError` for shapes, and for what is not finite.
+    About one fixed point wrenches may be added, scaled, smoothed and interpolated, which centres of
+    pressure may not. Raises `ValueError` for shapes, and for values that are not finite.
     """
 
     time: Array
@@ -283,8 +283,8 @@ def _means(time: Array, rows: Array, begin: Array, end: Array) -> Array:
 def vectors(name: str, values: ArrayLike, time: Array, missing: bool = False) -> Array:
     """Vectors over time, (3, N).
 
-    missing : whether some may be NaN. Raises `ValueError` for other shapes, and for what is not
-    finite.
+    missing : whether some may be NaN. Raises `ValueError` for other shapes, and for values that are
+    not finite.
     """
     rows = real_array(values, name)
     if rows.shape != (3, len(time)):

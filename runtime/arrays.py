@@ -101,7 +101,8 @@ def seconds(value: ArrayLike, what: str) -> Array:
 def time_grid(time: ArrayLike) -> Array:
     """Time grid: increasing instants (N,) [s], at least two, from all that `seconds` takes.
 
-    Raises `ValueError` for other shapes, what is not finite, and instants that do not increase.
+    Raises `ValueError` for other shapes, values that are not finite, and instants that do not
+    increase.
     """
     grid = seconds(time, "time")
     if grid.ndim != 1 or len(grid) < 2:
@@ -139,7 +140,7 @@ def check_span(time: Array, span: tuple[float, float], what: str) -> None:
 
 def increasing(rows: Sequence[Any], names: Sequence[str], of: str) -> list[Array]:
     """Rows (B,) of finite numbers, the first of increasing times [s]; raises `ValueError` naming
-    them and what they belong to."""
+    them and their owner."""
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
     found = [real_array(row, f"the {name} of {of}") for row, name in zip(rows, names, strict=True)]
     shape = found[0].shape

@@ -14,8 +14,8 @@ S = TypeVar("S", bound="Status")
 
 
 class Status(str, Enum):
-    """A way to end. sentence : what it means, and what to do where that helps; {fields} are filled
-    in by `said` where they are known. code : the number of C, -1 if it has none."""
+    """A way to end. sentence : its meaning, and a remedy if there is one; {fields} are filled in by
+    `said` where they are known. code : the number of C, -1 if it has none."""
 
     sentence: str
     code: int

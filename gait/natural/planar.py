@@ -1,7 +1,8 @@
 """A body in the sagittal plane in natural coordinates: points alone, with a constant mass matrix.
 
 In a plane two points carry a whole segment: a quarter turn of the vector between them is the second
-axis. What moves freely, z, is the position of the root and the angle of each segment in the world.
+axis. The independent coordinates z are the position of the root and the angle of each segment in
+the world.
 
 Axes: x forwards, z up; angles about y, to the left, positive from z towards x. Shapes: z, its rates
 and whatever follows from them are (rows, N) over N instants. Rows of z: x, z of the root [m],

@@ -156,8 +156,8 @@ class PointBody(ABC):
         return slice(first, first + self.angles)
 
     def _parts(self, k: int) -> Iterator[tuple[slice, Any, slice | None]]:
-        """Rows of q that a segment carries, unit vectors before points; what they are in its axes;
-        the rows of the point that they hang on."""
+        """Rows of q that a segment carries, unit vectors before points; their coordinates in its
+        axes; the rows of the point to which they are attached."""
         first, row = self.vector_rows(k).start, self.segments[k]
         for i, axis in enumerate(self._axes(k)):
             begin = first + self.dimension * i

@@ -40,8 +40,8 @@ class Slack:
 @dataclass(frozen=True)
 class Side:
     """The lower or the upper bound of some variables that is moved by one amount for all of them.
-    places : their numbers, (k,). which : -1 for the lower, 1 for the upper. size : of what counts
-    as one in it."""
+    places : their numbers, (k,). which : -1 for the lower, 1 for the upper. size : unit in which
+    its change is measured."""
 
     places: Index
     which: int
@@ -55,8 +55,8 @@ def least_slack(
     others as they are (exact penalty: Nocedal, Wright, Numerical Optimization, section 17.2). Few
     conditions are violated then, as an absolute value has a kink at zero.
 
-    z : where to begin, (n,). rows : numbers of the conditions, (k,); sizes : of what counts as one
-    in them, (k,). deadline : see `SolverOptions`.
+    z : where to begin, (n,). rows : numbers of the conditions, (k,); sizes : units in which their
+    violations are measured, (k,). deadline : see `SolverOptions`.
     """
     (n, m), k = problem.sizes, len(rows)
     low, high = problem.constraint_bounds

@@ -1,13 +1,13 @@
 """Compiler driver: from C text to an opened library.
 
-Libraries are kept by content: source or what it is printed from, interface, compiler, its version,
-flags, processor and C library. Numbers are never part of a source, so new data never rebuild
-anything.
+Libraries are kept by content: source, or the value from which it is printed, interface, compiler,
+its version, flags, processor and C library. Numbers are never part of a source, so new data never
+rebuild anything.
 
 The cache remembers the compilers that filled it, with the abilities of their processor: one that
 did not change since is not tried out again. A kept library needs no right to write and no compiler:
-where none is found, those are taken whose processor had no more than this one. What a cache cannot
-take goes to a private folder, see `cache.private_folder`.
+where none is found, those are taken whose processor had no more than this one. Libraries that the
+cache cannot store go to a private folder, see `cache.private_folder`.
 """
 
 from __future__ import annotations
@@ -300,7 +300,8 @@ def kept(key: str) -> Compiled | None:
 def _without_compiler(
     files: Mapping[str, str], options: list[str], missing: CompilerError
 ) -> Compiled:
-    """A kept library that runs on this processor. Raises `missing`, with what was looked for."""
+    """A kept library that runs on this processor. Raises `missing`, naming the compilers that were
+    looked for."""
     compilers = _able()
     for compiler in compilers:
         if library := kept(_Recipe(files, compiler, (*compiler.flags, *options)).key):
@@ -414,7 +415,7 @@ def _optimisation(name: str) -> str:
 
 
 def _object(recipe: _Recipe, name: str, objects: Path | None, work: str) -> str:
-    """The object file of one unit, in `work`. It is kept: what did not change is not compiled
+    """The object file of one unit, in `work`. It is kept, so that unchanged files are not compiled
     again."""
     made = f"{name}.o"
     one = replace(recipe, files={name: recipe.files[name]})

@@ -1,13 +1,13 @@
 """Cache of built libraries: which files may be loaded, and how it stays intact and small.
 
 `KEY.so` are libraries, `objects/KEY.o` the pieces that they are linked from, `KEY.json` the
-compilers that made them. Beside each lies its record `KEY.*.sum`: name, size and SHA-256. What does
-not match its record (cut short, damaged, exchanged, somebody else's) counts as absent, and is built
-anew. Files are written under another name, brought to the disk, and moved into place. The time of a
-record is that of the last use: what was not used longest goes first when the folder outgrows its
-limit.
+compilers that made them. Beside each lies its record `KEY.*.sum`: name, size and SHA-256. A file
+that does not match its record (cut short, damaged, exchanged, somebody else's) counts as absent,
+and is built anew. Files are written under another name, brought to the disk, and moved into place.
+The time of a record is that of the last use: the least recently used files go first when the folder
+outgrows its limit.
 
-What is opened runs with the rights of the user. So nobody else may be able to write to the folder,
+Opened libraries run with the rights of the user. So nobody else may be able to write to the folder,
 to own it, or to own a link that leads to it. A folder above it may be another's: who puts another
 folder into its place owns that one, and it is refused.
 """

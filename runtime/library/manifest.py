@@ -39,8 +39,8 @@ class KernelManifest:
 class FamilyManifest:
     """A kind of points of a collocation problem: groups of local variables (argument, size, array
     of z, side; see `codegen.family.Group`), labels of constraints and outputs, and which
-    derivatives there are, in local variables; slopes : those of outputs. squares : what residuals
-    are about, by which share of the weight of a sample, and for how many samples each stands."""
+    derivatives there are, in local variables; slopes : those of outputs. squares : channel of each
+    residual, its share of the weight of a sample, and the number of samples that it represents."""
 
     variables: tuple[tuple[str, int, str, int], ...]
     constraints: tuple[str, ...]
@@ -81,9 +81,9 @@ class CollocationManifest:
     """A nonlinear program; see `codegen.transcribe`.
 
     stages, signal_places, measured_places : places in an interval, the last with weights. to_ends :
-    weights that continue what the stages have to both nodes. quadrature : of both nodes. owners :
-    unknown parameters with a value per owner, and their labels. log_scale, priors : unknown
-    parameters of which z has the logarithm, and those with a prior. timed : measurements at
+    weights that extrapolate values at the stages to both nodes. quadrature : of both nodes.
+    owners : unknown parameters with a value per owner, and their labels. log_scale, priors :
+    unknown parameters of which z has the logarithm, and those with a prior. timed : measurements at
     times of their own.
     """
 
@@ -219,8 +219,8 @@ class HybridManifest(ModelManifest):
     """A hybrid model; see `codegen.switching`.
 
     methods : explicit ones, and implicit ones that choose their steps, by name.
-    targets : what events set, one after the other: states, then modes; event k sets those from
-    first_target[k] on. sizes : outputs of each kernel.
+    targets : variables that events set, one after the other: states, then modes; event k sets those
+    from first_target[k] on. sizes : outputs of each kernel.
     """
 
     methods: Mapping[str, TableauManifest]

@@ -2,9 +2,9 @@
 
 Where nothing is kept of a model, its kernels are interpreted at first, so that small problems are
 solved before a compiler has begun. Once that has taken as long as the compiler is likely to, it
-works in the background, and what it made takes over between two calls. Loops of time stepping are
-compiled at once: one step after the other is what an interpreter is slowest at. The environment
-variable `KINESYM_TIER` forces one way, `compiled` or `interpreted`.
+works in the background, and the compiled library takes over between two calls. Loops of time
+stepping are compiled at once: an interpreter is slowest at steps one after the other. The
+environment variable `KINESYM_TIER` forces one way, `compiled` or `interpreted`.
 """
 
 from __future__ import annotations

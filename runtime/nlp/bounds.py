@@ -215,7 +215,7 @@ def constraint_bounds(
     layout: Layout, limits: Mapping[str, Sequence[Sequence[Limits | RateLimits]]]
 ) -> tuple[Array, Array]:
     """Lower and upper bounds of the constraints, by family and trial: those of its last conditions,
-    infinite when they do not hold; zero for what comes before, such as the equations of motion."""
+    infinite when they do not hold; zero for those before, such as the equations of motion."""
     low, high = np.zeros((2, layout.n_constraints))
     for (trial, family), begin in layout.constraint_offsets.items():
         n = layout.points(trial, family)

@@ -197,7 +197,7 @@ def first_guess(
     given : values by name; numbers, (N,), or one such, or a signal, per trial in a list.
     defaults : values of the unknown parameters. rates : state by the state whose derivative it is.
     lines : trajectories (N,) by name, per trial.
-    Raises `ValueError` naming what has a wrong size or is not finite.
+    Raises `ValueError` naming an array of a wrong size or with values that are not finite.
     """
     z = np.zeros(layout.n_variables)
     fixed = np.zeros(layout.n_variables, dtype=bool)
@@ -240,7 +240,7 @@ def within(
     """Move z into its bounds, with a warning if given values were outside; NaN becomes the middle
     of the bounds, or the value next to zero.
 
-    named : says what an entry is. natural : values from entries of z, for messages. Raises
+    named : a function that names an entry. natural : values from entries of z, for messages. Raises
     `ValueError` for a given entry that is not finite.
     """
     low, high = bounds

@@ -33,8 +33,8 @@ class Finer:
     nodes in h x' there. extend : (f, m), of the knots in the states at the fine nodes, or (f, s) of
     h x' at the stages if these are the knots. extend_inputs : (f, s), of the stages at the fine
     nodes. back, back_stages : of 0 and the fine nodes at the knots, (m, f + 1), and of the fine
-    nodes at the stages, (s, f). beside : (f, q), of what inputs of the scheme cannot do on their
-    own in the fine nodes; those at a node belong to two intervals.
+    nodes at the stages, (s, f). beside : (f, q), basis of courses at the fine nodes that inputs of
+    the scheme cannot follow; those at a node belong to two intervals.
     """
 
     nodes: Array
@@ -184,7 +184,8 @@ def interval_freedom(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Free
 
 class _Compared(NamedTuple):
     """The scheme and the finer one on M intervals: a step of Newton's method to the latter, by its
-    matrix, and its multipliers; the gradient at the knots, and what else depends on a stage."""
+    matrix, and its multipliers; the gradient at the knots, and with respect to other values at the
+    stages."""
 
     rated: list[int]
     other: list[int]

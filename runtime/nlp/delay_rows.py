@@ -1,6 +1,6 @@
 """Delayed signals in a nonlinear program: inputs that are a state or another input a delay earlier.
 
-Each value of d has a row, d - s(t - tau) = 0. The signal s is what the scheme has it for: the
+Each value of d has a row, d - s(t - tau) = 0. The signal s is represented as in the scheme: the
 polynomial through the places of the interval in which t - tau lies, before the start its history,
 else its value there. Rows are linear in s but for the delay tau, which may be unknown: their
 derivatives follow from those of the polynomials.
@@ -65,8 +65,8 @@ class LagOfTrial(NamedTuple):
 class Lag:
     """An input that is a signal a delay earlier.
 
-    input, signal : names. parameters, delay : what the delay is a function of, and this function.
-    course : instead, the unknown input that is the delay. trials : what it has in each of them.
+    input, signal : names. parameters, delay : arguments of the delay, and its function. course :
+    instead, the unknown input that is the delay. trials : its data in each of them.
     """
 
     input: str
@@ -96,7 +96,7 @@ class _Found:
 
 class TrialLag:
     """Lag in one trial, of number `number`: a row for each of its `entries` in z, (n,). columns :
-    of what the delay depends on, (K, n). size : of the weights in the Jacobian.
+    of the variables on which the delay depends, (K, n). size : of the weights in the Jacobian.
 
     known : values of the known parameters. kinks : see `pieces_of`.
     """

@@ -58,7 +58,7 @@ class Layout:
     blocks : of the trajectories of a trial in z; those at the nodes, "x" and "u", come first.
     states, inputs : names of all, in the order of the model. owned : the parameters. grids : of the
     trials (relative if durations are unknown). held : inputs that are constant between nodes.
-    delayed : inputs that are what a signal was a while ago.
+    delayed : inputs that are delayed signals.
     """
 
     blocks: tuple[Block, ...]
@@ -185,7 +185,7 @@ class Layout:
     def stages(self) -> NDArray[np.int32]:
         """The stage in time of each variable: its node, or the node after its interval, counted on
         through the trials, with a gap between those that are not linked; parameters and durations
-        have none. Within a stage the linear solver eliminates what belongs to one interval only."""
+        have none. Within a stage the linear solver eliminates unknowns of one interval only."""
         stages = np.full(self.n_variables, BORDER, dtype=np.int32)
         begin = 0
         for trial, N in enumerate(self.nodes):

@@ -56,7 +56,7 @@ class OwnerGroup:
 @dataclass(frozen=True)
 class Owned:
     """Values of all unknown parameters, ordered by their owners. parameters : their names in the
-    order of the model, without owners. log_scale : those of which z has the logarithm."""
+    order of the model, without owners. log_scale : those whose logarithm is in z."""
 
     parameters: tuple[str, ...]
     groups: tuple[OwnerGroup, ...]
@@ -121,7 +121,7 @@ class Owned:
     def guessed(self, given: Mapping[str, Any]) -> dict[str, float]:
         """Values by their names from a guess: of a parameter a number for all its owners, or a
         mapping from owners to numbers; or a number by the name of the value itself. Raises
-        `ValueError` for an owner that there is not, and for what is no number."""
+        `ValueError` for an unknown owner, and for values that are no numbers."""
         found: dict[str, float] = {}
         for group in self.groups:
             for p in group.members:

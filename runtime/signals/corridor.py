@@ -108,8 +108,8 @@ class Corridor:
         return low, _within(self.high, grid, place, f"the upper bound of {self.name}")
 
     def at_nodes(self, grid: Array, held: bool) -> tuple[Array, Array]:
-        """Low and high at the nodes of a grid (N,); the narrower of both sides where they jump, of
-        what is `held` the one after that."""
+        """Low and high at the nodes of a grid (N,); the narrower of both sides where they jump, or
+        for `held` trajectories the one after the jump."""
         (low, high), (low_end, high_end) = self.within(grid, 0.0), self.within(grid, 1.0)
         after = np.append(low, low_end[-1]), np.append(high, high_end[-1])
         if held:
@@ -136,8 +136,8 @@ def corridors(name: str, bound: Any, grid: Array) -> tuple[Corridor, ...]:
 
 
 def check_order(low: Array, high: Array, named: Callable[[int], str]) -> None:
-    """Raise `ValueError` where bounds are crossed or leave nothing finite; named : says what an
-    entry is."""
+    """Raise `ValueError` where bounds are crossed or leave nothing finite; named : a function that
+    names an entry."""
     odd = np.flatnonzero(~((low <= high) & (low < np.inf) & (high > -np.inf)))
     if not len(odd):
         return

@@ -70,25 +70,25 @@ class Experiment:
         std={a: "imu", b: "imu"}, share one.
     nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
     parameters : values of the model's parameters in this trial, such as the mass of its subject.
-    labels : who or what it belongs to, such as {"subject": "s03"}, for `ks.per`.
+    labels : its subject, session or the like, such as {"subject": "s03"}, for `ks.per`.
     bounds : of states and unknown inputs in this trial, (low, high), which may change over time:
         each side a number, None, (N,) with straight lines between the nodes, a `Signal` or a
         function of times (n,); with an unknown duration, over 0 ... 1 of it. For `Collocation`,
         beside those for all trials.
-    history : what states and inputs with a delay were before the start, each a number, or a
-        `Signal` whose times go back as far as the delay does and on to the start, which is 0 s with
-        an unknown duration; None or bounds (low, high) if it is unknown, for `Collocation`. What is
-        not given was as it is at the start; an input that is a `Signal` from before the start is
+    history : states and inputs with a delay before the start, each a number, or a `Signal` whose
+        times go back as far as the delay does and on to the start, which is 0 s with an unknown
+        duration; None or bounds (low, high) if it is unknown, for `Collocation`. Signals without a
+        history keep their value at the start; an input that is a `Signal` from before the start is
         its own history.
 
     `signals` are the inputs as signals, and `inputs` their values at the nodes, (N,) each; those
     whose pieces depend on parameters have none. `held` names inputs that are constant between nodes
-    (zero-order hold). `measurements` keeps what is measured at the nodes, `timed` what is
-    measured at times of its own, `measured` has the values of both. `std` has what is known,
-    `unknown_std` for the other measurements the group that shares a standard deviation: the text
-    given, else their own name; `estimated_std` are those that `with_std` was told. Warns of single
-    long steps among short ones between measurements, which look like rows left out. Raises
-    `ValueError` naming the array, what was expected and what was given.
+    (zero-order hold). `measurements` keeps measurements at the nodes, `timed` those at times of
+    their own, `measured` has the values of both. `std` has the known ones, `unknown_std` for the
+    other measurements the group that shares a standard deviation: the text given, else their own
+    name; `estimated_std` are those that `with_std` was told. Warns of single long steps among short
+    ones between measurements, which look like rows left out. Raises `ValueError` naming the array,
+    what was expected and what was given.
     """
 
     time: ArrayLike | None = None

@@ -25,8 +25,8 @@ class UnknownHistory:
     estimates it as straight lines between values that lead to the start.
 
     low, high : bounds of the values, None for free. values : their number, at equal times as far
-    back as delays go; None as many as steps of the grid go there, 20 at most. Few values keep what
-    noise does to them small. Raises `ValueError` for what is neither.
+    back as delays go; None as many as steps of the grid go there, 20 at most. Few values are less
+    sensitive to noise. Raises `ValueError` for other objects.
     """
 
     low: float | None = None

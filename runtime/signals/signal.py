@@ -43,7 +43,7 @@ class Signal(Displayed):
     straight lines that may jump from one to the next. A linear signal that is measured may have
     missing samples, NaN or masked; an input may not.
 
-    Raises `ValueError` for shapes, what is not finite, and times that do not increase.
+    Raises `ValueError` for shapes, values that are not finite, and times that do not increase.
     """
 
     #: Pieces: begins (B,) [s], and coefficients (4, B) of 1, s, s^2, s^3 with s = t - begin.

@@ -1,7 +1,7 @@
 """Index arrays of sparse matrices, made from arithmetic runs of entries.
 
-A run is what one kernel output fills: entries (row + i row_step, column + i column_step) for the
-points i of the call, with steps 0 or 1. Runs that overlap, such as the contributions of two
+A run is the set of entries that one kernel output fills: (row + i row_step, column + i column_step)
+for the points i of the call, with steps 0 or 1. Runs that overlap, such as the contributions of two
 neighbouring intervals to the node between them, share their entries.
 """
 
@@ -257,8 +257,8 @@ def assemble(
     calls: Sequence[Sequence[Run]], lanes: int
 ) -> tuple[Structure, list[Places], NDArray[np.intp]]:
     """Structure of a matrix, the places of the outputs of each call, which are made in this order,
-    and entries to be zeroed before. The first run on an entry sets it, later ones add to it. What a
-    call sets lies packed, as one stream of values."""
+    and entries to be zeroed before. The first run on an entry sets it, later ones add to it. The
+    values that a call sets lie packed, as one stream."""
     owner = _stretches([run for runs in calls for run in runs])
     blocks: list[tuple[Run, ...]] = []
     size = 0

@@ -175,7 +175,7 @@ class Dispatch:
         suspects: deque[Call],
     ) -> list[Outcome]:
         """Outcomes of a part whose worker has died; the task that it was at is tried again, unless
-        its time was over, and those after it wait. why : what the executor says."""
+        its time was over, and those after it wait. why : the executor's message."""
         found = list(notes.outcomes)
         ended = {outcome.number for outcome in found}
         left = [call for call in calls if call.number not in ended]
