@@ -319,8 +319,8 @@ class Work:
         return Work(solver, state, system, self.share[here], self.damping[here], curvature)
 
     def further(self, k: int, last: bool) -> tuple[Work, NDArray[np.bool_], Array]:
-        """After iteration k; instants that have converged (N,), and steps that were tried
-        (n, N)."""
+        """Next iterate after iteration k; instants that have converged (N,), and steps that were
+        tried (n, N)."""
         problem, state, damping = self.solver.problem, self.state, self.damping
         dq, ds, promised = self.system.step(damping, FIRST if k == 1 else MEETINGS)
         cost = total(problem, state.costs, state)

@@ -147,7 +147,7 @@ class Wrench(Displayed):
         return Wrench(grid, found[:3], found[3:])
 
     def smoothed(self, cutoff: float, order: int = 2) -> Wrench:
-        """After a Butterworth low-pass forwards and backwards: no lag.
+        """Smooth by a Butterworth low-pass forwards and backwards: no lag.
 
         cutoff : amplitudes are reduced to 1/sqrt(2) at it by both passes together [Hz]. Contacts
         spread by up to a quarter of its period: find them before. order : of one pass.

@@ -96,7 +96,7 @@ def orthonormal_terms(row: Segment, pose: Pose) -> Array:
 
 
 def _dot(a: Array, b: Array) -> Array:
-    """Over the first axis."""
+    """Dot product over the first axis."""
     return np.asarray((a * b).sum(axis=0))
 
 

@@ -152,23 +152,23 @@ class _Elastic:
         return found
 
     def cost(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes it."""
+        """Write the cost."""
         out[0] = self._weights @ z[self._n :]
 
     def gradient(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes it."""
+        """Write the gradient."""
         out[: self._n] = 0.0
         out[self._n :] = self._weights
 
     def constraints(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes them."""
+        """Write the constraints."""
         base = self._base.callbacks.constraints
         evaluate(base, z[: self._n].copy(), multipliers[: self._m], factor, out[: self._m])
         out[self._m :] = 0.0
         out += self._matrix @ z
 
     def jacobian(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes its values."""
+        """Write the values of the Jacobian."""
         own, base = out[: len(out) - self._terms.nnz], self._base.callbacks.jacobian
         evaluate(base, z[: self._n].copy(), multipliers[: self._m], factor, own)
         out[len(own) :] = self._terms.data

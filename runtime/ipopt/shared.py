@@ -16,7 +16,7 @@ class Shared:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Within, a solve runs."""
+        """Context in which a solve runs."""
         with self._lock:
             if self._users == 0:
                 self._begin()

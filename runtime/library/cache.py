@@ -182,7 +182,7 @@ def _recorded(path: Path, data: bytes) -> bytes:
 
 
 def store(path: Path, data: bytes) -> None:
-    """Put a file and its record in place, each at once. Raises `OSError`."""
+    """Store a file and its record, each at once. Raises `OSError`."""
     _place(path, data)
     _place(_record(path), _recorded(path, data))
 

@@ -80,8 +80,8 @@ def interpreted(library: Library) -> float:
 
 
 def look(library: Library) -> None:
-    """Between two calls: has a library compiled in the background if interpreting it has taken as
-    long as that may."""
+    """Start compiling in the background, between two calls, if interpreting has taken as long as
+    that may."""
     if not isinstance(library, Interpreted) or library.source is None or library.asked:
         return
     if library.spent > _START + _EACH * library.operations:

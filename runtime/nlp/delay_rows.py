@@ -388,11 +388,11 @@ class Lags:
         return [(part, rows) for part, rows in self._parts if part.number == trial]
 
     def constraints(self, z: Array, out: Array) -> None:
-        """Writes the rows."""
+        """Write the rows."""
         np.subtract(z[self._entries], self.values(z), out=out)
 
     def jacobian(self, z: Array, out: Array) -> None:
-        """Writes the values of the Jacobian."""
+        """Write the values of the Jacobian."""
         begin = len(self._entries)
         out[:begin], out[begin:] = 1.0, 0.0
         for part, _ in self._parts:
@@ -406,7 +406,7 @@ class Lags:
             begin += slopes.size
 
     def hessian(self, z: Array, multipliers: Array, out: Array) -> None:
-        """Writes the values of the Hessian of multipliers . rows."""
+        """Write the values of the Hessian of multipliers . rows."""
         products = np.zeros(len(self._entry))
         begin = 0
         for part, rows in self._parts if self._curved else ():
@@ -445,15 +445,15 @@ class WithLags:
         return self.nlp.plans.gradient
 
     def constraints(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes them."""
+        """Write the constraints."""
         self.nlp.constraints(z, out)
 
     def jacobian(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes its values."""
+        """Write the values of the Jacobian."""
         self.nlp.jacobian(z, out)
 
     def hessian(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes its values."""
+        """Write the values of the Hessian."""
         self.nlp.hessian(z, multipliers, factor, out)
 
 
