@@ -107,8 +107,8 @@ def _is_lifted(foot: str, begin: float, end: float, feet: PressureTransfer) -> b
 
 
 def _resting(foot: str, feet: PressureTransfer) -> list[Contact]:
-    """Rest: samples at which a heel or toe is as low as it comes, or as that of the other foot
-    does."""
+    """Contacts of a foot: while its heel or toe rests as low as it comes, or as that of the other
+    foot does."""
     time, down = feet.time, np.zeros(len(feet.time), dtype=bool)
     for k, place in enumerate(feet.places[foot]):
         course = low_pass(time, place, CUTOFF)
