@@ -1,4 +1,4 @@
-"""A stimulation pattern tuned by gradients across events, so that a knee peaks where it should.
+"""Stimulation pattern tuned by gradients across events, so that a knee peaks at a given time.
 
 The knee of `fes_knee` is to be at its peak of 0.7 rad at 0.9 s, with as little stimulation as
 possible: the unknowns are the share of fibres that each of 16 impulses recruits, and the time of

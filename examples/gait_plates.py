@@ -1,4 +1,4 @@
-"""A walk over four force plates: which foot stands on which plate, and the effect of a missing one.
+"""Walk over four force plates: assignment of plates to feet, and the effect of a missing one.
 
 Markers of the lower body only: trunk, head and arms are taken to stay upright above the pelvis, so
 the wrench that the motion needs is rough. In double support it is shared between the feet by

@@ -1,4 +1,4 @@
-"""One parameter of a pendulum: 62 local minima trap shooting, and the ladder leads to the best.
+"""Local minima of a pendulum's parameter: 62 trap shooting, and homotopy leads to the best.
 
 Vyasarayani et al. 2011, Multibody System Dynamics 26:411; Moore, van den Bogert 2015.
 theta'' = -p sin(theta) swings for 50 s; a small error of p makes simulation and record drift out of

@@ -1,4 +1,4 @@
-"""Swinging a pendulum up with a weak motor: least effort in given time, and least time.
+"""Swing-up of a pendulum with a weak motor: least effort in given time, and least time.
 
 The torque limit of 2 N m is a fifth of what would hold the pendulum horizontally, so it must be
 pumped. States: angle from hanging theta [rad], rate omega [rad/s]; input: torque T [N m].

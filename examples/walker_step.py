@@ -1,4 +1,4 @@
-"""One step of a walking machine as a program of phases, by direct collocation.
+"""Step of a walking machine as a program of phases, by direct collocation.
 
 The machine of `walker` goes down a slope by itself. Between two instants at which a leg is upright
 its step has four phases, each with its own contacts and a duration of its own:

@@ -1,6 +1,6 @@
 """`ks.gait`: from markers and force plates to joint torques and back to motion.
 
-Names are loaded when they are first used: what makes models needs SymPy, the rest does without.
+Names are loaded when they are first used: those that make models need SymPy, the rest does not.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Pose:
 
 
 def pose(angles: Array, rates: Array | None = None, accelerations: Array | None = None) -> Pose:
-    """From alpha, beta, gamma (3, N) and their rates, zero by default."""
+    """Pose of the angles alpha, beta, gamma (3, N) and their rates, which are zero by default."""
     rates = np.zeros_like(angles) if rates is None else rates
     accelerations = np.zeros_like(angles) if accelerations is None else accelerations
     # Rotation.from_euler of SciPy takes five times as long.
@@ -67,7 +67,7 @@ def carried(pose: Pose, position: ArrayLike) -> Array:
 
 
 def turned(pose: Pose, position: ArrayLike) -> Array:
-    """Its derivatives with respect to the angles, (N, 3, 3)."""
+    """Derivatives of a rotated position with respect to the angles, (N, 3, 3)."""
     x = pose.A @ np.asarray(position, dtype=np.float64)
     return np.cross(pose.H, x[:, :, None], axis=1)
 
@@ -88,7 +88,8 @@ def angles_of(A: Array) -> Array:
 
 
 def turns(A: Array) -> Array:
-    """By how much attitudes (3, 3, N) turn up to each sample, (N,) [rad]; 0 for the first."""
+    """Angle by which attitudes (3, 3, N) turn from sample to sample, (N,) [rad]; 0 for the
+    first."""
     trace = np.einsum("ijn,ijn->n", A[:, :, 1:], A[:, :, :-1])
     return np.append(0.0, np.arccos(np.clip(0.5 * (trace - 1.0), -1.0, 1.0)))
 
@@ -109,13 +110,13 @@ def check_angles(segments: Sequence[Segment], z: Array, time: Array) -> None:
 
 
 def angular_velocity(angles: Array, rates: Array) -> Array:
-    """In segment axes, (3, ...), from angles and their rates, (3, ...)."""
+    """Angular velocity in segment axes, (3, ...), of angles and their rates, (3, ...)."""
     (da, db, dc), (sa, ca, sc, cc) = rates, _sines(angles)
     return np.array([cc * da + sc * ca * db, cc * ca * db - sc * da, dc - sa * db])
 
 
 def angular_acceleration(angles: Array, rates: Array, accelerations: Array) -> Array:
-    """Its derivative, (3, ...)."""
+    """Angular acceleration in segment axes, (3, ...), of angles and their first two derivatives."""
     (da, db, dc), (sa, ca, sc, cc) = rates, _sines(angles)
     change = np.array(
         [

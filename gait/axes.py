@@ -22,30 +22,32 @@ from kinesym.runtime.arrays import Array
 DIRECTIONS = ("x", "y", "z", "-x", "-y", "-z")
 #: Lengths in metres.
 UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
-#: How other spellings in files begin, which may be cut off: C3D files have "mete".
+#: Beginnings of other spellings in files, which may be cut off: C3D files have "mete".
 SPELLINGS = {"mil": "mm", "cen": "cm", "met": "m"}
-#: Where forwards is if nothing tells, by the axis that is up.
+#: Default forward axis, by the axis that is up.
 AHEAD = {"x": "y", "y": "x", "z": "x"}
 #: Coordinates of people in a laboratory lie between these [m].
 PLAUSIBLE = (0.05, 50.0)
-#: And more surely between these, if the unit has to be found.
+#: Narrower range of them, used if the unit has to be found [m].
 SURE = (0.3, 20.0)
 #: A direction belongs to an axis if their cosine is more: 26 degrees.
 ALONG = 0.9
-#: The same angle [rad].
+#: Heading off forward above which a note says so [rad]; the angle of `ALONG`.
 ASKEW = float(np.arccos(ALONG))
 #: Cosine between feet and way of a person who walks straight ahead: 45 degrees.
 STRAIGHT = 0.7
-#: A walk is longer, and feet and shoulders are apart by more [m].
-WALKED, APART = 0.5, 0.05
+#: Shortest displacement that counts as a walk [m].
+WALKED = 0.5
+#: Shortest distance between feet or shoulders that shows a direction [m].
+APART = 0.05
 
 
 @dataclass(frozen=True)
 class Laboratory:
     """The axes and the unit of a file.
 
-    up, forward, left : axes of the file. unit : of its lengths. note : what was found, and how.
-    upward : by what `up` is; empty if nothing tells.
+    up, forward, left : axes of the file. unit : of its lengths. note : findings, and their
+    evidence. upward : evidence for `up`; empty if there is none.
     """
 
     up: str
@@ -57,7 +59,7 @@ class Laboratory:
 
     @property
     def sure(self) -> bool:
-        """Whether something tells what is up; else it is a guess."""
+        """Whether there is evidence for the upward axis; else it is a guess."""
         return self.upward not in ("", EXTENT)
 
     @property
@@ -66,13 +68,14 @@ class Laboratory:
         return rotation(self.up, self.forward, self.left)
 
     def noting(self, more: str) -> Laboratory:
-        """With another part of the note."""
+        """Copy with another part of the note."""
         return replace(self, note=f"{self.note}; {more}")
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What data say about directions of their file: an axis or nothing, and why."""
+    """Evidence for the axes of a file in its data: up and forward, each an axis or nothing, and
+    why."""
 
     up: str = ""
     upward: str = ""
@@ -84,19 +87,23 @@ NOTHING = Evidence()
 #: Up and forwards as a file says of itself; "" where it does not.
 Own: TypeAlias = tuple[str, str]
 NO_AXES: Own = ("", "")
-#: What says that an axis is up: forces, a record of one plane, a guess.
-WEIGHT, PLANE, EXTENT = "the weight", "the plane of the record", "the longest extent"
-#: How files that are written here say their axes.
+#: Evidence that an axis is up: forces.
+WEIGHT = "the weight"
+#: Evidence that an axis is up: a record of one plane.
+PLANE = "the plane of the record"
+#: Evidence that an axis is up: a guess by the extent of the markers.
+EXTENT = "the longest extent"
+#: Axes as declared by files that are written here.
 _OWN = re.compile(r"\bup=(-?[xyz])\s+forward=(-?[xyz])\b")
 
 
 def said_axes(up: str, forward: str) -> str:
-    """How a file says its axes, for `own_axes`."""
+    """Text by which a file declares its axes, read again by `own_axes`."""
     return f"up={up} forward={forward}"
 
 
 def own_axes(text: str) -> Own:
-    """Axes that the header of a file says."""
+    """Axes declared in the header of a file."""
     found = _OWN.search(text)
     return (found[1], found[2]) if found else NO_AXES
 
@@ -104,9 +111,9 @@ def own_axes(text: str) -> Own:
 def rotation(up: str, forward: str, left: str | None = None) -> Array:
     """The matrix (3, 3) from axes of a file to those of the world.
 
-    left : by default what makes the axes right-handed; its opposite mirrors.
+    left : by default the one that makes the axes right-handed; its opposite mirrors.
 
-    Raises `ValueError` for what is no axis, and for two that are the same.
+    Raises `ValueError` for other texts than axes, and for two that are the same.
     """
     for what, axis in (("up", up), ("forward", forward), ("left", left or "x")):
         check_choice(axis, DIRECTIONS, what)
@@ -142,13 +149,13 @@ def chosen(
     like: Laboratory | None = None,
     own: Own = NO_AXES,
 ) -> Laboratory:
-    """Axes as they were told (up, forward, left), or as the file says itself, or else found, or
-    else usual.
+    """Axes as given (up, forward, left), or as the file declares, or else found in the data, or
+    else the usual ones.
 
-    default : what is up if nothing tells. like : the file whose axes these are too. own : up and
-    forwards that the file says.
+    default : the upward axis without evidence. like : the file whose axes these are too. own : up
+    and forwards that the file says.
 
-    Warns if the file or the data contradict what was told or the data what `like` has (who walks
+    Warns if the file or the data contradict the given axes, or the data those of `like` (who walks
     backwards brakes the other way), if up is a guess, and if forwards is found to be elsewhere than
     it usually is, since other files of the trial have to be read alike.
     """
@@ -210,7 +217,8 @@ def _unit_vector(axis: str) -> Array:
 
 
 def unit_of(path: object, said: str, unit: str | None, coordinates: Iterable[Array]) -> str:
-    """The unit of lengths: what the user says, or else the file, or else the coordinates.
+    """Unit of lengths: as given by the user, or else by the file, or else guessed from the
+    coordinates.
 
     said : by the file, "" if it says nothing.
 
@@ -244,11 +252,12 @@ def unit_of(path: object, said: str, unit: str | None, coordinates: Iterable[Arr
 def seen_in_markers(
     positions: Mapping[str, Array], pressed: Evidence = NOTHING, told: str = ""
 ) -> Evidence:
-    """What markers (3, N) in metres say of up: names of feet below those of trunk and head, or the
-    longest extent; and of forwards: the way walked, or from heels to toes, or between sides.
+    """Evidence for up and forward in the positions (3, N) of markers [m].
 
-    pressed : what else there is, such as forces of the same file, which counts more than extent.
-    told : what is up for the search of forwards, if that is known."""
+    Up: names of feet below those of trunk and head, or the longest extent. Forward: the way walked,
+    or from heels to toes, or between sides. pressed : other evidence, such as forces of the same
+    file, which counts more than extent. told : the known upward axis, for the search of forward.
+    """
     up, upward = _up(positions, pressed)
     if not up:
         return NOTHING
@@ -293,8 +302,8 @@ def _forward(positions: Mapping[str, Array], above: Array) -> tuple[str, str]:
 
 
 def facing(positions: Mapping[str, Array], above: Array) -> tuple[Array, str]:
-    """Where a person looks (3,), and why: the way walked, or from heels to toes, also of one who
-    walks backwards or sideways."""
+    """Direction in which a person looks (3,), and why: the way walked, or from heels to toes, also
+    of one who walks backwards or sideways."""
     level = np.eye(3) - np.outer(above, above)
     toes, heels = list(filter(is_toe, positions)), list(filter(is_heel, positions))
     pointing = np.zeros(3)
@@ -312,8 +321,8 @@ UP = np.array([0.0, 0.0, 1.0])
 
 
 def askew(positions: Mapping[str, Array]) -> float:
-    """By which angle a person looks to the left of forwards, in world axes (3, N) [rad]; zero if
-    neither feet nor the way tell."""
+    """Heading: angle by which a person looks to the left of forward, in world axes (3, N) [rad];
+    zero if neither feet nor the way show it."""
     ahead, why = facing(positions, UP)
     return float(np.arctan2(ahead[1], ahead[0])) if why else 0.0
 
@@ -329,7 +338,7 @@ def sides_agree(positions: Mapping[str, Array]) -> bool:
 
 
 def _across(positions: Mapping[str, Array]) -> Array:
-    """From markers called right to their partners called left, in the mean (3,)."""
+    """Mean vector from markers called right to their partners called left (3,)."""
     pairs = pairs_of_sides(positions)
     if not pairs:
         return np.zeros(3)
@@ -345,7 +354,8 @@ def _middle(positions: Mapping[str, Array], names: Sequence[str]) -> Array:
 
 
 def _way(positions: Mapping[str, Array]) -> Array:
-    """From the first tenth of the record to the last (3,), of markers that are seen in both."""
+    """Displacement from the first tenth of the record to the last (3,), mean of the markers seen in
+    both."""
     found = []
     for position in positions.values():
         tenth = max(position.shape[1] // 10, 1)
@@ -363,15 +373,15 @@ def _along(direction: Array) -> bool:
 
 # -- what forces say ----------------------------------------------------------------------------
 
-#: From braking to pushing, the mean force of half a stance changes by more [of the mean load].
+#: Least change of the mean force from braking to pushing, as a share of the mean load [-].
 PUSH = 0.1
-#: Stances of walking and running last so long [s].
+#: Shortest and longest stance of walking and running [s].
 STANCE = (0.12, 1.5)
 
 
 def seen_in_forces(plates: Iterable[tuple[Array, Array]], threshold: float) -> Evidence:
-    """What forces (3, N) at times (N,) say: weight is along the vertical, and stances that are seen
-    as a whole first brake, then push on. Which way the vertical points is not seen."""
+    """Evidence for the axes in forces (3, N) at times (N,): weight is along the vertical, and whole
+    stances first brake, then push. The sign of the vertical is not determined."""
     data = list(plates)
     sizes = [np.abs(np.nan_to_num(force)).sum(axis=1) for _, force in data]
     total = np.sum(sizes, axis=0) if sizes else np.zeros(3)
@@ -386,7 +396,7 @@ def seen_in_forces(plates: Iterable[tuple[Array, Array]], threshold: float) -> E
 
 
 def _pushes(time: Array, force: Array, vertical: int, threshold: float) -> list[Array]:
-    """Of every whole stance the change from its first half to its second, (3,) over the load."""
+    """Change from the first half of each whole stance to its second, (3,) relative to the load."""
     load = np.abs(force[vertical])
     ends = np.flatnonzero(np.diff((load > threshold).astype(int)))
     found = []

@@ -45,8 +45,8 @@ def read_segments(table: File, points: File) -> tuple[Segment, ...]:
     Columns of the first: segment, proximal, mass, com_x, com_y, com_z, I_xx, I_yy, I_zz,
     basis_point, basis_vectors; of the second: point, segment, x, y, z. Rows may be in any order; of
     segments at the root, the first in the table is the one that joints there count from. Raises
-    `FileNotFoundError`, and `ValueError` that names segment and column for what is missing or no
-    number, for segments that make no tree, and for masses that look like fractions.
+    `FileNotFoundError`, and `ValueError` that names segment and column for cells that are missing
+    or no numbers, for segments that make no tree, and for masses that look like fractions.
     """
     rows, positions = records(table), records(points)
     with naming(f"{table}, {points}"):
@@ -103,7 +103,7 @@ class Body(Displayed):
     def inverse(self, kinematics: Samples) -> InverseDynamics:
         """Inverse dynamics of a motion at two or more instants, in one compiled pass.
 
-        Raises `ValueError` for what is no `Samples`, or has coordinates of other segments.
+        Raises `ValueError` for objects other than `Samples`, or with coordinates of other segments.
         """
         if not isinstance(kinematics, Samples):
             raise ValueError(
@@ -150,7 +150,7 @@ class Body(Displayed):
 
         A run that ends early is returned up to there, with a message that names the instant and the
         segment with the largest error. Raises `ValueError` for times outside the motion or unequal
-        steps, an unknown method, and what `PD` refuses.
+        steps, an unknown method, and for what `PD` refuses.
         """
         course = kinematics.sample if isinstance(kinematics, Spline) else kinematics
         if not callable(course):

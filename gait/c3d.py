@@ -19,30 +19,34 @@ from typing import Any
 
 import numpy as np
 
-#: Memory that the process may take, and per byte of the file; whole files need about 10 for one.
-MEMORY, PER_BYTE = 1 << 30, 40
-#: Processor time that it may take [s], and per byte of the file; whole files need 5e-8 s.
-SECONDS, SECONDS_PER_BYTE = 10.0, 2e-6
+#: Memory that the process may take for any file [B].
+MEMORY = 1 << 30
+#: Memory that it may take per byte of the file [B]; whole files need about 10.
+PER_BYTE = 40
+#: Processor time that the process may take for any file [s].
+SECONDS = 10.0
+#: Processor time that it may take per byte of the file [s]; whole files need 5e-8 s.
+SECONDS_PER_BYTE = 2e-6
 
 #: Runs this file with the modules that are found here, and none of the current folder.
 _START = (
     "import json, runpy, sys; sys.path[:] = json.loads(sys.argv[2]); "
     "runpy.run_path(sys.argv[1], run_name='__main__')"
 )
-#: Every thread of OpenBLAS would reserve memory.
+#: Limits of threads: each thread of OpenBLAS would reserve memory.
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 def content(path: str | Path) -> dict[str, Any]:
-    """What a file holds: `points` (3, M, N) with NaN where they are missing, `names`, `unit`,
+    """Content of a C3D file: `points` (3, M, N) with NaN where they are missing, `names`, `unit`,
     `rate` and `first` frame; of the `plates`, that many, `kinds`, `analog_rate`, frames of their
-    `zero`, `units` of their sixth channels, and of plate k `channels_k` (C, F), `origin_k`
-    (3,), `corners_k` (3, 4) and `matrix_k` (C, C); all but the first are empty where the file does
-    not have them. `descriptions` are of the points; `axes` and `screen` say what is up. `said` and
-    `frames` are the numbers of frames of its header and of those that are there.
+    `zero`, `units` of their sixth channels, and of plate k `channels_k` (C, F), `origin_k` (3,),
+    `corners_k` (3, 4) and `matrix_k` (C, C); all but the first are empty where the file does not
+    have them. `descriptions` are of the points; `axes` and `screen` declare the upward axis. `said`
+    and `frames` are the numbers of frames of its header and of those that are there.
 
-    Raises `FileNotFoundError`, `ImportError` without ezc3d, and `ValueError` for what cannot be
-    read as C3D.
+    Raises `FileNotFoundError`, `ImportError` without ezc3d, and `ValueError` for files that cannot
+    be read as C3D.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -97,7 +101,7 @@ _LARGE = "it asks for much more memory than its length explains; it seems to be 
 
 
 def main(path: str, made: str, limits: str) -> None:
-    """Read a file and write what it holds, or why it cannot be read."""
+    """Read a file and write its content, or the reason why it cannot be read."""
     _limit(**json.loads(limits))
     arrays: dict[str, Any] = {}
     try:
@@ -109,7 +113,7 @@ def main(path: str, made: str, limits: str) -> None:
 
 
 def _limit(memory: int, seconds: float) -> None:
-    """Where the system can."""
+    """Limit memory [B] and CPU time [s] of this process, if the system can."""
     try:
         import resource
     except ImportError:
@@ -167,7 +171,7 @@ def _listed(file: Any, name: str) -> list[str]:
 
 
 def _plate(file: Any, k: int) -> tuple[dict[str, Any], str]:
-    """What is known of plate k, and the unit of its last channel."""
+    """Parameters and channels of force plate k, and the unit of its last channel."""
     analogs = file["data"]["analogs"][0]
     parts = {"channels": np.zeros((0, analogs.shape[1]))}
     for name, given, size in (("origin", "ORIGIN", 2), ("corners", "CORNERS", 3)):
@@ -188,7 +192,7 @@ def _plate(file: Any, k: int) -> tuple[dict[str, Any], str]:
 
 
 def _frames(path: str, file: Any) -> tuple[int, int]:
-    """How many frames the header says there are, and for how many the file is long enough."""
+    """Numbers of frames: as the header declares, and as the length of the file allows."""
     header = file.c3d_swig.header()
     with open(path, "rb") as stream:
         raw = stream.read(1 << 16).lstrip(b"\0")  # some files begin with zeros
@@ -205,7 +209,7 @@ _MIPS = 86
 
 
 def _parameter(file: Any, group: str, name: str, default: Any) -> Any:
-    """A parameter, or what it is where the file says nothing."""
+    """Parameter of the file, or a default if it has none."""
     found = file["parameters"].get(group, {}).get(name)
     return default if found is None or not len(found["value"]) else found["value"]
 

@@ -51,18 +51,18 @@ def read_c3d(
     Points with a negative residual are missing samples. Those whose name comes twice or is empty
     have their descriptions as names, or a number behind, with a warning; results of models, such as
     angles, are left out silently. Plates of types 1 to 4 are evaluated, others and those without
-    samples left out with a warning; what they show in the frames that the file names for it is
-    taken off. By custom they hold the force of the ground on the foot; signs of
+    samples left out with a warning; their mean in the frames that the file names for it is
+    subtracted. By custom they hold the force of the ground on the foot; signs of
     those that do not are changed with a warning.
 
     unit : of the points, "m", "cm" or "mm"; default what the file says. up, forward, left, like :
-    as in `read_trc`; what names of markers do not tell, plates do, or the axis that the file shows
-    upright on a screen, and z is up if nothing tells. rename : new names of plates by old ones;
+    as in `read_trc`; if names of markers give no evidence, plates do, or the axis that the file
+    shows upright on a screen; else z is up. rename : new names of plates by old ones;
     `assign_plates` finds feet.
 
     A file that is shorter than its header says is warned of, and read as far as it goes. Raises
-    `FileNotFoundError`, `KeyError` for an unknown plate to rename, and `ValueError` for what is no
-    C3D file or holds no points.
+    `FileNotFoundError`, `KeyError` for an unknown plate to rename, and `ValueError` for other files
+    than C3D, or without points.
     """
     checks.check_path(path)
     found = content(path)
@@ -90,7 +90,7 @@ def read_c3d(
     return markers, renamed(evaluated, rename or {})
 
 
-#: What tells points of one name apart.
+#: Texts that distinguish points of one name.
 _TEXTS = ("names", "descriptions")
 
 
@@ -114,7 +114,7 @@ def _told_apart(path: str | Path, names: list[str], descriptions: list[str]) -> 
 
 
 def _on_screen(said: str) -> Evidence:
-    """What `Y_SCREEN` says, the axis that programs show upright, such as "+Z"."""
+    """Evidence in `Y_SCREEN`, the axis that programs show upright, such as "+Z"."""
     axis = said.strip().lower().removeprefix("+")
     return Evidence(axis, "what the file shows upright") if axis in DIRECTIONS else NOTHING
 
@@ -164,15 +164,15 @@ def _plate(
 
 
 def _of_moments(said: str, kind: int, unit: str) -> float:
-    """What moments are multiplied by, to be in the lengths of the points: channels that need no
-    calibration say their unit."""
+    """Factor that brings moments to the unit of length of the points; channels that need no
+    calibration declare their unit."""
     length = said.lower().replace(".", "").replace("*", "").replace("-", "").strip().lstrip("n")
     known = kind in (1, 2) and said[:1] in ("N", "n") and length in UNITS
     return UNITS[length] / UNITS[unit] if known else 1.0
 
 
 def _reaction(what: str, wrench: Wrench) -> Wrench:
-    """With the signs of the force of the ground on the foot, whichever the file has."""
+    """Wrench with the signs of the force of the ground on the foot, whichever the file has."""
     try:
         check_reaction(wrench)
     except ValueError:

@@ -8,8 +8,10 @@ from scipy.signal import periodogram
 from kinesym.gait.filters import Butterworth
 from kinesym.gait.markers import Markers
 
-#: Cutoff of the default at the least [Hz], and how many times the rate of steps.
-LEAST, HARMONICS = 5.0, 2.5
+#: Lower limit of the default cutoff [Hz].
+LEAST = 5.0
+#: Ratio of the default cutoff to the rate of steps [-].
+HARMONICS = 2.5
 #: Rates of steps that are believed [1/s].
 STEPS = (0.5, 4.0)
 

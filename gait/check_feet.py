@@ -25,10 +25,14 @@ from kinesym.symbolic.multibody.segments import Segment
 
 #: Deviation of the mean vertical force over strides from the weight [-].
 MASS = 0.05
-#: Distance of a centre of pressure from the line of the foot, on average and at any instant [m].
-BESIDE, OUTSIDE = 0.10, 0.12
-#: How far a foot goes behind the ankle and ahead of the ball, in distances between them.
-BEHIND, AHEAD = 0.4, 0.6
+#: Largest mean distance of a centre of pressure from the line of the foot [m].
+BESIDE = 0.10
+#: Largest distance of a centre of pressure from the line of the foot at any instant [m].
+OUTSIDE = 0.12
+#: Length of a foot behind the ankle, relative to the distance from ankle to ball [-].
+BEHIND = 0.4
+#: Length of a foot ahead of the ball, relative to the distance from ankle to ball [-].
+AHEAD = 0.6
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +102,8 @@ def _vertical(plates: Mapping[str, Wrench], time: Array) -> Array:
 
 
 def _unmeasured(moved: Moved, time: Array, plates: Mapping[str, Wrench]) -> NDArray[np.bool_]:
-    """Where (n,) a foot must stand beside the plates: they show nothing, the motion needs much."""
+    """Samples (n,) at which a foot must stand beside the plates: they measure nothing, but the
+    motion needs a large force."""
     needed = between(time, moved.time, moved.force[2:])[0]
     weight, borne = moved.mass * G, _vertical(plates, time)
     nothing = 0.1 * min(weight, borne.max(initial=0.0))  # the mass may be wrong

@@ -1,6 +1,6 @@
 """Markers that cannot be where they are said to be: exchanged, jumping, off their rigid segment.
 
-What the distances from its mates say of each, see `mates`. M markers, N instants.
+Each marker is judged by the distances to its mates, see `mates`. M markers, N instants.
 """
 
 from __future__ import annotations
@@ -33,19 +33,25 @@ from kinesym.gait.mates import (
 from kinesym.gait.names import pairs_of_sides
 from kinesym.runtime.arrays import Array
 
-#: Change of the distance to its mates that no marker on a body shows [m]: at all (skin of runners
-#: moves by 44 mm where others hardly do, by 65 mm where all do), and from one sample to the next.
-DEFORMED, JUMP = 0.05, 0.03
-#: Beyond what noise tells it is so much more [m].
+#: Largest change of the distance of a marker to its mates [m]: the skin of runners moves by 44 mm
+#: where others hardly do, by 65 mm where all do.
+DEFORMED = 0.05
+#: Largest change of that distance from one sample to the next [m].
+JUMP = 0.03
+#: Allowance for skin motion beyond the noise of a marker [m].
 SKIN = 0.006
-#: Nor does it leap in their frame by more than that, by so much a second (heels that strike) or,
-#: where markers are noisy, by so many times what they show in a quarter of the samples. Of mates
-#: that are no rigid body that holds if samples are as close as this [s].
-SUDDEN, NOISY, CLOSE = 1.4, 7.5, 0.021
-#: Nor does it slide by more than this in their frame from the first to the last two fifths of a
-#: record of so many samples [m].
-SLID, LONG_ENOUGH = 0.055, 30
-#: Nearer than this markers of both sides may be on either side [m].
+#: Largest leap of a marker in the frame of its mates, per second [m/s]: heels that strike.
+SUDDEN = 1.4
+#: Largest leap of noisy markers, in multiples of the lower quartile of their leaps [-].
+NOISY = 7.5
+#: Longest time between samples for which leaps count if mates are no rigid body [s].
+CLOSE = 0.021
+#: Largest slide of a marker in the frame of its mates, from the first to the last two fifths of a
+#: record [m].
+SLID = 0.055
+#: Samples that a record must have for a slide to be judged.
+LONG_ENOUGH = 30
+#: Distance below which markers of both sides may be on either side [m].
 SIDE = 0.05
 
 
@@ -88,7 +94,8 @@ def check_markers(
 
 
 def _limits(rows: Mapping[str, Array], least: float, more: float = 0.0) -> dict[str, float]:
-    """What is too much for each marker."""
+    """Upper limit of each marker's row: `more` plus a multiple of its lower quartile, at least
+    `least`."""
     seen = {name: row[np.isfinite(row)] for name, row in rows.items()}
     return {
         name: max(least, more + OUTLYING * float(np.quantile(row, 0.25))) if len(row) else least
@@ -124,7 +131,7 @@ def _exchanged(one: Exchange, names: Sequence[str], time: Array) -> Finding:
 
 
 def put_back(findings: Sequence[Finding]) -> list[Finding]:
-    """The same, where exchanges that distances prove were mended."""
+    """Findings with the exchanges that distances prove marked as mended."""
     return [
         replace(
             one,

@@ -16,23 +16,32 @@ from kinesym.gait.gaps import runs
 from kinesym.gait.wrench import Wrench, between
 from kinesym.runtime.arrays import Array
 
-#: Force that a plate may show while nothing stands on it [N], and how long it must be empty [s].
-OFFSET, EMPTY = 10.0, 0.1
-#: Shares of the largest vertical force: an empty plate varies by less than the first in that time,
-#: and shows less than the second.
-LOWEST, NEVER = 0.03, 0.3
-#: Lag of plates against the motion that is none, the largest that is looked for, in steps [s], and
-#: how long a record must be for it [s].
-LAG, FARTHEST, STEP, LONG_ENOUGH = 0.02, 0.25, 0.0025, 0.4
-#: Samples by which it is found.
+#: Largest force that a plate may show while nothing stands on it [N].
+OFFSET = 10.0
+#: Shortest time that a plate is empty to be judged [s].
+EMPTY = 0.1
+#: Variation of an empty plate during that time, at most, as a share of the largest force [-].
+LOWEST = 0.03
+#: Force of an empty plate, at most, as a share of the largest vertical force [-].
+NEVER = 0.3
+#: Largest lag of plates behind the motion that counts as none [s].
+LAG = 0.02
+#: Largest lag that is looked for [s].
+FARTHEST = 0.25
+#: Step of the search for the lag [s].
+STEP = 0.0025
+#: Shortest record of which the lag is estimated [s].
+LONG_ENOUGH = 0.4
+#: Number of samples, at most, from which the lag is estimated.
 ENOUGH = 2000
-#: Without its lag of the misfit remains no more than this share, and it is less by more than this
-#: share of the weight.
-REMAINS, GAIN = 0.8, 0.015
+#: Largest share of the misfit that remains without the lag, if the lag is real [-].
+REMAINS = 0.8
+#: Smallest decrease of the misfit without the lag, as a share of the weight [-].
+GAIN = 0.015
 
 
 def check_empty(name: str, plate: Wrench) -> list[Finding]:
-    """What a plate shows while nothing stands on it."""
+    """Check the offset of a plate: the force it shows while nothing stands on it."""
     time, step = plate.time, float(np.median(np.diff(plate.time)))
     width = max(round(EMPTY / step), 3)
     vertical = uniform_filter1d(plate.force[2], max(width // 5, 1), mode="nearest")
@@ -59,7 +68,7 @@ def _offset(one: Finding) -> str:
 def check_lag(
     time: Array, force: Array, plates: Mapping[str, Wrench], measured: NDArray[np.bool_]
 ) -> list[Finding]:
-    """By how much plates are later than the force (3, N) that a motion needs.
+    """Delay of the plates behind the force (3, N) that a motion needs.
 
     The lag at which both differ least, by the median over the samples (N,) in which all feet on the
     ground stand on plates.

@@ -1,5 +1,5 @@
-"""Segments that cannot be as they are said to: of another stature, turning too fast, hanging upside
-down."""
+"""Checks of segments against a table and the usual motion: another stature, too fast a rotation, a
+body upside down."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from kinesym.symbolic.multibody.segments import Segment
 
 #: Mean of the vertical component of the long axes of a body below which it is upside down [-].
 UPRIGHT = 0.0
-#: Limbs are longer or shorter than those of a table by mass and stature by less than this:
-#: together, and one against all [-].
-LIMBS, LIMB = 0.12, 0.3
+#: Largest deviation of all limbs together from lengths of a table by mass and stature [-].
+LIMBS = 0.12
+#: Largest deviation of one limb against all, from lengths of that table [-].
+LIMB = 0.3
 
 
 def check_segments(

@@ -1,4 +1,4 @@
-"""Shared wrenches that cannot be right: centres of pressure that leave those of the plates."""
+"""Checks of shared wrenches: centres of pressure that leave those of the plates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ AS_MEASURED = "use the plates as measured, joints({foot: plates[foot].at(time) f
 def check_sharing(
     shared: Sharing, others: Mapping[str, Method], again: Callable[[Method], Sharing]
 ) -> list[Finding]:
-    """Where the shared centre of pressure of a foot is far from that of its plate, and what helps.
+    """Check the shared centre of pressure of a foot against that of its plate, and name the method
+    that helps.
 
     others : other methods by how they are written; again : shares by one of them.
     """
@@ -103,7 +104,7 @@ def _sentence(shared: Sharing, one: Finding, row: Array, helps: str) -> str:
 
 
 def _apart(shared: Sharing) -> dict[str, Array]:
-    """Distances between both centres of pressure by foot (N,), NaN where one says little."""
+    """Distances between both centres of pressure by foot (N,), NaN where one is unreliable."""
     rows = {}
     for foot, plate in shared.plates.items():
         ours, low = shared.wrenches[foot], PRESSING * shared.weight

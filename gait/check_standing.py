@@ -11,17 +11,21 @@ from kinesym.gait.checks import Finding, judged
 from kinesym.gait.mates import EXCHANGED, Mates, deviations, exchanges
 from kinesym.runtime.arrays import Array
 
-#: Change of the distance to the others of a cluster that nothing but another place explains [m].
+#: Least change of the distance to the others of a cluster that shows a marker at another place [m].
 OTHER = 0.04
-#: So many markers near a cluster tell which of two is nearer to them; both differ in that by this
-#: at least (rms) [m], and in the trial by no more than this share of it, the other way round.
-AROUND, APART, TURNED = 10, 0.02, -0.25
+#: Number of markers near a cluster that decide which of two markers is nearer to them.
+AROUND = 10
+#: Least difference (rms) of both markers in these distances, in the standing trial [m].
+APART = 0.02
+#: Largest ratio of that difference in the trial to the standing one; negative if exchanged [-].
+TURNED = -0.25
 
 
 def clusters_of(
     clusters: Sequence[Sequence[str]], names: Sequence[str], still: Mapping[str, Array]
 ) -> Mates:
-    """Of markers that are declared to be rigid clusters, distances as in the standing trial."""
+    """Mates of markers that are declared to be rigid clusters, with distances of the standing
+    trial."""
     mates: dict[str, list[str]] = {name: [] for name in names}
     for cluster in clusters:
         known = [name for name in cluster if name in mates and name in still]

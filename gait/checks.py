@@ -1,4 +1,4 @@
-"""What a check of recorded data found: a table, a picture, and sentences for warnings."""
+"""Findings of checks of recorded data: a table, a picture, and sentences for warnings."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ COLOURED = 6
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at: the worst of it, and whether it can be right.
+    """Finding of a check: the worst of one quantity, and whether it can be right.
 
-    kind : of the check. names : of markers, segments, plates or feet. begin, end, worst : when,
-    from the first instant to the last, and of the largest [s]. size, limit : measured and allowed,
-    in `unit`. says : what is wrong and what helps; empty where nothing is. mended : whether it was
-    put right.
+    kind : of the check. names : markers, segments, plates or feet concerned. begin, end, worst :
+    first and last instant concerned, and that of the largest value [s]. size, limit : measured and
+    allowed, in `unit`. says : fault and remedy; empty if there is none. mended : whether it was put
+    right.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """In one word."""
+        """Verdict in one word: ok, wrong or mended."""
         return "mended" if self.mended else "wrong" if self.says else "ok"
 
     def __str__(self) -> str:
@@ -65,9 +65,9 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Check(Displayed):
-    """What `Reconstruction.check` found: whether data can be right.
+    """Result of `Reconstruction.check`: whether data can be right.
 
-    findings : in order of the checks; of each what is wrong, or else the worst that was seen.
+    findings : in order of the checks; for each the faults, or else the worst that was seen.
     panels : the series behind them.
     """
 
@@ -76,7 +76,7 @@ class Check(Displayed):
 
     @property
     def wrong(self) -> tuple[Finding, ...]:
-        """What cannot be right, and was not mended."""
+        """Findings that cannot be right and were not mended."""
         return tuple(one for one in self.findings if one.verdict == "wrong")
 
     def __bool__(self) -> bool:
@@ -123,8 +123,8 @@ class Check(Displayed):
         )
 
     def plot(self) -> Any:
-        """A figure of every series that was looked at, over time: limits dashed, what is beyond
-        them in colour, the instants of what is wrong shaded."""
+        """Figure of every series that was checked, over time: limits dashed, values beyond them in
+        colour, the instants of faults shaded."""
         count = max(len(self.panels), 1)
         figure, axes = subplots(
             count, 1, sharex=True, squeeze=False, figsize=(9.0, 2.3 * count), layout="constrained"
@@ -165,7 +165,7 @@ def warn(message: str) -> None:
 
 
 def warn_of(findings: Iterable[Finding]) -> None:
-    """One warning for each kind of what is wrong, by the worst of it."""
+    """Warn once for each kind of fault, by its worst finding."""
     kinds: dict[str, list[Finding]] = {}
     for one in findings:
         if one.says:

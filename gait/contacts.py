@@ -1,4 +1,4 @@
-"""Which foot is on the ground when: from a motion, and in a table."""
+"""Contacts of the feet with the ground: from a motion, and in a table."""
 
 from __future__ import annotations
 
@@ -21,28 +21,36 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.results.files import replacing
 from kinesym.runtime.signals.low_pass import low_pass
 
-#: Contacts from heels and toes are longer by so much at either end [s].
+#: Time by which contacts from heels and toes are extended at either end [s].
 WIDER = 0.03
-#: A swing that takes longer [s] is one of a walk only if it brings the foot farther, seen from the
-#: other one [m]; in all of them the toe rises by more [m].
-SWING, FARTHER, RISE = 0.8, 0.15, 0.04
-#: A heel or toe rests that is less above the lowest that it comes [m] and slower [m/s], seen
-#: through a low-pass [Hz]. Contacts and gaps between them that are shorter do not count [s].
-LOW, SLOW, CUTOFF, SHORTEST = 0.03, 0.3, 7.0, 0.1
-#: Markers on two feet that stand, and lowest points of feet that land together, differ by less [m].
+#: Duration above which a swing must bring the foot farther, by `FARTHER` [s].
+SWING = 0.8
+#: Least displacement of the foot in a long swing, seen from the other foot [m].
+FARTHER = 0.15
+#: Least rise of the toe in a swing [m].
+RISE = 0.04
+#: Height above its lowest point below which a heel or toe may rest [m].
+LOW = 0.03
+#: Speed below which a heel or toe may rest [m/s].
+SLOW = 0.3
+#: Cutoff of the low-pass filter through which both are seen [Hz].
+CUTOFF = 7.0
+#: Shortest contact, and shortest gap between contacts, that counts [s].
+SHORTEST = 0.1
+#: Largest height difference of markers on two feet that stand, or lowest points of both [m].
 ALIKE = 0.05
 
 
 def flying(total: Wrench, weight: float) -> NDArray[np.bool_]:
-    """Where no foot bears anything."""
+    """Flight phases: samples at which no foot carries load."""
     return np.asarray(total.force[2] < FLIGHT * weight)
 
 
 def contacts_of(total: Wrench, feet: PressureTransfer, weight: float) -> list[Contact]:
     """Contacts of feet with the ground, from the total that the motion needs and the feet.
 
-    Where the total vanishes someone runs or jumps. In walking heels and toes tell, see
-    `contacts_from_markers`. Else, who stands, squats or lifts a foot for long, a foot is on the
+    Where the total vanishes someone runs or jumps. In walking they are found from heels and toes,
+    see `contacts_from_markers`. Else, who stands, squats or lifts a foot for long, a foot is on the
     ground while its heel or toe rests as low as it comes. Raises `ValueError` if none ever does.
     """
     if flying(total, weight).any():
@@ -85,7 +93,7 @@ def _walking(feet: PressureTransfer) -> list[Contact] | None:
 
 
 def _gaps(contacts: Sequence[Contact], time: Array) -> list[tuple[float, float]]:
-    """From when to when a foot is in the air, each time [s]."""
+    """Swing intervals (begin, end) of a foot [s]: between its contacts."""
     ends = [float(time[0]), *(c.end for c in contacts)]
     return list(zip(ends, [*(c.begin for c in contacts), float(time[-1])], strict=True))
 
@@ -99,7 +107,8 @@ def _is_lifted(foot: str, begin: float, end: float, feet: PressureTransfer) -> b
 
 
 def _resting(foot: str, feet: PressureTransfer) -> list[Contact]:
-    """While its heel or toe rests as low as it comes, or as that of the other foot does."""
+    """Contacts of a foot: while its heel or toe rests as low as it comes, or as that of the other
+    foot does."""
     time, down = feet.time, np.zeros(len(feet.time), dtype=bool)
     for k, place in enumerate(feet.places[foot]):
         course = low_pass(time, place, CUTOFF)
@@ -137,8 +146,8 @@ def _joined(rows: Iterable[Contact], first: float, last: float) -> list[Contact]
 
 
 def _wider(contact: Contact, first: float, last: float) -> Contact:
-    """A little longer at ends that were seen: where the centre of pressure lies tells the rest.
-    What strikes or leaves as a span begins or ends does it there."""
+    """A little longer at ends that were seen: where the centre of pressure lies tells the rest. A
+    contact that begins or ends with a span keeps that end."""
     begin, end = contact.begin - WIDER * contact.struck, contact.end + WIDER * contact.lifted
     begin = first if begin < first <= contact.begin + WIDER else begin
     end = last if contact.end - WIDER <= last < end else end
@@ -149,11 +158,12 @@ def _wider(contact: Contact, first: float, last: float) -> Contact:
 
 
 def read_contacts(path: File) -> list[Contact]:
-    """When which foot is on the ground, by a CSV file with columns `foot`, `begin` and `end` [s].
+    """Read contacts of the feet from a CSV file with columns `foot`, `begin` and `end` [s].
 
-    One line for each time that a foot is down, as for `contact_forces(..., contacts=)`; what begins
-    before or ends after the record is only cut there. `write_contacts` writes such a file. Raises
-    `ValueError` naming the file and line for columns that lack, and for what is no `Contact`.
+    One line for each time that a foot is down, as for `contact_forces(..., contacts=)`; contacts
+    that begin before or end after the record are only cut there. `write_contacts` writes such a
+    file. Raises `ValueError` naming the file and line for columns that lack, and for values that
+    make no `Contact`.
     """
     cells = csv_cells(path)
     for head in ("foot", "begin", "end"):
@@ -171,7 +181,8 @@ def read_contacts(path: File) -> list[Contact]:
 
 def write_contacts(path: str | Path, contacts: Iterable[Contact]) -> None:
     """Contacts as a CSV file in all digits, in order, such as a start to be mended; see
-    `read_contacts`. Whether they were struck and lifted is not in it: the record tells."""
+    `read_contacts`. Whether they were struck and lifted is not in it: it follows from the
+    record."""
     rows = [f"{c.foot},{float(c.begin)!r},{float(c.end)!r}" for c in in_order(contacts)]
     with replacing(Path(path)) as part:
         part.write_text("\n".join(["foot,begin,end", *rows]) + "\n", encoding="utf-8")

@@ -33,7 +33,7 @@ from kinesym.runtime.signals.low_pass import low_pass
 
 #: Contacts, and gaps between them, that are shorter count as chatter [s].
 SHORTEST = 0.05
-#: How far from the line between heel and toe a foot's centre of pressure may lie [m].
+#: Largest distance of a foot's centre of pressure from the line between heel and toe [m].
 NEAR = 0.1
 #: Share of a contact for which places of the feet must be known.
 COVERED = 0.5
@@ -167,8 +167,8 @@ def contacts_from_markers(
     Force plates are better: in two walks strikes came 16 ms before to 35 ms after a plate's
     threshold of 20 N, toe-offs 11 ms before to 27 ms after.
 
-    Raises `ValueError` for shapes, what is not finite, if no step can be seen, and if a foot
-    strikes or leaves twice in a row.
+    Raises `ValueError` for shapes, values that are not finite, if no step can be seen, and if a
+    foot strikes or leaves twice in a row.
     """
     grid = time_grid(time)
     back, front = vectors("heel", heel, grid), vectors("toe", toe, grid)
@@ -205,7 +205,7 @@ def contacts_from_markers(
 
 
 def completed(contacts: Sequence[Contact], others: Iterable[Contact]) -> list[Contact]:
-    """Contacts and those of the others that overlap none of the same foot, sorted by time.
+    """Contacts, and those of the other list that overlap none of the same foot, sorted by time.
 
     Such as contacts from plates, with contacts from markers where a foot steps beside them.
     """
@@ -258,8 +258,8 @@ def phases(contacts: Iterable[Contact]) -> list[Phase]:
 def whole_strides(
     contacts: Iterable[Contact], begin: float, end: float
 ) -> list[tuple[float, float]]:
-    """By foot, from its first strike to its last between two instants [s], and from its first
-    toe-off to its last: after them everything is as before."""
+    """Spans of whole strides between two instants [s]: for each foot from its first strike to its
+    last, and from its first toe-off to its last, after which the motion repeats."""
     inside = [c for c in contacts if c.end >= begin and c.begin <= end]
     found = []
     for foot in sorted({c.foot for c in inside}):
@@ -347,7 +347,7 @@ def assign_plates(
     near: float = NEAR,
     height: float = 0.0,
 ) -> tuple[dict[str, Wrench], list[Step]]:
-    """Which foot stands on which plate when: the wrench on each foot, and the steps in order.
+    """Assign plates to feet: the wrench on each foot, and the steps in order.
 
     plates : by name, all on one grid. time : (N,), of the markers [s], covering half of each
     contact at least.
@@ -446,7 +446,7 @@ def distance_to_line(centre: Array, heel: Array, toe: Array) -> Array:
 
 
 def nearest_on_line(centre: Array, heel: Array, toe: Array) -> Array:
-    """Of the lines from heel to toe, what is nearest to points, all (2, n)."""
+    """Nearest points on the lines from heel to toe to given points, all (2, n)."""
     along = toe - heel
     part = ((centre - heel) * along).sum(axis=0) / np.maximum((along**2).sum(axis=0), 1e-12)
     return np.asarray(heel + np.clip(part, 0.0, 1.0) * along)
@@ -476,7 +476,8 @@ def _check_contacts(ordered: Sequence[Contact]) -> None:
 def _between_crossings(
     foot: str, time: Array, vertical: Array, threshold: float, first: int, last: int
 ) -> Contact:
-    """From where the force rises through the threshold before a sample to where it falls."""
+    """Contact between threshold crossings: from where the force rises through it, before the first
+    sample, to where it falls."""
 
     def crossing(out: int, inside: int) -> float:
         share = (threshold - vertical[out]) / (vertical[inside] - vertical[out])

@@ -36,8 +36,8 @@ def external_forces(
     root : of the file. data : the table with their columns; by default the one that the file names,
     beside it, compressed or not.
 
-    Raises `ValueError` for what is no such file, for columns that are missing, and for what is not
-    given in axes of the ground.
+    Raises `ValueError` for other files, for missing columns, and for forces that are not given in
+    axes of the ground.
     """
     loads = next(root.iter("ExternalLoads"), None)
     forces = [] if loads is None else [e for e in loads.iter("ExternalForce") if _applies(e)]
@@ -49,7 +49,7 @@ def external_forces(
 
 
 def _applies(e: Element) -> bool:
-    """Whether a force acts; files before version 4 say when it does not."""
+    """Whether a force is applied; files before version 4 declare which are not."""
     off = _text(e, "appliesForce").lower() in ("false", "0")
     return not off and _text(e, "isDisabled").lower() not in ("true", "1")
 

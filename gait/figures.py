@@ -31,7 +31,7 @@ def joint_torques(
     under it, as beside force plates. norms : by joint, rows of percent, lower and upper bound
     [N m/kg] of a band, such as from a textbook.
 
-    Raises `ValueError` for what is none of these.
+    Raises `ValueError` for other objects.
     """
     for one in mapping(loads, "loads").values():
         check_kind(one, JointLoads, "kinesym.gait")
@@ -53,7 +53,7 @@ BEARS = 0.05
 
 
 def _unloaded(loads: JointLoads, cycle: Cycle, side: str) -> NDArray[np.bool_]:
-    """Where a foot stands in a cycle without a wrench under it (N,)."""
+    """Samples (N,) of a cycle at which a foot stands but no wrench is measured under it."""
     skeleton, time = loads.inverse.skeleton, loads.time
     found = np.zeros(len(time), dtype=bool)
     if side not in skeleton.feet:
@@ -75,7 +75,7 @@ def flexion_angles(
 
     joints : name such as "right_knee" -> segments before and beyond it.
 
-    Raises `ValueError` for what is none of these, and for a joint of the legs that is missing.
+    Raises `ValueError` for other objects, and for a joint of the legs that is missing.
     """
     if not mapping(walks, "walks"):
         raise ValueError("give at least one walk")

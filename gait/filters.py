@@ -21,7 +21,7 @@ from kinesym.gait.smoothing import finite_series
 from kinesym.runtime.arrays import Array
 from kinesym.runtime.signals.low_pass import motion_low_pass
 
-#: What makes series (..., N) at a rate [Hz] smooth.
+#: Smoother: a function of series (..., N) and their rate [Hz].
 Smoother: TypeAlias = Callable[[Array, float], ArrayLike]
 
 #: Filters of higher orders ring, and lose all digits.
@@ -78,7 +78,7 @@ class GCVSpline:
     the one that minimises the mean square residual over the square of the share of samples that are
     left over. The spline acts as a low-pass of gain 1/(1 + (f/f_c)^(degree + 1)), see `cutoffs`.
 
-    It supposes white noise. What skin and muscles add to markers is not white, which it keeps.
+    It supposes white noise. Errors by skin and muscles are not white: it keeps them.
     """
 
     degree: int = 5
@@ -99,7 +99,7 @@ class GCVSpline:
         return smooth.reshape(x.shape)
 
     def cutoffs(self, series: ArrayLike, rate: float) -> Array:
-        """Where each spline has halved the amplitude [Hz], (...)."""
+        """Cutoff frequency of each spline, at which it halves the amplitude [Hz], (...)."""
         x = finite_series(series, "GCVSpline")
         tried, scores = self._scores(x.reshape(-1, x.shape[-1]))
         return positive(rate, "the rate of a series") * np.reshape(
@@ -107,7 +107,7 @@ class GCVSpline:
         )
 
     def _scores(self, rows: Array) -> tuple[Array, Array]:
-        """Frequencies per sample (F,), and what cross-validation says of each, (F, k)."""
+        """Frequencies per sample (F,), and cross-validation scores of each, (F, k)."""
         N = rows.shape[1]
         lowest = max(1.0 / N, 0.002)
         tried = np.geomspace(lowest, 1.0, int(np.log(1.0 / lowest) / np.log(FINE)))
@@ -116,8 +116,8 @@ class GCVSpline:
         return tried, squares / left[:, None] ** 2
 
     def _residual(self, rows: Array, frequency: float) -> Array:
-        """What the spline takes off rows (k, N): lambda Q' c, (R + lambda Q Q') c = Q x, where Q
-        takes differences and R has the products of B-splines (Reinsch 1967)."""
+        """Residual of the smoothing spline for rows (k, N): lambda Q' c, (R + lambda Q Q') c = Q x,
+        where Q takes differences and R has the products of B-splines (Reinsch 1967)."""
         half, N = (self.degree + 1) // 2, rows.shape[1]
         weight = (2.0 * np.pi * frequency) ** (-2 * half)
         bands = np.zeros((half + 1, N - half))
@@ -144,8 +144,8 @@ class GCVSpline:
 
 
 def smoother_of(given: Any, what: str = "smooth") -> Smoother:
-    """A law as it is; a number is the cutoff [Hz] of `Butterworth`. Raises `ValueError` for what is
-    neither."""
+    """A law as it is; a number is the cutoff [Hz] of `Butterworth`. Raises `ValueError` for other
+    objects."""
     if isinstance(given, Real) and not isinstance(given, bool):
         return Butterworth(float(given))
     if not callable(given):

@@ -96,14 +96,14 @@ def read_forces(
     "1", "2", ...
 
     unit : of lengths without one in the name of the column, "m", "cm" or "mm"; default metres.
-    up, forward, left : axes of the file as in `read_trc`; default what it says itself, as
-        `write_forces` does, or else what the data say: the vertical by weight, forwards by braking
-        and pushing in whole stances. like : markers of the same trial; their axes are taken, unless
-        the file says its own.
+    up, forward, left : axes of the file as in `read_trc`; default as it declares, as `write_forces`
+        does, or else by the data: the vertical by weight, forwards by braking and pushing in whole
+        stances. like : markers of the same trial; their axes are taken, unless the file says its
+        own.
     threshold : see `Wrench.at_cop`. rename : new names by old ones; `assign_plates` finds feet.
 
     Warns as `read_trc`. Raises `FileNotFoundError`, `KeyError` for an unknown name, and
-    `ValueError` naming line, column or plate of what is wrong.
+    `ValueError` naming line, column or plate of the fault.
     """
     wrenches, _ = forces_of(path, unit, (up, forward, left), threshold, laboratory_of(like))
     return renamed(wrenches, rename or {})
@@ -168,8 +168,8 @@ def _turned(
 
 
 def renamed(wrenches: Mapping[str, Wrench], rename: Mapping[str, str]) -> dict[str, Wrench]:
-    """With new names by old ones; raises `KeyError` for an unknown name, `ValueError` if two get
-    the same one."""
+    """Wrenches with new names, given by the old ones; raises `KeyError` for an unknown name,
+    `ValueError` if two get the same one."""
     found = Named[Wrench]("plate")
     for old in checks.mapping(rename, "rename"):
         if old not in wrenches:
@@ -186,7 +186,7 @@ def renamed(wrenches: Mapping[str, Wrench], rename: Mapping[str, str]) -> dict[s
 
 
 def _plates(path: File, table: Table, unit: str | None) -> dict[str, Parts]:
-    """Columns of a table by what their names say."""
+    """Columns of a table, sorted by plate and quantity from their names."""
     plates: dict[str, Parts] = {}
     for column, row in table.columns.items():
         found = _force_column(path, column, unit)
@@ -227,7 +227,8 @@ def _in_metres(path: File, plates: dict[str, Parts], unit: str | None) -> dict[s
 
 
 def _farthest(plates: Mapping[str, Parts]) -> float:
-    """How far from the origin the load acts along an axis, in the mean over it, at most."""
+    """Largest distance from the origin at which a load acts along an axis, as a mean weighted by
+    the load."""
     found = [0.0]
     for parts in plates.values():
         load = np.nan_to_num(sum(np.abs(row) for row in parts.get("force", {}).values()))
@@ -238,7 +239,7 @@ def _farthest(plates: Mapping[str, Parts]) -> float:
 
 
 def _widest(plates: Mapping[str, Parts]) -> float:
-    """How far the centre of pressure of a plate wanders under load along an axis, at most."""
+    """Largest range of the centre of pressure of a plate along an axis, while it is loaded."""
     found = [0.0]
     for parts in plates.values():
         load = np.nan_to_num(sum(np.abs(row) for row in parts.get("force", {}).values()))
@@ -292,7 +293,7 @@ def _cortex(path: File, text: str) -> tuple[Array, dict[str, Parts]]:
 
 
 def _external_loads(path: File, text: str, unit: str | None) -> tuple[Array, dict[str, Parts], Own]:
-    """What an ExternalLoads file of OpenSim says of the columns of the file beside it."""
+    """Columns declared by an ExternalLoads file of OpenSim, read from the table beside it."""
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
@@ -324,8 +325,8 @@ def _wrench(
     plane: str,
     threshold: float,
 ) -> Wrench:
-    """One plate from its columns, still in the axes of the file; moments are mirrored otherwise
-    than vectors."""
+    """Wrench of one plate from its columns, still in the axes of the file; moments are
+    pseudovectors, and mirrored otherwise than vectors."""
     if force is None or not parts.keys() & {"cop", "moment"}:
         raise ValueError(
             f"{what}: force and centre of pressure are needed, or force and moment about the "
@@ -395,7 +396,8 @@ def write_forces(
 
 
 def held(centre: Array, height: float) -> Array:
-    """Centres (3, N) with what is missing taken from the nearest sample; the origin if none is."""
+    """Centres (3, N) with missing samples taken from the nearest one; the origin if there is
+    none."""
     known = np.flatnonzero(~np.isnan(centre[0]))
     if not known.size:
         return np.outer([0.0, 0.0, height], np.ones(centre.shape[1]))

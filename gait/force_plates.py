@@ -10,7 +10,7 @@ import numpy as np
 
 from kinesym.runtime.arrays import Array
 
-#: How many channels plates of each type have.
+#: Number of channels of plates, by type.
 CHANNELS = {1: 6, 2: 6, 3: 8, 4: 6}
 
 
@@ -23,8 +23,8 @@ def plate_wrench(
     sensors; 3, sums of forces of four sensors (Kistler); 4, as 2 after a calibration. channels :
     (C, F). corners : (3, 4) in the laboratory. origin : (3,), of type 3 the half distances of the
     sensors in x and y, of all the surface above the sensors, which is negative since z points down.
-    matrix : (6, 6) of type 4; if it is empty, channels are calibrated. moments : what a channel of
-    moments is multiplied by, where it has another unit of length than the corners.
+    matrix : (6, 6) of type 4; if it is empty, channels are calibrated. moments : factor of a
+    channel of moments that has another unit of length than the corners.
 
     Raises `ValueError` for other types, and for channels, corners, origins and matrices that are
     missing.
@@ -95,7 +95,7 @@ def _check(kind: int, channels: Array, corners: Array, origin: Array, matrix: Ar
 
 
 def zeroed(channels: Array, zero: list[int], first: int, per_frame: int) -> Array:
-    """Channels (C, F) without what they show in frames that FORCE_PLATFORM:ZERO names.
+    """Channels (C, F) less their offset in the frames that FORCE_PLATFORM:ZERO names.
 
     zero : first and last frame, 0 if there are none. first : frame of the record. per_frame :
     samples in one. Frames in which the channels show a third of their largest change are left as

@@ -81,7 +81,7 @@ class PD:
 class Tracking(Displayed):
     """A simulated walk and its reference.
 
-    segments : of the body. reference : what was measured, at the nodes that were reached.
+    segments : of the body. reference : the measured motion, at the nodes that were reached.
     z, zd : simulated coordinates and rates, (g, N). gains : Kp (g,), all 0 without control.
     effort : of the controller, (g, N) [N, N m], generalised forces along the coordinates.
     message : why it ended early; empty if it did not. method, step : of integration [s].
@@ -140,8 +140,8 @@ class Tracking(Displayed):
         )
 
     def horizon(self, limit: float) -> float:
-        """When the error of a sagittal angle (beta) first exceeds `limit` [rad], in s from the
-        start; infinite if none does and the end was reached."""
+        """Time at which the error of a sagittal angle (beta) first exceeds `limit` [rad], in s from
+        the start; infinite if none does and the end was reached."""
         off = (np.abs(self.error[4::3]) > limit).any(axis=0)
         if off.any():
             return float(self.time[int(off.argmax())] - self.time[0])

@@ -1,4 +1,4 @@
-"""Markers that were not seen for a while: where the others of their segment say, or a spline."""
+"""Gaps of markers, filled from the others of their segment or by a spline."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def by_clusters(
     At least two others are needed that were seen all through a gap and at the sample before or
     after it, where the missing one was seen, too. Three say how the body turns; two say it but for
     the spin about their line, which is taken to be none. From one to the other side of a gap both
-    answers are blended, so that nothing jumps. What was measured stays; other gaps stay.
+    answers are blended, so that nothing jumps. Measured samples stay; other gaps stay.
     """
     found = {name: position.copy() for name, position in positions.items()}
     for cluster in clusters:
@@ -44,7 +44,8 @@ def by_clusters(
 
 
 def _carried(position: Array, others: Array, run: slice) -> Array:
-    """A marker (3, N) during a gap, from others (K, 3, N) of its body; NaN if they do not tell."""
+    """Marker (3, N) during a gap, carried by others (K, 3, N) of its body; NaN if they do not
+    determine it."""
     N, answers = position.shape[1], []
     for k in (run.start - 1, run.stop):
         if not 0 <= k < N:
@@ -80,8 +81,8 @@ def _turn(shape: Array, during: Array) -> Array:
 
 
 def by_splines(time: Array, position: Array, longest: int) -> Array:
-    """A position (3, N) with gaps of up to so many samples closed by a cubic spline through what
-    was measured; those at either end stay."""
+    """Position (3, N) with gaps of up to a number of samples closed by a cubic spline through the
+    measured ones; those at either end stay."""
     known = ~np.isnan(position[0])
     inner = [run for run in runs(~known) if run.start and run.stop < len(time)]
     short = [run for run in inner if run.stop - run.start <= longest]

@@ -29,18 +29,19 @@ if TYPE_CHECKING:
 #: Heel and toe of feet by name, (3, N) each [m].
 Feet = Mapping[str, tuple[ArrayLike, ArrayLike]]
 
-#: An error of the moment of the total is taken for one of the force at this lever [m]: about where
-#: the mass centre is.
+#: Lever that converts an error of the total's moment to one of the force [m]: about the height of
+#: the mass centre.
 LEVER = 1.0
-#: Standard deviation of events from markers [s], and of the share in the middle of a double
-#: support.
-TIMING, SHARE = 0.016, 0.1
-#: Error of the centre of pressure of who stands on both feet, if no foot stands alone to tell, as
-#: in walks from a video [m].
+#: Standard deviation of events from markers [s].
+TIMING = 0.016
+#: Standard deviation of the share of a foot in the middle of a double support [-].
+SHARE = 0.1
+#: Default error of the centre of pressure in double support, without single support to estimate it
+#: from, as in walks from a video [m].
 ASIDE = 0.06
-#: How far beside the line from heel to toe a foot can be pressed [m].
+#: Largest distance of the centre of pressure from the line from heel to toe [m].
 REACH = 0.03
-#: What may be left of the force in a flight that the force itself shows, as a share of the weight.
+#: Largest force that may remain in a flight, as a share of the weight [-].
 LEFT = 0.5
 
 
@@ -149,7 +150,7 @@ def contact_forces(
     total : the wrench that the motion needs (N,), such as `needed.total` of `Body.inverse`, or
         `ks.ground_reaction` of a tree.
     time, feet : instants (M,) [s] of places of heel and toe by foot, (3, M) each [m], as measured,
-        gaps filled: what is smoothed already strikes late. Best over a little more than the total.
+        gaps filled: smoothed markers strike late. Best over a little more than the total.
     contacts : of the feet, by default from the motion. Where the total vanishes the person runs or
         jumps: forces above a tenth of the weight are contacts of the foot that is lower, or of both
         that are equally low. Feet that strike and leave by turns walk, unless one is up for more
@@ -167,8 +168,8 @@ def contact_forces(
     -------
     A `ContactForces`; a foot without contact bears nothing. Forces of the feet add up to that of
     the total. Their moments do not quite, as centres of pressure that lie more than 3 cm beside the
-    line from heel to toe are moved there: what the motion needs more is left at the pelvis,
-    `JointLoads.residual`.
+    line from heel to toe are moved there: the remainder that the motion needs is left at the
+    pelvis, `JointLoads.residual`.
 
     Standard errors add squares of four: the motion, from how far the centre of pressure of the
     total lies off the foot that stands alone (over a lever of 1 m), the mass, events that are 16 ms
@@ -177,7 +178,7 @@ def contact_forces(
     `benchmarks/contact_forces.py` judges them by plates.
 
     Raises `ValueError` for shapes, times of the total outside those of the feet, feet that never
-    rest on the ground, contacts of feet that are not given, and what `share` refuses.
+    rest on the ground, contacts of feet that are not given, and as `share` does.
     """
     check_kind(total, Wrench, "kinesym.gait")
     way = PressureTransfer(time, feet, height)
@@ -201,7 +202,7 @@ def contact_forces(
 
 
 def _under(foot: str, wrench: Wrench, feet: PressureTransfer) -> Wrench:
-    """The same force, pressing under the foot."""
+    """Wrench with the same force, its centre of pressure moved to within reach of the foot."""
     centre = wrench.cop(feet.height)[:2]
     heel, toe = (between(wrench.time, feet.time, place)[:2] for place in feet.places[foot])
     heel = heel + HEEL * (toe - heel)
@@ -216,7 +217,7 @@ def _under(foot: str, wrench: Wrench, feet: PressureTransfer) -> Wrench:
 
 
 def _astray(shared: Sharing, feet: PressureTransfer) -> float:
-    """How far centres of pressure lie off the foot that stands alone, root mean square [m]."""
+    """Distance of centres of pressure from the foot in single support, root mean square [m]."""
     time, centre = shared.total.time, shared.total.cop(feet.height)
     squares = [np.zeros(0)]
     for phase in shared.phases:

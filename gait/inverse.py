@@ -69,7 +69,8 @@ class Skeleton:
         return sum(row.mass for row in self.segments)
 
     def number(self, name: str) -> int:
-        """Of a segment, by its own name or that of its proximal joint; raises `ValueError`."""
+        """Index of a segment, by its own name or that of its proximal joint; raises
+        `ValueError`."""
         segment = self.joints.get(name, name)
         if segment not in self.names:
             known = suggest(name, [*self.names, *self.joints, *self.feet])
@@ -143,7 +144,7 @@ class InverseDynamics(Displayed):
 
     def multipliers(self, variant: str = "explicit") -> dict[str, Array]:
         """The Lagrange multipliers of the constraints in natural coordinates by name, (N,) each;
-        see `NaturalBody` for the variants and what they mean."""
+        see `NaturalBody` for the variants and their meaning."""
         rows, motion = self.skeleton.segments, self.kinematics
         body = NaturalBody(rows, rows[0].proximal, variant=variant)
         values = body.multipliers(motion.z, motion.zd, motion.zdd)
@@ -236,8 +237,8 @@ class JointLoads(Displayed):
     """Reaction wrenches of the joints.
 
     force, torque : (S, 3, N) [N, N m], of the proximal neighbour on each segment, at its joint.
-    Those of the first segment are the residual: what the motion needs beyond the external wrenches.
-    residual : the same about the origin. loads : external wrenches by segment.
+    Those of the first segment are the residual: the wrench that the motion needs beyond the
+    external ones. residual : the same about the origin. loads : external wrenches by segment.
     """
 
     inverse: InverseDynamics
@@ -276,7 +277,7 @@ class JointLoads(Displayed):
         of the ISB (Wu et al. 2002, J. Biomech. 35:543; Grood, Suntay 1983).
 
         Positive for adduction of hip and knee and inversion of the foot, on both sides; of lumbar
-        and others without a side, for what it is on the right. With `flexion` and `rotation` it is
+        and others without a side, its sign as on the right. With `flexion` and `rotation` it is
         conjugate to the angles: their products with the rates of these add up to `power`.
         """
         k, lateral = self._lateral(joint)

@@ -86,7 +86,7 @@ class Spline:
 
     @property
     def span(self) -> tuple[float, float]:
-        """Where the splines may be sampled [s]."""
+        """Interval in which the splines may be sampled (begin, end) [s]."""
         return float(self.time[self.trim]), float(self.time[-1 - self.trim])
 
     def sample(self, times: ArrayLike) -> Samples:

@@ -46,12 +46,12 @@ from kinesym.gait.tables import (
 )
 from kinesym.runtime.arrays import Array
 
-#: All markers nearer than this to the origin of the laboratory were scaled twice [m].
+#: Distance from the laboratory's origin within which all markers lie if scaled twice [m].
 NEAREST = 0.05
 #: Markers on a person, arms up on a step, are less apart upwards [m].
 HIGHEST = 4.0
 
-#: How line 4 of a TRC file begins, as programs spell it.
+#: Beginnings of line 4 of a TRC file, as programs spell it.
 _HEAD = re.compile(r"#?frame#? times?", re.IGNORECASE)
 _MARKER = re.compile(r"(?P<name>.+)_(?P<axis>[xyzXYZ])(?:_(?P<unit>m|cm|mm))?")
 
@@ -67,19 +67,19 @@ def read_trc(
     """Markers of a TRC file (Motion Analysis, OpenSim, Pose2Sim, OpenCap), which may be compressed
     (.gz); empty cells are missing samples.
 
-    unit : "m", "cm" or "mm"; default what the file says, unless coordinates of people cannot be.
-    up, forward, left : axes of the file, one of x, y, z, -x, -y, -z each; default what it says
-        itself, as `Markers.to_trc` writes it, or else what the data say: names of markers, the way
-        walked, heels and toes. `Markers.note` says what was found. If nothing tells, the longest
-        extent is up, or y, and x forwards, with a warning; left makes axes right-handed unless it
-        is given. `find_files(folder).up` is what all files of a session say together.
+    unit : "m", "cm" or "mm"; default as the file declares, unless coordinates of people contradict
+        it.
+    up, forward, left : axes of the file, one of x, y, z, -x, -y, -z each; default as it declares,
+        as `Markers.to_trc` writes it, or else by the data: names of markers, the way walked, heels
+        and toes. `Markers.note` has the findings. Without evidence the longest extent is up, or y,
+        and x forwards, with a warning; left makes axes right-handed unless it is given.
+        `find_files(folder).up` combines the evidence of all files of a session.
     like : markers of the same laboratory, whose axes these are too.
 
     Warns of markers whose name comes twice or is empty, which are left out, and those that are 0 in
-    all samples, as missing ones; of an axis that is up by a guess, of data that contradict
-    what was told, and if another axis than x is found to be forwards: other files of the trial have
-    to be read alike. Raises `FileNotFoundError`, and `ValueError` naming line and column of the
-    error.
+    all samples, as missing ones; of an axis that is up by a guess, of data that contradict the
+    given axes, and if another axis than x is found to be forwards: other files of the trial have to
+    be read alike. Raises `FileNotFoundError`, and `ValueError` naming line and column of the error.
     """
     text = text_of(path)
     lines = text.splitlines()
@@ -111,7 +111,8 @@ def read_trc(
 
 
 def _facts(names: str, values: str) -> dict[str, str]:
-    """What lines 2 and 3 say; some programs write two tabulators between cells."""
+    """Header of a TRC file: names of line 2 and values of line 3; some programs write two tabs
+    between cells."""
     lines = ((line, "\t" if "\t" in line else None) for line in (names, values))
     cells = [[cell.strip() for cell in line.split(sep)] for line, sep in lines]
     filled = [[cell for cell in row if cell] for row in cells]
@@ -141,10 +142,10 @@ def read_csv(
     as forces and centres of pressure, are passed over. Where no marker has the axis to the side,
     the record is of one plane and it is zero.
 
-    unit : "m", "cm" or "mm"; default what the columns say, or else the data. up, forward, left,
-    like : as in `read_trc`. Trajectories that Vicon Nexus exports are read, too.
+    unit : "m", "cm" or "mm"; default as the columns declare, or else by the data. up, forward,
+    left, like : as in `read_trc`. Trajectories that Vicon Nexus exports are read, too.
 
-    Raises `FileNotFoundError`, and `ValueError` naming line and column of what is wrong.
+    Raises `FileNotFoundError`, and `ValueError` naming line and column of the fault.
     """
     if (nexus := nexus_trajectories(path)) is not None:
         time, positions, said = nexus
@@ -217,7 +218,7 @@ def read_places(
     left: str | None = None,
     like: Markers | None = None,
 ) -> dict[str, Array]:
-    """One position (3,) for each marker [m], such as its mean over a static trial; see
+    """Read one position (3,) for each marker [m], such as its mean over a static trial; see
     `Markers.mean` for a trial that was recorded.
 
     A CSV file with columns `marker` and `x`, `y`, `z`, with `_m`, `_cm` or `_mm` if the unit is
@@ -259,8 +260,9 @@ def markers_of(
 ) -> tuple[Markers, Laboratory]:
     """Markers (3, N) of a file, and its axes and units.
 
-    said : the unit of the file. unit, told : what the user says, see `read_trc`. default : what is
-    up if nothing tells. pressed : what forces of the same file say, if names of markers do not.
+    said : the unit of the file. unit, told : as given by the user, see `read_trc`. default : the
+    upward axis without evidence. pressed : evidence from forces of the same file, used if names of
+    markers give none.
     own : up and forwards, as the file says. like : markers with the same axes.
     """
     short, prefix = _short(positions)
@@ -273,7 +275,7 @@ def markers_of(
 
 
 def _short(positions: Mapping[str, Array]) -> tuple[Mapping[str, Array], str]:
-    """Names without what all of them have before a colon, such as that of the subject."""
+    """Names without a common prefix before a colon, such as that of the subject."""
     before = {"".join(name.rpartition(":")[:2]) for name in positions}
     prefix = before.pop() if len(before) == 1 else ""
     if not prefix:
@@ -311,8 +313,8 @@ def turned_rows(
     own: Own = NO_AXES,
     like: Markers | None = None,
 ) -> tuple[dict[str, Array], Laboratory]:
-    """Positions (3, N) of a file in world axes [m], and what was found of them; arguments as of
-    `markers_of`."""
+    """Positions (3, N) of a file in world axes [m], and the evidence for these axes; arguments as
+    of `markers_of`."""
     alike = laboratory_of(like)
     rows = list(positions.values())
     name = unit_of(path, said, unit, rows)
@@ -348,7 +350,7 @@ def _check_height(path: File, positions: Mapping[str, Array], unit: str) -> None
 
 
 def laboratory_of(like: Markers | None) -> Laboratory | None:
-    """The axes of markers, if they are from a file; raises `ValueError` for what are none."""
+    """Axes of markers, if they are from a file; raises `ValueError` for other types."""
     if like is None:
         return None
     check_kind(like, Markers, "kinesym.gait")

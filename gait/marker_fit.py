@@ -26,7 +26,7 @@ from kinesym.gait.marker_inputs import (
     weights_of,
 )
 from kinesym.gait.marker_squares import Smoothness, Squares, weight_of_cutoff
-from kinesym.gait.marker_steps import HELD, Minimum, knowledge, median_noise, minimise, start
+from kinesym.gait.marker_steps import HELD, MarkerMinimum, knowledge, median_noise, minimise, start
 from kinesym.gait.markers import Markers
 from kinesym.gait.motion_files import Table
 from kinesym.runtime.arrays import Array, mean_of_known
@@ -44,8 +44,10 @@ from kinesym.symbolic.names import check_known
 if TYPE_CHECKING:
     import pandas as pd
 
-#: The noise of a robust loss is found in so many rounds, until it changes by a smaller share.
-ROUNDS, SETTLED = 10, 1e-3
+#: Rounds, at most, in which the noise of a robust loss is estimated.
+ROUNDS = 10
+#: Relative change of that noise at which the rounds end [-].
+SETTLED = 1e-3
 #: Marker error beyond which there is a warning [m].
 FAR = 0.1
 
@@ -144,7 +146,8 @@ class MarkerFit(ByName, Saved):
         return f"<{str(self).splitlines()[0]}, {1e3 * self.total_rms:.1f} mm rms>"
 
     def report(self) -> str:
-        """Marker errors, ranges and standard errors of coordinates, and what was left out."""
+        """Report of marker errors, ranges and standard errors of coordinates, and markers that were
+        left out."""
         lines = [str(self), "", f"{'marker':<24}{'rms':>8}{'worst':>8}  [mm]"]
         for name, rms in self.marker_rms.items():
             lines.append(f"{name:<24}{1e3 * rms:8.1f}{1e3 * np.nanmax(self.distances[name]):8.1f}")
@@ -225,7 +228,7 @@ def fit_markers(
     tree : any open tree on a base that stands still; its parameters have their `values`. Markers
         are turned to its axes if its gravity says that z is not up, as of models of OpenSim.
     placed : body and place in its axes [m] by the name of the marker; None for those of the file of
-        the tree. What the record has not is left out.
+        the tree. Markers that the record lacks are left out.
     markers : measured; missing samples (NaN) are left out, and directions in which nothing moves,
         as across the plane of a planar tree.
     weights : of squared distances by marker, 1 for those not named, 0 leaves one out.
@@ -300,7 +303,7 @@ def low_pass(smooth: Any, rate: float) -> Butterworth:
 
 def fitted(
     problem: Squares, q: Array, law: Butterworth | None, rate: float
-) -> tuple[Squares, Minimum]:
+) -> tuple[Squares, MarkerMinimum]:
     """The minimum from coordinates (n, N), with the noise that a loss needs, first of each instant
     on its own, then of a smooth course; and the problem that it is of."""
     loss = problem.loss
@@ -324,7 +327,7 @@ def fitted(
 def described(
     tree: Tree,
     problem: Squares,
-    minimum: Minimum,
+    minimum: MarkerMinimum,
     names: Sequence[str],
     time: Array,
     unused: Sequence[str],
@@ -352,10 +355,10 @@ def described(
 
 
 def trouble(
-    minimum: Minimum, states: Sequence[str], names: Sequence[str], time: Array | None = None
+    minimum: MarkerMinimum, states: Sequence[str], names: Sequence[str], time: Array | None = None
 ) -> str:
-    """What has not converged: the coordinate that still moves most, when, and the marker that is
-    farthest off there."""
+    """Message on a fit that did not converge: the coordinate that still moves most, when, and the
+    marker with the largest error there."""
     size = np.abs(minimum.left)
     if not size.any():
         return f"stopped after {minimum.iterations} iterations"
@@ -371,7 +374,7 @@ def trouble(
 
 
 def check_fit(fit: MarkerFit) -> None:
-    """Warn of what does not look right."""
+    """Warn of a fit that looks wrong."""
     if not fit.converged:
         warnings.warn(
             f"{fit.message}: the coordinates are not those of least squares", stacklevel=3

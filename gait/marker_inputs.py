@@ -1,4 +1,4 @@
-"""What `fit_markers` and `scale` are given, checked, and as arrays in the axes of the tree."""
+"""Arguments of `fit_markers` and `scale`, checked, as arrays in the axes of the tree."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def matched(
 ) -> tuple[dict[str, tuple[str, Array]], list[str]]:
     """Markers on bodies that were measured in one of the records at least, and names of others.
 
-    Raises `ValueError` for what is no place on a body, and if no marker was measured; warns of
-    names that look misspelt.
+    Raises `ValueError` for other objects than places on a body, and if no marker was measured;
+    warns of names that look misspelt.
     """
     given = checked_places(tree, placed)
     measured = {name for record in records for name in record if np.isfinite(record[name]).any()}
@@ -94,7 +94,7 @@ def functions_of(model: Model) -> Functions:
 
 
 def numbers_of(functions: Functions, places: Iterable[Array]) -> Array:
-    """All parameters: of the tree as they are, of markers at these places."""
+    """Parameter vector: values of the tree, and markers at these places."""
     values = dict(functions.values)
     for k, at in enumerate(places):
         values |= dict(zip(marker_names(k, "at_"), at.tolist(), strict=True))
@@ -106,7 +106,8 @@ def numbers_of(functions: Functions, places: Iterable[Array]) -> Array:
 
 
 def turn_of(tree: Tree) -> Array:
-    """From world axes, z up, to those of the tree, whose gravity says what is up there."""
+    """Rotation (3, 3) from world axes, z up, to those of the tree, whose gravity defines its
+    vertical."""
     for axis, pull in zip(AXES, tree.gravity, strict=True):
         if axis != "z" and getattr(pull, "is_number", True) and abs(float(pull)) > 0.0:
             up = axis if float(pull) < 0.0 else f"-{axis}"

@@ -36,7 +36,7 @@ from kinesym.gait.marker_inputs import (
     weights_of,
 )
 from kinesym.gait.marker_squares import Squares, State
-from kinesym.gait.marker_steps import Known, Minimum, knowledge, minimise, start
+from kinesym.gait.marker_steps import Known, MarkerMinimum, knowledge, minimise, start
 from kinesym.gait.markers import Markers
 from kinesym.models.files.stretched import stretched_description
 from kinesym.models.files.trees import FileTree, plain
@@ -54,15 +54,21 @@ from kinesym.symbolic.names import by_name, check_known
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What is known of factors, and of places of markers [m], unless said otherwise.
-FACTOR, PLACE = 0.1, 0.02
-#: Noise of markers to begin with [m]; rounds in which it is estimated, until it changes by less.
-NOISE, ROUNDS, SETTLED = 0.01, 12, 0.01
-#: Noise that is assumed at least: errors of skin and model, the same from instant to instant [m].
+#: Default standard deviation of scale factors [-].
+FACTOR = 0.1
+#: Default standard deviation of places of markers [m].
+PLACE = 0.02
+#: Initial noise of markers [m].
+NOISE = 0.01
+#: Rounds, at most, in which the noise is estimated.
+ROUNDS = 12
+#: Relative change of the noise at which the rounds end [-].
+SETTLED = 0.01
+#: Lower limit of the noise [m]: errors of skin and model, the same from instant to instant.
 LEAST = 2e-3
-#: A trial whose markers all stay so near to their means counts as one instant [m].
+#: Largest deviation of markers from their means in a trial that counts as one instant [m].
 STILL = 0.03
-#: Correlation of errors from instant to instant that is believed at most.
+#: Upper limit of the correlation of errors from instant to instant [-].
 MOST = 0.95
 
 
@@ -213,16 +219,17 @@ def scale(
     ----------
     tree, placed : as of `fit_markers`, of another person.
     trials : records of the same markers, or of a static trial the place of each (3,) [m], as of
-        `read_places`. Movement tells where joints are; what trials share is estimated once.
+        `read_places`. Movement determines the joints; parameters that trials share are estimated
+        once.
     factors : bodies by the name of the factor that stretches them, such as
         {"thigh": ("femur_r", "femur_l")}; "femur_r.y" along that axis only.
-    expected : what factors are thought to be before, by name, 1 unless named; those of distances
-        between markers, as OpenSim takes them, are `ks.osim.read_measurements(path).values(...)`.
+    expected : prior means of factors, by name, 1 unless named; those of distances between markers,
+        as OpenSim takes them, are `ks.osim.read_measurements(path).values(...)`.
     factor_std : how well that is known, one number or by name; 0 is a factor that is known.
     place_std : how well places of markers are known before [m], one number or by name; 0 is a
-        marker that stays where it is on the body. It is these that tell lengths apart from places.
+        marker that stays where it is on the body. They make lengths and places identifiable.
     weights, limits, loss, guess : as of `fit_markers`.
-    frames : at most so many of each trial, evenly spread.
+    frames : number of instants of each trial, at most, evenly spread.
 
     Returns
     -------
@@ -286,11 +293,11 @@ def factors_before(
 
 @dataclass(frozen=True, repr=False)
 class Measurements(Displayed):
-    """What stretches bodies, as a setup file of OpenSim's scaling has it.
+    """Scale factors of bodies as declared by a setup file of OpenSim's scaling.
 
-    factors : bodies by the name of the factor, for `ks.gait.scale`. pairs : of markers, whose
-    distances tell it. given : factors that the file has as numbers. mass : of the person, if the
-    file says so [kg].
+    factors : bodies by the name of the factor, for `ks.gait.scale`. pairs : pairs of markers whose
+    distances determine a factor. given : factors that the file has as numbers. mass : of the
+    person, if the file declares it [kg].
     """
 
     factors: Mapping[str, Sequence[str]]
@@ -311,7 +318,7 @@ class Measurements(Displayed):
     ) -> dict[str, float]:
         """Factors by name, as OpenSim finds them: the mean over pairs of the distance in a trial,
         on average over time, over that on the tree where its coordinates are at their defaults. A
-        factor of which a marker is missing is left out, with a warning.
+        factor with a missing marker is left out, with a warning.
 
         Raises `ValueError` for markers without a place on a body.
         """
@@ -358,8 +365,8 @@ def record_of(trial: Any) -> Any:
 
 
 def thinned(time: Array, measured: Array, frames: int) -> tuple[Array, Array]:
-    """At most so many instants, evenly spread, and places of markers there (3 T, n); the means of
-    a trial in which nothing moves."""
+    """Subset of at most `frames` instants, evenly spread, and positions of markers there (3 T, n);
+    the mean of a trial in which nothing moves."""
     mean = mean_of_known(measured, axis=1)
     moves = np.sqrt(mean_of_known((measured - mean[:, None]) ** 2, axis=1))
     if np.nanmax(moves) < STILL:
@@ -404,7 +411,7 @@ def spread(
 
 def balanced(
     problem: Squares, q: Array, firsts: NDArray[np.bool_]
-) -> tuple[Squares, Minimum, Known]:
+) -> tuple[Squares, MarkerMinimum, Known]:
     """The minimum with the size of marker errors that it has itself: what is left of squares over
     what is left of residuals, where unknowns that priors hold take less than one. Errors that stay
     from instant to instant count as larger ones that do not (Bartlett 1935, Journal of the Royal
@@ -437,7 +444,7 @@ def persistence(problem: Squares, state: State, firsts: NDArray[np.bool_]) -> fl
 def described(
     tree: Tree,
     problem: Squares,
-    minimum: Minimum,
+    minimum: MarkerMinimum,
     known: Known,
     names: Sequence[str],
     found: Mapping[str, tuple[str, Array]],

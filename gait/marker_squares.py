@@ -32,7 +32,7 @@ class Smoothness:
 
     @property
     def coefficients(self) -> Array:
-        """Of neighbours in a difference."""
+        """Coefficients of the finite difference of neighbours, (order + 1,)."""
         return np.asarray(np.diff(np.eye(self.order + 1), self.order, axis=0)[0])
 
     def bands(self, count: int) -> list[Array]:
@@ -47,7 +47,7 @@ class Smoothness:
         return found
 
     def cost(self, q: Array) -> tuple[float, Array]:
-        """Of the courses q (n, N), and half its gradient (n, N)."""
+        """Smoothness cost of the courses q (n, N), and half its gradient (n, N)."""
         differences = np.diff(q, self.order, axis=1)
         pulled, gradient = self.weight * self.information @ differences, np.zeros_like(q)
         count = differences.shape[1]
@@ -64,8 +64,8 @@ def weight_of_cutoff(cutoff: float, rate: float, order: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Unknowns and what follows from them: coordinates q (n, N), parameters (m,); costs of each
-    instant (N,) and of what is shared; weights of markers by the loss (T, N)."""
+    """State of the iterations: coordinates q (n, N), shared parameters (m,); costs of each instant
+    (N,) and of the shared parameters; weights of markers by the loss (T, N)."""
 
     q: Array
     shared: Array
@@ -75,12 +75,13 @@ class State:
     trust: Array
 
     def at(self, here: Any) -> State:
-        """Some instants of it."""
+        """State at some of the instants."""
         q, costs = self.q[:, here], self.costs[here]
         return State(q, self.shared, costs, self.extra, self.gaps[..., here], self.trust[:, here])
 
     def where(self, chosen: NDArray[np.bool_], new: State) -> State:
-        """With some instants (N,) of another one, if instants do not know each other."""
+        """State with the chosen instants (N,) taken from another one; instants must be
+        independent."""
         rows = ((getattr(new, key), getattr(self, key)) for key in ("q", "costs", "gaps", "trust"))
         q, costs, gaps, trust = (np.where(chosen, theirs, ours) for theirs, ours in rows)
         return State(q, self.shared, costs, self.extra, gaps, trust)
@@ -88,8 +89,8 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Normal:
-    """Gauss-Newton matrix and gradient: of instants A (N, n, n), g (N, n), of what is shared
-    S (m, m), s (m,), between them B (N, m, n)."""
+    """Gauss-Newton matrix and gradient: A (N, n, n), g (N, n) of instants, S (m, m), s (m,) of
+    shared parameters, B (N, m, n) between them."""
 
     A: Array
     g: Array
@@ -104,10 +105,10 @@ class Squares:
 
     functions : places of markers. numbers : all parameters (p,). measured : (3 T, N), anything
     where missing. weights : of squared distances (T, N), 0 where missing. lower, upper : bounds of
-    the coordinates (n,). places : of shared parameters among all (m,). prior, std : what is known
-    of these before (m,). noise : standard deviation of a marker of weight 1 [m]. persistence :
-    factor with which it counts, as errors stay. loss : None for squares. smoothness : None if
-    instants do not know each other.
+    the coordinates (n,). places : of shared parameters among all (m,). prior, std : prior means and
+    standard deviations of these (m,). noise : standard deviation of a marker of weight 1 [m].
+    persistence : factor with which it counts, as errors stay. loss : None for squares. smoothness :
+    None if instants do not know each other.
     """
 
     functions: Functions
@@ -144,11 +145,11 @@ class Squares:
 
     @property
     def counts(self) -> NDArray[np.intp]:
-        """How many of these each marker has that is there (T, N)."""
+        """Number of coordinates measured of each marker that is present (T, N)."""
         return np.asarray(self.shown.sum(axis=0) * self.present)
 
     def at(self, here: Any) -> Squares:
-        """Some instants of it, each for itself, with parameters as they are thought before."""
+        """Problem at some instants, each for itself, with parameters at their prior means."""
         nothing = np.zeros(0)
         return replace(
             self,
@@ -169,7 +170,7 @@ class Squares:
         return numbers
 
     def arguments(self, q: Array, shared: Array) -> tuple[Array, Array, Any, Array, Array]:
-        """What compiled functions are called with."""
+        """Arguments of the compiled functions at coordinates q and shared parameters."""
         return np.zeros_like(q), q, (), self.all_numbers(shared), np.zeros(q.shape[1])
 
     def state(self, q: Array, shared: Array) -> State:
@@ -193,7 +194,7 @@ class Squares:
             extra += self.smoothness.cost(q)[0]
         return State(q, shared, costs, extra, gaps, trust)
 
-    def entries(self, state: State) -> tuple[Array, tuple[Group, ...]]:
+    def entries(self, state: State) -> tuple[Array, tuple[RowGroup, ...]]:
         """Derivatives of places (N, k) with respect to coordinates, and then to what is shared,
         and where they are."""
         arguments = self.arguments(state.q, state.shared)
@@ -231,11 +232,11 @@ class Squares:
 
     @property
     def strengths(self) -> Array:
-        """What squared distances of coordinates from their targets count (n,)."""
+        """Weights of squared distances of coordinates from their targets (n,)."""
         return self.pulls / self.noise**2
 
     def drawn(self, q: Array) -> Array:
-        """Half the gradient of what these distances cost (N, n)."""
+        """Half the gradient of the cost of these distances (N, n)."""
         return np.asarray(self.strengths * (q - self.targets).T)
 
     def standardised(self, state: State) -> tuple[Array, Array]:
@@ -260,8 +261,8 @@ class Squares:
         return slope.T + self.drawn(q) if len(self.pulls) else slope.T
 
     def curvature(self, state: State, A: Array) -> Array:
-        """What the Gauss-Newton matrix A (N, n, n) leaves out, second derivatives of places times
-        errors, by differences of the gradient (N, n, n)."""
+        """Second-order part of the Hessian (N, n, n) that the Gauss-Newton matrix A leaves out:
+        second derivatives of positions times errors, by differences of the gradient."""
         here, found = self.pull(state.q, state.shared), np.empty_like(A)
         for j in range(len(state.q)):
             q = state.q.copy()
@@ -271,7 +272,7 @@ class Squares:
         return 0.5 * (found + found.transpose(0, 2, 1))
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     """Rows of the Jacobian with entries in the same columns: numbers of its entries, and their
     places among these rows and columns."""
 
@@ -283,7 +284,7 @@ class Group(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def groups_of(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Group, ...]:
+def groups_of(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[RowGroup, ...]:
     """The rows of markers on the same body together: they depend on the same coordinates."""
     used: dict[int, set[int]] = {}
     for i, j in zip(rows, columns, strict=True):
@@ -298,7 +299,7 @@ def groups_of(rows: tuple[int, ...], columns: tuple[int, ...]) -> tuple[Group, .
         entries = np.flatnonzero(np.isin(all_rows, some))
         row = np.searchsorted(some, all_rows[entries])
         column = np.searchsorted(those, all_columns[entries])
-        found.append(Group(some, those, entries, row, column))
+        found.append(RowGroup(some, those, entries, row, column))
     return tuple(found)
 
 

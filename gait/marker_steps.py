@@ -1,4 +1,4 @@
-"""The least squares of `marker_squares`: steps, minimum, start, and what is known of the unknowns.
+"""Least squares of `marker_squares`: steps, minimum, start, and the covariance of the unknowns.
 
 Levenberg's method on the Gauss-Newton matrix, which is block diagonal; a smooth course couples the
 blocks of neighbours, and shared parameters border them. Where errors are so large that such steps
@@ -23,33 +23,46 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.interrupts import interruptible
 from kinesym.runtime.native import BORDER, Factorisation
 
-#: Iterations end when no step is larger [rad, m], or when steps are so many standard errors.
-STEP, EXACT = 1e-10, 1e-4
+#: Largest step at which iterations end [rad, m].
+STEP = 1e-10
+#: Step at which iterations end, in standard errors [-].
+EXACT = 1e-4
+#: Iterations, at most.
 ITERATIONS = 200
-#: A share of the sum that is rounding.
+#: Share of the sum of squares that is rounding [-].
 ROUNDED = 1e-12
-#: For a start it is enough to be so near, in standard errors, after so many iterations.
-NEAR, FEW = 0.3, 8
-#: After so many iterations, and so many more, second derivatives come in if the sum falls by so
-#: much less or more than was promised, as a share; how much of the matrix is left at least.
-OFTEN, POOR, LEFT = 16, 0.5, 0.1
-#: How many times as long steps are tried where the sum falls by so much more.
+#: Step at which the search for a start ends, in standard errors [-].
+NEAR = 0.3
+#: Iterations, at most, of the search for a start; number of best starts that are gone on with.
+FEW = 8
+#: Iterations between evaluations of second derivatives.
+OFTEN = 16
+#: Relative error of the predicted decrease of the sum above which they are used [-].
+POOR = 0.5
+#: Share of the Gauss-Newton matrix that second derivatives leave, at least [-].
+LEFT = 0.1
+#: Factors of longer steps, tried if the sum falls by so much more than predicted.
 LONGER = (2.0, 4.0, 8.0)
-#: Within a step so many rounds of coordinates may come to bounds and leave them; it mostly takes
-#: two or three. Steps that are cut off at bounds instead go back and forth, but for the first one.
-MEETINGS, FIRST = 12, 3
-#: What holds coordinates that no marker shows, as a share of the mean of what markers do.
+#: Rounds, at most, of the active set of bounds within a step; it mostly takes two or three. Steps
+#: that are cut off at bounds instead oscillate, except for the first one.
+MEETINGS = 12
+#: Rounds, at most, of the active set in the first step.
+FIRST = 3
+#: Ridge on coordinates that no marker shows, as a share of the mean information of markers [-].
 HELD = 1e-9
-#: A coordinate of whose certainty this gives so much is one that no marker shows.
+#: Share of a coordinate's information that the ridge supplies, above which it is unobserved [-].
 UNSEEN = 1e-3
-#: Instants that are fitted at once where they do not know each other: what fits into caches.
+#: Independent instants that are fitted at once: as many as fit into caches.
 BLOCK = 256
-#: Instants that are fitted one after the other, to follow the motion, are so far apart [s]; they
-#: follow the best of so many.
-APART, FIRSTS = 0.1, 4
-#: Share of residuals that is left at least; a noise that is none [m].
-LITTLE, TINY = 0.1, 1e-9
-#: Rows of a front of the linear solver.
+#: Time between instants that are fitted one after the other, to follow the motion [s].
+APART = 0.1
+#: Number of first instants, of which the best one is followed.
+FIRSTS = 4
+#: Lower limit of the degrees of freedom per measured coordinate [-].
+LITTLE = 0.1
+#: Noise that counts as none [m].
+TINY = 1e-9
+#: Rows of a front of the linear solver, at most.
 ROWS = 8192
 
 
@@ -62,8 +75,9 @@ class Pattern(NamedTuple):
 
 
 def pattern_of(N: int, n: int, m: int, order: int) -> Pattern:
-    """Of N instants with n unknowns each, coupled to `order` neighbours, and m for all: the lower
-    triangles of blocks, whole blocks below them, rows of what is shared, and its own triangle."""
+    """Sparsity pattern of a block-arrow matrix: N instants with n unknowns each, coupled to `order`
+    neighbours, and m shared unknowns. Lower triangles of the diagonal blocks, whole blocks below
+    them, rows of the shared unknowns, and their own triangle."""
     first = np.arange(N)[:, None] * n
     i, j = np.tril_indices(n)
     rows, columns = [first + i], [first + j]
@@ -146,8 +160,8 @@ class System:
         return A
 
     def solution(self, damping: Array) -> tuple[Array, Array]:
-        """Steps of coordinates (N, n) and of what is shared (m,), whatever the bounds of those that
-        are not kept."""
+        """Steps of coordinates (N, n) and of shared unknowns (m,), ignoring the bounds of those
+        that are not kept."""
         g = np.where(self.kept, 0.0, self.normal.g)
         if self.solver.separate:
             dq = -np.linalg.solve(self.blocks(damping), g[..., None])[..., 0]
@@ -157,8 +171,8 @@ class System:
         return x[: g.size].reshape(g.shape), x[g.size :]
 
     def slope(self, d: Array, ds: Array) -> tuple[Array, Array]:
-        """Half the gradient of the quadratic where coordinates have gone by d (N, n), and what is
-        shared by ds (m,)."""
+        """Slope: half the gradient of the quadratic after steps d (N, n) of coordinates and ds (m,)
+        of shared unknowns."""
         normal, smoothness = self.normal, self.solver.problem.smoothness
         g, s = normal.g + np.einsum("kij,kj->ki", normal.A, d), normal.s
         if smoothness is not None:
@@ -174,19 +188,18 @@ class System:
         return replace(self, normal=replace(self.normal, g=g, s=s), kept=kept)
 
     def at(self, here: NDArray[np.bool_]) -> System:
-        """Some instants of it, if they do not know each other."""
+        """System at some instants; instants must be independent."""
         normal, (low, high) = self.normal, self.room
         some = replace(normal, A=normal.A[here], g=normal.g[here], B=normal.B[here])
         return replace(self, normal=some, room=(low[here], high[here]), kept=self.kept[here])
 
     def step(self, damping: Array, rounds: int = MEETINGS) -> tuple[Array, Array, Array]:
-        """Of coordinates (n, N) and of what is shared (m,), where coordinates that meet a bound
-        stay there while others go on; by how much the sum would fall if it were a quadratic, of
-        each instant or of all (N,).
+        """Step of coordinates (n, N) and of shared unknowns (m,) within bounds, and the decrease
+        that the quadratic model predicts for each instant or for all (N,).
 
-        Of the quadratic within bounds, by sets of coordinates that are kept: those that would be
-        beyond come in, those that the slope draws inwards leave (Hintermueller, Ito, Kunisch 2002,
-        SIAM Journal on Optimization 13).
+        Primal-dual active set method: coordinates that the step would take beyond a bound join the
+        set, those whose slope points inwards leave it (Hintermueller, Ito, Kunisch 2002, SIAM
+        Journal on Optimization 13).
         """
         dq, ds = self.solution(damping)
         kept, here = self.kept, np.ones(len(dq), dtype=bool)
@@ -222,10 +235,10 @@ def system_at(solver: Solver, state: State, normal: Normal | None = None) -> Sys
     return System(solver, normal, room, kept)
 
 
-class Minimum(NamedTuple):
-    """Where the iterations ended, after how many, and whether they converged. left : steps that
-    coordinates still took at the end (n, N), 0 at instants that converged. solver : of its linear
-    systems, None if it was found in blocks of instants."""
+class MarkerMinimum(NamedTuple):
+    """Result of the iterations: last state, their number, and whether they converged. left : steps
+    of coordinates in the last iteration (n, N), 0 at instants that converged. solver : of the
+    linear systems, None if solved in blocks of instants."""
 
     state: State
     iterations: int
@@ -240,7 +253,7 @@ def minimise(
     shared: Array,
     exact: float = EXACT,
     iterations: int = ITERATIONS,
-) -> Minimum:
+) -> MarkerMinimum:
     """The least sum from these coordinates (n, N) and parameters (m,); instants that do not know
     each other are each damped on its own, until each has converged. Ctrl-C ends it with the best
     so far.
@@ -253,7 +266,7 @@ def minimise(
         parts = [minimise(problem.at(s), q[:, s], shared, exact, iterations) for s in slices]
         state = problem.state(np.hstack([part.state.q for part in parts]), shared)
         most, all_did = max(p.iterations for p in parts), all(p.converged for p in parts)
-        return Minimum(state, most, all_did, np.hstack([p.left for p in parts]), None)
+        return MarkerMinimum(state, most, all_did, np.hstack([p.left for p in parts]), None)
     q = np.clip(q, problem.lower[:, None], problem.upper[:, None])
     work, here, k = Work.begun(problem, q, shared, exact), np.arange(N), 0
     q, left, converged = q.copy(), np.zeros_like(q), False
@@ -268,8 +281,8 @@ def minimise(
             if problem.separate and done.any():
                 work, here = work.at(~done), here[~done]
     if problem.separate:
-        return Minimum(problem.state(q, shared), k, converged, left, None)
-    return Minimum(work.state, k, converged, left, work.solver)
+        return MarkerMinimum(problem.state(q, shared), k, converged, left, None)
+    return MarkerMinimum(work.state, k, converged, left, work.solver)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,7 +299,7 @@ class Work:
 
     @staticmethod
     def begun(problem: Squares, q: Array, shared: Array, exact: float) -> Work:
-        """At these coordinates."""
+        """Start of the iterations at coordinates q (n, N) and shared parameters."""
         n, N = q.shape
         state, solver = problem.state(q, shared), Solver(problem, n, N)
         counts = np.maximum(problem.counts.sum(axis=0), 1.0)
@@ -298,7 +311,7 @@ class Work:
         return Work(solver, state, system, share, np.zeros(N))
 
     def at(self, here: NDArray[np.bool_]) -> Work:
-        """Some instants, if they do not know each other."""
+        """Iterate at some instants; instants must be independent."""
         problem, state = self.solver.problem.at(here), self.state.at(here)
         solver = Solver(problem, *state.q.shape)
         curvature = None if self.curvature is None else self.curvature[here]
@@ -306,8 +319,8 @@ class Work:
         return Work(solver, state, system, self.share[here], self.damping[here], curvature)
 
     def further(self, k: int, last: bool) -> tuple[Work, NDArray[np.bool_], Array]:
-        """After iteration k; instants that have converged (N,), and steps that were tried
-        (n, N)."""
+        """Next iterate after iteration k; instants that have converged (N,), and steps that were
+        tried (n, N)."""
         problem, state, damping = self.solver.problem, self.state, self.damping
         dq, ds, promised = self.system.step(damping, FIRST if k == 1 else MEETINGS)
         cost = total(problem, state.costs, state)
@@ -345,7 +358,8 @@ class Work:
         return problem.state(q, state.shared + ds)
 
     def renewed(self, again: bool) -> Work:
-        """With the system of the state; again : with second derivatives of now."""
+        """Iterate with the linear system of its state; again : evaluates second derivatives
+        anew."""
         problem, curvature = self.solver.problem, self.curvature
         normal = problem.normal(self.state)
         if again:
@@ -372,8 +386,8 @@ def definite(A: Array, C: Array, least: float) -> Array:
 
 
 def total(problem: Squares, each: Array, state: State | None = None) -> Array:
-    """Sums of each instant (N,), or of all and of what a state costs besides, if instants know each
-    other."""
+    """Sums of each instant (N,), or of all including the shared cost of a state, if instants are
+    coupled."""
     if problem.separate:
         return each
     return np.full(len(each), each.sum() + (state.extra if state else 0.0))
@@ -450,7 +464,7 @@ def best_of_turns(
 class Known:
     """noise : standard deviation of a marker of weight 1 in each direction [m]. std : standard
     errors of coordinates (n, N), 0 where a bound keeps them, NaN where no marker shows them.
-    covariance : of what is shared (m, m). freedom : residuals less what unknowns take of them."""
+    covariance : of the shared parameters (m, m). freedom : degrees of freedom of the residuals."""
 
     noise: float
     std: Array
@@ -458,7 +472,7 @@ class Known:
     freedom: float
 
 
-def knowledge(problem: Squares, minimum: Minimum) -> Known:
+def knowledge(problem: Squares, minimum: MarkerMinimum) -> Known:
     """Standard errors from the inverse of the Gauss-Newton matrix and the scatter of residuals.
 
     With a loss, variances are those of its estimate, E psi^2/(E psi')^2 (Huber 1981, Robust
@@ -501,7 +515,7 @@ def median_noise(problem: Squares, state: State, freedom: float) -> float:
 
 
 def scatter(problem: Squares, state: State) -> float:
-    """The variance of standardised residuals, per component; what counts for the covariance."""
+    """Variance of standardised residuals, per component, used for the covariance."""
     squares = problem.weights * np.sum(state.gaps**2, axis=0) / problem.noise**2
     counts, trust = problem.counts, state.trust
     if problem.loss is None:
@@ -513,7 +527,8 @@ def scatter(problem: Squares, state: State) -> float:
 
 
 def inverse_blocks(system: System) -> tuple[Array, Array]:
-    """Of the inverse of the matrix the blocks of instants (N, n, n) and of what is shared."""
+    """Diagonal blocks of the inverse matrix: those of instants (N, n, n) and that of the shared
+    unknowns."""
     N, n = system.kept.shape
     m, still = len(system.normal.s), np.zeros(N)
     if system.solver.separate:

@@ -56,13 +56,13 @@ class Markers(Displayed):
     """Positions of markers over time.
 
     time : (N,) uniform instants [s]; the rounding of a file is taken out of them. One is enough for
-        a posture, of which `mean` is taken.
+        a posture, see `mean`.
     positions : by name of the marker (3, N) in world axes x, y, z [m], NaN where missing; a sample
         with one coordinate missing is missing.
     laboratory : axes and unit of the file they come from, if they do; `note` says them.
 
     `markers["R.Heel"]` is one of them. Raises `ValueError` for shapes, time that is not uniform,
-    what is infinite, and coordinates that look like millimetres.
+    infinite values, and coordinates that look like millimetres.
     """
 
     time: Array
@@ -106,8 +106,8 @@ class Markers(Displayed):
 
     @property
     def note(self) -> str:
-        """What was found of the axes and the unit of the file, and how; whether the person looks
-        elsewhere than forwards, and whether markers of one side are on the other."""
+        """Note on axes and unit of the file and how they were found; whether the person looks
+        elsewhere than forward, and whether markers of one side are on the other."""
         if self.laboratory is None:
             return ""
         said, angle = [self.laboratory.note], askew(self.positions)
@@ -158,13 +158,14 @@ class Markers(Displayed):
         return replace(self, time=self.time[here], positions=part)
 
     def without(self, *names: str) -> Markers:
-        """All markers but these; raises `KeyError` for an unknown name."""
+        """Markers without these; raises `KeyError` for an unknown name."""
         self._check_names(names)
         kept = {name: position for name, position in self.positions.items() if name not in names}
         return replace(self, positions=kept)
 
     def renamed(self, mapping: Mapping[str, str]) -> Markers:
-        """With new names by old ones, all at once, so that two may change places.
+        """Rename markers by a mapping of old names to new, all at once, so that two may change
+        places.
 
         Raises `KeyError` for an unknown name, `ValueError` if two markers get the same one.
         """
@@ -178,7 +179,7 @@ class Markers(Displayed):
         return replace(self, positions=positions)
 
     def exchanged(self, first: str = "R.", second: str = "L.") -> Markers:
-        """With two beginnings of names exchanged, as where right and left were confused.
+        """Exchange two prefixes of names, for instance if right and left were confused.
 
         Raises `ValueError` if no name begins with either.
         """
@@ -207,7 +208,7 @@ class Markers(Displayed):
     # -- gaps and noise -------------------------------------------------------------------------
 
     def gaps(self) -> tuple[Gap, ...]:
-        """Every run of missing samples, by marker and time."""
+        """Gaps: runs of missing samples, by marker and time."""
         found = []
         for name, position in self.positions.items():
             for gap in runs(np.isnan(position[0])):
@@ -216,7 +217,7 @@ class Markers(Displayed):
         return tuple(found)
 
     def filled(self, longest: float, clusters: Iterable[Sequence[str]] = ()) -> Markers:
-        """With gaps closed: by the rest of a cluster, and else by a cubic spline through what was
+        """Fill gaps: by the rest of a cluster, and else by a cubic spline through what was
         measured.
 
         longest : duration of gaps that splines close, missing samples over rate [s]. Cut out of the
@@ -237,7 +238,7 @@ class Markers(Displayed):
         return found
 
     def cut(self, name: str, begin: float, end: float) -> Markers:
-        """With a marker taken as missing at begin <= t <= end [s], such as where it was off.
+        """Cut a marker out at begin <= t <= end [s], as missing, for instance because it fell off.
 
         Raises `KeyError` for an unknown name, `ValueError` if no sample is there.
         """
@@ -256,7 +257,7 @@ class Markers(Displayed):
         return np.asarray((self.time >= begin - slack) & (self.time <= end + slack))
 
     def smoothed(self, smooth: float | Smoother) -> Markers:
-        """With every coordinate smoothed on its own.
+        """Smooth every coordinate on its own.
 
         smooth : the cutoff of a `Butterworth` [Hz], or a function of series (3, N) and their rate
             [Hz], such as `GCVSpline()`; its method `marker(name)`, if it has one, gives the law of
@@ -341,7 +342,7 @@ class Markers(Displayed):
 
 
 def closed(markers: Markers, longest: float, clusters: Iterable[Sequence[str]] = ()) -> Markers:
-    """`Markers.filled`, without a word about what stays."""
+    """Fill gaps as `Markers.filled`, without a warning of those that stay."""
     if not isinstance(longest, Real) or not longest >= 0.0:
         raise ValueError(f"longest must be a duration [s], got {longest!r}")
     carried = by_clusters(markers.positions, clusters)
@@ -354,7 +355,7 @@ def closed(markers: Markers, longest: float, clusters: Iterable[Sequence[str]] =
 def why_open(
     before: Markers, after: Markers, longest: float, clusters: Iterable[Sequence[str]] = ()
 ) -> tuple[str, list[str]]:
-    """Which gaps `closed` has left in markers and why ("" if none), and what closes or avoids
+    """Gaps that `closed` has left in markers and why ("" if none), and remedies that close or avoid
     them."""
     left = after.gaps()
     if not left:
@@ -407,7 +408,7 @@ def check_size(positions: Iterable[Array], least: float = 0.0) -> None:
 def uniform(time: ArrayLike, rate: float | None = None) -> Array:
     """Uniform instants (N,) without the rounding of a file, which splines take for acceleration.
 
-    rate : what the file says it is [Hz]. Where rounding allows it, this is taken, or else one that
+    rate : as the file declares it [Hz]. Where rounding allows it, this is taken, or else one that
         is a whole number. A single instant is taken as it is.
 
     Raises `ValueError` if instants are off by more than the last decimal that all of them need, or

@@ -1,4 +1,4 @@
-"""Markers that stay at constant distances, and what moves against them.
+"""Mates: markers that stay at constant distances, and the motion of others against them.
 
 Nothing is declared: the mates of a marker are those whose distances from it change least over the
 trial. M markers, N instants.
@@ -18,50 +18,57 @@ from kinesym.runtime.arrays import Array
 
 Mask: TypeAlias = NDArray[np.bool_]
 
-#: So many mates has a marker at most; the median change of their distance is below this, from one
-#: sample to the next below that [m].
-MATES, RIGID, QUIET = 6, 0.01, 0.006
-#: Samples by which mates are chosen.
+#: Number of mates of a marker, at most.
+MATES = 6
+#: Largest median change of the distance to a mate [m].
+RIGID = 0.01
+#: Largest median change of that distance from one sample to the next [m].
+QUIET = 0.006
+#: Number of samples, at most, by which mates are chosen.
 ENOUGH = 400
-#: Where markers are noisy, so many times what they show in a quarter of the samples at most: six
-#: standard deviations of a distance.
+#: Limit for noisy markers, in multiples of their lower quartile [-]: six standard deviations of a
+#: distance.
 OUTLYING = 19.0
-#: By so much two markers together are off their mates where they are exchanged [m]; the other way
-#: round they are off by no more than this share of it.
-EXCHANGED, OTHERWISE = 0.03, 0.35
-#: More exchanges than these are no exchanges.
+#: Least sum of the deviations of two markers from their mates if they are exchanged [m].
+EXCHANGED = 0.03
+#: Largest share of it that may remain if they are put back [-].
+OTHERWISE = 0.35
+#: Number of exchanges that are put back, at most.
 MOST = 40
-#: The frame of mates is that of those within this distance [m]. It carries a marker surely if their
-#: errors are no more than so many times as large at its place.
-NEAR, CARRIED = 0.5, 1.6
-#: They tell turns while they are this share as far from a line as in the shape.
+#: Largest distance of the mates that make a marker's frame [m].
+NEAR = 0.5
+#: Largest factor by which the errors of mates may grow at the marker's place [-].
+CARRIED = 1.6
+#: Least distance of mates from a line at which they show turns, as a share of that in their shape.
 STEADY = 0.3
-#: Of the record at either end, for what slides; and how much mates of a rigid body may move [m].
-SPAN, BODY = 0.4, 0.03
+#: Share of the record at either end that shows a slide [-].
+SPAN = 0.4
+#: Largest motion of mates within a rigid body [m].
+BODY = 0.03
 
 
 @dataclass(frozen=True, eq=False)
 class Mates:
-    """Of each marker the rows of its mates, and their distances [m]."""
+    """Mates of each marker, as rows, and their distances [m]."""
 
     rows: tuple[NDArray[np.intp], ...]
     lengths: tuple[Array, ...]
 
     def off(self, positions: Array, k: int, of: Array | None = None) -> Array:
-        """By how much the distances of marker k, or of something else (3, N) in its place, from its
-        mates are off, (mates, N) [m]."""
+        """Change of the distances between marker k, or other positions (3, N) in its place, and its
+        mates, (mates, N) [m]."""
         here = positions[k] if of is None else of
         return distances(positions[self.rows[k]], here) - self.lengths[k][:, None]
 
     def without(self, k: int, other: int) -> Mates:
-        """Where another marker is no mate of marker k."""
+        """Mates of which marker k does not have marker `other`."""
         keep = self.rows[k] != other
         rows, lengths = list(self.rows), list(self.lengths)
         rows[k], lengths[k] = rows[k][keep], lengths[k][keep]
         return Mates(tuple(rows), tuple(lengths))
 
     def without_any(self, other: int) -> Mates:
-        """Where another marker is nobody's mate."""
+        """Mates without marker `other`, for every marker."""
         keep = [row != other for row in self.rows]
         pairs = [(self.rows, keep), (self.lengths, keep)]
         rows, lengths = ([r[k] for r, k in zip(*pair, strict=True)] for pair in pairs)
@@ -78,7 +85,8 @@ class Exchange:
 
 
 def rigid_mates(positions: Array) -> Mates:
-    """From the trial (M, 3, N) itself: the markers at the most constant distance, by the median.
+    """Mates from the trial (M, 3, N) itself: the markers at the most constant distance, by the
+    median.
 
     A marker that has fewer than two over the whole trial may have come off during it: its mates are
     those of the half in which it has more.
@@ -110,16 +118,17 @@ def _mates_of(positions: Array, k: int) -> tuple[NDArray[np.intp], Array]:
 
 
 def deviations(positions: Array, mates: Mates) -> Array:
-    """By how much every marker is off its mates, (M, N) [m]; NaN where too few are seen.
+    """Deviation of every marker from the distances to its mates, (M, N) [m]; NaN where too few are
+    seen.
 
-    Of the changes of distance the median, of an even number the lower one: a mate that is off
-    itself does not count.
+    Median of the changes of distance, the lower one of an even number: a mate that is off itself
+    does not count.
     """
     return np.array([median(np.abs(mates.off(positions, k))) for k in range(len(positions))])
 
 
 def jumps(positions: Array, mates: Mates) -> Array:
-    """By how much every marker moves against its mates from one sample to the next, (M, N) [m]."""
+    """Jump of every marker against its mates from one sample to the next, (M, N) [m]."""
     found = np.full((len(positions), positions.shape[2]), np.nan)
     for k in range(len(positions)):
         found[k, 1:] = median(np.abs(np.diff(mates.off(positions, k), axis=1)))
@@ -129,9 +138,9 @@ def jumps(positions: Array, mates: Mates) -> Array:
 def exchanges(
     positions: Array, mates: Mates, outlying: float = 0.2 * OUTLYING
 ) -> tuple[list[Exchange], Array]:
-    """What distances prove to be exchanged, and positions with all of it put back.
+    """Exchanged markers that distances prove, and positions with all of them put back.
 
-    outlying : what is that many times the median over the trial is no noise.
+    outlying : a deviation of that many times the median over the trial is no noise.
     """
     mended, found = positions.copy(), []
     for _ in range(MOST):
@@ -163,7 +172,7 @@ def _best_exchange(
 
 
 def _exchange(positions: Array, mates: Mates, a: int, b: int, outlying: float) -> Exchange | None:
-    """Where two markers are exchanged, as far as their other mates can tell."""
+    """Exchange of two markers, as far as their other mates show it."""
     rest = mates.without(a, b).without(b, a)
     if not len(rest.rows[a]) or not len(rest.rows[b]):
         return None
@@ -179,9 +188,9 @@ def _exchange(positions: Array, mates: Mates, a: int, b: int, outlying: float) -
 
 
 def leaps(positions: Array, mates: Mates, k: int) -> tuple[Array, bool]:
-    """By how much marker k leaps in the frame of its mates, (N,) [m]: its step from the sample
-    before, less the mean of the steps before and after it, as of a smooth motion nothing remains.
-    NaN where mates, three or more around it, are not seen. And whether these are a rigid body."""
+    """Leap of marker k in the frame of its mates, (N,) [m]: its step from the sample before, less
+    the mean of the steps before and after it, so that a smooth motion gives nearly zero. NaN where
+    mates, three or more around it, are not seen. Also whether these are a rigid body."""
     place, bent = _in_frame(positions, mates, k)
     found, steps = np.full(positions.shape[2], np.nan), np.diff(place, axis=1)
     found[2:-1] = np.linalg.norm(steps[:, 1:-1] - 0.5 * (steps[:, :-2] + steps[:, 2:]), axis=0)
@@ -189,8 +198,8 @@ def leaps(positions: Array, mates: Mates, k: int) -> tuple[Array, bool]:
 
 
 def mates_at_ends(positions: Array) -> tuple[Mates, Mates]:
-    """From the first and from the last samples alone, as a marker that slides away has none over
-    the whole trial."""
+    """Mates from the first and from the last samples alone, as a marker that slides away has none
+    over the whole trial."""
     count = int(SPAN * positions.shape[2])
     return _all_mates(positions[:, :, :count]), _all_mates(positions[:, :, -count:])
 
@@ -201,9 +210,9 @@ def _all_mates(positions: Array) -> Mates:
 
 
 def slide(positions: Array, mates: Mates, k: int) -> tuple[float, Array]:
-    """By how much marker k slides in the frame of its mates between the means of the first and last
-    samples [m], and which share of that it has at every instant (N,); nothing if the mates, three
-    or more around it, are no rigid body themselves."""
+    """Slide of marker k in the frame of its mates between the means of the first and last samples
+    [m], and the share of it at every instant (N,); zero if the mates, three or more around it, are
+    no rigid body themselves."""
     place, bent = _in_frame(positions, mates, k)
     count = int(SPAN * place.shape[1])
     parts = place[:, :count], place[:, -count:]
@@ -234,8 +243,8 @@ def _in_frame(positions: Array, mates: Mates, k: int) -> tuple[Array, float]:
 
 
 def _tell_turns(shape: Array, group: Array) -> NDArray[np.bool_]:
-    """Whether points (K, 3, N) tell how a shape (K, 3) turns (N,): mates that are no rigid body may
-    come to lie in a line, and turn over from one sample to the next."""
+    """Whether points (K, 3, N) determine the rotation of a shape (K, 3), (N,): mates that are no
+    rigid body may come to lie in a line, and turn over from one sample to the next."""
     arms, here = shape - shape.mean(axis=0), group - group.mean(axis=0)
     covariance = np.einsum("ki,kjn->nij", arms, here)
     sizes = np.linalg.svd(covariance, compute_uv=False)
@@ -260,7 +269,7 @@ def _error_at(shape: Array, point: Array) -> float:
 
 
 def distances(points: Array, point: Array) -> Array:
-    """Of points (M, 3, N) from a point (3, N), at every instant (M, N) [m]."""
+    """Distances of points (M, 3, N) from a point (3, N), at every instant (M, N) [m]."""
     return np.asarray(np.linalg.norm(points - point, axis=1))
 
 
@@ -271,7 +280,7 @@ def mean(off: Array) -> Array:
 
 
 def median(rows: Array) -> Array:
-    """Of rows (K, N) at every instant the median, of an even number the lower one, without NaN."""
+    """Median of rows (K, N) at every instant, the lower one of an even number, without NaN."""
     if not len(rows):
         return np.full(rows.shape[1:], np.nan)
     order = np.sort(rows, axis=0)  # NaN last

@@ -42,7 +42,7 @@ class Table(Displayed, ByName):
     """Columns over time (N,) [s], each (N,), in the units of the file.
 
     degrees : whether angles are in degrees; `radians` takes that out.
-    header : what else a file says about itself.
+    header : further declarations of a file.
 
     Raises `ValueError` for columns of other lengths.
     """
@@ -61,7 +61,7 @@ class Table(Displayed, ByName):
 
     @classmethod
     def of(cls, result: Trajectory) -> Table:
-        """All that a trajectory has; angles are in radians."""
+        """Table of all channels of a trajectory; angles are in radians."""
         check_kind(result, Trajectory, "kinesym")
         return cls(result.time, dict(result))
 
@@ -97,9 +97,9 @@ class Table(Displayed, ByName):
             raise ValueError(f"{name} is a translation [m], no angle; take table[{name!r}]")
 
     def in_degrees(self, angles: Iterable[str]) -> Table:
-        """With these columns, angles in radians and their derivatives, turned to degrees, as
-        OpenSim's motions have them; raises `KeyError` for an unknown one, `ValueError` if they
-        already are, and for a translation."""
+        """Convert these columns, angles in radians and their derivatives, to degrees, as OpenSim's
+        motions have them; raises `KeyError` for an unknown one, `ValueError` if they already are,
+        and for a translation."""
         if self.degrees:
             raise ValueError("the angles of this table are in degrees already")
         chosen = listed(angles, "angles")
@@ -156,7 +156,7 @@ def read_mot(path: File) -> Table:
     return Table(time, columns, _in_degrees(path, header), header)
 
 
-#: Names of the parts of what has so many of them.
+#: Names of the components of vectors and quaternions, by their number.
 _PARTS = {3: "xyz", 4: "wxyz"}
 
 
@@ -197,8 +197,8 @@ def read_table(path: File) -> Table:
     """A CSV table with a column `time` or `time_s`, which may be compressed (.gz).
 
     Empty cells are NaN. Columns keep their names and units; those whose name comes twice are left
-    out with a warning. Raises `FileNotFoundError`, and `ValueError` naming line and column of what
-    is wrong.
+    out with a warning. Raises `FileNotFoundError`, and `ValueError` naming line and column of the
+    fault.
     """
     time, columns = over_time(path, csv_cells(path))
     return Table(time, columns)

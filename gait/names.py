@@ -1,4 +1,4 @@
-"""What names of markers and segments say: sides, and on which part of the body they are."""
+"""Names of markers and segments: the side and the part of the body that they denote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Vertical forces under points of the feet, over a whole record: what shares double support."""
+"""Vertical forces at points of the feet, over a whole record: sharing of the reaction in double
+support."""
 
 from __future__ import annotations
 
@@ -15,22 +16,28 @@ from kinesym.gait.sharing import DoubleSupport
 from kinesym.gait.wrench import Wrench, between
 from kinesym.runtime.arrays import Array
 
-#: Where the ground may push, from the marker on the heel (0) to that on the toe (1).
+#: Points of contact, from the marker on the heel (0) to that on the toe (1).
 POINTS = (0.1, 0.9)
-#: Standard deviations of the total: of its vertical force over the weight, of its centre of
-#: pressure along feet [m], and across them, where it is off for whole steps. In walks that says
-#: little; of feet side by side it tells which one bears how much.
-FORCE, ALONG, ACROSS = 0.005, 0.01, 0.1
+#: Standard deviation of the total vertical force, over the weight [-].
+FORCE = 0.005
+#: Standard deviation of the total's centre of pressure along feet [m].
+ALONG = 0.01
+#: Standard deviation of it across feet [m], where it is off for whole steps. In walks that matters
+#: little; with feet side by side it determines the share of each.
+ACROSS = 0.1
 #: A double support is a step, from the toes of one foot to the heel of the other, if it is shorter
 #: [s]; otherwise people stand on both feet.
 STANDING = 0.5
-#: Standard deviation of the rate of a force over the weight [1/s]. All of them count once in a
-#: period [s], whatever the rate of the record.
-RATE, PERIOD = 10.0, 1.0 / 120.0
-#: What holds forces of which nothing else is known.
+#: Standard deviation of the rate of a force, over the weight [1/s].
+RATE = 10.0
+#: Period in which all rates together count once [s], whatever the rate of the record.
+PERIOD = 1.0 / 120.0
+#: Ridge on forces that are otherwise undetermined [-].
 LITTLE = 1e-6
-#: Exchanges of forces that push and forces that do not: at most, and at once, without a gain.
-EXCHANGES, PATIENCE = 1000, 5
+#: Exchanges between active and inactive forces, at most.
+EXCHANGES = 1000
+#: Exchanges of several forces at once without progress, before single ones.
+PATIENCE = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +72,8 @@ class PointForces:
 def point_forces(
     total: Wrench, contacts: Iterable[Contact], feet: PressureTransfer, weight: float
 ) -> PointForces:
-    """Of the total (N,), N >= 2, with contacts of these feet; weight [N]."""
+    """Forces at points of the feet that add up to the total wrench (N,), N >= 2, with contacts of
+    these feet; weight [N]."""
     time, spans = total.time, list(contacts)
     places, pushing = [], []
     for foot, pair in feet.places.items():

@@ -14,10 +14,12 @@ from kinesym.gait.support import center_of_pressure
 from kinesym.gait.wrench import between, vectors
 from kinesym.runtime.arrays import Array, time_grid
 
-#: Where the leading foot is pressed when it strikes and when the other one leaves, from the marker
-#: on the heel (0) to that on the toe (1).
-HEEL, ROLLED = 0.15, 0.4
-#: A double support of which the record has so much has its end in it.
+#: Point of support of the leading foot when it strikes, from the marker on the heel (0) to that on
+#: the toe (1).
+HEEL = 0.15
+#: Point of support of the leading foot when the other one leaves, on the same scale.
+ROLLED = 0.4
+#: Share of a double support in the record above which its end counts as recorded [-].
 WHOLE = 0.8
 #: Force lines of both feet meet so far above the ground [m].
 PIVOT = 1.2
@@ -88,7 +90,7 @@ class PressureTransfer:
         return np.asarray(rows[:, 1:])
 
     def _supports(self, feet: tuple[str, str], when: Array, phase: Array) -> tuple[Array, Array]:
-        """Where the trailing and the leading foot are pressed, (3, n) above the floor."""
+        """Points of support of the trailing and the leading foot, (3, n) on the floor."""
         trailing, leading = (self._on_floor(foot, when) for foot in feet)
         rolled = HEEL + (ROLLED - HEEL) * phase
         return trailing[1], leading[0] + rolled * (leading[1] - leading[0])
@@ -96,7 +98,8 @@ class PressureTransfer:
     def _alike(
         self, feet: tuple[str, str], when: Array, part: Array, centre: Array
     ) -> tuple[Array, Array]:
-        """The same, equally far along each, as the centre of pressure says."""
+        """Points of support of both feet, equally far along each, by the measured centre of
+        pressure."""
         (back, front), (other_back, other_front) = (self._on_floor(foot, when) for foot in feet)
         heel, toe = (1 - part) * back + part * other_back, (1 - part) * front + part * other_front
         along = np.clip(_lever(centre, heel, toe), 0.0, 1.0)
@@ -112,13 +115,14 @@ class PressureTransfer:
 
 
 def instants(double: DoubleSupport) -> Array:
-    """The strike and those of the samples (n + 1,) [s]."""
+    """Instants (n + 1,) [s]: the strike, and the samples."""
     begin, end = double.interval
     return np.asarray(begin + np.append(0.0, double.phase) * (end - begin))
 
 
 def _lever(centre: Array, behind: Array, ahead: Array) -> Array:
-    """Which share of the vertical force the leading foot bears (n,), by where it is between."""
+    """Share of the vertical force that the leading foot bears (n,), by the lever rule between the
+    two points."""
     way = ahead - behind
     return np.asarray(
         np.sum((centre - behind) * way, axis=0) / np.maximum(np.sum(way**2, axis=0), 1e-4)
@@ -126,7 +130,7 @@ def _lever(centre: Array, behind: Array, ahead: Array) -> Array:
 
 
 def _between_ends(raw: Array, phase: Array, ends: tuple[float | None, float | None]) -> Array:
-    """Shares of the leading foot, shifted to what they are at the ends that the record has."""
+    """Shares of the leading foot, shifted to their values at the ends that the record has."""
     first = 0.0 if ends[0] is None else raw[0] - ends[0]
     last = 0.0 if ends[1] is None or phase[-1] <= WHOLE else raw[-1] - ends[1]
     return np.clip(raw - (1.0 - phase) * first - phase * last, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""From markers to the motion of a body, with a report and figures of each step."""
+"""Reconstruction of a motion from markers, with a report and figures of each step."""
 
 from __future__ import annotations
 
@@ -49,8 +49,10 @@ from kinesym.symbolic.multibody.segments import Segment, owners
 
 #: Longest gap of a marker that splines close [s].
 BRIDGED = 0.1
-#: Noise of markers below which there is no warning [m], and the share of it that may remain.
-QUIET, STAYS = 2e-4, 0.15
+#: Noise of markers below which there is no warning [m].
+QUIET = 2e-4
+#: Largest share of the noise that may remain after smoothing [-].
+STAYS = 0.15
 #: Mean rotation of a segment against the pelvis above which there is a warning [rad].
 REVERSED = np.radians(120.0)
 
@@ -61,8 +63,8 @@ class Reconstruction(Displayed):
 
     segments : with measured points. markers, smoothed : before and after smoothing. fitted :
     coordinates of the nearest rigid segments, and residual distances. kinematics : splines through
-    these coordinates. smooth : the law that smoothed the markers. seen : what was found when the
-    markers were checked; see `check`.
+    these coordinates. smooth : the law that smoothed the markers. seen : findings of the checks of
+    markers; see `check`.
     """
 
     segments: tuple[Segment, ...]
@@ -77,7 +79,7 @@ class Reconstruction(Displayed):
         return f"<motion of {len(self.segments)} segments: {samples(self.markers.time)}>"
 
     def report(self) -> str:
-        """What each step changed, as text."""
+        """Report: the changes that each step made, as text."""
         moved = [self.smoothed[name] - self.markers[name] for name in self.markers.names]
         here = slice(self.kinematics.trim, -self.kinematics.trim)
         off = self.kinematics.sample(self.markers.time[here]).z - self.fitted.z[:, here]
@@ -106,8 +108,8 @@ class Reconstruction(Displayed):
     ) -> Check:
         """Whether markers, and plates with them, can be right: a table and a picture.
 
-        plates : what was measured by foot, such as `assign_plates` gives. shared : wrenches by
-        foot that `share` made of it, `shared.wrenches`.
+        plates : measured wrenches by foot, such as `assign_plates` gives. shared : wrenches by foot
+        that `share` made of it, `shared.wrenches`.
 
         Of markers: exchanged ones, jumps, those off their segment, clusters against the standing
         trial, sides exchanged throughout, segments that turn too fast, hang upside down or do not
@@ -139,7 +141,8 @@ class Reconstruction(Displayed):
         return Named("foot or plate", rows)
 
     def residuals(self) -> Residuals:
-        """What low-passes take off the markers over their cutoff, and which one was used."""
+        """Residual analysis: what low-pass filters remove from the markers over their cutoff, and
+        the one used."""
         used = {"used": self.smooth.cutoff} if isinstance(self.smooth, Butterworth) else {}
         return residual_analysis(self.markers, used=used)
 
@@ -265,7 +268,7 @@ def _without_gaps(markers: Markers, relations: Relations) -> Markers:
 def _checked(
     markers: Markers, relations: Relations, still: Mapping[str, Array], repair: str | None
 ) -> tuple[Markers, list[Finding], list[Panel]]:
-    """Markers, mended where that is asked for, and what was found; warns of it."""
+    """Markers, mended if requested, and the findings; warns of these."""
     findings, panels, mended = check_markers(markers, clusters_in(relations), still)
     if repair is not None:
         markers, findings = mended, put_back(findings)

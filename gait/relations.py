@@ -111,7 +111,7 @@ Orientation: TypeAlias = "Axes | Carried | Like"
 
 @dataclass(frozen=True)
 class Relations:
-    """What a set of markers says about the points and segments of a model.
+    """Relations between a set of markers and the points and segments of a model.
 
     points : point -> position, in an order in which each uses only earlier ones and markers.
     axes : segment -> axes; they may use all positions, a `Shifted` position axes of segments.
@@ -167,14 +167,14 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """What relations say at N instants: points (3, N) [m] by name, axes (3, 3, N) by segment."""
+    """Landmarks at N instants: points (3, N) [m] by name, axes (3, 3, N) by segment."""
 
     points: Mapping[str, Array]
     axes: Mapping[str, Array]
 
 
 def names_in(relation: Any) -> set[str]:
-    """All names of markers, points and segments that a relation uses."""
+    """Names of all markers, points and segments that a relation uses."""
     if isinstance(relation, str):
         return {relation}
     if isinstance(relation, (tuple, list)):
@@ -186,7 +186,8 @@ def names_in(relation: Any) -> set[str]:
 
 
 def names_seen(relation: Any) -> set[str]:
-    """Those of them that a trial must show: not what is carried from its calibration."""
+    """Names that a trial must show: those of a relation less what is carried from its
+    calibration."""
     if isinstance(relation, Carried):
         return set(map(str, relation.cluster))
     if dataclasses.is_dataclass(relation):
@@ -197,7 +198,7 @@ def names_seen(relation: Any) -> set[str]:
 
 
 def clusters_in(relation: Any) -> list[Sequence[str]]:
-    """All clusters of markers that something is carried by."""
+    """Clusters of markers by which positions or axes are carried."""
     if isinstance(relation, (tuple, list)):
         return [cluster for part in relation for cluster in clusters_in(part)]
     if isinstance(relation, Mapping):

@@ -1,4 +1,5 @@
-"""Residual analysis: what a low-pass takes off markers, over its cutoff (Winter 2009)."""
+"""Residual analysis: the part of markers that a low-pass filter removes, over its cutoff (Winter
+2009)."""
 
 from __future__ import annotations
 
@@ -16,18 +17,23 @@ from kinesym.gait.markers import Markers
 from kinesym.runtime.arrays import Array, real_array
 from kinesym.runtime.results.plot import subplots
 
-#: Cutoffs by default: how many, from this [Hz] to this share of half the rate.
-TRIED, FROM, TO = 48, 1.0, 0.9
+#: Number of cutoffs by default.
+TRIED = 48
+#: Lowest cutoff by default [Hz].
+FROM = 1.0
+#: Highest cutoff by default, as a share of half the sampling rate [-].
+TO = 0.9
 #: Share of the highest cutoff above which residuals are taken for noise alone.
 TAIL = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals(Displayed):
-    """Root mean square of what low-passes take off each marker; print it for a table.
+    """Root mean square of the part that low-pass filters remove from each marker; print it for a
+    table.
 
     cutoffs : (F,) [Hz]. names : of K markers. rms : (K, F) [m]. noise : where the straight line
-    through the upper half of each curve meets cutoff zero, (K,) [m]: what noise alone would leave.
+    through the upper half of each curve meets cutoff zero, (K,) [m]: the residual of noise alone.
     advised : the lowest cutoff with a residual of no more than that, (K,) [Hz]; the highest one if
     all leave more, as of markers that were low-passed before: there is no noise to take off. used :
     cutoffs that are marked in the figure, by label [Hz].

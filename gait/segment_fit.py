@@ -67,7 +67,7 @@ def segments_from_landmarks(
     """The segments with points where landmarks have them on average over the trial.
 
     Masses are kept; centres of mass and inertias are scaled with the distance between proximal and
-    basis point. A point that is not measured keeps its position, scaled likewise. Raises
+    basis point. A point that is not measured keeps its position in the scaled segment. Raises
     `ValueError` for a segment without measured axes.
     """
     positions, made = dict(found.points), []

@@ -101,7 +101,7 @@ def _laboratory(path: Path, markers: bool) -> Laboratory | None:
 
 
 def _kind(path: Path) -> str:
-    """What a file holds, by its ending and its columns; nothing if it is another."""
+    """Kind of a file, by its ending and its columns; "" for others."""
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     if ending not in (".mot", ".sto"):
         return _KINDS.get(ending, "")
@@ -122,7 +122,7 @@ def _named(root: Path, paths: list[Path]) -> dict[str, Path]:
 
 
 def _about(root: Path) -> Iterator[Path]:
-    """What may say who it is: in the folder, then in those within it, then above it."""
+    """Files that may describe the person: in the folder, then in those within it, then above it."""
     for name in _ABOUT:
         yield from (
             path for path in (root / name, *sorted(root.glob(f"*/{name}"))) if path.is_file()

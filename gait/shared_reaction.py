@@ -1,4 +1,4 @@
-"""A ground reaction shared between the feet: wrenches by foot, what plates showed, reports."""
+"""Ground reaction shared between the feet: wrenches by foot, measured plates, reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sharing(Displayed):
     """A total wrench shared between the feet.
 
     total : the sum. wrenches : by foot, on the grid of the total; zero while it is in the air.
-    plates : by foot, what was measured, on the same grid. measured : (N,), whether all feet on the
+    plates : measured wrenches by foot, on the same grid. measured : (N,), whether all feet on the
     ground, at least one, stood on plates. phases : in order. weight : of the body [N]; weighed :
     how it is known.
     """
@@ -68,8 +68,8 @@ class Sharing(Displayed):
         return np.where(self.measured, self.correction.force / self.weight, np.nan)
 
     def report(self) -> str:
-        """One line per phase: mismatch of the plates in per cent of body weight, root mean square
-        and largest, and the moment about the centre of pressure of the total."""
+        """Report, one line per phase: mismatch of the plates in per cent of body weight, root mean
+        square and largest, and the moment about the centre of pressure of the total."""
         lines = [
             f"body weight {self.weight:.1f} N, {self.weighed}; mismatch of the plates: force in % "
             "of it, moment about the centre of pressure"
@@ -90,8 +90,8 @@ class Sharing(Displayed):
         return "\n".join(lines)
 
     def plot(self) -> Any:
-        """A figure over time: force on the left, moment about the origin on the right; what plates
-        showed as dots, double supports shaded."""
+        """Figure over time: force on the left, moment about the origin on the right; measured
+        plates as dots, double supports shaded."""
         figure, axes = subplots(3, 2, sharex=True, figsize=(14.0, 5.6), layout="constrained")
         time = self.total.time
         for row, panel in enumerate(axes.T.flat):

@@ -37,20 +37,21 @@ def share(
 ) -> Sharing:
     """Share a total wrench, known from the motion, between the feet on the ground.
 
-    contacts : of all feet, as in `events`. plates : what was measured by foot; a foot may have
-    none, or stand beside them: a contact counts as measured if its plate is loaded most of it.
-    They are resampled onto the grid of the total. method : default `CorrectedForcePlates`.
+    contacts : of all feet, as in `events`. plates : measured wrenches by foot; a foot may have
+    none, or stand beside them: a contact counts as measured if its plate is loaded most of it. They
+    are resampled onto the grid of the total. method : default `CorrectedForcePlates`.
     weight : of the body [N], for reports and limits; default the mean vertical force of the total
     over whole strides, or over all of it if it has none: then it is off where the body rises and
     falls, and the report says so.
     flight : share of the weight that the total may reach with no foot on the ground; it is assigned
     to neither foot.
 
-    What a plate still shows at toe-off or heel strike, below the threshold of contacts, is faded
-    out over the double support. The wrenches add up to the total while a foot is on the ground.
+    The force that a plate still shows at toe-off or heel strike, below the threshold of contacts,
+    is faded out over the double support. The wrenches add up to the total while a foot is on the
+    ground.
 
     Warns where the shared centre of pressure of a foot is centimetres from that of its plate, with
-    the worst stretch and what helps, of plates that are late or early against the motion, and of
+    the worst stretch and a remedy, of plates that are late or early against the motion, and of
     those that are loaded while the other foot stands alone. Contacts that were found from exchanged
     plates agree with them: then only `JointLoads` and `Reconstruction.check`, which know where the
     feet are, can tell.
@@ -58,7 +59,7 @@ def share(
     Raises `ValueError` naming the interval for contacts that cannot be (see `phases`), if no foot
     is on the ground but the motion needs a force, if a plate carries less than a fifth of what the
     motion needs in single support, if a plate gives loads instead of reactions or belongs to an
-    unknown foot, and for what the method lacks.
+    unknown foot, and for data that the method lacks.
     """
     way = CorrectedForcePlates() if method is None else method
     if isinstance(way, type) or not hasattr(way, "leading"):
@@ -102,7 +103,7 @@ def _shared(
     body: float,
     flight: float,
 ) -> Sharing:
-    """By a method, once everything is known to fit."""
+    """Sharing by a method; arguments are checked."""
     time, rows, found = total.time, total.rows, phases(ordered)
     shared = {foot: np.zeros_like(rows) for foot in feet}
     seen, left = np.zeros(len(time), dtype=bool), np.ones(len(time), dtype=bool)
@@ -131,7 +132,7 @@ def _shared(
 
 
 def _weight(total: Wrench, given: float | None, contacts: Sequence[Contact]) -> tuple[float, str]:
-    """Of the body [N], by default the mean vertical force of the longest part of whole strides, and
+    """Body weight [N], by default the mean vertical force of the longest part of whole strides, and
     how it is known."""
     time, vertical = total.time, total.force[2]
     if given is not None:

@@ -52,7 +52,7 @@ class DoubleSupport:
             )
 
     def unmeasured(self, method: str) -> ValueError:
-        """What a method says that needs a plate under one of the feet."""
+        """Error of a method that needs a plate under one of the feet."""
         trailing, leading = self.feet
         return ValueError(
             f"neither {trailing!r} nor {leading!r} stands on a plate in the double support from "

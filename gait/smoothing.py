@@ -26,9 +26,9 @@ HALF_CYCLE = 0.6
 
 @dataclass(frozen=True, eq=False)
 class Scree(Displayed):
-    """How the variance of a series spreads over its components; print it for a table.
+    """Scree plot data: the variance of a series by components; print it for a table.
 
-    values : (L,) eigenvalues, the largest first. rank : how many would be kept.
+    values : (L,) eigenvalues, the largest first. rank : number of components that would be kept.
     """
 
     values: Array
@@ -157,7 +157,7 @@ class SSA:
         return L
 
     def _kept(self, values: Array, N: int) -> int:
-        """How many components of a series of N samples to keep."""
+        """Number of components to keep of a series of N samples."""
         if self.rank is not None:
             return int(self.rank)
         L = len(values)
@@ -202,7 +202,8 @@ def projected(x: Array, vectors: Array) -> Array:
 
 
 def finite_series(series: ArrayLike, law: str) -> Array:
-    """Series (..., N) of at least 4 finite samples; `ValueError` names the law and what is not."""
+    """Series (..., N) of at least 4 finite samples; the `ValueError` names the law and the
+    fault."""
     x = real_array(series, f"series for {law}")
     if x.ndim < 1 or x.shape[-1] < 4:
         raise ValueError(f"{law} needs series (..., N) of at least 4 samples, got {x.shape}")

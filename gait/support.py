@@ -19,7 +19,7 @@ class Support:
     front, back, left, right : distances to the edges of the support [m].
     friction : coefficient of static friction [-].
 
-    Raises `ValueError` for what is not positive.
+    Raises `ValueError` for values that are not positive.
     """
 
     front: float
@@ -51,7 +51,7 @@ class Interruption:
 def center_of_pressure(force: ArrayLike, moment: ArrayLike) -> Array:
     """Centre of pressure of the ground reaction on the plane z = 0, (2, N) [m].
 
-    force [N], moment about the origin [N m] : of the ground on what stands on it, (3, N).
+    force [N], moment about the origin [N m] : of the ground on the feet, (3, N).
     NaN where nothing presses on the ground.
     """
     f, n = _wrench(force, moment)

@@ -1,4 +1,4 @@
-"""Text tables with names of columns: what is wrong in a file is said with its line and column."""
+"""Text tables with names of columns; errors name line and column."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from kinesym.gait.markers import uniform
 from kinesym.runtime.arrays import Array
 
 T = TypeVar("T")
-#: No motion is recorded with fewer samples than one in so many seconds [s]; shorter tables may be
-#: made by hand.
-SLOWEST, MANY = 0.5, 10
-#: What may be between cells with quotation marks.
+#: Longest mean time between samples of a recorded motion [s].
+SLOWEST = 0.5
+#: Least number of samples of a table that is judged by it; shorter ones may be made by hand.
+MANY = 10
+#: Separators of cells with quotation marks.
 QUOTED = (",", ";")
-#: What is no number as programs of Windows write it, `-1.#IND`, `1.#QNAN`, `nan(ind)`.
+#: NaN as programs of Windows write it: `-1.#IND`, `1.#QNAN`, `nan(ind)`.
 _NOT_A_NUMBER = re.compile(r"-?(1\.#(IND|QNAN|SNAN)\w*|nan\(.*\))", re.IGNORECASE)
 #: Rows of one instant that differ by less are the same, written twice [of the range of a column].
 ALIKE = 1e-3
@@ -38,7 +39,7 @@ class Readable(Protocol):
         """Whether it is there."""
 
     def read_bytes(self) -> bytes:
-        """All of it."""
+        """Read the whole file."""
 
 
 File: TypeAlias = str | Path | Readable
@@ -52,7 +53,7 @@ class Cells:
     rows: dict[int, list[str]]
 
     def part(self, names: Sequence[str]) -> Cells:
-        """These columns alone."""
+        """Cells of these columns."""
         index = [self.names.index(name) for name in names]
         rows = {line: [row[k] for k in index] for line, row in self.rows.items()}
         return Cells(list(names), rows)
@@ -81,8 +82,8 @@ def text_of(path: File) -> str:
 
 
 def check_count(path: File, fact: str, said: str, found: int, text: str) -> None:
-    """Compare the number of rows with what the header says: warn of a file that is cut short, and
-    raise `ValueError` if that may be within a number."""
+    """Compare the number of rows with the header: warn of a file that is cut short, and raise
+    `ValueError` if that may be within a number."""
     count = number(said)
     if count is None or not found < count:
         return
@@ -145,7 +146,7 @@ def csv_cells(path: File) -> Cells:
 
 
 def end_of_header(lines: Sequence[str]) -> int | None:
-    """Where the header of a MOT or STO file ends, if it is one."""
+    """Line that ends the header of a MOT or STO file, None for other files."""
     return next((k for k, line in enumerate(lines) if line.strip().lower() == "endheader"), None)
 
 
@@ -203,7 +204,7 @@ def _without_repeated_end(path: File, clock: str, columns: dict[str, Array]) -> 
 
 
 def numbers_of(path: File, cells: Cells) -> Array:
-    """Cells as numbers, one row of the result per column; what is empty is NaN."""
+    """Cells as numbers, one row of the result per column; empty cells are NaN."""
     rows = cells.rows.values()
     try:
         values = np.array([[float(cell or "nan") for cell in row] for row in rows])

@@ -23,8 +23,10 @@ from kinesym.runtime.simulation.stepper import IVP, bind, failure
 from kinesym.simulation import simulate
 from kinesym.symbolic.model import Model
 
-#: Tolerances of adaptive methods.
-RTOL, ATOL = 1e-10, 1e-12
+#: Relative tolerance of adaptive methods [-].
+RTOL = 1e-10
+#: Absolute tolerance of adaptive methods, in the units of the states.
+ATOL = 1e-12
 
 
 def track(
@@ -134,7 +136,7 @@ def _forces(needed: InverseDynamics) -> dict[str, Array]:
 
 
 def _inputs(needed: InverseDynamics, time: Array) -> dict[str, Signal]:
-    """All inputs of the forward model, from inverse dynamics at the nodes (N,) and halfway."""
+    """Inputs of the forward model, from inverse dynamics at the nodes (N,) and halfway."""
     found, kinematics = _forces(needed), needed.kinematics
     names = coordinate_names(needed.skeleton.segments)
     for name, z, zd in zip(names, kinematics.z, kinematics.zd, strict=True):

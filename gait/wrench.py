@@ -39,8 +39,8 @@ class Wrench(Displayed):
     time : (N,) increasing instants [s]. force : (3, N) [N]. moment : (3, N), about the origin
     [N m].
 
-    About one fixed point wrenches may be added, scaled, smoothed and interpolated, which centres
-    of pressure may not. Raises `ValueError` for shapes, and for what is not finite.
+    About one fixed point wrenches may be added, scaled, smoothed and interpolated, which centres of
+    pressure may not. Raises `ValueError` for shapes, and for values that are not finite.
     """
 
     time: Array
@@ -67,7 +67,7 @@ class Wrench(Displayed):
         free_moment: ArrayLike | None = None,
         threshold: float = THRESHOLD,
     ) -> Wrench:
-        """From a force at a centre of pressure, as most files of force plates have it.
+        """Wrench of a force at a centre of pressure, as most files of force plates have it.
 
         time : (N,) [s]. force : (3, N), of the ground on the foot [N]. cop : (3, N) [m], NaN where
         unloaded. free_moment : (3, N), or (N,) about the vertical [N m]; default none.
@@ -147,7 +147,7 @@ class Wrench(Displayed):
         return Wrench(grid, found[:3], found[3:])
 
     def smoothed(self, cutoff: float, order: int = 2) -> Wrench:
-        """After a Butterworth low-pass forwards and backwards: no lag.
+        """Smooth by a Butterworth low-pass forwards and backwards: no lag.
 
         cutoff : amplitudes are reduced to 1/sqrt(2) at it by both passes together [Hz]. Contacts
         spread by up to a quarter of its period: find them before. order : of one pass.
@@ -187,7 +187,7 @@ class Wrench(Displayed):
         return self.rotated(about_vertical(angle))
 
     def rotated(self, rotation: ArrayLike) -> Wrench:
-        """In other axes, or turned: force and moment times a rotation matrix (3, 3), such as
+        """Rotate into other axes: force and moment times a rotation matrix (3, 3), such as
         `ks.gait.rotation("y", "x")` from axes of OpenSim, whose y is up, into those here."""
         turn = real_array(rotation, "a rotation")
         if turn.shape != (3, 3) or not np.allclose(turn @ turn.T, np.eye(3), atol=1e-9):
@@ -283,8 +283,8 @@ def _means(time: Array, rows: Array, begin: Array, end: Array) -> Array:
 def vectors(name: str, values: ArrayLike, time: Array, missing: bool = False) -> Array:
     """Vectors over time, (3, N).
 
-    missing : whether some may be NaN. Raises `ValueError` for other shapes, and for what is not
-    finite.
+    missing : whether some may be NaN. Raises `ValueError` for other shapes, and for values that are
+    not finite.
     """
     rows = real_array(values, name)
     if rows.shape != (3, len(time)):

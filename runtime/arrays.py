@@ -1,4 +1,4 @@
-"""What users hand over, as float64 numbers: refused in words where it is something else."""
+"""Arrays from users, as float64 numbers: anything else is refused with a sentence."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ Array = NDArray[np.float64]
 #: Names of the axes of a vector.
 AXES = "xyz"
 
-#: Steps outside of this are no times, and their squares may be no numbers [s].
-SHORTEST, LONGEST = 1e-100, 1e100
+#: Shortest step that counts as one in time [s]: the square of a shorter one may underflow.
+SHORTEST = 1e-100
+#: Longest step in time [s]: the square of a longer one may overflow.
+LONGEST = 1e100
 
-#: How far beyond its span a quantity may be asked for, relative: the rounding of grids.
+#: Relative distance beyond its span at which a quantity may be evaluated [-]: rounding of grids.
 _SLACK = 1e-9
 
 #: Types of what stands for a missing sample.
@@ -62,7 +64,7 @@ def real_array(value: ArrayLike, what: str, missing: bool = False) -> Array:
 
 
 def one_number(value: ArrayLike, what: str, remedy: str = "") -> float:
-    """One finite number; raises `ValueError`, naming `what`, for anything else."""
+    """Check for one finite number; raises `ValueError`, naming `what`, for anything else."""
     try:
         number = real_array(value, what)
     except ValueError as error:
@@ -97,9 +99,10 @@ def seconds(value: ArrayLike, what: str) -> Array:
 
 
 def time_grid(time: ArrayLike) -> Array:
-    """Increasing instants (N,) [s], at least two, from what `seconds` takes.
+    """Time grid: increasing instants (N,) [s], at least two, from all that `seconds` takes.
 
-    Raises `ValueError` for other shapes, what is not finite, and instants that do not increase.
+    Raises `ValueError` for other shapes, values that are not finite, and instants that do not
+    increase.
     """
     grid = seconds(time, "time")
     if grid.ndim != 1 or len(grid) < 2:
@@ -137,7 +140,7 @@ def check_span(time: Array, span: tuple[float, float], what: str) -> None:
 
 def increasing(rows: Sequence[Any], names: Sequence[str], of: str) -> list[Array]:
     """Rows (B,) of finite numbers, the first of increasing times [s]; raises `ValueError` naming
-    them and what they belong to."""
+    them and their owner."""
     listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
     found = [real_array(row, f"the {name} of {of}") for row, name in zip(rows, names, strict=True)]
     shape = found[0].shape
@@ -230,7 +233,8 @@ def _some(array: NDArray[Any]) -> str:
 
 
 def mean_of_known(rows: Array, axis: int) -> Array:
-    """Means along an axis of what is not NaN; NaN where all of it is, without a warning."""
+    """Means along an axis over the values that are not NaN; NaN if there is none, without a
+    warning."""
     known = ~np.isnan(rows)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(known, rows, 0.0).sum(axis) / known.sum(axis))

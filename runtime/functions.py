@@ -25,7 +25,7 @@ from kinesym.runtime.sparse.places import rows
 
 #: Numbers that a kernel takes and gives at once, 2 MB: more do not stay in a cache.
 _AT_ONCE = 2**18
-#: What Jacobians can be taken with respect to.
+#: Arguments with respect to which Jacobians can be taken.
 GROUPS = ("states", "derivatives", "inputs", "parameters")
 
 
@@ -74,7 +74,7 @@ class Functions:
         self._memory = threading.local()  # kernels bound last, of each thread its own
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without what is bound to memory."""
+        """State for pickling, without objects that are bound to memory."""
         return Functions, (self._built, self._build_jacobians)
 
     @property
@@ -163,7 +163,8 @@ class Functions:
     def _part(
         self, name: str, arrays: Mapping[str, Array], out: Array, begin: int, size: int
     ) -> None:
-        """Some of the points, by memory that is kept: to get it takes longer than many kernels."""
+        """Evaluate some of the points in memory that is kept: allocating it takes longer than many
+        kernels."""
         kept = vars(self._memory)
         if name not in kept or kept[name].size != size:
             kept[name] = self._bound(name, len(out), size)
@@ -194,7 +195,7 @@ class Functions:
         return Bound(count, buffers, Plan([call], [], size))
 
     def _shaped(self, given: Mapping[str, ArrayLike]) -> tuple[dict[str, Array], int | None]:
-        """Every argument as (count, 1 or n), and n (None for a single point)."""
+        """Arguments as arrays (count, 1 or n), and n (None for a single point)."""
         counts = self._counts
         arrays: dict[str, Array] = {}
         n: int | None = None

@@ -1,4 +1,4 @@
-"""Ctrl-C as a flag: what has been computed is returned instead of lost."""
+"""Interrupts: Ctrl-C as a flag, so that results so far are returned instead of lost."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class RobustLoss:
 
     @staticmethod
     def of(loss: Any) -> RobustLoss | None:
-        """That of an objective with `name` and `tuning`, None for squares."""
+        """Loss of an objective with `name` and `tuning`, None for squares."""
         return None if loss is None else RobustLoss(loss.name, loss.tuning)
 
     @property

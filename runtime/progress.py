@@ -45,8 +45,8 @@ def _in_notebook() -> bool:
 
 
 def _bar(show: bool | None, **options: Any) -> Any:
-    """A line that is written over, ten times a second at most, and removed at the end; of what ends
-    within half a second there is none."""
+    """Progress bar: a line that is overwritten, ten times a second at most, and removed at the end;
+    work that ends within half a second shows none."""
     return tqdm(disable=not _shown(show), leave=False, delay=0.5, **options)
 
 
@@ -74,7 +74,7 @@ def iteration_line(show: bool | None) -> Iterator[Callable[[Iteration], None]]:
 
 @contextmanager
 def waiting_line(what: str, show: bool | None = None) -> Iterator[None]:
-    """The seconds that pass in work that cannot tell how far it is."""
+    """Waiting line: the seconds that pass in work whose progress is unknown."""
     if not _shown(show):
         yield
         return
@@ -106,7 +106,7 @@ def node_bar(total: int, show: bool | None) -> Iterator[Callable[[int], object]]
 
 @contextmanager
 def time_bar(begin: float, end: float, show: bool | None) -> Iterator[Callable[[float], object]]:
-    """A function that is told the time reached [s]."""
+    """Progress bar over time: a function that receives the time reached [s]."""
     if not _shown(show):
         yield lambda now: None
         return
@@ -119,7 +119,7 @@ def time_bar(begin: float, end: float, show: bool | None) -> Iterator[Callable[[
 def task_bar(
     total: int, show: bool | None, what: str = "tasks"
 ) -> Iterator[Callable[[int, int], object]]:
-    """A function that counts tasks, and is told how many of all have failed."""
+    """Progress bar over tasks: a function that counts them, and receives the number that failed."""
     with _bar(show, total=total, unit=f" {what}") as bar:
 
         def report(count: int, failures: int) -> None:

@@ -1,4 +1,4 @@
-"""How a solve, a factorisation or a simulation ended: a name for programs, a sentence for people.
+"""Status of a solve, a factorisation or a simulation: a name for programs, a sentence for people.
 
 One class for each kind of thing that ends; a member is its name, so that `status == "converged"`.
 """
@@ -14,8 +14,8 @@ S = TypeVar("S", bound="Status")
 
 
 class Status(str, Enum):
-    """A way to end. sentence : what it means, and what to do where that helps; {fields} are filled
-    in by `said` where they are known. code : the number of C, -1 if it has none."""
+    """A way to end. sentence : its meaning, and a remedy if there is one; {fields} are filled in by
+    `said` where they are known. code : the number of C, -1 if it has none."""
 
     sentence: str
     code: int
@@ -40,7 +40,7 @@ class Status(str, Enum):
 
 
 class Task(Status):
-    """How a task of a study ended."""
+    """Status of a task of a study."""
 
     PENDING = "pending", "not run yet", 0
     DONE = "done", "done", 1
@@ -54,7 +54,7 @@ class Task(Status):
 
 
 class Solve(Status):
-    """How a solve ended, by whatever optimiser; codes of IPOPT as in its IpReturnCodes.h, others
+    """Status of a solve, by whatever optimiser; codes of IPOPT as in its IpReturnCodes.h, others
     below -1000."""
 
     CONVERGED = "converged", "converged", 0
@@ -137,7 +137,7 @@ class Solve(Status):
 
 
 class Factors(Status):
-    """How a factorisation by the time-structured solver ended; names as `kkt_status` has them."""
+    """Status of a factorisation by the time-structured solver; names as `kkt_status` has them."""
 
     OK = "ok", "factorised"
     SINGULAR = "singular", "the matrix is singular"
@@ -153,7 +153,8 @@ UNSTABLE = "the model is unstable, or its equations are wrong"
 
 
 class Stepping(Status):
-    """How time stepping ended early. {place} : between which times. {time}, {step} : in s."""
+    """Status of time stepping that ended early. {place} : between which times. {time}, {step} : in
+    s."""
 
     INTERRUPTED = "interrupted", "interrupted at t = {time:g} s"
     NOT_POSSIBLE = "not possible", "ended {place}: {cause}"  # a limit, or no number
@@ -180,7 +181,7 @@ class Stepping(Status):
 
 
 class Switching(Status):
-    """How a hybrid run ended; codes as in hybrid.h. {at} : the time. {there} : the states."""
+    """Status of a hybrid run; codes as in hybrid.h. {at} : the time. {there} : the states."""
 
     DONE = "done", "", native.DONE
     GREW = "grew", f"{{growth}}; {UNSTABLE}"

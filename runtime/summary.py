@@ -15,10 +15,10 @@ def listed(names: Iterable[str], most: int = 8) -> str:
 
 
 def samples(time: Array) -> str:
-    """How many instants (N,) [s] there are, and from when to when."""
+    """Summary of the samples of a grid (N,) [s]: their number, first and last time."""
     return f"{len(time)} samples, t = {time[0]:g} ... {time[-1]:g} s"
 
 
 def in_errors(ratio: str) -> str:
-    """So many standard errors, in words."""
+    """Number of standard errors, in words."""
     return f"{ratio} standard error{'s' * (ratio != '1')}"

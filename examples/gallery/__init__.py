@@ -1,4 +1,4 @@
-"""Problems of the gallery of opty, a peer, in the words of kinesym: `kinesym run NAME`.
+"""Gallery: published problems, those of opty, as `Collocation` problems: `kinesym run NAME`.
 
 Each module has `problem(nodes)`, a `Collocation`, and `solve(nodes)`. Nodes and discretisation are
 those of the peer, mostly backward Euler, so that costs can be compared digit for digit; with

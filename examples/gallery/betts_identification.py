@@ -1,4 +1,4 @@
-"""One parameter of an unstable equation from noisy measurements.
+"""Identification of one parameter of an unstable equation from noisy measurements.
 
 Section 7 of Betts and Huffman 2003: y'' = mu^2 y - (mu^2 + p^2) sin(p t) with mu = 60 grows like
 exp(60 t) from any error of its start, so that it cannot be simulated over 1 s; y = sin(pi t) solves

@@ -1,4 +1,4 @@
-"""One leg pedals 10 m on a fixed gear from rest in the least time, with four muscles.
+"""Time trial of one leg with four muscles: 10 m on a fixed gear from rest in the least time.
 
 Crank A, foot B, lower leg C, upper leg D: a closed loop of four bodies between the axle and the
 hip, by Kane's method of SymPy. At the crank resists what a bicycle and its rider have on a road;

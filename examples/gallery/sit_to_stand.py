@@ -1,4 +1,4 @@
-"""From a seat to standing in the plane with the least squared torques of the legs."""
+"""Sit to stand: from a seat to standing in the plane with the least squared torques of the legs."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Quiet standing: five parameters by sensitivities of a simulation, and what they cannot tell.
+"""Quiet standing: five parameters by sensitivities of a simulation, and those not identifiable.
 
 The study of Barauskas and Krusinskiene 2005, Mathematical Modelling and Analysis (MMA2005&CMAM2),
 143-150: a controlled inverted pendulum, driven by filtered noise that is taken as known, is fitted

@@ -1,4 +1,4 @@
-"""Quiet standing of eight people, 24 records: three estimates of gains, and what each can tell.
+"""Quiet standing of eight people, 24 records: three estimates of gains, and their identifiability.
 
 The controlled inverted pendulum of Barauskas and Krusinskiene 2005 is fitted to every record three
 ways. One draw: the method of the paper, which takes a random sequence as the noise that disturbed

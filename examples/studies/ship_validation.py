@@ -1,4 +1,4 @@
-"""A person on a ship, validated: four models against four codes that share no formula with them.
+"""Validation of a person on a ship: four models against four codes that share no formula with them.
 
 Bourgeois and Langlois 2015 compare their model of 18 degrees of freedom with a rigid body (GRM3D),
 a pendulum (PSM3D), a planar chain on a cart (CARTIP) and a multibody program (SIM3D). This repeats

@@ -1,4 +1,4 @@
-"""From markers that a video gave to joint torques, without force plates.
+"""Joint torques from markers that a video gave, without force plates.
 
 `kinesym run video_to_torques --trc FILE --mass KG` takes the TRC file of Pose2Sim or OpenCap, with
 markers of the augmenter (`r_knee_study`) or keypoints alone (`RKnee`): the model of OpenCap is

@@ -2,8 +2,8 @@
 
 Each segment is spanned by its proximal point, a second point and two of its unit vectors: all of
 its material points are linear in these twelve coordinates, so that M is constant (Pamies-Vila,
-Font-Llagunes 2013, equations 1 to 3). What moves freely, z, is the position of the root and three
-angles of each segment in the world, A = Ry(beta) Rx(alpha) Rz(gamma).
+Font-Llagunes 2013, equations 1 to 3). The independent coordinates z are the position of the root
+and three angles of each segment in the world, A = Ry(beta) Rx(alpha) Rz(gamma).
 
 Shapes: z, its rates and whatever follows from them are (rows, N) over N instants. Rows of z: x, y,
 z of the root [m], then alpha, beta, gamma of each segment [rad]. Rows of q: points (three each, the
@@ -100,7 +100,8 @@ class NaturalBody(PointBody):
     # -- constraints of the variant ---------------------------------------------------------------
 
     def _vector_names(self, k: int) -> list[str]:
-        """Such as "u x" (explicit), "u.v" or "u.Av" (orthonormal, a relation to the angles)."""
+        """Names of vector constraints, such as "u x" (explicit), "u.v" or "u.Av" (orthonormal, a
+        relation to the angles)."""
         a, b, c = letters(self.segments[k])
         if self.variant == "explicit":
             return [f"{letter} {axis}" for letter in (a, b) for axis in "xyz"]

@@ -22,16 +22,18 @@ Indices = NDArray[np.intp]
 #: Least pivot of Phi_q^d over the largest element of Phi_q below which other coordinates are taken
 #: as dependent ones, and below which constraints count as redundant.
 PIVOT = 1e-8
-#: The same limit between steps of `simulate`, where a change costs nothing: a choice that is merely
-#: regular is not enough there, as the next step may lead through its singular posture.
+#: Least pivot ratio between steps of `simulate`, where a change costs nothing: a choice that is
+#: merely regular is not enough there, as the next step may lead through its singular posture.
 COMFORTABLE = 0.1
-#: Newton's method for dependent coordinates: step over size at which it ends, most iterations.
-STEP, ITERATIONS = 1e-13, 30
+#: Relative step at which Newton's method for dependent coordinates ends [-].
+STEP = 1e-13
+#: Iterations of Newton's method, at most.
+ITERATIONS = 30
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Which coordinates are dependent, (m,), and independent, (n - m,): their numbers."""
+    """Partition of the coordinates into dependent (m,) and independent (n - m,) indices."""
 
     dependent: Indices
     independent: Indices
@@ -87,7 +89,8 @@ def pivot_ratio(jacobian: ArrayLike, current: Partition) -> float:
 
 
 def refreshed(jacobian: ArrayLike, current: Partition, limit: float = PIVOT) -> Partition:
-    """The same choice, or a new one if its pivot ratio is below the limit."""
+    """Partition at this Jacobian: the current one, or a new one if its pivot ratio is below the
+    limit."""
     return current if pivot_ratio(jacobian, current) >= limit else partition(jacobian)
 
 

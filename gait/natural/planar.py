@@ -1,7 +1,8 @@
 """A body in the sagittal plane in natural coordinates: points alone, with a constant mass matrix.
 
 In a plane two points carry a whole segment: a quarter turn of the vector between them is the second
-axis. What moves freely, z, is the position of the root and the angle of each segment in the world.
+axis. The independent coordinates z are the position of the root and the angle of each segment in
+the world.
 
 Axes: x forwards, z up; angles about y, to the left, positive from z towards x. Shapes: z, its rates
 and whatever follows from them are (rows, N) over N instants. Rows of z: x, z of the root [m],
@@ -68,8 +69,9 @@ class PlanarBody(PointBody):
         return (QUARTER @ _turned(pose[0], local)).T[:, :, None]
 
     def _inertia(self, k: int) -> tuple[NDArray[np.intp], Array, Array]:
-        """With I about the proximal point, s = I / L^2 and a = (a_1, a_2) the centre of mass along
-        the vector of length L between both points and along its quarter turn P, as shares of it:
+        """Mass matrix and gravity force of segment k. With I about the proximal point, s = I / L^2
+        and a = (a_1, a_2) the centre of mass along the vector of length L between both points and
+        along its quarter turn P, as shares of it:
 
         M_ii = (m - 2 m a_1 + s) 1, M_ij = (m a_1 - s) 1 + m a_2 P, M_jj = s 1.
         """

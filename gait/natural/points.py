@@ -1,4 +1,4 @@
-"""Bodies in natural coordinates, in space or in a plane: what their formulations share.
+"""Bodies in natural coordinates, in space or in a plane: the common part of their formulations.
 
 Segments hang on points of others; unit vectors of a segment may be coordinates too. Constraints tie
 them to the angles of the segments (Pamies-Vila, Font-Llagunes 2013).
@@ -67,7 +67,7 @@ class PointBody(ABC):
 
     @abstractmethod
     def poses(self, *motion: Array) -> list[Any]:
-        """How each segment is turned, from z (g, N) and its rates if there are some."""
+        """Poses of the segments, from z (g, N) and its rates if given."""
 
     @abstractmethod
     def _carried(self, pose: Any, local: Any) -> Array:
@@ -75,7 +75,7 @@ class PointBody(ABC):
 
     @abstractmethod
     def _turned(self, pose: Any, local: Any) -> Array:
-        """Its derivatives with respect to the angles, (N, dimension, angles)."""
+        """Derivatives of a rotated position with respect to the angles, (N, dimension, angles)."""
 
     @abstractmethod
     def _inertia(self, k: int) -> tuple[NDArray[np.intp], Array, Array]:
@@ -125,7 +125,7 @@ class PointBody(ABC):
 
     @cached_property
     def constraint_names(self) -> tuple[str, ...]:
-        """What each constraint and multiplier belongs to, such as "Rthigh: point RK x"."""
+        """Names of constraints and their multipliers, such as "Rthigh: point RK x"."""
         return tuple(
             f"{row.name}: {each}"
             for k, row in enumerate(self.segments)
@@ -156,8 +156,8 @@ class PointBody(ABC):
         return slice(first, first + self.angles)
 
     def _parts(self, k: int) -> Iterator[tuple[slice, Any, slice | None]]:
-        """Rows of q that a segment carries, unit vectors before points; what they are in its axes;
-        the rows of the point that they hang on."""
+        """Rows of q that a segment carries, unit vectors before points; their coordinates in its
+        axes; the rows of the point to which they are attached."""
         first, row = self.vector_rows(k).start, self.segments[k]
         for i, axis in enumerate(self._axes(k)):
             begin = first + self.dimension * i
@@ -285,7 +285,7 @@ class PointBody(ABC):
         return np.concatenate([self._terms(k, pose) for k, pose in enumerate(poses)])
 
     def _terms(self, k: int, pose: Any) -> Array:
-        """Those of a segment."""
+        """Acceleration terms of segment k."""
         return np.concatenate([self._carried(pose, local)[2] for _, local, _ in self._parts(k)])
 
     def multipliers(self, z: ArrayLike, zd: ArrayLike, zdd: ArrayLike) -> Array:

@@ -1,4 +1,4 @@
-"""One segment in natural coordinates: its basis, and orthonormal constraints that make it rigid."""
+"""Segment in natural coordinates: its basis, and orthonormal constraints that make it rigid."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def orthonormal_terms(row: Segment, pose: Pose) -> Array:
 
 
 def _dot(a: Array, b: Array) -> Array:
-    """Over the first axis."""
+    """Dot product over the first axis."""
     return np.asarray((a * b).sum(axis=0))
 
 

@@ -1,4 +1,4 @@
-"""One thread for the BLAS that IPOPT calls, where vectors are all that it is called for.
+"""Single-threaded BLAS for IPOPT, which calls it for vectors only.
 
 OpenBLAS splits vectors of more than some ten thousand numbers among all processors, and its threads
 wait for the next one by spinning: that takes longer than one thread does, and takes processors from
@@ -30,7 +30,7 @@ class Blas:
 
     @property
     def threads(self) -> int:
-        """Their number; 0 if this is no OpenBLAS."""
+        """Number of BLAS threads; 0 if this is no OpenBLAS."""
         return int(self._get()) if self._get else 0
 
     def one_thread(self) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""One run of IPOPT: through its C interface, or through cyipopt."""
+"""Driver of IPOPT for one run: through its C interface, or through cyipopt."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ class IpoptProblem:
 
     @property
     def scaled_bounds(self) -> tuple[Bounds, Bounds]:
-        """For IPOPT."""
+        """Bounds of variables and constraints, scaled for IPOPT."""
         given = (self.bounds, self.constraint_bounds)
         return self.scaling.bounds(*given) if self.scaling else given
 
     @cached_property
     def factors(self) -> dict[str, Factors]:
-        """What values of callbacks are multiplied with for IPOPT, by name; of the gradient and of
-        constraints also what variables and multipliers come from IPOPT with. The objective has an
-        option of IPOPT."""
+        """Scale factors of the values of callbacks for IPOPT, by name; those of the gradient and of
+        constraints also apply to variables and multipliers that come from IPOPT. The objective has
+        an option of IPOPT."""
         if self.scaling is None:
             return {}
         sizes, rows = self.scaling.sizes, self.scaling.constraints
@@ -80,7 +80,8 @@ class IpoptProblem:
 
 @dataclass(frozen=True)
 class Start:
-    """Where to start: the free vector and, if known, multipliers of constraints and bounds."""
+    """Start of a solve: the free vector and, for a warm start, multipliers of constraints and
+    bounds."""
 
     z: Array
     multipliers: Multipliers | None = None
@@ -88,8 +89,8 @@ class Start:
 
 @dataclass(frozen=True)
 class Solved:
-    """What IPOPT returned. evaluation : seconds of evaluations. log : IPOPT's own. linear_solver :
-    a line on which one was used. workspace : of the time-structured one, if that was it."""
+    """Result of IPOPT. evaluation : seconds of evaluations. log : IPOPT's own. linear_solver : a
+    line on which one was used. workspace : of the time-structured one, if that was it."""
 
     z: Array
     multipliers: Multipliers
@@ -103,7 +104,7 @@ class Solved:
 
     @property
     def message(self) -> str:
-        """How the solve ended, as a sentence."""
+        """Message on the end of the solve, as a sentence."""
         when = counted(self.iterations[-1].number if self.iterations else 0)
         if self.status is Solve.CONVERGED:
             return f"{self.status.sentence} {when}"
@@ -112,8 +113,8 @@ class Solved:
 
 @dataclass
 class Watch:
-    """What happens between two iterations: note, report, and stop on Ctrl-C, or where `ends` says
-    so."""
+    """Intermediate callback between two iterations: record, report, and stop on Ctrl-C, or if
+    `ends` requests it."""
 
     report: Callable[[Iteration], None]
     ends: Callable[[Iteration], bool] | None = None
@@ -141,7 +142,7 @@ class Watch:
 
 
 def evaluate(callback: Any, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-    """Write what a callback, a plan or a function, has at z."""
+    """Evaluate a callback, a plan or a function, at z."""
     if isinstance(callback, Plan):
         callback((z, multipliers, np.array([float(factor)])), out)
     elif out.size:
@@ -152,7 +153,7 @@ class _Callbacks:
     """The callbacks as cyipopt wants them, with a clock."""
 
     def __init__(self, problem: IpoptProblem, watch: Watch) -> None:
-        """Value arrays are made once: cyipopt copies what a callback returns."""
+        """Allocate value arrays once: cyipopt copies the result of a callback."""
         self.callbacks, self.intermediate, self.seconds = problem.callbacks, watch.intermediate, 0.0
         self._factors = problem.factors
         n, m = problem.sizes
@@ -186,7 +187,7 @@ class _Callbacks:
 
 
 def _through_cyipopt(problem: IpoptProblem, watch: Watch) -> tuple[Any, Any]:
-    """The problem in cyipopt, and what counts the `seconds` of evaluations."""
+    """Problem for cyipopt, and the object that counts the `seconds` of evaluations."""
     callbacks = _Callbacks(problem, watch)
     (low, high), (below, above) = problem.scaled_bounds
     made = load_cyipopt().Problem(*problem.sizes, callbacks, low, high, below, above)
@@ -195,7 +196,8 @@ def _through_cyipopt(problem: IpoptProblem, watch: Watch) -> tuple[Any, Any]:
 
 
 def _directly(problem: IpoptProblem, watch: Watch) -> tuple[Any, Any]:
-    """The same through IPOPT's C interface."""
+    """Problem for IPOPT's C interface, and the same object as counter of the `seconds` of
+    evaluations."""
     more = (*problem.scaled_bounds, watch.intermediate, problem.factors)
     made = Problem(load_ipopt(), problem.callbacks, problem.structures, *more)
     return made, made
@@ -289,7 +291,7 @@ def _spellings(value: Any) -> list[Any]:
 
 
 def _reason(name: str, words: str) -> str:
-    """What IPOPT says of an option that it refuses, in short."""
+    """Reason why IPOPT refuses an option, in short."""
     if "It is not a valid option" in words:
         return "it has no option of this name"
     settings = re.findall(r"^\t(\S+) \(", words, flags=re.MULTILINE)

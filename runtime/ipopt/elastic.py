@@ -18,14 +18,19 @@ from kinesym.runtime.sparse.structure import Extended
 
 Index = NDArray[np.intp]
 
-#: Iterations of IPOPT; its tolerance, in sizes of conditions.
-_MOST, _TOLERANCE = 500, 1e-7
+#: Iterations of IPOPT, at most.
+_MOST = 500
+#: Tolerance of IPOPT, in sizes of conditions [-].
+_TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True)
 class Slack:
-    """What is the least that some conditions must give. gives : of each, in its unit, positive
-    where its value is too small. z : where that is so. found : how IPOPT ended."""
+    """Smallest violation of some constraints.
+
+    gives : by which each must be relaxed, in its unit, positive if its value is too small. z :
+    point at which the sum is smallest. found : end of the solve by IPOPT.
+    """
 
     gives: Array
     z: Array
@@ -35,8 +40,8 @@ class Slack:
 @dataclass(frozen=True)
 class Side:
     """The lower or the upper bound of some variables that is moved by one amount for all of them.
-    places : their numbers, (k,). which : -1 for the lower, 1 for the upper. size : of what counts
-    as one in it."""
+    places : their numbers, (k,). which : -1 for the lower, 1 for the upper. size : unit in which
+    its change is measured."""
 
     places: Index
     which: int
@@ -46,12 +51,12 @@ class Side:
 def least_slack(
     problem: IpoptProblem, z: Array, rows: Index, sizes: Array, deadline: float = math.inf
 ) -> Slack:
-    """Minimise the sum of the absolute values of what conditions are off, in their sizes, with all
+    """Minimise the sum of the absolute violations of some conditions, in their sizes, with all
     others as they are (exact penalty: Nocedal, Wright, Numerical Optimization, section 17.2). Few
-    conditions are off then, as an absolute value has a kink at zero.
+    conditions are violated then, as an absolute value has a kink at zero.
 
-    z : where to begin, (n,). rows : numbers of the conditions, (k,); sizes : of what counts as one
-    in them, (k,). deadline : see `SolverOptions`.
+    z : where to begin, (n,). rows : numbers of the conditions, (k,); sizes : units in which their
+    violations are measured, (k,). deadline : see `SolverOptions`.
     """
     (n, m), k = problem.sizes, len(rows)
     low, high = problem.constraint_bounds
@@ -69,8 +74,8 @@ def least_slack(
 def least_widening(
     problem: IpoptProblem, z: Array, sides: Sequence[Side], deadline: float = math.inf
 ) -> tuple[Array, Solved]:
-    """By how much bounds must be moved, each by one amount, so that all constraints can be met,
-    (sides,), and how IPOPT ended: the least sum, in sizes. z : where to begin, (n,)."""
+    """Smallest widening of bounds, each by one amount, so that all constraints can be met,
+    (sides,), and the end of the solve by IPOPT: the least sum, in sizes. z : start, (n,)."""
     (n, m), k = problem.sizes, len(sides)
     bounds = [side.copy() for side in problem.bounds]
     variables = np.concatenate([side.places for side in sides])
@@ -110,14 +115,14 @@ class _Elastic:
         )
 
     def solved(self, start: Array, deadline: float) -> Solved:
-        """What IPOPT finds from z and s."""
+        """Solve the elastic problem from z and s."""
         settings = {"max_iter": _MOST, "tol": _TOLERANCE, "mu_strategy": "adaptive"}
         chosen = SolverOptions(settings, deadline=deadline)
         return solve(self._problem, Start(start), chosen, lambda iteration: None)
 
     @property
     def _problem(self) -> IpoptProblem:
-        """For IPOPT."""
+        """Elastic problem for IPOPT, with slacks as further variables."""
         slack = np.zeros(len(self._weights))
         low, high = self._base.bounds
         below, above = self._base.constraint_bounds
@@ -133,8 +138,8 @@ class _Elastic:
         )
 
     def _last_stages(self) -> NDArray[np.int32]:
-        """Of the variables in the constraints that each slack is in (slacks,); those in several
-        belong to no stage."""
+        """Stage of each slack (slacks,): the last one of the variables in its constraint; slacks in
+        several constraints belong to no stage."""
         jacobian, stages = self._structures[0], self._base.stages
         rows, columns = jacobian.arrays()
         own = columns < self._n
@@ -147,28 +152,28 @@ class _Elastic:
         return found
 
     def cost(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes it."""
+        """Write the cost."""
         out[0] = self._weights @ z[self._n :]
 
     def gradient(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes it."""
+        """Write the gradient."""
         out[: self._n] = 0.0
         out[self._n :] = self._weights
 
     def constraints(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes them."""
+        """Write the constraints."""
         base = self._base.callbacks.constraints
         evaluate(base, z[: self._n].copy(), multipliers[: self._m], factor, out[: self._m])
         out[self._m :] = 0.0
         out += self._matrix @ z
 
     def jacobian(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes its values."""
+        """Write the values of the Jacobian."""
         own, base = out[: len(out) - self._terms.nnz], self._base.callbacks.jacobian
         evaluate(base, z[: self._n].copy(), multipliers[: self._m], factor, own)
         out[len(own) :] = self._terms.data
 
     def hessian(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes that of the constraints alone."""
+        """Write the Hessian of the Lagrangian without the objective."""
         base = self._base.callbacks.hessian
         evaluate(base, z[: self._n].copy(), multipliers[: self._m].copy(), 0.0, out)

@@ -19,7 +19,7 @@ _CYIPOPT_REMEDY = (
 
 
 class IpoptMissing(ImportError):
-    """No IPOPT library can be loaded."""
+    """Error: no IPOPT library can be loaded."""
 
 
 def load_cyipopt() -> ModuleType:

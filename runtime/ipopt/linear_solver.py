@@ -1,4 +1,4 @@
-"""Which linear solver IPOPT uses: the time-structured one of this package, MUMPS, or another.
+"""Linear solver of IPOPT: the time-structured one of this package, MUMPS, or another.
 
 The time-structured solver (see `runtime/native/c/kkt/kkt.h`) is offered to IPOPT as the library of
 HSL's MA57, whose interface hands over a matrix entry by entry, as it was made.
@@ -21,8 +21,10 @@ from kinesym.runtime.native import KKT_LIBRARY, close_session, open_session, tri
 
 Report = dict[str, Any]
 
-#: The name of our own, and the choice between it and MUMPS.
-TIME_STRUCTURED, AUTO = "time-structured", "auto"
+#: Name of the linear solver of this package.
+TIME_STRUCTURED = "time-structured"
+#: Name of the choice between it and MUMPS.
+AUTO = "auto"
 
 _OPTIONS: dict[str, Any] = {
     # Its solutions rarely need the step of refinement that IPOPT takes unless told otherwise: then

@@ -15,7 +15,10 @@ from typing import Any
 from kinesym.runtime.ipopt.shared import Shared
 
 _LARGE = 1_000_000  # variables and constraints
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # of malloc.h
+#: Parameters of mallopt, numbers of malloc.h.
+_TRIM_THRESHOLD = -1
+_MMAP_THRESHOLD = -3
+_MMAP_MAX = -4
 
 #: During a large solve; after it: as glibc sets them itself once large blocks were freed.
 _KEEP = {_MMAP_MAX: 0, _TRIM_THRESHOLD: -1}
@@ -23,7 +26,7 @@ _AFTER = {_MMAP_MAX: 65536, _MMAP_THRESHOLD: 32 << 20, _TRIM_THRESHOLD: 64 << 20
 
 
 class Heap:
-    """glibc's, of this process; another one is left as it is."""
+    """Heap of glibc, of this process; another one is left as it is."""
 
     def __init__(self) -> None:
         library = ctypes.CDLL(None)
@@ -32,7 +35,7 @@ class Heap:
         self._solves = Shared(self._begin, self._end)
 
     def kept(self, order: int) -> AbstractContextManager[None]:
-        """Blocks that are freed within are used again, if there are so many unknowns that this
+        """Keep freed blocks for reuse while solves run, if there are so many unknowns that this
         saves time; the last of several solves at once returns them to the system."""
         able = self._set is not None and self._trim is not None
         return self._solves.used() if able and order >= _LARGE else nullcontext()

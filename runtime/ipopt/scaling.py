@@ -1,4 +1,5 @@
-"""By what IPOPT multiplies a problem, and what then replaces its measures in the user's units."""
+"""Scaling of a problem for IPOPT, and tolerances that then replace its measures in the user's
+units."""
 
 from __future__ import annotations
 
@@ -12,17 +13,19 @@ import numpy as np
 from kinesym.runtime.arrays import Array
 
 Bounds = tuple[Array, Array]
-#: Of constraints, lower and upper bounds.
+#: Multipliers of constraints, lower and upper bounds.
 Multipliers = tuple[Array, Array, Array]
 
-#: IPOPT's `tol` for a problem that comes scaled, and what the complementarity of bounds has to come
-#: down to, of which variables at bounds are as exact.
-TOLERANCE, _AT_BOUNDS = 1e-8, 1e-10
+#: Tolerance of IPOPT, `tol`, for a problem that comes scaled [-].
+TOLERANCE = 1e-8
+#: Tolerance of the complementarity of bounds, in the unit of the objective; it decides how exact
+#: variables at bounds are.
+_AT_BOUNDS = 1e-10
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """What an objective, variables, (n,), and constraints, (m,), are multiplied with for IPOPT, and
+    """Scale factors for IPOPT: of an objective, of variables, (n,), and of constraints, (m,), and
     its first barrier parameter. Results are those of the problem as it was given."""
 
     objective: float
@@ -32,11 +35,11 @@ class Scaling:
 
     @cached_property
     def sizes(self) -> Array:
-        """What is 1 for IPOPT, of each variable, (n,)."""
+        """Sizes of the variables: the value of each that is 1 for IPOPT, (n,)."""
         return 1.0 / self.variables
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of IPOPT; what is given comes first."""
+        """Options of IPOPT; given ones take precedence."""
         at_bounds = 1e30 if "tol" in given else _AT_BOUNDS / self.objective
         return {
             "nlp_scaling_method": "none",
@@ -49,29 +52,29 @@ class Scaling:
         }
 
     def bounds(self, of_variables: Bounds, of_constraints: Bounds) -> tuple[Bounds, Bounds]:
-        """Both, (low, high), for IPOPT."""
+        """Scaled bounds (low, high) of variables and of constraints."""
         x, c = self.variables, self.constraints
         low, high = of_variables
         below, above = of_constraints
         return (low * x, high * x), (below * c, above * c)
 
     def start(self, z: Array, multipliers: Multipliers | None) -> tuple[Array, Multipliers | None]:
-        """Where to begin, for IPOPT; the objective's factor is none of ours in multipliers."""
+        """Scaled start; multipliers do not include the objective's factor, which is an option of
+        IPOPT."""
         if multipliers is not None:
             y, low, high = multipliers
             multipliers = (y / self.constraints, low * self.sizes, high * self.sizes)
         return z * self.variables, multipliers
 
     def end(self, z: Array, multipliers: Multipliers, bounds: Bounds) -> tuple[Array, Multipliers]:
-        """What IPOPT found, in the units of the problem as it was given, and within its bounds,
-        which IPOPT widens a little."""
+        """Unscale the result of IPOPT, and clip it to the bounds, which IPOPT widens a little."""
         y, below, above = multipliers
         of = (y * self.constraints, below * self.variables, above * self.variables)
         return np.clip(z * self.sizes, *bounds), of
 
 
 def pushed(z: Array, bounds: Bounds, size: Array) -> Array:
-    """Where IPOPT begins: z moved off its bounds, by 0.01 of their size, or that of z, or of their
+    """Push a start off its bounds as IPOPT does: by 0.01 of their size, or that of z, or of their
     width (its options bound_push and bound_frac; Waechter, Biegler 2006, Mathematical Programming
     106:25, section 3.6)."""
     low, high = bounds

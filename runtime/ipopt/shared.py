@@ -1,4 +1,4 @@
-"""What is one for the whole process, and another one while solves run."""
+"""Process-wide settings that differ while solves run, shared by concurrent solves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Shared:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Within, a solve runs."""
+        """Context in which a solve runs."""
         with self._lock:
             if self._users == 0:
                 self._begin()

@@ -28,9 +28,10 @@ from kinesym.runtime.status import Factors, Solve
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """How IPOPT is to solve. options : further ones, by name. hessian : "limited-memory", or
-    anything else for the one of the nonlinear program. deadline : of `time.monotonic()` [s]; solves
-    end there, with what they have. ends : whether to end after an iteration, as if by Ctrl-C."""
+    """Options of a solve by IPOPT. options : further ones, by name. hessian : "limited-memory", or
+    anything else for the exact one of the nonlinear program. deadline : in `time.monotonic()` [s];
+    solves end there with their last iterate. ends : whether to end after an iteration, as if by
+    Ctrl-C."""
 
     options: Mapping[str, Any]
     hessian: str = "exact"
@@ -100,7 +101,7 @@ def _solved(
 
 
 def _about(kkt: Report) -> str:
-    """A line on what the time-structured solver did."""
+    """Note on the time-structured solver: stages, fronts, memory, threads."""
     if not kkt["n_fronts"]:
         return f"{TIME_STRUCTURED} (no step was needed)"
     direction = "forwards" if kkt["reversed"] else "backwards"

@@ -1,1 +1,1 @@
-"""Building C and keeping what was built; what the code generator says of it."""
+"""Libraries of compiled C: compiler, cache, and the manifest of the code generator."""

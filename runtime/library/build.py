@@ -1,13 +1,13 @@
-"""From C text to an opened library: the compiler driver.
+"""Compiler driver: from C text to an opened library.
 
-Libraries are kept by content: source or what it is printed from, interface, compiler, its version,
-flags, processor and C library. Numbers are never part of a source, so new data never rebuild
-anything.
+Libraries are kept by content: source, or the value from which it is printed, interface, compiler,
+its version, flags, processor and C library. Numbers are never part of a source, so new data never
+rebuild anything.
 
 The cache remembers the compilers that filled it, with the abilities of their processor: one that
 did not change since is not tried out again. A kept library needs no right to write and no compiler:
-where none is found, those are taken whose processor had no more than this one. What a cache cannot
-take goes to a private folder, see `cache.private_folder`.
+where none is found, those are taken whose processor had no more than this one. Libraries that the
+cache cannot store go to a private folder, see `cache.private_folder`.
 """
 
 from __future__ import annotations
@@ -51,17 +51,19 @@ _OPTIONAL = ("-march=native", "-fopenmp", "-lmvec")
 #: products and sums are not fused: small kernels take up to 1.4 times as long.)
 _FASTEST = ("map.c", "fixed_")
 
-#: Seconds after which a compiler is taken to hang: with a question of ours, with one file.
-_ANSWER_SECONDS, _COMPILE_SECONDS = 30.0, 1200.0
+#: Time after which a compiler that was asked about itself is taken to hang [s].
+_ANSWER_SECONDS = 30.0
+#: Time after which a compiler is taken to hang with one file [s].
+_COMPILE_SECONDS = 1200.0
 
 
 class CompilerError(RuntimeError):
-    """There is no C compiler, or it failed; the message carries its own words."""
+    """Error of the C compiler: there is none, or it failed; the message carries its own words."""
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler and what it can do; `identity` differs between versions and processors."""
+    """Compiler for C and its abilities; `identity` differs between versions and processors."""
 
     command: tuple[str, ...]
     identity: str
@@ -94,7 +96,7 @@ def _find_compiler(chosen: str, path: str) -> Compiler:
 
 
 def _commands(chosen: str) -> list[list[str]]:
-    """What CC says, as words; without it, the usual names."""
+    """Compiler commands to try: the words of CC, or the usual names if it is not set."""
     if not chosen:
         return [["cc"], ["gcc"], ["clang"]]
     try:
@@ -111,7 +113,7 @@ def _commands(chosen: str) -> list[list[str]]:
 def _known(command: tuple[str, ...]) -> Compiler | None:
     """A compiler as it was when it filled the cache, if neither its file, the processor nor the C
     library is another one since."""
-    folder, here = cache.cache_folder(), (_made(command), abilities())
+    folder, here = cache.cache_folder(), (_fingerprint(command), abilities())
     if cache.trouble(folder) is None:
         for compiler, *then in _remembered(folder):
             if compiler.command == command and tuple(then) == here:
@@ -119,8 +121,9 @@ def _known(command: tuple[str, ...]) -> Compiler | None:
     return None
 
 
-def _made(command: tuple[str, ...]) -> list[Any]:
-    """What is another one where a compiler was exchanged, or a folder is shared by machines."""
+def _fingerprint(command: tuple[str, ...]) -> list[Any]:
+    """Identity of a compiler: it differs if the compiler was replaced or a folder is shared by
+    machines."""
     path = os.path.realpath(command[0])
     about = os.stat(path)
     return [path, about.st_size, about.st_mtime_ns, platform.machine(), *platform.libc_ver()]
@@ -152,7 +155,7 @@ def _supported(command: tuple[str, ...]) -> list[str]:
 def _run(
     command: list[str], folder: str | None = None, most: float | None = None
 ) -> tuple[str, str | None]:
-    """What a command writes, and, if it fails, its complaint. Raises `CompilerError` if it takes
+    """Run a command: its output and, if it fails, its complaint. Raises `CompilerError` if it takes
     longer than `most` seconds, those of a question unless they are given."""
     most = _ANSWER_SECONDS if most is None else most
     try:
@@ -205,8 +208,8 @@ def find(
     more_flags: tuple[str, ...] = (),
     narrow: bool = False,
 ) -> Compiled | None:
-    """What `build` would return if that is kept already; no compiler is started. Raises
-    `CacheError` if others may write to the cache."""
+    """Find a library that is kept already, as `build` would return it; no compiler is started.
+    Raises `CacheError` if others may write to the cache."""
     cache.check(cache.cache_folder())
     options = _options(lanes, more_flags, narrow)
     for compiler in _able():
@@ -222,7 +225,7 @@ def _from(
     more_flags: tuple[str, ...],
     narrow: bool,
 ) -> Compiled:
-    """A library that knows what it was built from."""
+    """Compiled library with the source from which it was built."""
     library.source = {"files": files, "lanes": lanes, "more_flags": more_flags, "narrow": narrow}
     return library
 
@@ -254,7 +257,7 @@ def _headers() -> bytes:
 
 @dataclass(frozen=True)
 class _Recipe:
-    """What a library, or an object of one file, is made of."""
+    """Recipe of a library, or of the object of one file: sources, compiler, flags."""
 
     files: Mapping[str, str]
     compiler: Compiler
@@ -297,7 +300,8 @@ def kept(key: str) -> Compiled | None:
 def _without_compiler(
     files: Mapping[str, str], options: list[str], missing: CompilerError
 ) -> Compiled:
-    """A kept library that runs on this processor. Raises `missing`, with what was looked for."""
+    """A kept library that runs on this processor. Raises `missing`, naming the compilers that were
+    looked for."""
     compilers = _able()
     for compiler in compilers:
         if library := kept(_Recipe(files, compiler, (*compiler.flags, *options)).key):
@@ -318,7 +322,7 @@ def _able() -> list[Compiler]:
 
 
 def _remembered(folder: Path) -> Iterator[tuple[Compiler, list[Any], frozenset[str]]]:
-    """Compilers that filled a folder, with `_made` and `_processor` of then."""
+    """Compilers that filled a folder, with `_fingerprint` and `_processor` of then."""
     for path in sorted(folder.glob("*.json")):
         with suppress(ValueError, KeyError, TypeError):  # written by another version
             about = json.loads(cache.read(path) or b"")
@@ -328,7 +332,7 @@ def _remembered(folder: Path) -> Iterator[tuple[Compiler, list[Any], frozenset[s
 
 
 def _remember(compiler: Compiler, folder: Path) -> None:
-    made = _made(compiler.command)
+    made = _fingerprint(compiler.command)
     about = {**vars(compiler), "made": made, "processor": sorted(abilities())}
     text = json.dumps(about, sort_keys=True).encode()
     path = folder / f"{hashlib.sha256(text).hexdigest()[:32]}.json"
@@ -337,7 +341,7 @@ def _remember(compiler: Compiler, folder: Path) -> None:
 
 
 def abilities() -> frozenset[str]:
-    """Abilities of the processor; where the system does not tell them, the name of the machine."""
+    """Abilities of the processor; if the system does not list them, the name of the machine."""
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             name, _, words = line.partition(":")
@@ -411,7 +415,7 @@ def _optimisation(name: str) -> str:
 
 
 def _object(recipe: _Recipe, name: str, objects: Path | None, work: str) -> str:
-    """The object file of one unit, in `work`. It is kept: what did not change is not compiled
+    """The object file of one unit, in `work`. It is kept, so that unchanged files are not compiled
     again."""
     made = f"{name}.o"
     one = replace(recipe, files={name: recipe.files[name]})
@@ -429,7 +433,7 @@ def _object(recipe: _Recipe, name: str, objects: Path | None, work: str) -> str:
 
 
 def _output(recipe: _Recipe, options: list[str], work: str, name: str) -> bytes:
-    """What the compiler makes: the file named after the option -o."""
+    """Output of the compiler: the file named after the option -o."""
     command = " ".join(recipe.compiler.command)
     whole = [*recipe.compiler.command, *recipe.flags, *options]
     complaint = _run(whole, work, _COMPILE_SECONDS)[1]

@@ -1,13 +1,13 @@
-"""The folder of built libraries: what may be loaded from it, and how it stays whole and small.
+"""Cache of built libraries: which files may be loaded, and how it stays intact and small.
 
 `KEY.so` are libraries, `objects/KEY.o` the pieces that they are linked from, `KEY.json` the
-compilers that made them. Beside each lies its record `KEY.*.sum`: name, size and SHA-256. What does
-not match its record (cut short, damaged, exchanged, somebody else's) counts as absent, and is built
-anew. Files are written under another name, brought to the disk, and moved into place. The time of a
-record is that of the last use: what was not used longest goes first when the folder outgrows its
-limit.
+compilers that made them. Beside each lies its record `KEY.*.sum`: name, size and SHA-256. A file
+that does not match its record (cut short, damaged, exchanged, somebody else's) counts as absent,
+and is built anew. Files are written under another name, brought to the disk, and moved into place.
+The time of a record is that of the last use: the least recently used files go first when the folder
+outgrows its limit.
 
-What is opened runs with the rights of the user. So nobody else may be able to write to the folder,
+Opened libraries run with the rights of the user. So nobody else may be able to write to the folder,
 to own it, or to own a link that leads to it. A folder above it may be another's: who puts another
 folder into its place owns that one, and it is refused.
 """
@@ -54,13 +54,13 @@ class CacheError(RuntimeError):
 
 
 def cache_folder() -> Path:
-    """Where built libraries are kept, as an absolute path."""
+    """Folder of the cache of built libraries, as an absolute path."""
     chosen = os.environ.get(CACHE_VARIABLE)
     return (Path(chosen) if chosen else platformdirs.user_cache_path("kinesym")).absolute()
 
 
 def private_folder() -> Path:
-    """Where libraries are kept if the cache cannot be written: one folder per user and machine."""
+    """Fallback folder if the cache cannot be written: one per user and machine."""
     return Path(tempfile.gettempdir()).absolute() / f"kinesym-{os.geteuid()}"
 
 
@@ -103,7 +103,7 @@ def trouble(folder: Path) -> str | None:
 
 
 def check(folder: Path) -> None:
-    """Raises `CacheError` if others decide what lies in `folder`."""
+    """Check that nobody else may write to `folder`; raises `CacheError`."""
     reason = trouble(folder)
     if reason is not None:
         raise CacheError(reason)
@@ -144,7 +144,7 @@ def _make(folder: Path) -> None:
 
 
 def read(path: Path) -> bytes | None:
-    """What was stored at `path`; None if that is not there, or not as it was."""
+    """Read the content stored at `path`; None if it is missing or was changed."""
     record = _content(_record(path), 200) or b""
     words = record.split()
     if len(words) != 3 or not words[1].isdigit():
@@ -169,7 +169,7 @@ def _content(path: Path, most: int) -> bytes | None:
 
 
 def _open(path: str, flags: int) -> int:
-    """Without links, and without waiting for the other end of a pipe."""
+    """Open a file without following links, and without waiting for the other end of a pipe."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
@@ -182,7 +182,7 @@ def _recorded(path: Path, data: bytes) -> bytes:
 
 
 def store(path: Path, data: bytes) -> None:
-    """Put a file and its record in place, each at once. Raises `OSError`."""
+    """Store a file and its record, each at once. Raises `OSError`."""
     _place(path, data)
     _place(_record(path), _recorded(path, data))
 
@@ -206,7 +206,7 @@ def _place(path: Path, data: bytes) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """One process at a time. Raises `OSError` if the lock cannot be had."""
+    """Lock a path for one process at a time. Raises `OSError` if the lock cannot be had."""
     with FileLock(path, timeout=_WAIT):
         try:
             yield
@@ -215,8 +215,8 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def tidy(folder: Path, newest: Path) -> None:
-    """Remove what killed builds left, and what was not used longest until the rest is below the
-    limit; `newest` stays."""
+    """Tidy the cache: remove leftovers of killed builds, and the least recently used files until
+    the rest is below the limit; `newest` stays."""
     for item in (*_items(folder, _LEFT), *_items(Path(tempfile.gettempdir()), _WORK)):
         with suppress(OSError):
             status = item.stat(follow_symlinks=False)
@@ -234,7 +234,8 @@ def tidy(folder: Path, newest: Path) -> None:
 
 
 def summary(folder: Path) -> str:
-    """What `folder` holds, in a line. Raises `CacheError` if the limit is no number."""
+    """Summary of the content of `folder`, in a line. Raises `CacheError` if the limit is no
+    number."""
     kept = _kept(folder)
     kinds = [os.path.splitext(path)[1] for path in kept]
     total = sum(size for _, size in kept.values())
@@ -266,7 +267,7 @@ def _kept(folder: Path) -> dict[str, tuple[float, int]]:
 
 
 def _items(folder: Path, names: re.Pattern[str]) -> list[os.DirEntry[str]]:
-    """What has one of the names of files that builds write."""
+    """Files of a cache folder with names that builds write."""
     found: list[os.DirEntry[str]] = []
     for part in (folder, folder / "objects"):
         with suppress(OSError), os.scandir(part) as items:

@@ -10,7 +10,8 @@ from typing import Any
 class Files(Mapping[str, str]):
     """Translation units by file name.
 
-    digest : of what they are printed from; the same digest, the same files. printed : makes them.
+    digest : of the value from which they are printed; the same digest, the same files. printed :
+    makes them.
     """
 
     def __init__(self, digest: str, printed: Callable[[], Mapping[str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""What the code generator says of a library: its JSON, loaded into frozen data and checked.
+"""Manifest of a library: JSON of the code generator, loaded into frozen data and checked.
 
 Fields are called as `codegen` writes them. A section is there if the library was made for it.
 """
@@ -39,8 +39,8 @@ class KernelManifest:
 class FamilyManifest:
     """A kind of points of a collocation problem: groups of local variables (argument, size, array
     of z, side; see `codegen.family.Group`), labels of constraints and outputs, and which
-    derivatives there are, in local variables; slopes : those of outputs. squares : what residuals
-    are about, by which share of the weight of a sample, and for how many samples each stands."""
+    derivatives there are, in local variables; slopes : those of outputs. squares : channel of each
+    residual, its share of the weight of a sample, and the number of samples that it represents."""
 
     variables: tuple[tuple[str, int, str, int], ...]
     constraints: tuple[str, ...]
@@ -57,7 +57,8 @@ class FamilyManifest:
 
 @dataclass(frozen=True)
 class ArrayManifest:
-    """What is unknown at each node of a trial, or at one place of each interval, a share of it."""
+    """Array of unknowns at each node of a trial, or at one place of each interval, a share of
+    it."""
 
     name: str
     members: tuple[str, ...]
@@ -80,9 +81,9 @@ class CollocationManifest:
     """A nonlinear program; see `codegen.transcribe`.
 
     stages, signal_places, measured_places : places in an interval, the last with weights. to_ends :
-    weights that continue what the stages have to both nodes. quadrature : of both nodes. owners :
-    unknown parameters with a value per owner, and their labels. log_scale, priors : unknown
-    parameters of which z has the logarithm, and those with a prior. timed : measurements at
+    weights that extrapolate values at the stages to both nodes. quadrature : of both nodes.
+    owners : unknown parameters with a value per owner, and their labels. log_scale, priors :
+    unknown parameters of which z has the logarithm, and those with a prior. timed : measurements at
     times of their own.
     """
 
@@ -133,7 +134,8 @@ class PointManifest:
 
 @dataclass(frozen=True)
 class ModelManifest:
-    """Names of a model and of what it consists of, and values of its parameters."""
+    """Names of a model's states, inputs, parameters and other parts, and values of its
+    parameters."""
 
     model: str
     states: tuple[str, ...]
@@ -183,7 +185,8 @@ class FunctionsManifest(ModelManifest):
 
 @dataclass(frozen=True)
 class JacobiansManifest:
-    """Their Jacobians by name, such as `residual_states`."""
+    """Sparsity patterns of the Jacobians of a model's functions, by name, such as
+    `residual_states`."""
 
     patterns: Mapping[str, Pattern]
 
@@ -216,8 +219,8 @@ class HybridManifest(ModelManifest):
     """A hybrid model; see `codegen.switching`.
 
     methods : explicit ones, and implicit ones that choose their steps, by name.
-    targets : what events set, one after the other: states, then modes; event k sets those from
-    first_target[k] on. sizes : outputs of each kernel.
+    targets : variables that events set, one after the other: states, then modes; event k sets those
+    from first_target[k] on. sizes : outputs of each kernel.
     """
 
     methods: Mapping[str, TableauManifest]
@@ -241,8 +244,8 @@ class SlopesManifest:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is said of a library: the version of its interface, its kernels by name, and the
-    sections that it has."""
+    """Manifest of a library: the version of its interface, its kernels by name, and the sections
+    that it has."""
 
     abi: int
     name: str
@@ -276,7 +279,7 @@ class Built:
 
 
 def load_manifest(text: str) -> Manifest:
-    """The manifest in JSON that comes with a library; raises `ValueError` for what is none."""
+    """Load the manifest in JSON that comes with a library; raises `ValueError` for other text."""
     given = json.loads(text)
     name, abi = (given.get("name"), given.get("abi")) if isinstance(given, dict) else (None, ABI)
     if abi != ABI:

@@ -22,7 +22,8 @@ from kinesym.runtime.native import Compiled
 
 
 def reduced(library: Compiled) -> tuple[Any, ...]:
-    """What `Compiled.__reduce__` returns. Raises `TypeError` for one that was opened as a file."""
+    """State for pickling a library, returned by `Compiled.__reduce__`. Raises `TypeError` for one
+    that was opened as a file."""
     if library.source is None:
         raise TypeError(
             f"the library {library.path} was opened as a file and cannot be pickled; only what "
@@ -39,7 +40,7 @@ def _packed(path: str) -> bytes:
 
 
 def _here() -> tuple[tuple[str, ...], Sequence[str]]:
-    """What machine and C library this is, and what its processor can do."""
+    """Machine, C library and processor abilities of this process."""
     return (platform.machine(), *platform.libc_ver()), sorted(abilities())
 
 

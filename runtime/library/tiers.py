@@ -1,10 +1,10 @@
-"""Which way kernels run: compiled, or interpreted until a compiled library takes over.
+"""Tiers of kernels: compiled, or interpreted until a compiled library takes over.
 
 Where nothing is kept of a model, its kernels are interpreted at first, so that small problems are
 solved before a compiler has begun. Once that has taken as long as the compiler is likely to, it
-works in the background, and what it made takes over between two calls. Loops of time stepping are
-compiled at once: one step after the other is what an interpreter is slowest at. The environment
-variable `KINESYM_TIER` forces one way, `compiled` or `interpreted`.
+works in the background, and the compiled library takes over between two calls. Loops of time
+stepping are compiled at once: an interpreter is slowest at steps one after the other. The
+environment variable `KINESYM_TIER` forces one way, `compiled` or `interpreted`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,16 @@ from kinesym.runtime.library.cache import CacheError
 from kinesym.runtime.native import Interpreted, Library
 
 TIER_VARIABLE = "KINESYM_TIER"
-COMPILED, INTERPRETED = "compiled", "interpreted"
+#: Tier whose kernels run as machine code from the first call.
+COMPILED = "compiled"
+#: Tier whose kernels are interpreted.
+INTERPRETED = "interpreted"
 
-#: Seconds that a compiler is likely to take: to start, and per operation of the kernels. Measured
-#: with gcc 12: 0.25 s for a pendulum, 3 s for the 5,600 operations of ten links on a cart.
-_START, _EACH = 0.25, 0.5e-3
+#: Time that a compiler is likely to take to start [s]. Measured with gcc 12: 0.25 s for a pendulum,
+#: 3 s for the 5,600 operations of ten links on a cart.
+_START = 0.25
+#: Time that it is likely to take per operation of the kernels [s].
+_EACH = 0.5e-3
 
 
 def tier() -> str:
@@ -75,8 +80,8 @@ def interpreted(library: Library) -> float:
 
 
 def look(library: Library) -> None:
-    """Between two calls: has a library compiled in the background if interpreting it has taken as
-    long as that may."""
+    """Start compiling in the background, between two calls, if interpreting has taken as long as
+    that may."""
     if not isinstance(library, Interpreted) or library.source is None or library.asked:
         return
     if library.spent > _START + _EACH * library.operations:
@@ -86,7 +91,7 @@ def look(library: Library) -> None:
 
 @cache
 def _background() -> ThreadPoolExecutor:
-    """One library at a time."""
+    """Thread that compiles in the background, one library at a time."""
     return ThreadPoolExecutor(1, "kinesym-compiler")
 
 

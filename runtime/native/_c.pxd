@@ -1,4 +1,4 @@
-"""What C declares, for all compiled parts: kinesym.h, and plans of kernel calls."""
+"""Declarations of C for all compiled parts: kinesym.h, and plans of kernel calls."""
 
 from libc.stddef cimport ptrdiff_t
 

@@ -77,7 +77,7 @@ cdef class Chain:
                 return
 
     cdef ptrdiff_t _nodes_at_once(self):
-        """Each step factorises a matrix."""
+        """Number of steps between two looks at Ctrl-C; each step factorises a matrix."""
         cdef ptrdiff_t n = self._chain.n * self._chain.stages
         return max(100_000_000 // (self._chain.n_entries + n * n * n + 1000), 1)
 

@@ -157,7 +157,7 @@ cdef extern from "hybrid/sweep.h" nogil:
 #: More contacts than this cannot be solved for.
 MOST_CONTACTS = HYBRID_CONTACTS
 
-#: What `HybridRun.march` returns; see hybrid.h.
+#: Values that `HybridRun.march` returns; see hybrid.h.
 DONE = HYBRID_DONE
 STOPPED = HYBRID_STOPPED
 FULL = HYBRID_LOG_FULL
@@ -204,7 +204,7 @@ def _check_contacts(law, tangent, ptrdiff_t rows):
 
 
 cdef int _asked(void *whom) noexcept with gil:
-    """Lets Python handle signals; whether the run is to stop."""
+    """Whether the run is to stop; lets Python handle signals."""
     cdef HybridRun run = <HybridRun>whom
     try:
         PyErr_CheckSignals()
@@ -215,7 +215,7 @@ cdef int _asked(void *whom) noexcept with gil:
 
 
 cdef class HybridRun:
-    """One trajectory, bound to its arrays.
+    """Hybrid simulation of one trajectory, bound to its arrays.
 
     library : with the kernels smooth, guards, resets and contact, as far as there are any, built
         for one lane. sizes : numbers of states, given inputs, modes, contacts, rows of contacts,
@@ -351,7 +351,7 @@ cdef class HybridRun:
         return ks_hybrid_log_margin(&self.run)
 
     def march(self, double end, stop=None):
-        """To `end` [s]; one of the values of the enumeration in hybrid.h.
+        """March to `end` [s]; returns one of the values of the enumeration in hybrid.h.
 
         stop : an event that ends it early. What handlers of signals raise is raised.
         """
@@ -370,13 +370,13 @@ cdef class HybridRun:
 
     @property
     def unseen(self):
-        """By how much a guard may have been beyond zero between two looks, at most; when [s], number
-        of the event."""
+        """Largest value by which a guard may have been beyond zero between two looks unseen; its time
+        [s], and the number of the event."""
         return self.run.unseen, self.run.unseen_time, self.run.unseen_event
 
     @property
     def work(self):
-        """Steps that were taken, steps that were not, evaluations of x'."""
+        """Numbers of accepted steps, of rejected steps, and of evaluations of x'."""
         return self.run.steps, self.run.rejected, self.run.calls
 
 
@@ -441,7 +441,7 @@ cdef class HybridSweep:
         return found
 
     cdef int done(self, int status) except -1:
-        """Raises what Ctrl-C raises; else the status."""
+        """Status of a sweep; raises the error of Ctrl-C."""
         if self.run.error is not None:
             raise self.run.error
         if status == KS_SWEEP_NO_MEMORY:
@@ -449,9 +449,10 @@ cdef class HybridSweep:
         return status
 
     def forward(self, x, p, pieces):
-        """What P changes lead to: of states at the start (n, P), of parameters (r, P), of pieces
-        (segments, PIECE, m, P). Status; changes of states (n, P, nodes), of times of the entries of
-        the log (logged, P), of states before and after them (logged, n, P)."""
+        """Forward sweep (tangent) of P changes: of states at the start (n, P), of parameters (r,
+        P), of pieces (segments, PIECE, m, P). Returns the status; changes of states (n, P, nodes),
+        of times of the entries of the log (logged, P), of states before and after them (logged, n,
+        P)."""
         cdef const hybrid_run *r = self.sweep.run
         cdef int status
         n, E, P = r.n, r.logged, x.shape[1] if x.ndim == 2 else -1
@@ -473,9 +474,10 @@ cdef class HybridSweep:
         return self.done(status), states, times, before, after
 
     def adjoint(self, x, weights, times, before, after):
-        """Derivatives of a sum of states at the end (n), at the nodes (nodes, n), of times of the
-        entries of the log (logged) and states before and after them (logged, n). Status;
-        derivatives by states at the start (n), parameters (r), pieces (segments, PIECE, m)."""
+        """Adjoint sweep: derivatives of a sum of states at the end (n), at the nodes (nodes, n), of
+        times of the entries of the log (logged) and states before and after them (logged, n).
+        Returns the status; derivatives by states at the start (n), parameters (r), pieces
+        (segments, PIECE, m)."""
         cdef const hybrid_run *r = self.sweep.run
         cdef int status
         n, E = r.n, r.logged
@@ -494,8 +496,8 @@ cdef class HybridSweep:
         return self.done(status), x, p, pieces
 
     def observed(self, time, states, library=None, pattern=((), ()), ptrdiff_t rows=0):
-        """At nodes: derivatives (N, n, L) of x', or (N, rows, L) of what the kernel
-        `observed_slopes` of a library differentiates, with the forces that follow. Columns are
+        """Derivatives at nodes, (N, n, L) of x', or (N, rows, L) of the functions that the kernel
+        `observed_slopes` of a library differentiates, including the contact forces. Columns are
         states, parameters, then values, slopes and next begins of the pieces of inputs there."""
         cdef const hybrid_run *r = self.sweep.run
         cdef hybrid_slopes table
@@ -516,14 +518,14 @@ cdef class HybridSweep:
         return out
 
     def segments(self, time):
-        """Those in which nodes are."""
+        """Segments of the inputs to which nodes at these times belong."""
         tape = self.run.arrays["tape_time"][:self.run.run.taped]
         step = np.maximum(np.searchsorted(tape, time, side="right") - 1, 0)
         return self.run.arrays["tape_segment"][step]
 
     @property
     def trouble(self):
-        """When [s], and at which event, there is no derivative."""
+        """Time [s] and event at which there is no derivative."""
         return self.sweep.trouble, self.sweep.event
 
 

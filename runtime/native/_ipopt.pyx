@@ -95,7 +95,7 @@ cdef class Ipopt:
         return found
 
 
-# What C writes to stdout goes here, as long as the interpreter lock is held.
+# Redirection of what C writes to stdout, as long as the interpreter lock is held.
 cdef struct Ear:
     int shown  # the true stdout; -1: nothing is redirected
     int end
@@ -169,7 +169,7 @@ cdef bint _set_all(Ipopt ipopt, void *problem, options):
     return True
 
 
-# What values are multiplied with: `n_blocks` blocks of `runs` numbers, each for `counts` values that are
+# Scale factors of values: `n_blocks` blocks of `runs` numbers, each for `counts` values that are
 # packed as in kinesym.h.
 cdef struct Factors:
     const double *numbers  # NULL: nothing is multiplied
@@ -202,7 +202,7 @@ cdef struct Callback:
     Factors factors
 
 
-# What IPOPT hands back to the callbacks as `user_data`.
+# Data that IPOPT hands back to the callbacks as `user_data`.
 cdef struct Calls:
     Callback cost
     Callback gradient
@@ -247,7 +247,7 @@ cdef int _evaluate(Calls *calls, Callback *callback, const double *z, const doub
 
 cdef int _call(void *problem, Callback *callback, const double *z, const double *multipliers,
                double factor, double *out) noexcept with gil:
-    """The same by a function of Python. After an error nothing is called any more."""
+    """Evaluate a callback by a function of Python. After an error nothing is called any more."""
     cdef Problem p = <Problem>problem
     if p._error is not None:
         return 1
@@ -431,7 +431,7 @@ cdef class Problem:
 
     @property
     def seconds(self):
-        """Spent in evaluations so far."""
+        """Seconds spent in evaluations so far."""
         return self._calls.seconds
 
     def add_option(self, str name, value):

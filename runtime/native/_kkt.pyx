@@ -118,13 +118,16 @@ STATUSES = {
     KKT_DELAYED: "delayed",
 }
 
-#: Stages of unknowns that belong to no node, and of those whose stage is to be found.
-BORDER, UNKNOWN = KKT_BORDER, KKT_UNKNOWN
+#: Stage of unknowns that belong to no node.
+BORDER = KKT_BORDER
+#: Stage of unknowns whose stage is to be found.
+UNKNOWN = KKT_UNKNOWN
 
 
-#: When the solver gives up: rows of a front, beyond which dense fronts are no match for sparse ones,
-#: and the backward error after one step of refinement.
-MAX_ROWS, MAX_BACKWARD_ERROR = 2000, 1e-8
+#: Rows of a front above which the solver gives up: dense fronts are no match for sparse ones then.
+MAX_ROWS = 2000
+#: Backward error after one step of refinement above which the solver gives up [-].
+MAX_BACKWARD_ERROR = 1e-8
 
 
 def open_session(int n, stages, int threads=1, int max_rows=MAX_ROWS,
@@ -158,7 +161,7 @@ cdef class Workspace:
 
     cdef bint fits(self, int n, ptrdiff_t count, const int *rows, const int *columns,
                    const int *stages):
-        """Whether it is there and of this pattern."""
+        """Whether an analysis exists and fits this pattern."""
         cdef uint64_t key[2]
         if self._plan == NULL or self._plan.n != n or self._plan.n_entries != count:
             return False
@@ -167,8 +170,8 @@ cdef class Workspace:
 
 
 def close_session():
-    """End it; what happened, as a dictionary with the fields of `kkt_report`, and the `workspace`
-    of the last factors or None."""
+    """End the session; returns its report, a dictionary with the fields of `kkt_report`, and the
+    `workspace` of the last factors or None."""
     cdef kkt_report r
     cdef Workspace left = Workspace()
     left._factors = kkt_take_factors(&left._plan)
@@ -185,7 +188,7 @@ def forget():
 
 
 def kept():
-    """How many analyses are kept, by all threads."""
+    """Number of analyses that are kept, by all threads."""
     return kkt_kept()
 
 
@@ -373,8 +376,8 @@ cdef class Factorisation:
 
     @property
     def seconds(self):
-        """Of a processor, in the last factorisation: of each part, and of what one thread does alone,
-        as a list."""
+        """Processor time of the last factorisation [s]: of each part, and of the serial rest, as a
+        list."""
         return [self._factors.seconds[k] for k in range(self._plan.n_parts + 1)]
 
     @property

@@ -1,4 +1,4 @@
-"""What other compiled parts see of libraries of kernels."""
+"""Declarations of libraries of kernels for other compiled parts."""
 
 from kinesym.runtime.native._c cimport ks_kernel, ks_library
 

@@ -94,7 +94,7 @@ cdef class Library:
         return [self.table.kernels[i].name.decode() for i in range(self.table.n_kernels)]
 
     cdef const ks_kernel **place(self, str name) except NULL:
-        """Where the kernel of that name is found at each call."""
+        """Place that holds the kernel of this name at each call."""
         key = name.encode()
         cdef const char *wanted = key
         cdef ptrdiff_t i

@@ -15,10 +15,13 @@ from kinesym.runtime.native._library cimport Library, forked
 import numpy as np
 
 
-#: What becomes of an output; the values of `enum ks_mode` in kinesym.h.
-SET, ADD, LATE, SUM = KS_SET, KS_ADD, KS_LATE, KS_SUM
+#: Modes of an output, the values of `enum ks_mode` in kinesym.h.
+SET = KS_SET
+ADD = KS_ADD
+LATE = KS_LATE
+SUM = KS_SUM
 
-#: Where the values of an output lie: `ks_place` in kinesym.h.
+#: Places of the values of an output: `ks_place` in kinesym.h.
 PLACE = np.dtype([(name, np.intp) for name in (
     "base", "members", "slot", "count", "first", "other", "late", "mode")])
 
@@ -187,7 +190,7 @@ cdef class Plan:
 
     @property
     def threads(self):
-        """Their number."""
+        """Number of threads."""
         return self._plan.threads
 
     @property

@@ -53,8 +53,10 @@ cdef extern from "delays/delays.h" nogil:
     int ks_late_window(const ks_delays *, ptrdiff_t, ptrdiff_t *, double *)
 
 
-#: What an input is between nodes; the values of `enum ks_kind` in kinesym.h.
-LINEAR, HELD, PARABOLA = KS_LINEAR, KS_HELD, KS_PARABOLA
+#: Kinds of an input between nodes, the values of `enum ks_kind` in kinesym.h.
+LINEAR = KS_LINEAR
+HELD = KS_HELD
+PARABOLA = KS_PARABOLA
 
 #: Arrays of `ks_tableau`.
 _NUMBERS = ("c", "a", "error", "dense", "inverse", "to", "from", "eigen")
@@ -252,7 +254,7 @@ cdef class Run:
 
     @property
     def failed(self):
-        """(members,), whether they came to an end in the last march before its end."""
+        """Members that failed in the last march, before its end, (members,) bool."""
         return self._taken == KS_FAILED
 
     def march(self, str method, ptrdiff_t begin, ptrdiff_t end, stop=None):
@@ -366,10 +368,10 @@ cdef class Run:
         return 0
 
     def adjoint(self, ptrdiff_t begin, ptrdiff_t end, carry, node, inputs, parameters, varied):
-        """lambda (n,) in `carry` from node `end` back to `begin`; adds to the gradients.
+        """Adjoint sweep: lambda (n,) in `carry` from node `end` back to `begin`.
 
-        node : d J / d x, (n, N). inputs : d J / d u, (n_varied, N). parameters : d J / d p, (r,).
-        varied : numbers of the inputs that are differentiated with respect to.
+        Adds to the gradients. node : d J / d x, (n, N). inputs : d J / d u, (n_varied, N).
+        parameters : d J / d p, (r,). varied : numbers of the inputs that are varied.
         """
         cdef ks_sweep s
         cdef ptrdiff_t last = end, first
@@ -389,7 +391,10 @@ cdef class Run:
                 return
 
     def tangent(self, ptrdiff_t begin, ptrdiff_t end, carry, along, ptrdiff_t n_varied):
-        """d x / d q from `begin` to `end`: carry (n, width), along (end - begin + 1, n, width)."""
+        """Tangent sweep: d x / d q from `begin` to `end`.
+
+        carry : (n, width). along : (end - begin + 1, n, width).
+        """
         cdef ks_sweep s
         cdef ptrdiff_t first = begin, last, n, width
         n, width = carry.shape
@@ -406,7 +411,8 @@ cdef class Run:
                 return
 
     cdef ptrdiff_t _nodes_at_once(self):
-        """Steps of a sweep are about as much work as ten of a march; whole vectors of them."""
+        """Number of steps between two looks at Ctrl-C, whole vectors of them; a step of a sweep is
+        about as much work as ten of a march."""
         cdef ptrdiff_t lanes = self._library.table.lanes
         return max(self._run.budget // 10 // lanes, 1) * lanes
 

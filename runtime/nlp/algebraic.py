@@ -12,8 +12,10 @@ from kinesym.runtime.nlp.nlp import NLP
 from kinesym.runtime.nlp.point import PointFunctions
 from kinesym.runtime.signals.experiment import Experiment
 
-#: Newton's method ends with steps of this share of the largest values, and after so many.
-_SOLVED, _STEPS = 1e-12, 12
+#: Step at which Newton's method ends, as a share of the largest values [-].
+_SOLVED = 1e-12
+#: Steps of Newton's method, at most.
+_STEPS = 12
 
 
 def algebraic_at_nodes(
@@ -56,7 +58,7 @@ def _given(
     z: Array,
     found: Mapping[str, Array],
 ) -> dict[str, Array]:
-    """What the equations need at all nodes; an input that is held keeps its value to the end."""
+    """Arguments of the equations at all nodes; an input that is held keeps its value to the end."""
     about, time = f.about, nlp.layout.time(z, number)
     rows = {**trial.inputs, **found}
     for name in {*trial.held, *nlp.layout.held}.intersection(rows):

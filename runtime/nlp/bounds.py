@@ -30,7 +30,7 @@ class Limits(NamedTuple):
     place: float = 0.0
 
     def holds(self, grid: Array) -> NDArray[np.bool_]:
-        """At which of the points it holds, (N,) or, within intervals, (N - 1,)."""
+        """Points of a grid at which the bound holds, (N,) or, within intervals, (N - 1,)."""
         c, near = self.place, _ROUNDING * (grid[-1] - grid[0])
         times = (1.0 - c) * grid[:-1] + c * grid[1:] if c else grid
         return np.asarray((times >= self.span[0] - near) & (times <= self.span[1] + near))
@@ -41,7 +41,7 @@ class Limits(NamedTuple):
         return np.where(held, self.low, -np.inf), np.where(held, self.high, np.inf)
 
 
-class Steps(NamedTuple):
+class RateLimits(NamedTuple):
     """Bounds of the rate (u_(k + 1) - u_k)/h_k of an input with values at nodes.
 
     rate : the most [1/s]. every : time for which it is constant, from the first node on; it then
@@ -78,7 +78,7 @@ def pieces(grid: Array, every: float | None) -> Array:
 
 
 def nodes_at(grid: Array, times: Array) -> NDArray[np.bool_]:
-    """Which nodes of a grid (N,) are at times (n,), but for rounding."""
+    """Nodes of a grid (N,) that are at times (n,), but for rounding."""
     near, found = _ROUNDING * (grid[-1] - grid[0]), np.zeros(len(grid), dtype=bool)
     k = np.clip(np.searchsorted(grid, times - near), 0, len(grid) - 1)
     found[k[np.abs(grid[k] - times) <= near]] = True
@@ -95,9 +95,10 @@ class HeldEnd(NamedTuple):
 
 
 def held_ends(nlp: NLP, sides: tuple[Array, Array]) -> dict[tuple[int, str], HeldEnd]:
-    """By trial and name, last nodes of unknown inputs that are held, where the motion has ended.
+    """Last nodes of unknown inputs that are held, by trial and name: entry of z, whether anything
+    depends on it, and whether it is determined.
 
-    What is used is seen from derivatives at a point that has nothing special. sides : bounds of the
+    Dependence is detected by nonzero derivatives at a random point. sides : bounds of the
     constraints, (m,) each; those without do not count.
     """
     layout, n = nlp.layout, nlp.n_variables
@@ -166,7 +167,7 @@ def variable_bounds(
 
 
 def entries_of(layout: Layout, names: Sequence[Iterable[str]]) -> NDArray[np.bool_]:
-    """Which entries of z, (n,), belong to trajectories of these names, by trial."""
+    """Entries of z, (n,), that belong to trajectories of these names, by trial."""
     found = np.zeros(layout.n_variables, dtype=bool)
     for number, mine in enumerate(names):
         for block, rows in layout.rows(found, number):
@@ -211,10 +212,10 @@ def _at_first(
 
 
 def constraint_bounds(
-    layout: Layout, limits: Mapping[str, Sequence[Sequence[Limits | Steps]]]
+    layout: Layout, limits: Mapping[str, Sequence[Sequence[Limits | RateLimits]]]
 ) -> tuple[Array, Array]:
     """Lower and upper bounds of the constraints, by family and trial: those of its last conditions,
-    infinite when they do not hold; zero for what comes before, such as the equations of motion."""
+    infinite when they do not hold; zero for those before, such as the equations of motion."""
     low, high = np.zeros((2, layout.n_constraints))
     for (trial, family), begin in layout.constraint_offsets.items():
         n = layout.points(trial, family)
@@ -227,7 +228,7 @@ def constraint_bounds(
 
 
 def middle(low: float, high: float) -> float:
-    """The middle between bounds, or what is next to zero."""
+    """Middle between bounds, or the value next to zero."""
     if np.isfinite(low) and np.isfinite(high):
         return 0.5 * (low + high)
     return float(np.clip(0.0, low, high))

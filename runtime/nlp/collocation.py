@@ -24,8 +24,8 @@ from kinesym.runtime.signals.timed import slots
 def make_layout(
     about: CollocationManifest, trials: Sequence[Experiment], delayed: Sequence[str] = ()
 ) -> Layout:
-    """The layout of z and of the constraints for these trials; delayed : inputs that are what a
-    signal was a while ago."""
+    """Layout of z and of the constraints for these trials; delayed : inputs that are delayed
+    signals."""
     return Layout(
         blocks=tuple(Block(a.name, a.members, a.place) for a in about.arrays),
         states=about.states,
@@ -103,7 +103,7 @@ def trial_data(
 def prior_data(
     about: CollocationManifest, owned: Owned, trial: int, priors: Mapping[str, tuple[float, float]]
 ) -> TrialData:
-    """Means and weights 1/sd^2 of the priors, from (mean, sd) of what z has for a parameter; the
+    """Data of priors: means and weights 1/sd^2, from (mean, sd) of a parameter as z has it; the
     first trial of an owner has them, others have the weight 0."""
     found = dict(zip(owned.parameters, owned.places(trial), strict=True))
     here = [owned.first_trials[found[p]] == trial for p in about.priors]
@@ -116,8 +116,8 @@ def prior_data(
 
 
 def signals_within(trial: Experiment, names: Sequence[str], place: float) -> Array:
-    """Signals at a place of each interval, (n_signals (N - 1),); one that is held has the value of
-    the node before, one that jumps that of the interval."""
+    """Signals at a place of each interval, (n_signals (N - 1),); a held one has the value of the
+    node before, one with jumps that of the interval."""
     grid, signals = trial.grid, trial.signals
     rows = [
         trial.inputs[name][:-1] if name in trial.held else signals[name].within(grid, place)
@@ -140,10 +140,11 @@ def _measured(names: Sequence[str], trial: Experiment) -> tuple[Array, Array]:
 
 
 def _timed(channel: TimedManifest, trial: Experiment) -> dict[str, Array]:
-    """Of the slots of a measurement at times of its own, (slots, N - 1), as `codegen.slots` calls
-    it: shares "at" of the interval, samples "ya" and weights 1/std^2 "wa", with the weight 0 in
-    empty slots; signals "sa", (signals, slots, N - 1); and when samples were taken, "time". If the
-    delay is unknown, shares are those without it, and "da" is by how much a share falls with it."""
+    """Data of a measurement at times of its own, in slots (slots, N - 1), named as in
+    `codegen.slots`: shares "at" of the interval, samples "ya" and weights 1/std^2 "wa", with the
+    weight 0 in empty slots; signals "sa", (signals, slots, N - 1); and sampling times "time". If
+    the delay is unknown, shares are those without it, and "da" is the decrease of a share with
+    it."""
     shape = (channel.slots, trial.n_nodes - 1)
     shares, y, w, falls, taken = np.zeros((5, *shape))
     signals = np.zeros((len(channel.signals), *shape))
@@ -189,14 +190,14 @@ def first_guess(
     rates: Mapping[str, str],
     lines: Sequence[Mapping[str, Array]] = (),
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """A free vector, and which entries were given: the others are measured, else the slope of what
-    is given or measured, else of `lines` or their slope, else the value of the model, NaN for a
-    parameter without one, else zero.
+    """First guess of the free vector, and the entries that were given: the others are measured,
+    else the slope of what is given or measured, else of `lines` or their slope, else the value of
+    the model, NaN for a parameter without one, else zero.
 
     given : values by name; numbers, (N,), or one such, or a signal, per trial in a list.
     defaults : values of the unknown parameters. rates : state by the state whose derivative it is.
     lines : trajectories (N,) by name, per trial.
-    Raises `ValueError` naming what has a wrong size or is not finite.
+    Raises `ValueError` naming an array of a wrong size or with values that are not finite.
     """
     z = np.zeros(layout.n_variables)
     fixed = np.zeros(layout.n_variables, dtype=bool)
@@ -236,10 +237,10 @@ def within(
     natural: Callable[[Array], Array] = np.asarray,
     stacklevel: int = 4,
 ) -> Array:
-    """z moved into its bounds, with a warning if what was given was outside; NaN becomes the middle
-    of the bounds, or what is next to zero.
+    """Move z into its bounds, with a warning if given values were outside; NaN becomes the middle
+    of the bounds, or the value next to zero.
 
-    named : says what an entry is. natural : values from entries of z, for messages. Raises
+    named : a function that names an entry. natural : values from entries of z, for messages. Raises
     `ValueError` for a given entry that is not finite.
     """
     low, high = bounds
@@ -282,7 +283,7 @@ def _durations(trials: Sequence[Experiment], given: Mapping[str, Any]) -> Array:
 def _given_course(
     name: str, value: Any, number: int, trials: Sequence[Experiment], held: bool
 ) -> Signal:
-    """What is given for a trajectory of a trial, over its grid."""
+    """Guess of a trajectory of a trial, over its grid."""
     if isinstance(value, list) and value and isinstance(value[0], Signal):
         return value[number]
     return Signal(trials[number].grid, _given_row(name, value, number, trials, held))
@@ -291,8 +292,8 @@ def _given_course(
 def _given_row(
     name: str, value: Any, number: int, trials: Sequence[Experiment], held: bool = False
 ) -> Array:
-    """What is given for a trajectory of a trial: a number or (N,), or one of these per trial; of an
-    input that is held the last value may be NaN, as in solutions."""
+    """Guess of a trajectory at the nodes: a number or (N,), or one of these per trial; of an input
+    that is held the last value may be NaN, as in solutions."""
     what, many, N = f"the guess of {name}", len(trials), trials[number].n_nodes
     if isinstance(value, (list, tuple)) and len(value) and np.ndim(value[0]) == 1:
         if len(value) != many:
@@ -321,8 +322,8 @@ def _made_up(
     number: int,
     duration: float,
 ) -> Array:
-    """What is measured, else the slope of what is given or measured, else drawn or the slope of
-    that; a grid of unknown duration is relative to it."""
+    """Default guess of a trajectory: measured values, else the slope of given or measured ones,
+    else drawn or the slope of that; a grid of unknown duration is relative to it."""
     trial = trials[number]
     if name in trial.measured:
         return trial.course_of(name)

@@ -15,7 +15,7 @@ from kinesym.runtime.signals.signal import Signal
 def at_nodes(
     values: Array, stages: Sequence[float], to_ends: Sequence[Sequence[float]], grid: Array
 ) -> Array:
-    """What is known at the stages of each interval, (s, N - 1), at the nodes (N,) of a grid.
+    """Values at the nodes (N,) of a grid from values at the stages of each interval, (s, N - 1).
 
     The end of an interval, if that is a stage; else the mean of the polynomials of both intervals,
     or with one stage straight lines between them. stages : places in an interval. to_ends : weights
@@ -33,7 +33,7 @@ def at_nodes(
 def weights_at_nodes(
     stages: Sequence[float], to_ends: Sequence[Sequence[float]], grid: Array
 ) -> list[Any]:
-    """`at_nodes` as a sum over the stages of sparse matrices (N, N - 1) times what is known there.
+    """Weights of `at_nodes`, as sparse matrices (N, N - 1), one for the values at each stage.
 
     Each node has values of the two intervals beside it: one of them is even, the other odd.
     """
@@ -67,8 +67,8 @@ def lines(samples: Array, time: Array) -> Signal:
 
 
 def through(time: Array, values: Mapping[float, Array]) -> Signal:
-    """On each interval of a grid (N,) [s] the polynomial through values (N - 1,) at places there;
-    intervals of no length are left out: there it jumps."""
+    """Interpolate by one polynomial on each interval of a grid (N,) [s], through values (N - 1,) at
+    places there; intervals of zero length are left out: the signal jumps there."""
     places, step = np.array(list(values)), np.diff(time)
     powers, there = np.arange(len(places)), step > 0.0
     terms = np.linalg.inv(places[:, None] ** powers) @ np.array(list(values.values()))[:, there]

@@ -1,4 +1,4 @@
-"""What a scheme misses on each interval, judged by a finer scheme there.
+"""Discretisation error of a scheme on each interval, estimated by a finer scheme there.
 
 On one interval the finer scheme starts at the same node with the same inputs and parameters. One
 step of Newton's method from the polynomials of the scheme leads to its end, which differs by the
@@ -33,8 +33,8 @@ class Finer:
     nodes in h x' there. extend : (f, m), of the knots in the states at the fine nodes, or (f, s) of
     h x' at the stages if these are the knots. extend_inputs : (f, s), of the stages at the fine
     nodes. back, back_stages : of 0 and the fine nodes at the knots, (m, f + 1), and of the fine
-    nodes at the stages, (s, f). beside : (f, q), of what inputs of the scheme cannot do on their
-    own in the fine nodes; those at a node belong to two intervals.
+    nodes at the stages, (s, f). beside : (f, q), basis of courses at the fine nodes that inputs of
+    the scheme cannot follow; those at a node belong to two intervals.
     """
 
     nodes: Array
@@ -80,7 +80,7 @@ class Courses:
     multipliers: Array
 
     def part(self, here: slice) -> Courses:
-        """Some of the intervals."""
+        """Courses on some of the intervals."""
         first = {name: getattr(self, name)[here] for name in ("begin", "step")}
         names = ("knots", "staged", "inputs", "coarse", "fine", "late", "box", "multipliers")
         return replace(self, **first, **{name: getattr(self, name)[:, here] for name in names})
@@ -88,14 +88,14 @@ class Courses:
 
 @dataclass(frozen=True, eq=False)
 class Defects:
-    """By how much the finer scheme differs on M intervals.
+    """Defects: differences of the finer scheme from the scheme on M intervals.
 
     ends : states at the right node, (M, n). states : by the finer scheme, at its nodes, (f, M, n).
-    rows : what the constraints of the scheme are along the
-    finer scheme, as `Courses.multipliers`. begins, inputs : differences of the gradient of the
-    Lagrangian with respect to rated states at the left node, (M, .), and to inputs at the stages,
-    (s, M, .). parameters, duration : the same, sums over the intervals. objective : of it.
-    gains : of the objective, (M,), if inputs could do within an interval what they like.
+    rows : residuals of the scheme's constraints along the finer scheme, as `Courses.multipliers`.
+    begins, inputs : differences of the gradient of the Lagrangian with respect to rated states at
+    the left node, (M, .), and to inputs at the stages, (s, M, .). parameters, duration : the same,
+    sums over the intervals. objective : its difference. gains : change of the objective, (M,),
+    not positive, if inputs were free within an interval.
     """
 
     ends: Array
@@ -128,13 +128,13 @@ def joined(parts: Sequence[Defects]) -> Defects:
 
 @dataclass(frozen=True, eq=False)
 class Freedom:
-    """What else each of m inputs could do on M intervals: q courses at the fine nodes.
+    """Additional freedom of each of m inputs on M intervals: q courses at the fine nodes.
 
-    rows : what the constraints of the scheme become, as `Courses.multipliers`, (m, q, ..). slopes :
-    of the Lagrangian, (m, q, M). bends : its second derivatives, (m, q, q, M); across : by each
-    course and the input at a stage, (m, q, s, M); missed : what those by inputs at the stages are
-    more than by the weights of the scheme, (m, s, s, M). free : which inputs are off their bounds,
-    and free to take them, (m, M).
+    rows : change of the scheme's constraints, as `Courses.multipliers`, (m, q, ..). slopes : of the
+    Lagrangian, (m, q, M). bends : its second derivatives, (m, q, q, M). across : mixed ones, by
+    each course and the input at a stage, (m, q, s, M). missed : difference of those by inputs at
+    the stages from their value by the weights of the scheme, (m, s, s, M). free : inputs that are
+    off their bounds, and free to take the courses, (m, M).
     """
 
     rows: Array
@@ -146,7 +146,7 @@ class Freedom:
 
 
 def interval_freedom(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Freedom:
-    """Of M intervals; p : the unknown parameters, (r,)."""
+    """Additional freedom of inputs on M intervals; p : the unknown parameters, (r,)."""
     found = _compared(f, at, p, c)
     fine, h, W, m = found.fine, c.step * c.T, at.beside, c.inputs.shape[-1]
     of_inputs = fine.values.jacobian.part(f.u)
@@ -184,7 +184,8 @@ def interval_freedom(f: PointFunctions, at: Finer, p: Array, c: Courses) -> Free
 
 class _Compared(NamedTuple):
     """The scheme and the finer one on M intervals: a step of Newton's method to the latter, by its
-    matrix, and its multipliers; the gradient at the knots, and what else depends on a stage."""
+    matrix, and its multipliers; the gradient at the knots, and with respect to other values at the
+    stages."""
 
     rated: list[int]
     other: list[int]
@@ -266,7 +267,8 @@ def _evaluated(
 def _along_scheme(
     f: PointFunctions, at: Finer, p: Array, c: Courses, rated: list[int], other: list[int]
 ) -> _Points:
-    """At the stages; x' by the polynomials, or where the stages are knots by the equations."""
+    """Functions at the stages; x' by the polynomials, or by the equations if the stages are
+    knots."""
     shape = (len(at.nodes), len(c.step), len(f.about.states))
     x, rates = np.zeros(shape), np.zeros(shape)
     h = (c.step * c.T)[:, None]
@@ -289,7 +291,7 @@ def _along_extension(
     other: list[int],
     coarse: _Points,
 ) -> _Points:
-    """At the fine nodes, on the polynomials of the scheme."""
+    """Functions at the fine nodes, on the polynomials of the scheme."""
     shape = (len(at.fine_nodes), len(c.step), len(f.about.states))
     x, rates = np.zeros(shape), np.zeros(shape)
     h = (c.step * c.T)[:, None]
@@ -368,8 +370,8 @@ def _cost_slopes(fine: _Points, f: PointFunctions, rates: Array, weights: Array,
 
 @dataclass(frozen=True, eq=False)
 class _Gradient:
-    """Of h b g + multipliers . equations at places, with respect to x', x and u there, and to
-    parameters and duration, summed; and the integral."""
+    """Gradient of h b g + multipliers . equations at places, with respect to x', x and u there, and
+    to parameters and duration, summed; and the integral."""
 
     xdot: Array
     x: Array
@@ -403,7 +405,8 @@ def _pulled(
 def _coarse_gradient(
     f: PointFunctions, at: Finer, c: Courses, coarse: _Points, rated: list[int]
 ) -> tuple[Array, _Gradient]:
-    """With respect to the states at the knots, (m, M, .), and what else depends on a stage."""
+    """Gradient of the Lagrangian with respect to the states at the knots, (m, M, .), and to other
+    values at the stages."""
     h = (c.step * c.T)[:, None]
     if not at.at_knots:
         found = _pulled(coarse, f, c.multipliers, at.weights, c)
@@ -463,8 +466,8 @@ def _rows(
     rated: list[int],
     other: list[int],
 ) -> Array:
-    """What the constraints of the scheme become if the states change by `delta` (f, M, n) at the
-    fine nodes, but not at the left node."""
+    """Change of the scheme's constraints if the states change by `delta` (f, M, n) at the fine
+    nodes, but not at the left node."""
     jacobian = coarse.values.jacobian
     knots = np.tensordot(at.back[:, 1:], delta[..., rated], 1)
     change = np.zeros(coarse.rates.shape)

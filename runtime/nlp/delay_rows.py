@@ -1,7 +1,6 @@
-"""Delayed signals in a nonlinear program: inputs d of which each value is that of a state or
-another input a delay earlier.
+"""Delayed signals in a nonlinear program: inputs that are a state or another input a delay earlier.
 
-Each value of d has a row, d - s(t - tau) = 0. The signal s is what the scheme has it for: the
+Each value of d has a row, d - s(t - tau) = 0. The signal s is represented as in the scheme: the
 polynomial through the places of the interval in which t - tau lies, before the start its history,
 else its value there. Rows are linear in s but for the delay tau, which may be unknown: their
 derivatives follow from those of the polynomials.
@@ -32,10 +31,11 @@ Function = Callable[[Array], tuple[float, Array, Array]]
 
 @dataclass(frozen=True, eq=False)
 class UnknownCourse:
-    """What a signal was before the start of a trial, if that is unknown: straight lines through
-    unknown parameters.
+    """Unknown history of a signal before the start of a trial: straight lines through unknown
+    parameters.
 
-    parameters : their names. times : of them, and of the start, where it is the signal, [s].
+    parameters : their names. times : of them, and of the start, where the signal itself is the
+    value, [s].
     """
 
     parameters: tuple[str, ...]
@@ -55,8 +55,7 @@ class UnknownCourse:
 
 
 class LagOfTrial(NamedTuple):
-    """A delay in one trial: its bounds [s], and what the signal was before the start, if that is
-    unknown."""
+    """Delay in one trial: its bounds [s], and the history of the signal, if it is unknown."""
 
     span: tuple[float, float]
     before: UnknownCourse | None
@@ -66,8 +65,8 @@ class LagOfTrial(NamedTuple):
 class Lag:
     """An input that is a signal a delay earlier.
 
-    input, signal : names. parameters, delay : what the delay is a function of, and this function.
-    course : instead, the unknown input that is the delay. trials : what it has in each of them.
+    input, signal : names. parameters, delay : arguments of the delay, and its function. course :
+    instead, the unknown input that is the delay. trials : its data in each of them.
     """
 
     input: str
@@ -80,10 +79,10 @@ class Lag:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Of n rows of a lag: the signal there and its first two derivatives by the place, (n,);
-    positions (n, m) among the weights of the structure, weights and their derivatives, and places
-    in z; columns of what the delay depends on, (K, n), and of the place by these the derivatives
-    (K, n) and (K, K, n)."""
+    """Values of n rows of a lag. signal, slope, bend : the signal there and its first two
+    derivatives by the place, (n,). position : (n, m), index among the weights of the structure.
+    weights, rises : weights and their derivatives. slopes, bends : derivatives of the place by the
+    columns of the delay, (K, n) and (K, K, n)."""
 
     signal: Array
     slope: Array
@@ -96,8 +95,8 @@ class _Found:
 
 
 class TrialLag:
-    """One lag in one trial, of number `number`: a row for each of its `entries` in z, (n,).
-    columns : of what the delay depends on, (K, n). size : of the weights in the Jacobian.
+    """Lag in one trial, of number `number`: a row for each of its `entries` in z, (n,). columns :
+    of the variables on which the delay depends, (K, n). size : of the weights in the Jacobian.
 
     known : values of the known parameters. kinks : see `pieces_of`.
     """
@@ -123,7 +122,7 @@ class TrialLag:
         self._put_before(trial)
 
     def _put_parameters(self, known: Mapping[str, float]) -> None:
-        """Which parameters of the delay are unknown, and the columns of what it depends on."""
+        """Find the unknown parameters of the delay, and the columns on which it depends."""
         lag, layout = self.lag, self._layout
         places = dict(zip(layout.owned.parameters, layout.owned.places(self.number), strict=True))
         self._values = np.array([known.get(p, np.nan) for p in lag.parameters])
@@ -153,8 +152,8 @@ class TrialLag:
         self._begin, self.size = np.append(0, ends[:-1]), int(ends[-1])
 
     def _put_before(self, trial: Experiment) -> None:
-        """Where an unknown course before the start lies in z, which rows can need it, and where
-        its weights begin, after the others."""
+        """Find the entries of an unknown history in z, the rows that may need it, and the begin of
+        its weights, after the others."""
         layout, self._before = self._layout, self.lag.trials[self.number].before
         names = self._before.parameters if self._before else ()
         places = dict(zip(layout.owned.parameters, layout.owned.places(self.number), strict=True))
@@ -169,7 +168,7 @@ class TrialLag:
 
     @property
     def carried(self) -> int:
-        """How many unknowns and rows are between the signal and the delayed input, at most."""
+        """Largest number of unknowns and rows between a signal and its delayed input."""
         reach = self._interval(self._at) - self._first
         return 2 * int(reach.max(initial=0)) * -(-len(self.entries) // len(self._grid))
 
@@ -208,7 +207,7 @@ class TrialLag:
         return np.array([tau]), (gradient * slopes)[:, None], hessian[..., None]
 
     def at(self, z: Array) -> _Found:
-        """What all rows have at z."""
+        """Evaluate all rows at z."""
         tau, g, gg = self._delay(z)
         n, K, T = len(self.entries), len(self.columns), self._duration(z)
         place = self._at - tau / T
@@ -240,7 +239,7 @@ class TrialLag:
         return self._signal(z, place, before, T, self._interval(place))[0][0]
 
     def missed(self, z: Array, places: Array, values: Array) -> Array:
-        """By how much the rows are off, (n,), if on each interval the signal is the polynomial
+        """Interpolation error of the rows, (n,), if on each interval the signal is the polynomial
         through values (f, M) at places (f,)."""
         missed = np.zeros(len(self.entries))
         if self._pieces is None:
@@ -298,11 +297,11 @@ class TrialLag:
 
 
 class Lags:
-    """All rows of delayed inputs of a nonlinear program, in the order of `Layout.delayed_entries`.
+    """Rows of all delayed inputs of a nonlinear program, in the order of `Layout.delayed_entries`.
 
-    known : of each trial, values of the known parameters. lobatto : whether the scheme is Lobatto
-    IIIA. curved : whether the Hessian has curvatures of rows. `courses` : inputs that are delays;
-    `names` : these, and those that are or have a delay.
+    known : values of the known parameters, for each trial. lobatto : whether the scheme is Lobatto
+    IIIA. curved : whether the Hessian includes the curvature of rows. `courses` : inputs that are
+    delays; `names` : these, and those that are or have a delay.
     """
 
     def __init__(
@@ -331,7 +330,8 @@ class Lags:
         self._put_hessian(curved)
 
     def _put_jacobian(self) -> None:
-        """Its structure: the delayed inputs themselves, then by part weights and columns."""
+        """Jacobian structure: the delayed inputs themselves, then for each part weights and
+        columns."""
         rows, columns = [np.arange(len(self._entries))], [self._entries]
         for part, mine in self._parts:
             number, places = part.structure()
@@ -341,7 +341,7 @@ class Lags:
         self.jacobian_structure = np.concatenate(rows), np.concatenate(columns)
 
     def _put_hessian(self, curved: bool) -> None:
-        """Its structure in the lower triangle, and which entry each product goes to."""
+        """Hessian structure in the lower triangle, and the entry to which each product is added."""
         self._curved, keys = curved, [np.zeros(0, np.intp)]
         for part, _ in self._parts if curved else ():
             number, places = part.structure()
@@ -354,11 +354,11 @@ class Lags:
 
     @property
     def carried(self) -> int:
-        """How many unknowns and rows of delayed inputs are between what they are of and them."""
+        """Largest number of unknowns and rows between signals and their delayed inputs."""
         return sum(part.carried for part, _ in self._parts if part.number == 0)
 
     def values(self, z: Array) -> Array:
-        """What the delayed inputs are at z by the other entries, (rows,)."""
+        """Values of the delayed inputs at z from the other entries, (rows,)."""
         found = np.empty(len(self._entries))
         for part, rows in self._parts:
             found[rows] = part.at(z).signal
@@ -378,8 +378,8 @@ class Lags:
     def missed(
         self, z: Array, trial: int, places: Array, values: Mapping[str, Array], out: Array
     ) -> None:
-        """Writes by how much the rows of a trial are off if signals are, on each interval, the
-        polynomials through values (f, M) at places (f,)."""
+        """Write the interpolation error of the rows of a trial if signals are, on each interval,
+        the polynomials through values (f, M) at places (f,)."""
         for part, rows in self._of(trial):
             if part.lag.signal in values:
                 out[rows] = part.missed(z, places, values[part.lag.signal])
@@ -388,11 +388,11 @@ class Lags:
         return [(part, rows) for part, rows in self._parts if part.number == trial]
 
     def constraints(self, z: Array, out: Array) -> None:
-        """Writes the rows."""
+        """Write the rows."""
         np.subtract(z[self._entries], self.values(z), out=out)
 
     def jacobian(self, z: Array, out: Array) -> None:
-        """Writes the values of the Jacobian."""
+        """Write the values of the Jacobian."""
         begin = len(self._entries)
         out[:begin], out[begin:] = 1.0, 0.0
         for part, _ in self._parts:
@@ -406,7 +406,7 @@ class Lags:
             begin += slopes.size
 
     def hessian(self, z: Array, multipliers: Array, out: Array) -> None:
-        """Writes the values of the Hessian of multipliers . rows."""
+        """Write the values of the Hessian of multipliers . rows."""
         products = np.zeros(len(self._entry))
         begin = 0
         for part, rows in self._parts if self._curved else ():
@@ -436,24 +436,24 @@ class WithLags:
 
     @property
     def cost(self) -> Any:
-        """That of the kernels."""
+        """Cost callback, that of the kernels."""
         return self.nlp.plans.cost
 
     @property
     def gradient(self) -> Any:
-        """Likewise."""
+        """Gradient callback, that of the kernels."""
         return self.nlp.plans.gradient
 
     def constraints(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes them."""
+        """Write the constraints."""
         self.nlp.constraints(z, out)
 
     def jacobian(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes its values."""
+        """Write the values of the Jacobian."""
         self.nlp.jacobian(z, out)
 
     def hessian(self, z: Array, multipliers: Array, factor: float, out: Array) -> None:
-        """Writes its values."""
+        """Write the values of the Hessian."""
         self.nlp.hessian(z, multipliers, factor, out)
 
 
@@ -462,12 +462,12 @@ def _lower(K: int) -> tuple[Index, Index]:
 
 
 def _key(a: Index, b: Index, n: int) -> Index:
-    """One number for a place in the lower triangle."""
+    """Key of an entry in the lower triangle, one number."""
     return np.maximum(a, b) * n + np.minimum(a, b)
 
 
 def _places(layout: Layout, trial: int, name: str) -> tuple[Index, Array]:
-    """Where the values of an input lie in z, and their times on the grid."""
+    """Entries of an input in z, and their times on the grid."""
     grid, entries, times = layout.grids[trial], list[Index](), list[Array]()
     for block, rows in layout.rows(np.arange(layout.n_variables), trial):
         if name in block.members:
@@ -478,7 +478,7 @@ def _places(layout: Layout, trial: int, name: str) -> tuple[Index, Array]:
 
 
 def _history(name: str, trial: Experiment) -> Signal | None:
-    """What a signal was before the start, if something says so."""
+    """History of a signal before the start, None if none is given."""
     own, given = trial.signals.get(name), trial.history.get(name)
     if name in trial.history or own is None:
         return given if isinstance(given, Signal) else None

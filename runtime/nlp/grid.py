@@ -1,4 +1,4 @@
-"""The error of the grid at a solution: local on each interval, and what it does to the answer."""
+"""Grid error at a solution: local on each interval, and its effect on the answer."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _AT_ONCE = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class GridDefects:
-    """What the scheme misses, in the places of z and of the constraints.
+    """Defects of the scheme on all trials, in the order of z and of the constraints.
 
-    ends : of each trial, by how much states are off after each interval, (n, N - 1). gradient :
-    (n_variables,) by which the gradient of the Lagrangian is off. rows : (n_constraints,), what the
-    constraints are along the true trajectories. objective : by which it is off.
-    gains : of the objective on the intervals of each trial, (N - 1,), if inputs were free there.
+    ends : for each trial, errors of states after each interval, (n, N - 1). gradient :
+    (n_variables,), error of the gradient of the Lagrangian. rows : (n_constraints,), residuals of
+    the constraints along the true trajectories. objective : its error. gains : change of the
+    objective on the intervals of each trial, (N - 1,), not positive, if inputs were free there.
     """
 
     ends: Sequence[Array]
@@ -50,9 +50,9 @@ class GridDefects:
 
 @dataclass(frozen=True, eq=False)
 class Freed:
-    """What inputs could do besides, as (w,) more variables: entries of the Hessian (row, column,
-    value), of the Jacobian of the constraints, in the places of z and then of these; the gradient
-    and the stages of these."""
+    """Additional freedom of inputs, as (w,) more variables: entries of the Hessian (row, column,
+    value) and of the Jacobian of the constraints, with indices in z and then in these variables;
+    their gradient and their stages."""
 
     hessian: Entries
     jacobian: Entries
@@ -82,8 +82,8 @@ class TrialViews:
         return [x[:-1], *(self._rows[f"xi{k}", name] for k in self._inner), x[1:]]
 
     def at_stages(self, name: str) -> list[list[tuple[float, Array]]]:
-        """An algebraic state or an input at the stages, as sums of weights times rows; what is held
-        is the same at all."""
+        """Terms of an algebraic state or an input at the stages, as sums of weights times rows; a
+        held input is the same at all."""
         if ("a1", name) in self._rows:
             return [[(1.0, self._rows[block, name])] for block in self._stages]
         u = self._rows["u", name]
@@ -104,12 +104,12 @@ class TrialViews:
         return not any(name in group for group in (self._linear, self._held, self._late))
 
     def values(self, name: str) -> list[Array]:
-        """What `at_stages` says, summed."""
+        """Values at the stages: the terms of `at_stages`, summed."""
         return [np.sum([w * row for w, row in terms], axis=0) for terms in self.at_stages(name)]
 
 
 class Ended(NamedTuple):
-    """Where a solve ended: its free vector z, the multipliers of the constraints, the bounds of z.
+    """End of a solve: its free vector z, the multipliers of the constraints, the bounds of z.
     limited : inputs in path conditions, which alone cannot gain anything."""
 
     z: Array
@@ -125,7 +125,7 @@ def grid_defects(
     trials: Sequence[Experiment],
     ended: Ended,
 ) -> GridDefects:
-    """What the scheme misses where a solve ended."""
+    """Discretisation error at the end of a solve."""
     z = ended.z
     gradient, rows = np.zeros(nlp.n_variables), np.zeros(nlp.n_constraints)
     objective, ends, gains = 0.0, [], list[Array]()
@@ -156,8 +156,8 @@ def freed_inputs(
     trials: Sequence[Experiment],
     ended: Ended,
 ) -> Freed | None:
-    """What inputs that are free within intervals could do there that the scheme does not allow, in
-    the finer one; None if there is nothing, and where measurements compare them at the stages."""
+    """Freedom of inputs within intervals that the finer scheme has and the scheme has not; None if
+    there is none, or if measurements compare inputs at the stages."""
     z = ended.z
     parts, begin = list[Freed](), nlp.n_variables
     free = [
@@ -193,7 +193,8 @@ def _stuck(parts: Sequence[Entries]) -> Entries:
 def _entries(
     nlp: NLP, f: PointFunctions, at: Finer, k: int, part: slice, found: Freedom, begin: int
 ) -> Freed:
-    """Of some intervals of trial k; begin : of these variables."""
+    """Matrix entries of the freedom of inputs on some intervals of trial k; begin : index of the
+    first of these variables."""
     free, q = found.free, at.beside.shape[1]
     number = np.full((q, *free.shape), -1, dtype=np.intp)
     number[:, free] = begin + np.arange(q * int(free.sum())).reshape(q, -1)
@@ -241,7 +242,7 @@ def _courses(
     k: int,
     ended: Ended,
 ) -> Courses:
-    """All intervals of trial k."""
+    """Courses of all intervals of trial k."""
     (z, multipliers, bounds, limited), about = ended, f.about
     views, layout = TrialViews(nlp, z, k), nlp.layout
     unrated = [x for x in about.states if x not in about.rated]
@@ -275,13 +276,13 @@ def _late(nlp: NLP, views: TrialViews, at: Finer, z: Array, k: int) -> Array:
 
 
 def _in_parts(f: PointFunctions, at: Finer, p: Array, whole: Courses) -> Defects:
-    """The defects of all intervals, of so many at once as fit into the caches."""
+    """Defects of all intervals, evaluated in parts that fit into the caches."""
     parts = _parts(f, at, len(whole.step))
     return joined([interval_defects(f, at, p, whole.part(part)) for part in parts])
 
 
 def _parts(f: PointFunctions, at: Finer, count: int) -> list[slice]:
-    """All intervals, so many at once."""
+    """Slices of all intervals, limited in size for memory."""
     most = max(1, _AT_ONCE // (len(at.fine_nodes) * len(f.about.states)) ** 2)
     return [slice(k, min(k + most, count)) for k in range(0, count, most)]
 
@@ -320,7 +321,7 @@ def _stacked(rows: Iterable[Sequence[Array]], places: int, M: int) -> Array:
 
 
 def _defect_rows(nlp: NLP, trial: int, vector: NDArray[Any], at: Finer) -> NDArray[Any]:
-    """A view of what a vector of constraints has for the equations at the stages, or the defects of
+    """View of the entries of a constraint vector for the equations at the stages, or the defects of
     the states, as (places, N - 1, n)."""
     layout = nlp.layout
     n, M = len(layout.states), layout.nodes[trial] - 1

@@ -1,4 +1,4 @@
-"""Where everything lies in the free vector z and among the constraints.
+"""Layout of the free vector z and of the constraints.
 
 With N nodes per trial, n states and m unknown inputs that have values at the nodes, q states and
 inputs at places within the intervals, r unknown parameters,
@@ -47,7 +47,7 @@ class Block:
     place: float | None
 
     def count(self, nodes: int) -> int:
-        """Values of each member on a grid of so many nodes."""
+        """Number of values of each member on a grid of N nodes."""
         return nodes if self.place is None else nodes - 1
 
 
@@ -58,7 +58,7 @@ class Layout:
     blocks : of the trajectories of a trial in z; those at the nodes, "x" and "u", come first.
     states, inputs : names of all, in the order of the model. owned : the parameters. grids : of the
     trials (relative if durations are unknown). held : inputs that are constant between nodes.
-    delayed : inputs that are what a signal was a while ago.
+    delayed : inputs that are delayed signals.
     """
 
     blocks: tuple[Block, ...]
@@ -78,17 +78,17 @@ class Layout:
 
     @cached_property
     def at_nodes(self) -> tuple[str, ...]:
-        """What has values at the nodes, states and then inputs."""
+        """Names of trajectories with values at the nodes, states and then inputs."""
         return tuple(name for b in self.blocks if b.place is None for name in b.members)
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """What each unknown parameter is, with its owner."""
+        """Names of the unknown parameters, with their owners."""
         return self.owned.names
 
     @property
     def width(self) -> int:
-        """Unknowns per node, with those of the interval before it."""
+        """Number of unknowns per node, with those of the interval before it."""
         return sum(len(block.members) for block in self.blocks)
 
     @property
@@ -98,7 +98,7 @@ class Layout:
 
     @cached_property
     def begins(self) -> list[dict[str, int]]:
-        """Of each trial, where each block begins in z."""
+        """Offsets of the blocks of each trial in z."""
         found, begin = [], 0
         for N in self.nodes:
             mine = {}
@@ -110,17 +110,17 @@ class Layout:
 
     @cached_property
     def offsets(self) -> list[int]:
-        """Where each trial begins in z, and where the parameters begin."""
+        """Offsets of the trials in z, and of the parameters after them."""
         return [0, *(begins[""] for begins in self.begins)]
 
     @property
     def parameter_offset(self) -> int:
-        """Where the unknown parameters begin in z."""
+        """Offset of the unknown parameters in z."""
         return self.offsets[-1]
 
     @property
     def duration_offset(self) -> int:
-        """Where the unknown durations begin in z."""
+        """Offset of the unknown durations in z."""
         return self.parameter_offset + len(self.parameters)
 
     @property
@@ -159,7 +159,7 @@ class Layout:
 
     @cached_property
     def constraint_offsets(self) -> dict[tuple[int, str], int]:
-        """Where the constraints of each trial and family begin."""
+        """Offsets of the constraints of each trial and family."""
         return dict(zip(self._counts, accumulate(self._counts.values(), initial=0), strict=False))
 
     @cached_property
@@ -169,12 +169,12 @@ class Layout:
 
     @cached_property
     def delay_offset(self) -> int:
-        """Where the constraints of delayed inputs begin."""
+        """Offset of the constraints of delayed inputs."""
         return sum(self._counts.values())
 
     @cached_property
     def delayed_entries(self) -> NDArray[np.intp]:
-        """Where the values of delayed inputs lie in z."""
+        """Entries of delayed inputs in z."""
         every, found = np.arange(self.n_variables), [np.zeros(0, dtype=np.intp)]
         for trial in range(len(self.nodes) if self.delayed else 0):
             for block, rows in self.rows(every, trial):
@@ -185,7 +185,7 @@ class Layout:
     def stages(self) -> NDArray[np.int32]:
         """The stage in time of each variable: its node, or the node after its interval, counted on
         through the trials, with a gap between those that are not linked; parameters and durations
-        have none. Within a stage the linear solver eliminates what belongs to one interval only."""
+        have none. Within a stage the linear solver eliminates unknowns of one interval only."""
         stages = np.full(self.n_variables, BORDER, dtype=np.int32)
         begin = 0
         for trial, N in enumerate(self.nodes):
@@ -212,7 +212,7 @@ class Layout:
     def courses(
         self, z: Array, trial: int, stages: Sequence[float], to_ends: Sequence[Sequence[float]]
     ) -> dict[str, Array]:
-        """All states and unknown inputs at the nodes of a trial, (N,) each, in their order; see
+        """States and unknown inputs at the nodes of a trial, (N,) each, in their order; see
         `kinesym.runtime.nlp.courses.at_nodes` for those that are known at stages only."""
         found = dict(zip(self.at_nodes, self.trajectories(z, trial), strict=True))
         for name, values in self.staged(z, trial).items():
@@ -220,7 +220,7 @@ class Layout:
         return {name: found[name] for name in (*self.states, *self.inputs)}
 
     def staged(self, z: NDArray[Any], trial: int) -> dict[str, NDArray[Any]]:
-        """What has values at the stages of intervals only, (stages, N - 1), by name."""
+        """Trajectories with values at the stages of intervals only, (stages, N - 1), by name."""
         found: dict[str, list[NDArray[Any]]] = {}
         for block, rows in self.rows(z, trial):
             for name, row in zip(block.members, rows, strict=True):
@@ -229,8 +229,8 @@ class Layout:
         return {name: np.array(rows) for name, rows in found.items()}
 
     def signals(self, z: Array, trial: int, time: Array) -> dict[str, Signal]:
-        """All states and unknown inputs of a trial over time (N,), as the scheme sees them: on each
-        interval the polynomial through all places where they are unknown (of states by Lobatto
+        """States and unknown inputs of a trial over time (N,), as the scheme represents them: on
+        each interval the polynomial through all places where they are unknown (of states by Lobatto
         IIIA one degree less), or held."""
         found: dict[str, dict[float, Array]] = {}
         for block, rows in self.rows(z, trial):
@@ -255,8 +255,8 @@ class Layout:
                     row[1:] += 0.5 * (course.within(grid, 1.0) - row[1:])
 
     def parameter_values(self, z: Array) -> Array:
-        """What z has for the unknown parameters, a view of shape (r,): of those on a logarithmic
-        scale the logarithm."""
+        """Values of the unknown parameters in z, a view of shape (r,): logarithms for those on a
+        logarithmic scale."""
         return z[self.parameter_offset : self.duration_offset]
 
     def parameters_of(self, z: Array, trial: int) -> Array:
@@ -270,7 +270,7 @@ class Layout:
         return values
 
     def parameter_slopes(self, z: Array) -> Array:
-        """Derivatives of the values of the parameters by what z has for them, (r,)."""
+        """Derivatives of the values of the parameters by their entries in z, (r,)."""
         return self.owned.slopes(self.parameter_values(z))
 
     def durations(self, z: Array) -> Array:
@@ -285,7 +285,7 @@ class Layout:
     # -- names ------------------------------------------------------------------------------
 
     def variable_name(self, j: int) -> str:
-        """What z[j] is; raises `IndexError` outside."""
+        """Name of variable z[j]; raises `IndexError` outside."""
         if not 0 <= j < self.n_variables:
             raise IndexError(f"variable {j} of {self.n_variables}")
         if j >= self.duration_offset:
@@ -300,7 +300,7 @@ class Layout:
         return f"{block.members[k]} at {self.where(trial, family, point, block.place)}"
 
     def constraint_name(self, i: int) -> str:
-        """What constraint i is; raises `IndexError` outside."""
+        """Name of constraint i; raises `IndexError` outside."""
         if self.delay_offset <= i < self.n_constraints:
             return (
                 f"value of {self.variable_name(int(self.delayed_entries[i - self.delay_offset]))}"

@@ -1,4 +1,4 @@
-"""How much memory a solve takes, said before it is taken."""
+"""Memory of a solve, estimated before it is allocated."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Forecast:
 
 
 def forecast(nlp: NLP) -> Forecast:
-    """Of a nonlinear program."""
+    """Memory forecast of a nonlinear program."""
     layout = nlp.layout
     equations = sum(len(layout.labels[family]) for family in FAMILIES)
     pivots = layout.width + equations
@@ -77,7 +77,8 @@ def check_free(needed: float, sizes: Forecast, remedy: str) -> None:
 
 
 def available() -> float | None:
-    """Bytes that this process may still take, as far as the system says; None if it does not."""
+    """Available memory: bytes that this process may still take, as far as the system reports it;
+    None if it does not."""
     found = [bytes_ for bytes_ in (_of_the_machine(), _of_the_group()) if bytes_ is not None]
     return min(found, default=None)
 
@@ -94,7 +95,7 @@ def _of_the_machine(path: Path = Path("/proc/meminfo")) -> float | None:
 
 
 def _of_the_group(folder: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """What the control group of a container leaves."""
+    """Memory left by the control group of a container [B], None without a limit."""
     try:
         limit = (folder / "memory.max").read_text().strip()
         used = int((folder / "memory.current").read_text())

@@ -102,11 +102,11 @@ class NLP:
         self.plans = Plans(**{what: calls.plan for what, calls in self._callbacks.items()})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without the calls, which are bound to memory."""
+        """State for pickling, without the calls, which are bound to memory."""
         return type(self), (self.built, self.layout, self._data, self._asked, self.lags)
 
     def with_data(self, data: Sequence[TrialData]) -> NLP:
-        """The same with other known numbers: structures stay, and calls that read none of them."""
+        """Copy with other known numbers: structures stay, and calls that read none of them."""
         made = copy(self)
         for name, value in vars(NLP).items():
             if isinstance(value, cached_property):
@@ -139,7 +139,7 @@ class NLP:
 
     @property
     def callbacks(self) -> Any:
-        """What IPOPT calls: plans, or functions f(z, multipliers, factor, out)."""
+        """Callbacks of IPOPT: plans, or functions f(z, multipliers, factor, out)."""
         return self.plans if self.lags is None else WithLags(self)
 
     # -- values -----------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class NLP:
         out: Array | None = None,
         more: tuple[Array | None, Array | None] = (None, None),
     ) -> Array:
-        """What a plan writes; more : multipliers and the factor of the cost."""
+        """Output of a plan; more : multipliers and the factor of the cost."""
         out = np.empty(size) if out is None else out
         plan((z, *more), out)
         return out
@@ -201,18 +201,18 @@ class NLP:
 
     @cached_property
     def samples(self) -> Samples:
-        """What the residuals are about."""
+        """Samples behind the residuals: channel, trial, time and weight of each."""
         return self._every_sample.taken(self._kept)
 
     def residuals(self, z: Array) -> Array:
-        """(modelled - measured) sqrt(weight) of what `samples` says, (n,): over std, for means of
+        """Residuals (modelled - measured) sqrt(weight) of `samples`, (n,): over std, for means of
         neighbours also times the root of their share."""
         found = self._called(self._residual_plan, self._residual_plan.n_out, z)
         r = found[: len(found) // 2][self._kept]
         return np.asarray(r * np.sqrt(self.samples.weight))
 
     def residual_jacobian(self, z: Array) -> csr_array:
-        """Their derivatives, (n, n_variables)."""
+        """Jacobian of the residuals, (n, n_variables)."""
         structure, plan = self._residual_slopes
         rows, columns = structure.arrays()
         values = self._called(plan, structure.size, z)
@@ -227,7 +227,8 @@ class NLP:
 
     @property
     def _taken(self) -> list[Array]:
-        """Of each trial, when samples at times of their own were taken, (slots of all, N - 1)."""
+        """Times at which samples at times of their own were taken, for each trial (slots of all, N
+        - 1)."""
         channels = [f"time{c}" for c in range(len(self.about.timed))]
         return [
             np.concatenate([np.zeros(0), *(data["interval", c][0] for c in channels)]).reshape(
@@ -238,7 +239,7 @@ class NLP:
 
     @property
     def _anywhere(self) -> Array:
-        """Some z: weights do not depend on it."""
+        """Arbitrary z: weights do not depend on it."""
         return np.zeros(self.n_variables)
 
     @cached_property
@@ -247,7 +248,7 @@ class NLP:
 
     @cached_property
     def _residual_begins(self) -> tuple[dict[tuple[int, str], int], int]:
-        """Where the residuals of each trial and family begin, and their number."""
+        """Offsets of the residuals of each trial and family, and the number of all."""
         begins, total = {}, 0
         for trial, family in self._with_kernel("residuals"):
             begins[trial, family] = total
@@ -257,7 +258,7 @@ class NLP:
 
     @cached_property
     def _residual_plan(self) -> Plan:
-        """All residuals, then all weights."""
+        """Plan that evaluates all residuals, then all weights."""
         (begins, total), found = self._residual_begins, {}
         for (trial, family), begin in begins.items():
             count, n = len(self.about.families[family].squares), self.layout.points(trial, family)
@@ -300,8 +301,8 @@ class NLP:
         return result
 
     def timed(self, z: Array, trial: int) -> Array:
-        """What the model has in the slots of measurements at times of their own, (slots of all,
-        N - 1)."""
+        """Model values in the slots of measurements at times of their own, (slots of all, N -
+        1)."""
         count, n = len(self._taken[trial]), self.layout.points(trial, "interval")
         values = np.empty((count, n))
         if count:
@@ -332,7 +333,7 @@ class NLP:
     def arguments(
         self, trial: int, family: str, what: str, arrays: tuple[Array, Array, Array]
     ) -> dict[str, Array]:
-        """What the kernel `what` of a family reads, by argument: (count, n) per point, (count,) if
+        """Arguments of the kernel `what` of a family, by name: (count, n) per point, (count,) if
         uniform; `arrays` are z, multipliers, and the factor of the cost."""
         n, about = self.layout.points(trial, family), self._kernels[f"{family}_{what}"]
         values = {}
@@ -407,7 +408,7 @@ class NLP:
         raise ValueError(f"kernels of {family} read {name}, which is nowhere")
 
     def _variable(self, trial: int, family: str, array: str, side: int) -> tuple[int, int]:
-        """Where the first scalar of a group lies in z, and the distance to the next."""
+        """Index in z of the first scalar of a group, and the distance to the next."""
         layout = self.layout
         if is_parameters(array):
             return layout.parameter_offset + layout.owned.begin(array, trial), 1
@@ -451,8 +452,8 @@ class NLP:
         }
 
     def _entries(self, trial: int, family: str) -> list[tuple[int, int, int]]:
-        """Of every local variable its index in z at point 0, its step from point to point, and its
-        side."""
+        """Local variables of a family, for each its index in z at point 0, its step from point to
+        point, and its side."""
         found = []
         for _, count, array, side in self.about.families[family].variables:
             begin, ld = self._variable(trial, family, array, side)
@@ -486,8 +487,8 @@ _UNIFORM = -1
 
 
 def _mode(family: str, *sides: int) -> int:
-    """How an output that belongs to variables of these sides is added to what is there; late, if a
-    neighbouring interval writes the same entry: it touches only right nodes."""
+    """Mode in which an output that belongs to variables of these sides is added to the values
+    there; late, if a neighbouring interval writes the same entry: it touches only right nodes."""
     if all(side == _UNIFORM for side in sides):
         return SUM
     return LATE if family == "interval" and 1 in sides and 0 not in sides else ADD

@@ -25,7 +25,7 @@ _SHARED = "p"
 
 
 @dataclass(frozen=True)
-class Group:
+class OwnerGroup:
     """Parameters that the same owners have: those with a name for `label`, or all ("").
 
     members : names of the parameters. owners : their names. of_trial : number of the owner of each
@@ -40,31 +40,31 @@ class Group:
 
     @property
     def names(self) -> list[str]:
-        """What each value is, owner by owner."""
+        """Names of the values, owner by owner."""
         return [f"{p}[{of}]" if self.label else p for of in self.owners for p in self.members]
 
     @property
     def end(self) -> int:
-        """Where the next group begins."""
+        """Offset of the next group."""
         return self.begin + len(self.owners) * len(self.members)
 
     def of(self, trial: int) -> int:
-        """Where the parameters of a trial begin among all."""
+        """Offset of the parameters of a trial among all."""
         return self.begin + self.of_trial[trial] * len(self.members)
 
 
 @dataclass(frozen=True)
 class Owned:
-    """All values of the unknown parameters. parameters : their names in the order of the model,
-    without owners. log_scale : those of which z has the logarithm."""
+    """Values of all unknown parameters, ordered by their owners. parameters : their names in the
+    order of the model, without owners. log_scale : those whose logarithm is in z."""
 
     parameters: tuple[str, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[OwnerGroup, ...]
     log_scale: frozenset[str] = frozenset()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What each value is: `k`, `b[s01]`, `c[0]`."""
+        """Names of the values: `k`, `b[s01]`, `c[0]`."""
         return tuple(name for group in self.groups for name in group.names)
 
     @cached_property
@@ -74,7 +74,7 @@ class Owned:
 
     @cached_property
     def log(self) -> NDArray[np.bool_]:
-        """Which values z has the logarithm of."""
+        """Values of which z holds the logarithm."""
         return np.array([p in self.log_scale for p in self.members], dtype=bool)
 
     def natural(self, entries: Array) -> Array:
@@ -95,13 +95,13 @@ class Owned:
         return made
 
     def begin(self, array: str, trial: int) -> int:
-        """Where an array of parameters of a trial begins among all values."""
+        """Offset of an array of parameters of a trial among all values."""
         label = array.removeprefix(_SHARED).removeprefix("_")
         [group] = [group for group in self.groups if group.label == label]
         return group.of(trial)
 
     def places(self, trial: int) -> NDArray[np.intp]:
-        """Where the parameters of a trial are among all values, in the order of `parameters`."""
+        """Indices of the parameters of a trial among all values, in the order of `parameters`."""
         return self._places[trial]
 
     @cached_property
@@ -114,14 +114,14 @@ class Owned:
 
     @cached_property
     def first_trials(self) -> list[int]:
-        """Of each value the first trial that has it."""
+        """First trial of each value."""
         firsts = ((g, g.of_trial.index(k)) for g in self.groups for k in range(len(g.owners)))
         return [trial for group, trial in firsts for _ in group.members]
 
     def guessed(self, given: Mapping[str, Any]) -> dict[str, float]:
         """Values by their names from a guess: of a parameter a number for all its owners, or a
         mapping from owners to numbers; or a number by the name of the value itself. Raises
-        `ValueError` for an owner that there is not, and for what is no number."""
+        `ValueError` for an unknown owner, and for values that are no numbers."""
         found: dict[str, float] = {}
         for group in self.groups:
             for p in group.members:
@@ -153,13 +153,13 @@ def owned_parameters(
 ) -> Owned:
     """The unknown parameters, with the labels of those that have a value per owner, and those of
     which z has the logarithm. Raises `ValueError` for a trial without such a label."""
-    groups, begin = list[Group](), 0
+    groups, begin = list[OwnerGroup](), 0
     for label in dict.fromkeys(["", *(labels[p] for p in parameters if p in labels)]):
         members = tuple(p for p in parameters if labels.get(p, "") == label)
         owners = [_owner(members, label, k, trials) for k in range(len(trials))]
         names = tuple(dict.fromkeys(owners))
         of_trial = tuple(names.index(owner) for owner in owners)
-        groups.append(Group(label, members, names, of_trial, begin))
+        groups.append(OwnerGroup(label, members, names, of_trial, begin))
         begin = groups[-1].end
     return Owned(tuple(parameters), tuple(groups), frozenset(log_scale))
 
@@ -178,7 +178,7 @@ def _owner(members: Sequence[str], label: str, trial: int, trials: Sequence[Expe
     return str(trials[trial].labels[label])
 
 
-def _of_owners(group: Group, p: str, value: Any) -> dict[str, float]:
+def _of_owners(group: OwnerGroup, p: str, value: Any) -> dict[str, float]:
     """Values of a parameter by their names, for all owners or some."""
     what = f"the guess of {p}"
     if isinstance(value, Mapping) and not group.label:
@@ -199,5 +199,5 @@ def _of_owners(group: Group, p: str, value: Any) -> dict[str, float]:
 
 
 def shared_values(known: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Of the known values of each trial those that are the same in all."""
+    """Known values that are the same in all trials."""
     return {name: v for name, v in known[0].items() if all(row[name] == v for row in known)}

@@ -16,7 +16,7 @@ Index = NDArray[np.intp]
 #: Share of the duration by which a kink may miss a node by rounding.
 _ROUNDING = 1e-9
 
-#: How often delays in turn move a kink on, each time into a higher derivative.
+#: Number of delays in turn that propagate a kink, each time into a higher derivative.
 _LEVELS = 3
 
 
@@ -60,7 +60,7 @@ def terms_of(places: Array) -> Array:
 def pieces_of(
     layout: Layout, trial: int, name: str, kinks: NDArray[np.bool_] | None
 ) -> Pieces | None:
-    """A state or unknown input on the intervals of a trial; None for what is known.
+    """Pieces of a state or unknown input on the intervals of a trial; None for a known signal.
 
     kinks : for Lobatto IIIA, which has states at as many places as stages, one degree less than its
     polynomials: they have one place more, of a neighbour without a kink between.
@@ -92,8 +92,8 @@ def pieces_of(
 
 
 def _beside(grid: Array, places: Array, kinks: NDArray[np.bool_]) -> tuple[Index, Index, Array]:
-    """Of each interval one more place, the inner one next to it in a neighbour: the interval, which
-    of the places there, and at which share of this interval it is."""
+    """Additional place of each interval: the inner one next to it in a neighbour. Returns the
+    neighbour, the index of the place there, and its share of this interval."""
     M, h = len(grid) - 1, np.diff(grid)
     every = np.arange(M)
     left = (every > 0) & (~kinks[:-1] | kinks[1:] | (every == M - 1))
@@ -103,7 +103,8 @@ def _beside(grid: Array, places: Array, kinks: NDArray[np.bool_]) -> tuple[Index
 
 
 def kinks_of(grid: Array, spans: Sequence[tuple[float, float]]) -> NDArray[np.bool_]:
-    """At which nodes derivatives may jump, (N,): the start, moved on by delays that are known."""
+    """Kinks: nodes at which derivatives may jump, (N,): the start, propagated by the known
+    delays."""
     fixed = [low for low, high in spans if low == high]
     times = {float(grid[0])}
     for _ in range(_LEVELS):

@@ -17,7 +17,7 @@ from kinesym.runtime.sparse.places import rows
 
 @dataclass(frozen=True, eq=False)
 class Derivatives:
-    """Of n functions with respect to C numbers at points, by the entries that are not zero.
+    """Derivatives of n functions with respect to C numbers at points, as a sparse matrix.
 
     shape : (n, C). rows, columns : (entries,). values : (entries, ..).
     """
@@ -28,7 +28,7 @@ class Derivatives:
     values: Array
 
     def part(self, columns: slice | list[int]) -> Derivatives:
-        """Those with respect to some of the numbers."""
+        """Derivatives with respect to some of the numbers."""
         place = np.full(self.shape[1], -1)
         wanted = np.arange(self.shape[1])[columns]
         place[wanted] = np.arange(len(wanted))
@@ -37,11 +37,11 @@ class Derivatives:
         return Derivatives((self.shape[0], len(wanted)), rows, at, self.values[mine])
 
     def at(self, *places: int) -> Derivatives:
-        """The same with the points in this shape."""
+        """Derivatives with the points in this shape."""
         return replace(self, values=self.values.reshape(len(self.values), *places))
 
     def product(self, x: Array) -> Array:
-        """Their product with x (.., C), (.., n)."""
+        """Product of the derivatives with x (.., C), (.., n)."""
         return _sums(self.rows, self.columns, self.values, x, self.shape[0])
 
     def pulled(self, mu: Array) -> Array:
@@ -73,8 +73,9 @@ def _sums(to: NDArray[np.intp], by: NDArray[np.intp], values: Array, x: Array, c
 
 @dataclass(frozen=True, eq=False)
 class Linearised:
-    """At points: the residual of the equations (.., n), its derivatives with respect to x', x, u,
-    p, t in turn, the integrand (..) and its derivatives likewise, as those of one function."""
+    """Linearisation at points: the residual of the equations (.., n), its derivatives with respect
+    to x', x, u, p, t in turn, the integrand (..) and its derivatives in the same order, as those of
+    one function."""
 
     residual: Array
     jacobian: Derivatives
@@ -82,7 +83,7 @@ class Linearised:
     slopes: Derivatives
 
     def at(self, *places: int) -> Linearised:
-        """The same with the points in this shape."""
+        """Linearisation with the points in this shape."""
         residual = self.residual.reshape(*places, self.residual.shape[-1])
         integrand = self.integrand.reshape(*places)
         return Linearised(residual, self.jacobian.at(*places), integrand, self.slopes.at(*places))
@@ -124,8 +125,8 @@ class PointFunctions:
         return sorted(column - self.u.start for column in found)
 
     def __call__(self, given: Mapping[str, Array]) -> Linearised:
-        """At P points with `xdot`, `x`, `u` and signals `s` of shape (count, P), parameters `p`
-        (r,) and `t` (P,)."""
+        """Linearisation at P points with `xdot`, `x`, `u` and signals `s` of shape (count, P),
+        parameters `p` (r,) and `t` (P,)."""
         P, n = given["t"].size, len(self.about.states)
         integrand, slopes = np.zeros((1, P)), np.zeros((0, P))
         if "point_integrand" in self._kernels:

@@ -1,4 +1,4 @@
-"""What the residuals of a nonlinear program are about."""
+"""Samples behind the residuals of a nonlinear program."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kinesym.runtime.signals.experiment import Experiment
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """What the samples of a channel in a trial do to estimates.
+    """Influence of the samples of a channel in a trial on the estimates.
 
-    channel, trial : their numbers. time : (n,), increasing. residual : (n,), of a robust loss its
-    slope. pull : d estimate / d residual, (n, r). basis : of what the fit follows, (n, m); those of
-    all series below each other, times their transpose, are the hat matrix. None where it has too
-    many directions.
+    channel, trial : their numbers. time : (n,), increasing. residual : (n,), for a robust loss its
+    slope. pull : d estimate / d residual, (n, r). basis : directions that the fit can follow, (n,
+    m); the bases of all series below each other, times their transpose, are the hat matrix. None if
+    there are too many directions.
     """
 
     channel: int
@@ -44,13 +44,15 @@ class Influence:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Of residuals (modelled - measured)/std, (n,) each, their channel (a number of `channels`),
-    trial, time [s] when it was taken (a share if durations are unknown; NaN for what has none) and
-    weight, which is share/std^2, the share less than 1 where an interval has several; and for how
-    many samples each stands, fewer for means of neighbours.
+    """Samples behind the residuals (modelled - measured)/std, (n,) each. channel : index into
+    `channels`. trial : index. time : [s] when it was taken (a share if durations are unknown; NaN
+    for residuals without a time). weight : share/std^2. share : less than 1 if an interval has
+    several samples. counts : number of samples that a residual represents, fewer for means of
+    neighbours.
 
-    Their order: by trial, then intervals, nodes, ends; there by channel; there in time, but for
-    what has times of its own. What has the weight zero, as missing samples do, is left out.
+    Order: by trial, then intervals, nodes, ends; there by channel; there in time, except for
+    channels with times of their own. Residuals with zero weight, such as missing samples, are left
+    out.
     """
 
     channels: tuple[str, ...]
@@ -62,7 +64,7 @@ class Samples:
     counts: Array
 
     def taken(self, which: NDArray[np.bool_]) -> Samples:
-        """Some of them."""
+        """Subset of the samples."""
         return Samples(
             self.channels,
             self.channel[which],
@@ -74,7 +76,7 @@ class Samples:
         )
 
     def influences(self, residuals: Array, pulls: Array, basis: Array | None) -> list[Influence]:
-        """What they do to estimates, by trial and channel, from residuals (n,), the derivatives of
+        """Influence on the estimates, by trial and channel, from residuals (n,), the derivatives of
         the estimates, (n, r), and a basis of what the fit follows, (n, m); of means of neighbours,
         and of one sample in two rows, the residual of one sample. Priors, which have no time, are
         left out."""
@@ -100,7 +102,8 @@ class Samples:
         return dict(zip(self.channels, found.tolist(), strict=True))
 
     def groups(self, of: dict[tuple[int, str], int]) -> NDArray[np.intp]:
-        """A number of each, (n,), by trial and channel; -1 for what has none."""
+        """Group of each sample, (n,), a number by trial and channel; -1 for samples of
+        others."""
         found = np.full(len(self.channel), -1, dtype=np.intp)
         for (trial, channel), number in of.items():
             if channel in self.channels:
@@ -110,7 +113,7 @@ class Samples:
 
 
 def joined(first: Samples, second: Samples) -> Samples:
-    """Both in turn, of different channels."""
+    """Join two sets of samples with different channels."""
     moved = second.channel + len(first.channels)
     rows = zip(_columns(first), (moved, *_columns(second)[1:]), strict=True)
     return Samples(first.channels + second.channels, *(np.concatenate(pair) for pair in rows))
@@ -121,7 +124,8 @@ def _columns(s: Samples) -> tuple[Any, ...]:
 
 
 def stacked(channels: tuple[str, ...], rows: Sequence[tuple[int, int, Array, Array]]) -> Samples:
-    """Of rows that each have a channel, a trial, times and weights, every sample for itself."""
+    """Stack samples of rows that each have a channel, a trial, times and weights, every sample on
+    its own."""
     sizes = [len(time) for _, _, time, _ in rows]
     numbers = np.repeat(np.array([row[:2] for row in rows], dtype=np.intp), sizes, axis=0)
     time, weight = (np.concatenate(column) for column in list(zip(*rows, strict=True))[2:])
@@ -147,9 +151,10 @@ def number_of_samples(about: CollocationManifest, trials: Sequence[Experiment]) 
 def all_samples(
     about: CollocationManifest, layout: Layout, weight: Array, taken: Sequence[Array]
 ) -> Samples:
-    """Those of all places that have residuals, the weight zero or not.
+    """Samples of all places that have residuals, also those of zero weight.
 
-    taken : of each trial, when samples at times of their own were taken, (slots of all, N - 1).
+    taken : times at which samples at times of their own were taken, for each trial (slots of all,
+    N - 1).
     """
     families = [about.families[f] for f in FAMILIES]
     channels = tuple(dict.fromkeys(name for family in families for name in family.squares))

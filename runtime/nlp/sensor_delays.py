@@ -1,4 +1,4 @@
-"""Unknown delays of measurements: in which intervals lies what samples show.
+"""Unknown delays of measurements, and the intervals to which they assign samples.
 
 A kernel takes a sample to be within one interval; where the delay moves it out of that, it is on
 the polynomial of that interval still, continued. So problems are solved again with samples placed
@@ -23,14 +23,17 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.signals.timed import TimedSamples
 from kinesym.runtime.status import Solve
 
-#: How far a sample may lie outside its interval in a solution. Polynomials meet at nodes.
+#: Distance by which a sample may lie outside its interval in a solution, in lengths of it [-].
+#: Polynomials meet at nodes.
 SLACK = 0.05
 
-#: How far delays may move in a first solve, in mean steps of the grid, and how many solves in turn
-#: there are at most; the distance is doubled as long as it is too short.
-_REACH, SOLVES = 3.0, 12
+#: Distance by which delays may move in a first solve, in mean steps of the grid; it is doubled as
+#: long as it is too short.
+_REACH = 3.0
+#: Solves in turn, at most.
+SOLVES = 12
 
-#: What is said if they still do not suffice.
+#: Message if they still do not suffice.
 NEVER = (
     "samples still leave the intervals in which they are placed, as an unknown delay moves on; "
     "give a guess of it, or narrower bounds"
@@ -38,7 +41,7 @@ NEVER = (
 
 _Made = TypeVar("_Made")
 
-#: Of each trial the delay by channel, in the unit of its times.
+#: Delays of each trial by channel, in the unit of its times.
 Delays = Sequence[Mapping[str, float]]
 
 
@@ -82,9 +85,10 @@ def settled(
     bounds: Bounds,
     solve: Callable[[Sequence[Experiment], Start, Bounds], tuple[_Made, Solved]],
 ) -> list[tuple[_Made, Solved]]:
-    """What `solve` makes in turn of trials, a start, and bounds of z, until all samples lie where
-    they are placed or it does not succeed, unless it was held back; once without unknown delays. In
-    between delays stay near their start, as what polynomials say farther out means little."""
+    """Solve repeatedly until the samples lie where unknown delays of sensors place them: results of
+    `solve` in turn. It gets trials, a start, and bounds of z. The repetition ends if a solve fails
+    without having been stopped by these bounds; problems without unknown delays are solved once. In
+    between delays stay near their start, as polynomials are unreliable farther out."""
     made = list[tuple[_Made, Solved]]()
     mine = _entries(about, layout)
     for k in range(SOLVES):
@@ -119,7 +123,7 @@ def _within(own: TimedSamples, grid: Array, delay: float, slack: float) -> bool:
 
 
 def _entries(about: CollocationManifest, layout: Layout) -> NDArray[np.bool_]:
-    """Which entries of z are unknown delays."""
+    """Entries of z that are unknown delays."""
     found = np.zeros(layout.n_variables, dtype=bool)
     names = {channel.delay for channel in about.timed}
     layout.parameter_values(found)[:] = [p in names for p in layout.owned.members]

@@ -15,7 +15,8 @@ from kinesym.runtime.nlp.nlp import NLP
 
 
 def course_slopes(nlp: NLP, trial: int) -> dict[str, Any]:
-    """Of states and unknown inputs at the nodes of a trial, by name, (N, n_variables) sparse."""
+    """Derivatives of states and unknown inputs at the nodes of a trial by z, by name, (N,
+    n_variables) sparse."""
     layout, index = nlp.layout, np.arange(nlp.n_variables)
     found: dict[str, Any] = {}
     for block, rows in layout.rows(index, trial):
@@ -29,7 +30,8 @@ def course_slopes(nlp: NLP, trial: int) -> dict[str, Any]:
 
 
 def slopes_of_outputs(nlp: NLP, built: Built, z: Array, trial: int) -> dict[str, Any]:
-    """Likewise of the outputs at z; built : the library of `codegen.transcribe.output_slopes`."""
+    """Derivatives of the outputs at the nodes of a trial by z, by name; built : the library of
+    `codegen.transcribe.output_slopes`."""
     found: dict[str, Any] = {}
     for family in ("node", "interval"):
         labels = nlp.about.families[family].outputs
@@ -44,7 +46,7 @@ def slopes_of_outputs(nlp: NLP, built: Built, z: Array, trial: int) -> dict[str,
 
 
 def _joined(nlp: NLP, trial: int, rows: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known at each stage of the intervals, at the nodes."""
+    """Derivatives at the nodes from those at the stages of the intervals."""
     count, labels, matrices = len(nlp.about.stages), list(rows), list(rows.values())
     return {
         labels[k].removesuffix(", stage 1" if count > 1 else ""): _at_nodes(

@@ -1,4 +1,4 @@
-"""Measurements at times of their own beside what the model has there."""
+"""Measurements at times of their own, with the model's values there."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kinesym.runtime.signals.timed import slots
 
 
 def compared(nlp: NLP, trial: Experiment, number: int, z: Array) -> dict[str, Array]:
-    """All such measurements of a trial at z, as `Trajectory.samples` has them, at the times of what
-    they show."""
+    """Measured and modelled values at z of all measurements of a trial with times of their own, as
+    `Trajectory.samples` has them, at the times that the samples show."""
     layout, values = nlp.layout, nlp.timed(z, number)
     first, parts = 0, list[tuple[Array, ...]]()
     length = layout.durations(z)[number] if layout.free_duration else 1.0

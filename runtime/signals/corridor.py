@@ -56,7 +56,7 @@ class Lines:
     values: Array
 
     def __call__(self, time: Array) -> Array:
-        """At times (n,)."""
+        """Values at times (n,)."""
         k = np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, len(self.times) - 2)
         share = (time - self.times[k]) / (self.times[k + 1] - self.times[k])
         left, right = self.values[k], self.values[k + 1]
@@ -87,9 +87,9 @@ class Corridor:
 
     @classmethod
     def of(cls, name: str, bound: Any, grid: Array) -> Corridor:
-        """Of bounds (low, high) on a grid (N,): each a number, None, (N,), a signal or a function
-        of times (n,). Raises `ValueError` for anything else, other sizes, and where the bounds are
-        crossed."""
+        """Corridor of bounds (low, high) on a grid (N,): each a number, None, (N,), a signal or a
+        function of times (n,). Raises `ValueError` for anything else, other sizes, and where the
+        bounds are crossed."""
         if not changes(bound):
             return cls(name, *bound_pair(name, bound))
         low, high = bound
@@ -108,8 +108,8 @@ class Corridor:
         return low, _within(self.high, grid, place, f"the upper bound of {self.name}")
 
     def at_nodes(self, grid: Array, held: bool) -> tuple[Array, Array]:
-        """Low and high at the nodes of a grid (N,); the narrower of both sides where they jump, of
-        what is `held` the one after that."""
+        """Low and high at the nodes of a grid (N,); the narrower of both sides where they jump, or
+        for `held` trajectories the one after the jump."""
         (low, high), (low_end, high_end) = self.within(grid, 0.0), self.within(grid, 1.0)
         after = np.append(low, low_end[-1]), np.append(high, high_end[-1])
         if held:
@@ -129,15 +129,15 @@ class Corridor:
 
 
 def corridors(name: str, bound: Any, grid: Array) -> tuple[Corridor, ...]:
-    """All bounds of a quantity, given as such, or one as `Corridor.of` takes it."""
+    """Corridors of a quantity, given as such, or one as `Corridor.of` takes it."""
     if isinstance(bound, tuple) and bound and isinstance(bound[0], Corridor):
         return bound
     return (Corridor.of(name, bound, grid),)
 
 
 def check_order(low: Array, high: Array, named: Callable[[int], str]) -> None:
-    """Raise `ValueError` where bounds are crossed or leave nothing finite; named : says what an
-    entry is."""
+    """Raise `ValueError` where bounds are crossed or leave nothing finite; named : a function that
+    names an entry."""
     odd = np.flatnonzero(~((low <= high) & (low < np.inf) & (high > -np.inf)))
     if not len(odd):
         return

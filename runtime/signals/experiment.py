@@ -37,8 +37,10 @@ MOST_NODES = 10**8
 #: The label that every trial has: its number.
 TRIAL = "trial"
 
-#: How many times the usual step a step must be, and how few there must be, to look like a gap.
-_LEAP, _FEW = 10.0, 0.05
+#: Ratio of a step to the usual one above which it looks like a gap [-].
+_LEAP = 10.0
+#: Largest share of such steps for them to look like gaps [-].
+_FEW = 0.05
 
 
 def key_name(key: object) -> str:
@@ -51,7 +53,7 @@ def key_name(key: object) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Experiment:
-    """One trial.
+    """Experiment: the inputs and measurements of one trial.
 
     Parameters
     ----------
@@ -68,25 +70,25 @@ class Experiment:
         std={a: "imu", b: "imu"}, share one.
     nodes, duration : number of nodes N and the bounds [s] (low, high) of an unknown duration.
     parameters : values of the model's parameters in this trial, such as the mass of its subject.
-    labels : who or what it belongs to, such as {"subject": "s03"}, for `ks.per`.
+    labels : its subject, session or the like, such as {"subject": "s03"}, for `ks.per`.
     bounds : of states and unknown inputs in this trial, (low, high), which may change over time:
         each side a number, None, (N,) with straight lines between the nodes, a `Signal` or a
         function of times (n,); with an unknown duration, over 0 ... 1 of it. For `Collocation`,
         beside those for all trials.
-    history : what states and inputs with a delay were before the start, each a number, or a
-        `Signal` whose times go back as far as the delay does and on to the start, which is 0 s with
-        an unknown duration; None or bounds (low, high) if it is unknown, for `Collocation`. What is
-        not given was as it is at the start; an input that is a `Signal` from before the start is
+    history : states and inputs with a delay before the start, each a number, or a `Signal` whose
+        times go back as far as the delay does and on to the start, which is 0 s with an unknown
+        duration; None or bounds (low, high) if it is unknown, for `Collocation`. Signals without a
+        history keep their value at the start; an input that is a `Signal` from before the start is
         its own history.
 
     `signals` are the inputs as signals, and `inputs` their values at the nodes, (N,) each; those
     whose pieces depend on parameters have none. `held` names inputs that are constant between nodes
-    (zero-order hold). `measurements` keeps what is measured at the nodes, `timed` what is
-    measured at times of its own, `measured` has the values of both. `std` has what is known,
-    `unknown_std` for the other measurements the group that shares a standard deviation: the text
-    given, else their own name; `estimated_std` are those that `with_std` was told. Warns of single
-    long steps among short ones between measurements, which look like rows left out. Raises
-    `ValueError` naming the array, what was expected and what was given.
+    (zero-order hold). `measurements` keeps measurements at the nodes, `timed` those at times of
+    their own, `measured` has the values of both. `std` has the known ones, `unknown_std` for the
+    other measurements the group that shares a standard deviation: the text given, else their own
+    name; `estimated_std` are those that `with_std` was told. Warns of single long steps among short
+    ones between measurements, which look like rows left out. Raises `ValueError` naming the array,
+    what was expected and what was given.
     """
 
     time: ArrayLike | None = None
@@ -172,17 +174,17 @@ class Experiment:
 
     @property
     def measured(self) -> dict[str, Array]:
-        """All samples of each measurement, (N,) or (K,), NaN where missing."""
+        """Samples of each measurement, (N,) or (K,), NaN where missing."""
         return {**self.measurements, **{n: own.values for n, own in self.timed.items()}}
 
     @property
     def divisors(self) -> dict[str, Array]:
-        """What residuals of each measurement are divided by in the objective, (N,) or (K,): its
+        """Divisors of the residuals of each measurement in the objective, (N,) or (K,): its
         standard deviation, 1 where that is unknown."""
         return {name: self.std.get(name, np.ones(len(y))) for name, y in self.measured.items()}
 
     def timed_samples(self, name: str) -> TimedSamples | None:
-        """The samples of a measurement with their times; None of what is not measured."""
+        """Samples of a measurement with their times; None if it is not measured."""
         row = self.measurements.get(name)
         return self.timed.get(name) if row is None else TimedSamples(self.grid, row)
 
@@ -193,7 +195,7 @@ class Experiment:
         return own.on(self.grid)
 
     def with_std(self, found: Mapping[str, float]) -> Experiment:
-        """The same trial with standard deviations of groups for what is not known."""
+        """Copy with standard deviations of groups for measurements whose std is unknown."""
         made = copy(self)
         measured = self.measured
         own = {n: np.full(len(measured[n]), found[k]) for n, k in self.unknown_std.items()}
@@ -204,8 +206,8 @@ class Experiment:
         return made
 
     def begun(self, share: float, least: int) -> Experiment:
-        """The same trial up to where each channel has this share of its samples, and all have so
-        many together if there are; later ones have an infinite standard deviation. Standard
+        """Copy truncated to where each channel has this share of its samples, and all together have
+        at least `least` if available; later samples get an infinite standard deviation. Standard
         deviations must be known."""
         rows = {name: own for name in self.measured if (own := self.timed_samples(name))}
         found, last = [own.times[own.present] for own in rows.values()], -np.inf
@@ -218,7 +220,7 @@ class Experiment:
         return made
 
     def on_grid(self, grid: ArrayLike) -> Experiment:
-        """The same trial on another grid (N,), which contains all nodes with a measurement.
+        """Copy on another grid (N,), which contains all nodes with a measurement.
 
         Inputs follow their signals; measurements are missing at other nodes, those at times of
         their own stay. With an unknown duration the grid goes from 0 to 1. Raises `ValueError` if a
@@ -247,7 +249,7 @@ class Experiment:
 
     @property
     def beside(self) -> dict[str, Any]:
-        """What does not depend on the grid."""
+        """Arguments that do not depend on the grid."""
         return {
             "parameters": self.parameters,
             "labels": self.labels,
@@ -256,8 +258,7 @@ class Experiment:
         }
 
     def with_nodes_at_samples(self, but: Collection[str] = ()) -> Experiment:
-        """The same trial with further nodes, so that all that is measured is measured at nodes,
-        `but` channels of these names."""
+        """Copy with further nodes, so that all measurements lie at nodes, except those in `but`."""
         timed = {name: own for name, own in self.timed.items() if name not in but}
         if not timed:
             return self
@@ -278,8 +279,8 @@ class Experiment:
         return Experiment(grid, self.signals, rows, std, **self.beside)
 
     def remeasured(self, samples: Mapping[str, Array]) -> Experiment:
-        """The same trial with other samples of what is measured, NaN where missing: (N,) or (K,),
-        or as many as there are."""
+        """Copy with other samples of the measurements, NaN where missing: (N,) or (K,), or as many
+        as there are."""
         made, timed, rows = copy(self), dict(self.timed), dict(self.measurements)
         for name, row in samples.items():
             values = self.measured[name].copy()
@@ -293,7 +294,7 @@ class Experiment:
         return made
 
     def with_samples(self, samples: Mapping[str, TimedSamples]) -> Experiment:
-        """The same trial with samples at times of their own in place of measurements, as many."""
+        """Copy with samples at times of their own in place of measurements, as many."""
         made = copy(self)
         rows = {n: y for n, y in self.measurements.items() if n not in samples}
         object.__setattr__(made, "measurements", rows)
@@ -301,7 +302,7 @@ class Experiment:
         return made
 
     def with_more(self, values: Mapping[str, float], levels: Mapping[str, float]) -> Experiment:
-        """The same trial with values of further parameters, and levels of further inputs."""
+        """Copy with values of further parameters, and levels of further inputs."""
         made = copy(self)
         object.__setattr__(made, "parameters", {**self.parameters, **values})
         for what, own in (("signals", made.signals), ("inputs", made.inputs)):
@@ -311,7 +312,7 @@ class Experiment:
         return made
 
     def driven(self, signals: Mapping[str, Signal]) -> Experiment:
-        """The same trial with other signals in place of inputs of these names, or beside them."""
+        """Copy driven by other signals, in place of inputs of these names or beside them."""
         made = copy(self)
         rows = {u: signal.at_nodes(self.grid) for u, signal in signals.items()}
         held = {u for u, signal in signals.items() if signal.sampled(self.grid)[1] == HELD}
@@ -321,7 +322,7 @@ class Experiment:
         return made
 
     def bounded(self, more: Mapping[str, Any]) -> Experiment:
-        """The same trial with further bounds of states and unknown inputs, beside its own."""
+        """Copy with further bounds of states and unknown inputs, beside its own."""
         made, own = copy(self), dict(self.bounds)
         for name, rows in self._corridors(more).items():
             own[name] = (*own.get(name, ()), *rows)
@@ -329,7 +330,7 @@ class Experiment:
         return made
 
     def refined(self, parts: int) -> Experiment:
-        """The same trial with every interval of the grid cut into `parts` equal ones.
+        """Refined copy: every interval of the grid is cut into `parts` equal ones.
 
         Inputs follow their signals, measurements are missing at new nodes.
         """
@@ -402,7 +403,8 @@ class Experiment:
         return found
 
     def _given_std(self) -> dict[str, Any]:
-        """What is given as std by name of the measurement: a group, or numbers."""
+        """Standard deviations as given, by name of the measurement: the name of a group, or
+        numbers."""
         given = _by_name("std", self.std)
         for name, value in given.items():
             if name not in self.measured:
@@ -419,7 +421,7 @@ class Experiment:
         return given
 
     def _deviations(self, given: Mapping[str, Any]) -> dict[str, Array]:
-        """Standard deviations, (N,) or (K,), of what has numbers."""
+        """Standard deviations, (N,) or (K,), of the measurements given with numbers."""
         deviations = {}
         for name, samples in self.measured.items():
             if name in self.unknown_std:
@@ -493,7 +495,8 @@ def _is_name(text: str) -> bool:
 
 
 def _labels(given: Any) -> dict[str, str]:
-    """Labels with their texts; raises `ValueError` for what is neither text nor a whole number."""
+    """Labels with their texts; raises `ValueError` for values that are neither text nor whole
+    numbers."""
     found: dict[str, str] = {}
     for label, value in mapping(given, "labels", "{label: name}").items():
         check_identifier(label, "a label of an experiment")

@@ -1,4 +1,4 @@
-"""What was before the start of a trial, for delays that reach back there."""
+"""History of a trial: signals before its start, for delays that reach back there."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from kinesym.runtime.signals.signal import Signal
 
 #: Equal times differ by their rounding, a share of times beyond 1 s.
 _ROUNDING = 1e-12
-#: More values of a history are no unknowns that a record could tell.
+#: Largest number of values of a history: a record could not identify more.
 _MOST_VALUES = 10**5
 
 
 @dataclass(frozen=True)
 class UnknownHistory:
-    """In `Experiment(history={...})`: what a signal was before the start is unknown, and found by
-    `Collocation` as straight lines between values that lead to the start.
+    """Unknown history of a signal before the start, in `Experiment(history={...})`. `Collocation`
+    estimates it as straight lines between values that lead to the start.
 
     low, high : bounds of the values, None for free. values : their number, at equal times as far
-    back as delays go; None as many as steps of the grid go there, 20 at most. Few values keep what
-    noise does to them small. Raises `ValueError` for what is neither.
+    back as delays go; None as many as steps of the grid go there, 20 at most. Few values are less
+    sensitive to noise. Raises `ValueError` for other objects.
     """
 
     low: float | None = None
@@ -82,7 +82,8 @@ def history_of(given: Mapping[str, Any], start: float) -> dict[str, Signal | Unk
 
 
 def known_history(given: Mapping[str, Signal | UnknownHistory], what: str) -> dict[str, Signal]:
-    """The same where all must be known; raises `ValueError` for what is not. what : wants it."""
+    """Known histories; raises `ValueError` if one is unknown. what : names the function that needs
+    them."""
     found = {name: signal for name, signal in given.items() if isinstance(signal, Signal)}
     for name in given:
         if name not in found:

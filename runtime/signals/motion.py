@@ -2,8 +2,8 @@
 
 Inputs of a model are named after the base: `ship_x`, ... Bryant angles, `ship_wx`, ... angular
 velocity, `ship_dwx`, ... its derivative; of its origin `ship_ax`, ... acceleration, `ship_vx`, ...
-velocity, `ship_dvx`, ... derivatives of the components of the velocity, `ship_imux`, ... what an
-accelerometer shows, acceleration minus gravity; all in its own axes. `ship_px`, ... is the place of
+velocity, `ship_dvx`, ... derivatives of the components of the velocity, `ship_imux`, ... the output
+of an accelerometer, acceleration minus gravity; all in its own axes. `ship_px`, ... is the place of
 its origin in world axes.
 """
 
@@ -32,7 +32,7 @@ SEQUENCES = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
 #: Letters of the inputs, see above.
 KINDS = ("", "w", "dw", "a", "dv", "imu", "v", "p")
 
-#: What accelerations a record can hold, and their letters.
+#: Kinds of accelerations that a record can hold, and their letters.
 ACCELERATIONS = {"kinematic": "a", "derivative": "dv", "imu": "imu"}
 _VECTORS = (*"angles rates angular_accelerations accelerations velocities place".split(),)
 
@@ -82,9 +82,9 @@ class Motion(Displayed):
         """Sums of sines, q_i(t) = sum_k amplitude[i, k] sin(omega[i, k] t + phase[i, k]).
 
         amplitude : (6, K), rows are angles about x, y, z [rad] and place x, y, z [m].
-        omega, phase : [rad/s] and [rad], each (6, K) or what broadcasts to it, such as (K,).
+        omega, phase : [rad/s] and [rad], each (6, K) or broadcast to it, such as (K,).
 
-        Derivatives are exact. Raises `ValueError` for other shapes and what is not finite.
+        Derivatives are exact. Raises `ValueError` for other shapes and values that are not finite.
         """
         rows = {"omega": omega, "amplitude": amplitude, "phase": phase}
         given = [real_array(row, name) for name, row in rows.items()]
@@ -122,8 +122,8 @@ class Motion(Displayed):
         (first and last step: 5e-3); the error falls with the fourth power of the step. With a
         cutoff, accelerations are uncertain within half its period of the ends.
 
-        Raises `ValueError` for other shapes, what is not finite, time that does not increase,
-        angles that wrap, an impossible cutoff; warns of what looks like degrees.
+        Raises `ValueError` for other shapes, values that are not finite, time that does not
+        increase, angles that wrap, an impossible cutoff; warns of angles that look like degrees.
         """
         check_choice(sequence, SEQUENCES, "sequence")
         grid = time_grid(time)
@@ -162,7 +162,7 @@ class Motion(Displayed):
         return Motion(partial(_at, self, arm), self.span, self.sequence)
 
     def flipped(self) -> Motion:
-        """The same motion in axes whose y and z are reversed, in the world and in the base.
+        """Motion in axes whose y and z are reversed, in the world and in the base.
 
         From the axes of seakeeping (x bow, y starboard, z down) to x bow, y port, z up, and back:
         angles about y and z and places along y and z change sign, which is exact.
@@ -202,7 +202,7 @@ class Motion(Displayed):
         base : the base of the tree, or its name (then nobody checks that both turn in the same
             sequence). names : e.g. `model.input_names`; those of the base are returned, others
             are left out.
-        gravity : in world axes [m/s^2], for what an accelerometer shows.
+        gravity : in world axes [m/s^2], for the output of an accelerometer.
 
         Raises `ValueError` for times outside the span, and if none of the names belongs to the
         base.
@@ -234,12 +234,12 @@ class Recording(Displayed):
     rates : angular velocity [rad/s]; not the derivatives of the angles.
     angular_accelerations : its derivative [rad/s^2].
     accelerations : of the origin [m/s^2], as `acceleration` says, which it must: "kinematic",
-        "derivative" (of the components of the velocity) or "imu" (what an accelerometer shows).
+        "derivative" (of the components of the velocity) or "imu" (the output of an accelerometer).
     velocities : of the origin [m/s]; needed with "derivative".
     place : of the origin in world axes [m]; zero by default, for it moves nothing but pictures.
 
-    Raises `ValueError` for shapes, what is not finite, missing or unknown. Warns if the angular
-    velocity differs from that of the angles by more than 5 % of its root mean square.
+    Raises `ValueError` for shapes, and for values that are not finite, missing or unknown. Warns if
+    the angular velocity differs from that of the angles by more than 5 % of its root mean square.
     """
 
     time: ArrayLike
@@ -340,7 +340,7 @@ class Recording(Displayed):
 
 
 def _sum_of_sines(omega: Array, amplitude: Array, phase: Array) -> Callable[[Array], Array]:
-    """From arrays (6, K); each frequency is evaluated once for all."""
+    """Sum of sines from arrays (6, K); each frequency is evaluated once for all coordinates."""
     w, where = np.unique(omega, return_inverse=True)
     rows = np.repeat(np.arange(6), omega.shape[1])
     a, b = np.zeros((2, 6, len(w)))  # weights of sines and cosines
@@ -373,7 +373,7 @@ def _scaled(motion: Motion, factors: Array, pace: float, time: Array) -> Array:
 
 
 def _at(motion: Motion, arm: Array, time: Array) -> Array:
-    """Of another point, `arm` (3, 1) from the origin in base axes."""
+    """Motion of another point, at `arm` (3, 1) from the origin in base axes."""
     result = np.array(motion.coordinates(time))
     attitude, w, dw = _turning(motion.sequence, result[:, :3])
     spin = np.cross(w, arm, axis=0)
@@ -449,7 +449,7 @@ def _with_midpoints(grid: Array) -> Array:
 
 
 def _wanted(base: Any, names: Iterable[Any], sequence: str) -> dict[str, tuple[str, int]]:
-    """Those of the names that are inputs of the base, with the letters and the axis of each."""
+    """Names that are inputs of the base, with the kind and the axis of each."""
     own = getattr(base, "sequence", sequence)
     if own != sequence:
         raise ValueError(
@@ -469,7 +469,7 @@ def _wanted(base: Any, names: Iterable[Any], sequence: str) -> dict[str, tuple[s
 
 
 def _rows(name: str, values: ArrayLike, time: Array) -> Array:
-    """Samples as (3, N); raises `ValueError` naming what does not fit."""
+    """Samples as (3, N); raises `ValueError` naming the fault."""
     rows = real_array(values, name)
     if rows.shape != (3, len(time)):
         raise ValueError(f"{name} must be (3, {len(time)}), rows x, y, z, got {rows.shape}")

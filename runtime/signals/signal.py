@@ -17,11 +17,11 @@ from kinesym.base.quiet import warn
 from kinesym.runtime.arrays import Array, check_finite, check_span, increasing, real_array
 from kinesym.runtime.native import HELD, LINEAR, PARABOLA
 
-#: What is between samples.
+#: Rules of interpolation between samples.
 BETWEEN = ("linear", "held", "cubic")
 #: Breaks as close as this are one [s], relative to times beyond 1 s.
 TOGETHER = 1e-12
-#: Where the values on both sides of a break differ by more than this share of them, it is a jump.
+#: Relative difference of the values on both sides of a break above which it is a jump [-].
 _JUMP = 1e-12
 #: Samples of an interval that a parabola there can show, at most.
 _MOST_WITHIN = 3
@@ -30,7 +30,8 @@ NO_BEGINS = "the pieces of a cubic signal follow from all of its samples; give k
 
 
 class Signal(Displayed):
-    """A quantity over time: samples at times of its own, of any rate, and what is between them.
+    """Signal: a quantity over time, with samples at times of its own, of any rate, and a rule
+    between them.
 
     times : (B,), increasing [s]. values : (B,).
     between : "linear", straight lines; "held", each value until the next time, the last one for
@@ -42,16 +43,16 @@ class Signal(Displayed):
     straight lines that may jump from one to the next. A linear signal that is measured may have
     missing samples, NaN or masked; an input may not.
 
-    Raises `ValueError` for shapes, what is not finite, and times that do not increase.
+    Raises `ValueError` for shapes, values that are not finite, and times that do not increase.
     """
 
     #: Pieces: begins (B,) [s], and coefficients (4, B) of 1, s, s^2, s^3 with s = t - begin.
     begin: Array
     coefficients: Array
-    #: By how it was made: what is between its begins, "linear", "held", "cubic", "pieces" or
+    #: Rule between its begins, by its constructor: "linear", "held", "cubic", "pieces" or
     #: "parabolas".
     between: str
-    #: Where it is known [s].
+    #: Interval in which the signal is known (begin, end) [s].
     span: tuple[float, float]
     #: Rows of begins, values and slopes that hold expressions of parameters; () if all are numbers.
     expressions: Sequence[Sequence[Any]]
@@ -106,7 +107,7 @@ class Signal(Displayed):
 
     @classmethod
     def _level(cls, begin: float, value: float) -> Signal:
-        """As `pieces` of one level."""
+        """Constant signal, as `pieces` of one level."""
         signal = cls.__new__(cls)
         coefficients = np.array([[value], [0.0], [0.0], [0.0]])
         signal._put(np.array([begin]), coefficients, (-np.inf, np.inf), "pieces")
@@ -159,7 +160,7 @@ class Signal(Displayed):
         return signal
 
     def stretched(self, factor: float) -> Signal:
-        """The same over `factor` times the time. Raises `ValueError` if that is not positive."""
+        """Signal stretched in time by `factor`. Raises `ValueError` if that is not positive."""
         factor = positive(factor, "the factor by which a signal is stretched")
         signal = type(self).__new__(type(self))
         powers = factor ** np.arange(4.0)[:, None]
@@ -220,7 +221,7 @@ class Signal(Displayed):
         return np.asarray(a + s * (b + s * (c + s * d)))
 
     def range(self, begin: float, end: float) -> tuple[float, float]:
-        """Its smallest and largest values between two times [s], of straight lines exactly."""
+        """Range: smallest and largest values between two times [s], exact for straight lines."""
         inside = self.begin[(self.begin > begin) & (self.begin < end)]
         ends = [np.append(begin, inside), np.append(inside, end)]
         values = np.concatenate([self.sided(ends[0], 1.0), self.sided(ends[1], -1.0)])
@@ -272,8 +273,8 @@ class Signal(Displayed):
         return self.sided(time, 1.0)
 
     def sampled(self, time: Array) -> tuple[Array, int]:
-        """What a time-stepping loop takes on a grid (N,) that has a node at each jump: samples, and
-        their kind, `LINEAR`, `HELD` or `PARABOLA` (see `runtime.native`)."""
+        """Samples for a time-stepping loop on a grid (N,) that has a node at each jump, and their
+        kind, `LINEAR`, `HELD` or `PARABOLA` (see `runtime.native`)."""
         if self.between == "linear" and np.array_equal(self.begin, time):
             return self.at_nodes(time), LINEAR  # the usual case, and long
         if len(self.begin) < 2 and not self.coefficients[1:].any():
@@ -361,7 +362,8 @@ def _symbolic(row: Any) -> bool:
 
 
 def _slack(time: Array, grid: Array) -> Array:
-    """How far apart equal times may be for their rounding, less than any step of a grid."""
+    """Tolerance within which times count as equal despite rounding, less than any step of a
+    grid."""
     least = 1e-3 * float(np.diff(grid).min()) if len(grid) > 1 else np.inf
     return np.asarray(np.minimum(_rounding(time), least))
 
@@ -381,8 +383,8 @@ class SignalGradient:
 
     @classmethod
     def of_breaks(cls, signal: Signal, breaks: Array, value: Array, slope: Array) -> SignalGradient:
-        """From derivatives with respect to when one piece gives way to the next, and to values and
-        slopes at the times where pieces begin, of a signal that is not cubic."""
+        """Gradient from derivatives with respect to break times, and to values and slopes at the
+        times where pieces begin, of a signal that is not cubic."""
         _, b, c, _ = signal.coefficients
         return cls(breaks - b * value - 2.0 * c * slope, value, slope)
 
@@ -401,7 +403,7 @@ class SignalGradient:
 
     @property
     def parts(self) -> tuple[Array, Array, Array]:
-        """All three."""
+        """Parts of the gradient: with respect to begins, values and slopes."""
         return self.begin, self.value, self.slope
 
 
@@ -415,11 +417,12 @@ class ParametricSignal:
     slopes: Mapping[str, Callable[..., Any]]
 
     def at(self, values: Mapping[str, float]) -> Signal:
-        """For values of the parameters; raises `ValueError` for begins that do not increase."""
+        """Signal for values of the parameters; raises `ValueError` for begins that do not
+        increase."""
         return Signal.pieces(*self._rows(self.pieces, values))
 
     def by(self, name: str, values: Mapping[str, float]) -> SignalGradient:
-        """How its pieces change with a parameter."""
+        """Derivative of its pieces with respect to a parameter."""
         return SignalGradient(*self._rows(self.slopes[name], values))
 
     def _rows(self, function: Callable[..., Any], values: Mapping[str, float]) -> Array:
@@ -483,7 +486,7 @@ def _without_gaps(times: Any, values: Any) -> tuple[Any, Any, Array]:
 
 
 def held_to_the_end(values: Any) -> Any:
-    """Values (N,) of what is held between nodes: NaN at the last one becomes the value before."""
+    """Values (N,) of a held input: NaN at the last node becomes the value before."""
     row = np.asarray(values)
     if row.ndim == 1 and len(row) > 1 and row.dtype.kind == "f" and np.isnan(row[-1]):
         return np.append(row[:-1], row[-2])

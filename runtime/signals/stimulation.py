@@ -54,9 +54,9 @@ class Calcium:
     def signal(self, impulses: ArrayLike, place: int = 0) -> Signal:
         """The clock over time for impulses at increasing times (n,) [s].
 
-        place : of this clock among several that are synchronised; it is late by that many times
-        100 machine epsilons, as Wieber and Billet keep such clocks apart (section 5.2). Nothing
-        depends on it: what is closer than 1e-12 s happens together.
+        place : of this clock among several that are synchronised; it is late by that many times 100
+        machine epsilons, as Wieber and Billet keep such clocks apart (section 5.2). Nothing depends
+        on it: pulses closer than 1e-12 s are simultaneous.
 
         Warns if an impulse comes before the sequence of the last one is over; raises `ValueError`
         for times that do not increase and, without `hold`, if none can act.

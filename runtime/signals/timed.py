@@ -38,15 +38,15 @@ class TimedSamples:
         return cls(times[order], values)
 
     def shown_within(self, grid: Array, low: float, high: float) -> TimedSamples:
-        """The same with a delay between two, placed at the middle; samples that could show what was
-        outside a grid (N,) are missing."""
+        """Samples with an unknown delay between two bounds, placed at the middle; samples that
+        could show times outside a grid (N,) are missing."""
         slack = _TOGETHER * (grid[-1] - grid[0])
         inside = (self.times - high >= grid[0] - slack) & (self.times - low <= grid[-1] + slack)
         values = np.where(inside, self.values, np.nan)
         return replace(self, values=values, delay=0.5 * (low + high))
 
     def most_within(self, length: float) -> int:
-        """How many samples there are at most in a time of this length, wherever it begins."""
+        """Largest number of samples in a time window of this length."""
         times = self.times[self.present]
         ends = np.searchsorted(times, times + length * (1.0 + 1e-9), side="right")
         return int((ends - np.arange(len(times))).max(initial=0))
@@ -64,17 +64,17 @@ class TimedSamples:
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """Which samples there are, (K,)."""
+        """Samples that are not missing, (K,)."""
         return ~np.isnan(self.values)
 
     @property
     def shown(self) -> Array:
-        """When it was what the samples that there are show."""
+        """Times that the samples show: when they were taken, less the delay."""
         return np.asarray(self.times[self.present] - self.delay)
 
     def places(self, grid: Array) -> tuple[NDArray[np.intp], Array]:
-        """Of what each sample that there is shows its interval on a grid (N,), and the share of it
-        that has passed; at a node it belongs to the interval that begins there."""
+        """Interval of a grid (N,) and share of it that each present sample shows; at a node it
+        belongs to the interval that begins there."""
         time = np.clip(self.shown, grid[0], grid[-1])
         interval = np.clip(np.searchsorted(grid, time, side="right") - 1, 0, len(grid) - 2)
         return interval, (time - grid[interval]) / (grid[interval + 1] - grid[interval])
@@ -85,7 +85,7 @@ class TimedSamples:
 
 
 def slots(interval: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Of each entry of a sequence that does not fall how many equal ones come before it."""
+    """Slot of each sample: number of equal entries before it in a nondecreasing sequence."""
     first = np.searchsorted(interval, interval, side="left")
     return np.asarray(np.arange(len(interval)) - first)
 

@@ -1,4 +1,4 @@
-"""Where the outputs of kernel calls lie: tables of `ks_place`, see kinesym.h."""
+"""Places of the outputs of kernel calls: tables of `ks_place`, see kinesym.h."""
 
 from __future__ import annotations
 

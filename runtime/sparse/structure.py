@@ -1,7 +1,7 @@
 """Index arrays of sparse matrices, made from arithmetic runs of entries.
 
-A run is what one kernel output fills: entries (row + i row_step, column + i column_step) for the
-points i of the call, with steps 0 or 1. Runs that overlap, such as the contributions of two
+A run is the set of entries that one kernel output fills: (row + i row_step, column + i column_step)
+for the points i of the call, with steps 0 or 1. Runs that overlap, such as the contributions of two
 neighbouring intervals to the node between them, share their entries.
 """
 
@@ -27,7 +27,8 @@ Entries = tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]
 
 @dataclass(frozen=True)
 class Run:
-    """Entries of one kernel output; `mode` says how they are written if they exist already."""
+    """Run: entries of one kernel output at successive points; `mode` is how values are written to
+    entries that exist already."""
 
     row: int
     column: int
@@ -38,7 +39,7 @@ class Run:
 
     @property
     def line(self) -> tuple[int, ...]:
-        """What all entries of the run have in common: a diagonal, a row, a column, an entry."""
+        """Line on which all entries of the run lie: a diagonal, a column, a row, or one entry."""
         if self.row_step and self.column_step:
             return (0, self.row - self.column)
         if self.row_step:
@@ -58,7 +59,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """What values are multiplied with: nothing is stored per value of a matrix.
+    """Scale factors of the values of a matrix; nothing is stored per value.
 
     numbers : one for each run, block after block. shapes : how many runs a block has, and how many
     values each of its runs, packed as in `Structure`.
@@ -70,7 +71,7 @@ class Factors:
 
     @staticmethod
     def of(vector: Array) -> Factors:
-        """One for each value."""
+        """Factors with one number for each value."""
         return Factors(vector, ((len(vector), 1),))
 
     def multiply(self, values: Array) -> None:
@@ -127,7 +128,7 @@ class Structure:
         return self._some(points)
 
     def on_diagonal(self) -> Entries:
-        """The same of those whose row is their column."""
+        """Entries on the diagonal."""
 
         def points(run: Run) -> NDArray[np.intp]:
             off, step = run.row - run.column, run.column_step - run.row_step
@@ -138,7 +139,7 @@ class Structure:
         return self._some(points)
 
     def _some(self, points: Callable[[Run], NDArray[np.intp]]) -> Entries:
-        """The same at some points of each run."""
+        """Entries at some points of each run."""
         none = np.zeros(0, dtype=np.intp)
         found, begin = [(none, none, none)], 0
         for block in self.blocks:
@@ -158,8 +159,8 @@ class Structure:
         return numbers[order], rows[order], columns[order]
 
     def products(self, of_rows: Array, of_columns: Array) -> Factors:
-        """Of each value, a number of its row times one of its column. Each is the same at all rows
-        and at all columns of a run."""
+        """Products of a number of the row and one of the column, for each value. Each is the same
+        at all rows and at all columns of a run."""
         made = [of_rows[r.row] * of_columns[r.column] for block in self.blocks for r in block]
         shapes = [(len(block), block[0].count) for block in self.blocks]
         return Factors(np.array(made, dtype=float), tuple(shapes), self.lanes)
@@ -167,7 +168,7 @@ class Structure:
 
 @dataclass(frozen=True, eq=False)
 class Extended:
-    """A structure with further entries behind its own, of which rows and columns are given."""
+    """Extended structure, with further entries of given rows and columns behind its own."""
 
     plain: Structure | Extended
     rows: NDArray[np.intp]
@@ -256,8 +257,8 @@ def assemble(
     calls: Sequence[Sequence[Run]], lanes: int
 ) -> tuple[Structure, list[Places], NDArray[np.intp]]:
     """Structure of a matrix, the places of the outputs of each call, which are made in this order,
-    and entries to be zeroed before. The first run on an entry sets it, later ones add to it. What a
-    call sets lies packed, as one stream of values."""
+    and entries to be zeroed before. The first run on an entry sets it, later ones add to it. The
+    values that a call sets lie packed, as one stream."""
     owner = _stretches([run for runs in calls for run in runs])
     blocks: list[tuple[Run, ...]] = []
     size = 0
@@ -325,7 +326,7 @@ def _place(runs: Sequence[Run], owner: dict[Run, _Stretch], size: int) -> list[t
 def _packed(
     numbers: NDArray[np.intp], stretches: Sequence[_Stretch], lanes: int
 ) -> NDArray[np.intp]:
-    """Where entries lie that are numbered stretch after stretch."""
+    """Indices of packed values of entries that are numbered stretch after stretch."""
     fields = [(s.stop - s.start, s.start - s.begin, s.other, *(s.place or ())) for s in stretches]
     lengths, starts, other, base, members, slot, count = np.array(fields, np.intp).reshape(-1, 7).T
     ends = np.cumsum(lengths)
@@ -349,15 +350,15 @@ def partners(runs: Sequence[Run]) -> dict[int, int]:
 
 
 class Written:
-    """Which values have a writer already: the first one sets them, later ones add."""
+    """Record of the values that have a writer already: the first one sets them, later ones add."""
 
     def __init__(self, size: int) -> None:
         self._touched = np.zeros(size, dtype=bool)
         self._set = np.zeros(size, dtype=bool)
 
     def modes(self, runs: Sequence[Run], begins: Sequence[int]) -> tuple[list[int], list[int]]:
-        """How the runs of a call write their values, which lie from `begins` on: mode, and the run
-        whose values are added on the way (or -1)."""
+        """Modes in which the runs of a call write their values, which lie from `begins` on, and for
+        each run the one whose values are added on the way (or -1)."""
         late = partners(runs)
         left = set(late.values())
         modes = [

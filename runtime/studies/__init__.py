@@ -1,1 +1,1 @@
-"""Many tasks on many workers: what a worker does, who gets what, and what is kept of it."""
+"""Studies: many tasks on many workers, their dispatch, and the index of their results."""

@@ -1,4 +1,4 @@
-"""Who gets which tasks: parts of a study go to an executor, and what came of them comes back."""
+"""Dispatch of tasks: parts of a study go to an executor, and their outcomes come back."""
 
 from __future__ import annotations
 
@@ -29,22 +29,24 @@ from kinesym.runtime.studies.work import (
     work,
 )
 
-#: A part of a study should take about so long [s], and has at most so many tasks: it costs about a
-#: millisecond to send one.
-_PART, _MOST = 0.3, 256
-#: Parts per worker that are sent before the first has come back, and in all where the number of
-#: workers is not known.
-_AHEAD, _UNKNOWN = 3, 256
+#: Duration that one part of a study should take [s]; it costs about a millisecond to send one.
+_PART = 0.3
+#: Tasks of one part, at most.
+_MOST = 256
+#: Parts per worker that are sent before the first has come back.
+_AHEAD = 3
+#: Parts that are sent ahead in all if the number of workers is not known.
+_UNKNOWN = 256
 #: Time between two looks of a worker at whether its study is still there [s].
 _LOOK = 0.5
 
 
 @dataclass
 class Dispatch:
-    """One run of tasks. folder : of the study. calls : in their order. pickles : of functions and
-    data, by digest. executor : of `concurrent.futures`; None for processes of this run's own, so
-    many as `workers`; of another one's workers None are known. retries : of tasks whose worker
-    died or that raised an error."""
+    """Dispatcher of one run of tasks. folder : of the study. calls : in their order. pickles : of
+    functions and data, by digest. executor : of `concurrent.futures`; None for processes of this
+    run, as many as `workers`, which is None if an executor was given whose number is unknown.
+    retries : of tasks whose worker died or that raised an error."""
 
     folder: Path
     calls: Sequence[Call]
@@ -60,7 +62,7 @@ class Dispatch:
     _parts: list[Path] = field(default_factory=list)
 
     def outcomes(self) -> Generator[list[Outcome]]:
-        """What came of tasks, as it comes in; each task once. Ctrl-C ends it, as closing does."""
+        """Outcomes of tasks as they complete, each task once. Ctrl-C ends it, as closing does."""
         waiting, suspects = deque(self.calls), deque[Call]()
         flying: dict[Future[list[Outcome]], tuple[list[Call], str]] = {}
         try:
@@ -100,7 +102,7 @@ class Dispatch:
 
     @property
     def _size(self) -> int:
-        """How many tasks the next part has: few until it is known how long they take."""
+        """Number of tasks in the next part: few until their duration is known."""
         if not self._done:
             return 1
         return max(1, min(_MOST, int(_PART * self._done / max(self._seconds, 1e-6))))
@@ -136,7 +138,8 @@ class Dispatch:
         waiting: deque[Call],
         suspects: deque[Call],
     ) -> list[Outcome]:
-        """Outcomes of a part; what has none, or failed, and may be tried again, is queued."""
+        """Outcomes of a part; tasks without one, or that failed and may be tried again, are
+        queued."""
         journal = self.folder / JOURNAL / part
         try:
             found = future.result()
@@ -172,7 +175,7 @@ class Dispatch:
         suspects: deque[Call],
     ) -> list[Outcome]:
         """Outcomes of a part whose worker has died; the task that it was at is tried again, unless
-        its time was over, and those after it wait. why : what the executor says."""
+        its time was over, and those after it wait. why : the executor's message."""
         found = list(notes.outcomes)
         ended = {outcome.number for outcome in found}
         left = [call for call in calls if call.number not in ended]
@@ -197,7 +200,7 @@ class Dispatch:
 
 
 def _watch(parent: int) -> None:
-    """In a worker: end with the process that started it, even if that was killed."""
+    """Watch the parent process from a worker, and end with it, even if it was killed."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """What the index knows of a task."""
+    """Entry of a task in the index."""
 
     number: int
     content: str
@@ -80,7 +80,7 @@ class Index:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection; what is done with it is kept as a whole, or not at all."""
+        """Open a connection with one transaction: all of it is kept, or nothing."""
         try:
             with closing(sqlite3.connect(self._path, timeout=60.0)) as base, base:
                 yield base
@@ -104,7 +104,7 @@ class Index:
         return [there[axes, label] for axes, label, _ in rows]
 
     def put(self, outcomes: Sequence[Outcome]) -> list[str]:
-        """What came of tasks; contents whose results are not asked for any more."""
+        """Store outcomes of tasks; returns contents whose results have been replaced."""
         replaced = list[str]()
         with self._open() as base:
             for one in outcomes:
@@ -141,7 +141,7 @@ class Index:
         return replaced
 
     def counts(self) -> dict[Task, int]:
-        """How many tasks are in each state."""
+        """Number of tasks in each state."""
         with self._open() as base:
             found = base.execute("select status, count(*) from tasks group by status").fetchall()
         return {Task.of(status): count for status, count in found}

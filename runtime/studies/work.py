@@ -1,4 +1,4 @@
-"""What a worker does: call a function, keep its result and a line on it, before it goes on."""
+"""Worker of a study: call a function, keep its result and a line on it, before it goes on."""
 
 from __future__ import annotations
 
@@ -28,8 +28,12 @@ from kinesym.runtime.results.estimates import Estimates
 from kinesym.runtime.results.saved import Saved
 from kinesym.runtime.status import Task
 
-#: The file that says which study a folder holds, and folders in it.
-MARK, JOURNAL, RESULTS = "study", "journal", "results"
+#: File that names the study of a folder.
+MARK = "study"
+#: Folder of the journals of workers.
+JOURNAL = "journal"
+#: Folder of the results.
+RESULTS = "results"
 
 #: The kind of a result of which only numbers were kept.
 UNKEPT = "-"
@@ -44,7 +48,7 @@ Scalar = float | str
 
 
 class Unfit(ValueError):
-    """This worker cannot do any task of a run."""
+    """Error of a worker that cannot do any task of a run."""
 
 
 class _Overtime(KeyboardInterrupt):
@@ -73,10 +77,10 @@ class Call:
 
 @dataclass(frozen=True)
 class Order:
-    """What all tasks of a run have in common. folder, mark : where results go, if that folder has
-    this mark, as seen from the worker. timeout : of each call [s]; inf for none. threads : of each,
-    at most. keep : whether results are kept, not only numbers. version : of kinesym. driver : the
-    process that runs the study."""
+    """Order: settings common to all tasks of a run. folder, mark : where results go, if that folder
+    has this mark, as seen from the worker. timeout : of each call [s]; inf for none. threads : of
+    each, at most. keep : whether results are kept, not only numbers. version : of kinesym. driver :
+    the process that runs the study."""
 
     folder: str
     mark: str
@@ -89,7 +93,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a call. kind : module and class of a result that is kept. seconds : of the call.
+    """Outcome of a call. kind : module and class of a result that is kept. seconds : of the call.
     worker : machine and process. file : a result that the worker could not put into the folder."""
 
     number: int
@@ -145,7 +149,7 @@ def me() -> str:
 
 
 def _visible(order: Order) -> Path | None:
-    """The folder, if this process sees that of the study."""
+    """Folder of the study, if this process can access it."""
     folder = Path(order.folder)
     with suppress(OSError):
         if (folder / MARK).read_text() == order.mark:
@@ -158,7 +162,7 @@ def _visible(order: Order) -> Path | None:
 
 @contextmanager
 def _journal(folder: Path | None, part: str) -> Iterator[BinaryIO]:
-    """Where outcomes are noted; nowhere if the folder is not seen."""
+    """Journal file for outcomes; a null file if the folder is not accessible."""
     with open(os.devnull if folder is None else folder / JOURNAL / part, "ab") as file:
         yield file
 
@@ -230,7 +234,7 @@ def _traced(error: BaseException) -> str:
 
 
 def _opened(pickle: Pickle) -> Any:
-    """What was pickled; what is shared once in a process, so that its libraries are opened once."""
+    """Unpickle a value; shared ones once in a process, so that their libraries are opened once."""
     return _shared(pickle.data) if pickle.shared else cloudpickle.loads(pickle.data)
 
 
@@ -241,7 +245,8 @@ def _shared(data: bytes) -> Any:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise `_Overtime` after so many seconds; what does not end then is ended with its process."""
+    """Limit the duration of a block: raises `_Overtime` after this many seconds; a block that does
+    not end then is ended with its process."""
     if not np.isfinite(seconds):
         yield
         return
@@ -288,20 +293,21 @@ def _kept(outcome: Outcome, result: Saved | None, keep: bool, folder: Path | Non
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """In a worker of Dask xarray would wait for locks of the cluster to write a file of its own."""
+    """Synchronous scheduler of Dask: in its workers xarray would wait for locks of the cluster to
+    write a file of its own."""
     dask = sys.modules.get("dask")
     with dask.config.set(scheduler="synchronous") if dask else nullcontext():
         yield
 
 
 def place(folder: Path, content: str) -> Path:
-    """Where the result of a call is."""
+    """Path of the result of a call."""
     return folder / RESULTS / content[:2] / f"{content}.nc"
 
 
 def parted(value: Any) -> tuple[Saved | None, dict[str, Scalar]]:
-    """What is kept of what a function returns: a result that can be saved, and numbers or words by
-    name. It returns either of them, both as a pair, a number, or None. Raises `TypeError` for
+    """Split the value of a function into a result that can be saved, and numbers or text by name.
+    The function returns either of them, both as a pair, a number, or None. Raises `TypeError` for
     anything else."""
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Saved):
         return value[0], {**scalars_of(value[0]), **parted(value[1])[1]}
@@ -331,9 +337,8 @@ def _scalar(name: Any, value: Any) -> Scalar:
 
 
 def scalars_of(result: Saved) -> dict[str, Scalar]:
-    """The numbers of a solution or fit that a table shows: how it ended, its objective, by what it
-    is ranked if that is another number, estimates and their standard errors; nothing of other
-    results."""
+    """Scalars of a solution or fit for a table: how it ended, its objective, by what it is ranked
+    if that is another number, estimates and their standard errors; nothing of other results."""
     found: dict[str, Scalar] = {}
     for name in ("success", "iterations", "objective"):
         if hasattr(result, name):

@@ -98,7 +98,10 @@ def test_help_of_an_example(tmp_path, capsys):
     """Its first lines and its own options; nothing runs and nothing is made."""
     assert main(["run", "video_to_torques", "--help", "--out", str(tmp_path / "new")]) == 0
     printed = capsys.readouterr().out
-    assert "--contacts CONTACTS" in printed and printed.count("From markers that a video gave") == 1
+    assert (
+        "--contacts CONTACTS" in printed
+        and printed.count("Joint torques from markers that a video gave") == 1
+    )
     assert not (tmp_path / "new").exists()
     for given, code in ((["--help"], 0), ([], 2)):
         assert main(["run", *given]) == code

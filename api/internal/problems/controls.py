@@ -11,7 +11,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from kinesym.base.checks import mapping, positive
-from kinesym.runtime.nlp.bounds import Steps, nodes_at, pieces
+from kinesym.runtime.nlp.bounds import RateLimits, nodes_at, pieces
 from kinesym.runtime.signals.corridor import bound_pair, changes
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.derivation import fresh_name
@@ -116,7 +116,7 @@ class Step(NamedTuple):
 
     u: AppliedUndef
     expression: sp.Expr
-    limits: Steps
+    limits: RateLimits
 
     @property
     def name(self) -> str:
@@ -171,7 +171,7 @@ def controls(
         if kind is None:
             more.append((e.diff(t) if isinstance(term, variation) else e) - above + below)
         else:
-            limits = Steps(split=True, held=isinstance(kind, Held))
+            limits = RateLimits(split=True, held=isinstance(kind, Held))
             steps.append(Step(e, above - below, limits))
     larger = system.extended(inputs=list(parts.made))
     objective = Objective(integrand, objective.terminal, objective.least_squares, objective.loss)
@@ -215,7 +215,7 @@ def _steps(system: Any, free: Mapping[Any, Any]) -> list[Step]:
         [name] = by_name({u: None}, list(inputs), "unknown_inputs")
         every = asked.every if isinstance(asked, Held) else None
         most = np.inf if asked.max_rate is None else asked.max_rate
-        limits = Steps(most, every, isinstance(asked, Held))
+        limits = RateLimits(most, every, isinstance(asked, Held))
         found.append(Step(inputs[name], sp.S.Zero, limits))
     return found
 

@@ -19,7 +19,7 @@ from kinesym.internal.problems.conditions import At, conditions
 from kinesym.internal.problems.controls import Step, held
 from kinesym.internal.problems.parameters import Unknown
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.bounds import Steps
+from kinesym.runtime.nlp.bounds import RateLimits
 from kinesym.runtime.nlp.layout import Layout
 from kinesym.runtime.results.trajectory import Trajectory
 from kinesym.runtime.signals.experiment import Experiment
@@ -83,7 +83,7 @@ def with_moments(
         made[u] = held()
         if c.low < c.high:
             made[value] = held(c.low, c.high)
-            more.append(Step(value, sp.S.Zero, Steps(every=np.inf)))
+            more.append(Step(value, sp.S.Zero, RateLimits(every=np.inf)))
         moments.append(Moment(u, c.expression - (value if c.low < c.high else c.low), one.time))
     times = list(dict.fromkeys(one.time for one in asked))
     ends = [*(at_start(m.u) for m in moments), *(at_end(m.u) for m in moments)]

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from kinesym.internal.problems.fixed_values import Fixed
 from kinesym.runtime.arrays import Array
-from kinesym.runtime.nlp.bounds import Limits, Steps
+from kinesym.runtime.nlp.bounds import Limits, RateLimits
 from kinesym.runtime.nlp.delay_rows import Lag, LagOfTrial, UnknownCourse
 from kinesym.runtime.signals.experiment import Experiment
 
@@ -28,7 +28,7 @@ class OneTrial:
     trial: Experiment
     known: Mapping[str, float]
     fixed: Fixed
-    limits: Mapping[str, Sequence[Limits | Steps]]
+    limits: Mapping[str, Sequence[Limits | RateLimits]]
     spans: Sequence[tuple[float, float]] = ()
     before: Mapping[str, UnknownCourse] = field(default_factory=dict)
     lacking: frozenset[str] = frozenset()
@@ -58,7 +58,7 @@ class PerTrial:
         return [row.known for row in self.rows]
 
     @property
-    def limits(self) -> dict[str, list[Sequence[Limits | Steps]]]:
+    def limits(self) -> dict[str, list[Sequence[Limits | RateLimits]]]:
         """Limits of conditions by family, of each trial."""
         families = self.rows[0].limits
         return {family: [row.limits[family] for row in self.rows] for family in families}

@@ -16,7 +16,7 @@ from kinesym.internal.problems.conditions import Condition, conditions
 from kinesym.internal.problems.controls import Held, Step, check_pieces, instants_of
 from kinesym.internal.problems.interior_conditions import Moment
 from kinesym.internal.problems.problem import checked_trials
-from kinesym.runtime.nlp.bounds import ALWAYS, Limits, Steps
+from kinesym.runtime.nlp.bounds import ALWAYS, Limits, RateLimits
 from kinesym.runtime.signals.experiment import MOST_NODES, Experiment
 from kinesym.symbolic.derivation import all_atoms
 from kinesym.symbolic.expression import parts_of, real_number
@@ -175,7 +175,7 @@ class Posed:
         }
         return {**found, "steps": [step[:2] for step in self.steps], "moments": [*self.moments]}
 
-    def bounds(self, problem: Problem) -> dict[str, list[list[Limits | Steps]]]:
+    def bounds(self, problem: Problem) -> dict[str, list[list[Limits | RateLimits]]]:
         """Bounds of the last constraints of each family of points, by trial."""
         families: dict[str, list[tuple[Row, float]]] = {
             "node": [(self.path[k], 0.0) for k in problem.path_at_nodes],
@@ -185,14 +185,17 @@ class Posed:
         }
         for name, more in (("ends", self.boundary), ("link", self.links), ("cycle", self.cycle)):
             families[name] = [(row, 0.0) for row in more]
-        found: dict[str, list[list[Limits | Steps]]] = {
+        found: dict[str, list[list[Limits | RateLimits]]] = {
             name: [
                 [Limits(*row.bounds[k], row.span, place) for row, place in rows]
                 for k in range(len(self.trials))
             ]
             for name, rows in families.items()
         }
-        steps = [*(step.limits for step in self.steps), *[Steps(split=True)] * len(self.moments)]
+        steps = [
+            *(step.limits for step in self.steps),
+            *[RateLimits(split=True)] * len(self.moments),
+        ]
         return {**found, "interval": [[*steps, *row] for row in found["interval"]]}
 
     @property

@@ -12,7 +12,7 @@
 #define KS_ALIKE 10.0
 /* Steps of a window, at most */
 #define KS_WINDOW_MOST 512
-/* What ks_late_window returns beside bits of loops: the next step has no known delayed inputs */
+/* Value that ks_late_window returns beside bits of loops: the next step has no known delayed inputs */
 #define KS_UNKNOWN 64
 
 /* The course of `rows` states of all members: values (nodes, rows, members), rates (2, room, rows,

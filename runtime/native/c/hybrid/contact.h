@@ -27,7 +27,7 @@ typedef struct {
     const double *mu;         /* friction coefficients */
 } contact_set;
 
-/* By how much redundant equations may contradict each other, as a share of b */
+/* Largest contradiction between redundant equations, as a share of b */
 #define KS_DOUBT 1e-7
 
 /* Forces f (rows) for given modes of all contacts; returns 0 if the equations contradict each other

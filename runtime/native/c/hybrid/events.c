@@ -1,4 +1,4 @@
-/* What happens at one instant because of guards, and in which order.
+/* Order of events at one instant: guards that cross zero, and the side from which each comes.
  *
  * The side of zero on which each guard is, is known from the motion before. A guard that stands at zero,
  * to rounding, is on the side from which it came until its motion, with the modes and states of now,
@@ -81,8 +81,8 @@ static int sign_beyond(double change, double floor) {
     return change > floor ? ABOVE : change < -floor ? BELOW : 0;
 }
 
-/* Where guards that are `near` zero go, into w->way, and by their rate alone, into w->by_rate: after the
- * shortest interval after which more is seen than rounding; 0 if none is */
+/* Directions of guards that are `near` zero, into w->way, and by their rate alone, into w->by_rate:
+ * after the shortest interval after which more is seen than rounding; 0 if none is */
 static void find_ways(work *w) {
     hybrid_run *r = w->r;
     const ptrdiff_t E = r->events;
@@ -109,7 +109,7 @@ static void find_ways(work *w) {
     }
 }
 
-/* Which guards that are in doubt stand at zero to rounding: of the state, and of the time to which they
+/* Find guards in doubt that stand at zero to rounding: of the state, and of the time to which they
  * were located */
 static void find_near(work *w) {
     hybrid_run *r = w->r;

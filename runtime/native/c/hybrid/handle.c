@@ -1,4 +1,4 @@
-/* What happens at one instant: impacts, contacts that change, events, and the log of it all. */
+/* Handling of one instant: impacts, changes of contacts, events, and their log. */
 #include "work.h"
 
 #include <string.h>
@@ -84,7 +84,7 @@ static int impact(work *w, const int *near) {
     return 1;
 }
 
-/* Which of the points at the ground that do not move along their height keep pressing */
+/* Find points at rest on the ground that keep pressing */
 static int settle(work *w) {
     hybrid_run *r = w->r;
     int near[HYBRID_CONTACTS], mode[HYBRID_CONTACTS], old[HYBRID_CONTACTS], ground[HYBRID_CONTACTS];
@@ -189,7 +189,7 @@ void ks_project(work *w) {
 
 /* -- all of it --------------------------------------------------------------------------------------- */
 
-/* What a contact turns to when one of its functions has crossed zero: there the forces of its old
+/* New mode of a contact when one of its functions has crossed zero: there the forces of its old
  * mode still agree with all inequalities, to rounding */
 static void expect(work *w, ptrdiff_t which) {
     hybrid_run *r = w->r;
@@ -217,8 +217,9 @@ static void expect(work *w, ptrdiff_t which) {
     }
 }
 
-/* What `next` says happens, one after the other, until nothing is left; 0, or what ks_hybrid_march
- * returns. Guards that are sent back and forth across zero, or stand there, would go on for ever. */
+/* Execute the events that `next` gives, one after the other, until none is left; 0, or what
+ * ks_hybrid_march returns. Guards that are sent back and forth across zero, or stand there, would go
+ * on for ever. */
 static int handle_events(work *w, ptrdiff_t (*next)(work *), int *stop) {
     hybrid_run *r = w->r;
     for (ptrdiff_t k; (k = next(w)) >= 0;) {

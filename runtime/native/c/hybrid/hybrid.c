@@ -1,4 +1,4 @@
-/* The march from event to event. */
+/* March of a hybrid simulation from event to event. */
 #include "hybrid.h"
 
 #include "work.h"

@@ -21,11 +21,11 @@ enum {
     KS_LOG_EVENT = 5
 };
 
-/* What ended a step of the tape: nothing, a break of the inputs, or the watched function of that
+/* End of a step of the tape: nothing, a break of the inputs, or the watched function of that
  * number (events, then of each contact: height, pressure, friction, sliding) */
 enum { KS_TAPE_PLAIN = -2, KS_TAPE_CLOCK = -1 };
 
-/* What ks_hybrid_march returns */
+/* Values that ks_hybrid_march returns */
 enum {
     HYBRID_DONE = 0,      /* the end is reached */
     HYBRID_STOPPED = 1,   /* an event that stops has happened */

@@ -1,4 +1,4 @@
-/* What happens between two steps, linearised: breaks of inputs, located events, resets, impacts. */
+/* Linearised changes between two steps: breaks of inputs, located events, resets, impacts. */
 #include "linear.h"
 
 #include <math.h>

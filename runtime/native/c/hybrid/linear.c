@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How far from the ends of a step, as a share of it, inputs are read: where they break, something
- * like |u| may have a kink, and only one of its two slopes belongs to the step. */
+/* Distance from the ends of a step at which inputs are read, as a share of it: where they break,
+ * something like |u| may have a kink, and only one of its two slopes belongs to the step. */
 #define INSIDE 1e-9
 
 static void hand_out(sweep *b, ptrdiff_t P) {

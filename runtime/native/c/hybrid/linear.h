@@ -1,4 +1,4 @@
-/* What the parts of a sweep share: the run, linearised here and now. Include only from this folder. */
+/* Linearised run, shared by the parts of a sweep. Include only from this folder. */
 #ifndef HYBRID_LINEAR_H
 #define HYBRID_LINEAR_H
 #include "sweep.h"
@@ -48,7 +48,7 @@ void ks_linearise_step(sweep *b, ptrdiff_t k, double h);
 
 /* Changes of given inputs (m, P) at t, which changes by T (P) or does not (NULL) */
 void ks_input_changes(const sweep *b, const changes *c, double t, const double *T, double *U);
-/* Where the changes of all columns are; there are none of forces */
+/* Changes of all columns; there are none of forces */
 void ks_set_from(sweep *b, const changes *c, const double *X, const double *U, const double *T);
 /* out (rows, P) += entries of rows first <= i < last, times what b->from says */
 void ks_push(const sweep *b, const hybrid_slopes *s, const double *entries, ptrdiff_t first,

@@ -1,5 +1,5 @@
-/* Where within a step a watched function crosses a value, by true steps, so that the state there is as
- * good as any other. */
+/* Locate the crossing of a watched function within a step, by true steps, so that the state there is
+ * as accurate as any other. */
 #include "work.h"
 
 #define ROUNDS 12

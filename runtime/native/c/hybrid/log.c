@@ -1,4 +1,4 @@
-/* The log of what happens. */
+/* Log of events. */
 #include "work.h"
 
 #include <string.h>

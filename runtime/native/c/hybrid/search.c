@@ -1,4 +1,4 @@
-/* The first of what is watched that crosses zero within a step.
+/* Search for the first watched function that crosses zero within a step.
  *
  * Along a step everything watched is a function of one variable by the dense output. A series goes
  * through seven looks at it, which is the function itself where it is a polynomial of degree 4, as
@@ -150,7 +150,7 @@ static const ks_course *course(const work *w, const part *p, ptrdiff_t k, ks_cou
     return c;
 }
 
-/* What the series of function k may hide beyond what rounding does; 0 if nothing */
+/* Error of the series of function k beyond rounding; 0 if none */
 static double hides(work *w, const part *p, ptrdiff_t k) {
     const int guard = k < w->r->events;
     const ks_series *s = w->series + k;

@@ -5,8 +5,8 @@
 
 enum { KS_LOOKS = 7, KS_DEGREE = KS_LOOKS - 1 };
 
-/* Where the function is looked at, in shares of the interval: both ends, the middle, the quarters; and
- * where it is once more, to see whether the series knows what it is there */
+/* Points at which the function is evaluated, in shares of the interval: both ends, the middle, the
+ * quarters; and where it is once more, to see whether the series knows what it is there */
 extern const double ks_look[KS_LOOKS + 1];
 
 /* Coefficients. rest : what the two highest ones amount to, or twice by how much another look

@@ -1,4 +1,4 @@
-/* Sweeps over the tape of a run: forwards with a few changes, backwards with one costate. */
+/* Sweeps over the tape of a run: forward (tangents of a few changes) and backward (adjoint). */
 #include "sweep.h"
 
 #include "linear.h"

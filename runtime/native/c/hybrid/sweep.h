@@ -1,5 +1,5 @@
-/* Derivatives of a run along its tape: what small changes of states, parameters and inputs lead to,
- * forwards, or backwards (the adjoint). They are those of each step, with the motion of the events.
+/* Derivatives of a run along its tape with respect to states, parameters and inputs: forward
+ * (tangents), or backward (the adjoint). They are those of each step, with the motion of the events.
  *
  * Changes are taken at equal times. Inside a step an input changes by those of the value and slope of
  * its piece; where it breaks, by that of the time of the break. At an event that is located the
@@ -36,7 +36,7 @@ typedef struct {
     int event;         /* which one it was */
 } hybrid_sweep;
 
-/* What the functions return */
+/* Values that the functions return */
 enum {
     KS_SWEEP_DONE = 0,
     KS_SWEEP_NO_MEMORY = 1,

@@ -1,4 +1,4 @@
-/* What is watched: guards of events, heights, pressures and friction of contacts. */
+/* Watched functions: guards of events, heights, pressures and friction of contacts. */
 #include "work.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static void watch_guards(work *w, const double *x, double t, double *out) {
     }
 }
 
-/* What is left of the friction of a contact that sticks. One that has not risen yet but does not press,
+/* Reserve of friction of a contact that sticks. One that has not risen yet but does not press,
  * of forces 0, is taken as if it were kept at the ground: it has been at its limit before. */
 static double friction_left(const work *w, int i) {
     const hybrid_run *r = w->r;

@@ -1,4 +1,4 @@
-/* What the parts of the loop share: one run at work. Include only from this folder. */
+/* State of a run, shared by the parts of the loop. Include only from this folder. */
 #ifndef HYBRID_WORK_H
 #define HYBRID_WORK_H
 #include "hybrid.h"
@@ -118,7 +118,7 @@ void ks_stiff_close(work *w);
 /* Takes one step of at most `rest`, again and again until its error is small enough; the end in y, its
  * rate in k[last]. Its length, or what ks_hybrid_march returns, as a negative number. */
 double ks_stiff_step(work *w, double rest);
-/* The same step with another length, its equations solved to rounding */
+/* Repeat a step with another length, its equations solved to rounding */
 void ks_stiff_again(work *w, double h);
 /* The state at a share of the step, of order 3 */
 void ks_stiff_dense(const work *w, double share, double *out);
@@ -137,7 +137,7 @@ double ks_hybrid_first_step(const work *w);
 
 /* -- watch.c -- */
 
-/* How many functions are watched: events, then four of each contact */
+/* Number of watched functions: events, then four of each contact */
 ptrdiff_t ks_watches(const hybrid_run *r);
 /* Numbers in a row of what is watched: functions, then of events whether they are armed (> 0) */
 ptrdiff_t ks_row(const hybrid_run *r);
@@ -146,11 +146,11 @@ ptrdiff_t ks_row(const hybrid_run *r);
 void ks_watch(work *w, const double *x, double t, double *out);
 /* Points that have risen are open */
 void ks_arm(work *w, const double *x, double t);
-/* How fast a watched function changes at the end of the step that was looked at [1/s], 0 if none was */
+/* Rate of a watched function at the end of the step that was looked at [1/s], 0 if none was */
 double ks_slope_at_end(const work *w, ptrdiff_t k);
-/* How far a watched function reaches in the part of a step that was looked at last */
+/* Largest reach of a watched function in the part of a step that was searched last */
 double ks_reach(const work *w, ptrdiff_t k);
-/* What rounding of the state does to guards at (x, t), of values `here`, into w->floor */
+/* Rounding errors of guards at (x, t), of values `here`, into w->floor */
 void ks_find_floor(work *w, const double *x, double t, const double *here);
 
 /* -- locate.c -- */
@@ -193,7 +193,7 @@ ptrdiff_t ks_next_due(work *w);
 /* The first, in order of declaration, that what has happened carries across zero, finds beyond it, or
  * lets move there from zero; -1 if there is none */
 ptrdiff_t ks_next_event(work *w);
-/* It happens: modes and states are reset */
+/* Execute an event: modes and states are reset */
 void ks_happen(work *w, ptrdiff_t k);
 
 /* -- handle.c -- */

@@ -1,4 +1,4 @@
-/* From a pattern and the stages of its unknowns to the fronts of the factorisation. */
+/* Symbolic analysis: from a pattern and the stages of its unknowns to the fronts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,7 +194,7 @@ static int list_carried(const draft *a, kkt_plan *p) {
     return KKT_OK;
 }
 
-/* Which of the unknowns that a front carries v is. */
+/* Index of v among the unknowns that a front carries. */
 static int carried_place(const draft *a, const kkt_front *f, int v) {
     const ptrdiff_t *list = a->plan->carried + f->first_carried;
     const ptrdiff_t wanted = a->plan->fronts[a->level[v]].first_pivot + a->place[v];

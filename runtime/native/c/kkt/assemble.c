@@ -1,4 +1,4 @@
-/* Filling a front: from the front before it in its chain, from what chains left, from the matrix. */
+/* Assembly of a front: from the front before it, from remainders of chains, from the matrix. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,9 +103,9 @@ static int begin_front(walk *w, const kkt_front *s, int rows, int full, int at) 
 
 /* -- from the front before ---------------------------------------------------------------------- */
 
-/* Where the rows go that the front before leaves, [delayed | its next | its carried | its border]: the
- * first two are fully summed here and come first, after the `late` ones, the carried ones are among the
- * next and the carried ones here, in the same order. Returns the number of runs. */
+/* Destinations of the rows that the front before leaves, [delayed | its next | its carried | its
+ * border]: the first two are fully summed here and come first, after the `late` ones, the carried ones
+ * are among the next and the carried ones here, in the same order. Returns the number of runs. */
 static int find_runs(walk *w, const kkt_front *s, int late) {
     const front *b = &w->before, *f = &w->here;
     const int inner = delayed(b) + s[-1].n_next, left = b->n_rows - b->n_pivots;

@@ -125,7 +125,7 @@ static inline void TARGET(exchange)(front *f, int i, int k) {
     f->rows[k] = row;
 }
 
-/* How good column j is as a pivot, alone or with the row of its largest entry: see `choice`. Sizes are
+/* Quality of column j as a pivot, alone or with the row of its largest entry: see `choice`. Sizes are
  * those of the scaled matrix. Returns whether the column is zero up to rounding: then the matrix is
  * singular. */
 static inline int TARGET(try_column)(front *f, int k, int j, double enough, choice *best) {

@@ -1,4 +1,4 @@
-/* What dense.c shares with its users: the front, and the routines of one instruction set. */
+/* Types of dense.c for its users: the front, and the routines of one instruction set. */
 #ifndef KKT_DENSE_TYPES_H
 #define KKT_DENSE_TYPES_H
 #include "kkt.h"

@@ -1,9 +1,9 @@
-/* What analyse.c, levels.c and parts.c share: a plan while it is laid out. */
+/* Draft of a plan while it is laid out, shared by analyse.c, levels.c and parts.c. */
 #ifndef KKT_DRAFT_H
 #define KKT_DRAFT_H
 #include "kkt.h"
 
-/* What is known while fronts are laid out; arrays over unknowns have length n. */
+/* Data for the layout of fronts; arrays over unknowns have length n. */
 typedef struct {
     int n;
     ptrdiff_t n_entries;
@@ -48,7 +48,7 @@ int kkt_top_stage(const draft *a);
 
 /* -- parts.c */
 
-/* Where the levels of a plan of one part are cut. */
+/* Cuts of the levels of a plan of one part. */
 typedef struct {
     int n;                         /* parts */
     int begin[KKT_MOST_PARTS + 1]; /* their first levels, and the end */

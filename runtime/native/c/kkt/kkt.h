@@ -71,7 +71,7 @@ typedef struct {
     int turned;             /* whether it is eliminated against the direction of the others */
 } kkt_chain;
 
-/* How to eliminate. */
+/* Options of the elimination. */
 typedef struct {
     int reversed; /* from the first stage to the last, instead of backwards */
     int threads;  /* at most, where they save time */
@@ -176,7 +176,7 @@ typedef struct {
 int kkt_new_factors(const kkt_plan *plan, kkt_factors **factors);
 void kkt_free_factors(kkt_factors *factors);
 
-/* How good a pivot has to be: what its elimination adds to the scaled matrix, whose entries are at
+/* Tolerances of a pivot's quality: what its elimination adds to the scaled matrix, whose entries are at
  * most 1, is at most 1/quality. With KKT_QUALITY for both, backward errors are mostly below 1e-13
  * (1e-7 in degenerate cases, before refinement); ten or a hundred times more delays many columns and
  * searches long for the others: twice the time. */

@@ -26,7 +26,7 @@ static int width_at(const kkt_front *f) { return f[-1].n_next + f[-1].n_carried;
 /* Unknowns of a separator there, with multipliers, if the part after it is not turned. */
 static int carried_at(const kkt_front *f) { return 2 * width_at(f); }
 
-/* What cutting looks at. */
+/* Data for cutting. */
 typedef struct {
     const kkt_plan *whole;
     double *before; /* costs of all fronts before each, n_fronts */

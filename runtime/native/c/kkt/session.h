@@ -38,7 +38,7 @@ void kkt_close(kkt_report *report);
 /* Frees what `kkt_close` keeps, which is also freed when the thread ends. */
 void kkt_forget(void);
 
-/* How many analyses are kept, by all threads. */
+/* Number of analyses that are kept, by all threads. */
 int kkt_kept(void);
 
 #endif

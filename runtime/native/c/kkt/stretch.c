@@ -6,7 +6,7 @@
 #define LENGTH 256 /* stages */
 #define SHARE 16   /* of all stages it is one in so many at most */
 
-/* What becomes of an unknown. OPEN: it has no stage, and met none so far; MET: it met the stretch. */
+/* State of an unknown. OPEN: it has no stage, and met none so far; MET: it met the stretch. */
 enum { OUT, IN, OPEN, MET };
 
 /* Entry e with the unknown that has no stage, if there is one, first. */

@@ -1,4 +1,4 @@
-/* What factor.c and its parts share: a factorisation on its way along some chains. */
+/* State of a factorisation along some chains, shared by factor.c and its parts. */
 #ifndef KKT_WALK_H
 #define KKT_WALK_H
 #include "dense_types.h"
@@ -7,7 +7,7 @@
 
 /* Room for one block, in whole cache lines; NULL if there is none. */
 void *kkt_take(kkt_arena *arena, size_t bytes);
-/* All that was taken may be taken again. */
+/* Reset the arena: its memory may be taken again. */
 void kkt_take_again(kkt_arena *arena);
 double kkt_arena_bytes(const kkt_arena *arena);
 
@@ -19,7 +19,7 @@ typedef struct {
     int shift;      /* to their place in the next one */
 } run;
 
-/* What the last front of a chain leaves: rows are [delayed | border of the chain]. */
+/* Remainder of the last front of a chain: rows are [delayed | border of the chain]. */
 typedef struct {
     int n_rows, n_delayed;
     double *values; /* the lower triangle, columns n_rows apart */

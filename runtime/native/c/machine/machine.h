@@ -24,7 +24,7 @@ typedef struct {
     ptrdiff_t done;                       /* instructions for groups of points, so far */
 } ks_program;
 
-/* What a processor offers: blocks of `lanes` points, KS_GROUP of them at once. */
+/* Capabilities of a processor: blocks of `lanes` points, KS_GROUP of them at once. */
 typedef struct {
     int lanes, group, openmp;
     void (*uniform)(const ks_kernel *, const ks_arg *, double *, void *);

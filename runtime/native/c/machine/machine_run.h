@@ -66,7 +66,7 @@ enum {
     KS_OTHERS(KS_NUMBER) KS_OF_ONE(KS_NUMBER_OF_ROW) KS_OF_TWO(KS_NUMBER_OF_ROW) KS_INSTRUCTIONS
 };
 
-/* What becomes of each vector v of register `to`: of operands A, B and C, or the shared value s. */
+/* Result for each vector v of register `to`: of operands A, B and C, or the shared value s. */
 #define A ks_load(at[code->a] + v * KS_LANES)
 #define B ks_load(at[code->b] + v * KS_LANES)
 #define C ks_load(at[code->c] + v * KS_LANES)
@@ -153,7 +153,7 @@ static inline __attribute__((always_inline)) void ks_group(
     }
 }
 
-/* Where the places of values are kept: behind the registers. */
+/* Places of values, kept behind the registers. */
 static const double **ks_places(const ks_program *p, V *registers) {
     return (const double **)(registers + p->n_registers * KS_GROUP);
 }

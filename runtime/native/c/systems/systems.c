@@ -1,4 +1,4 @@
-/* Eight systems at a time, one in each lane of a vector. */
+/* Solution of many small systems, eight at a time, one in each lane of a vector. */
 #include "systems.h"
 
 #include <math.h>
