@@ -1,4 +1,4 @@
-"""What forces a motion of a tree needs, from its coordinates over time."""
+"""Inverse dynamics: forces that a motion of a tree needs, from its coordinates over time."""
 
 from __future__ import annotations
 
@@ -279,5 +279,5 @@ def external(body: str, kind: str) -> Vector:
 
 
 def no_jacobians() -> Built:
-    """What is said when they are asked for."""
+    """Raise `ValueError`: inverse dynamics has no Jacobians."""
     raise ValueError("inverse dynamics has no Jacobians; compile the model of the tree")

@@ -198,7 +198,7 @@ class Shooting(Displayed):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is bound to memory."""
+        """Attributes to pickle: all but those that are bound to memory."""
         return {k: v for k, v in vars(self).items() if k not in ("_trials", "_finest")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -209,7 +209,7 @@ class Shooting(Displayed):
 
     @property
     def names(self) -> list[str]:
-        """What each entry of q is."""
+        """Names of the entries of q."""
         return list(self._given.unknowns.names)
 
     def pack(self, guess: Any = None) -> Array:
@@ -371,7 +371,7 @@ class Shooting(Displayed):
         return replace(fit, setting=self._setting())
 
     def _setting(self) -> dict[str, Any]:
-        """What was solved, in words."""
+        """Description of the problem for the report: model, trials, bounds and method."""
         given, names = self._given, list(self._given.unknowns.parameters)
         low, high = (side[: len(names)] for side in self.bounds)
         steps = given.steps
@@ -384,8 +384,8 @@ class Shooting(Displayed):
 
     @cached_property
     def _as_written(self) -> Shooting:
-        """The same problem without events of its jumps: where these chatter, as of dry friction
-        that comes to rest."""
+        """Problem whose jumps are no events: for jumps that chatter, such as dry friction at
+        rest."""
         return _AsWritten(*self._posed)
 
     def multistart(
@@ -528,21 +528,21 @@ class Shooting(Displayed):
         return self.pack(solution) if solution.success else None
 
     def _at_homotopy(self, place: float) -> Shooting:
-        """The same problem, and library, with its homotopies at a place between 0 and 1."""
+        """Problem with its homotopy parameter at a value between 0 and 1, with the same library."""
         known = [{**row, HOMOTOPY.name: place} for row in self._given.known]
         return self.of(replace(self._given, known=known))
 
     @property
     def arguments(self) -> ShootingArguments:
-        """What was given, checked."""
+        """Arguments as given, checked."""
         return self._given
 
     def _content(self) -> tuple[Any, ...]:
-        """What a study knows it by: all that was given, and the trials as they are."""
+        """Content that a digest of a study counts: all arguments, and the trials as they are."""
         return self._told, replace(self._given, threads=None)
 
     def of(self, given: ShootingArguments) -> Shooting:
-        """The same problem, and library, of other trials."""
+        """Problem with other arguments, such as other trials, and the same library."""
         made = copy(self)
         for name in ("_finest", "_as_written"):
             vars(made).pop(name, None)
@@ -551,7 +551,8 @@ class Shooting(Displayed):
         return made
 
     def _identification(self, given: ShootingArguments, trials: Simulated) -> Identification:
-        """Of trials, and with other standard deviations of these."""
+        """Estimation problem of simulated trials; it can be made again with other standard
+        deviations."""
 
         def weighed(std: Mapping[str, float]) -> Identification:
             known = [trial.with_std(std) for trial in given.trials]
@@ -600,7 +601,7 @@ class Shooting(Displayed):
 
 
 class _AsWritten(Shooting):
-    """Without events of jumps."""
+    """Shooting whose jumps stay expressions, not events."""
 
     _by_events = False
 

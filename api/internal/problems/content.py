@@ -1,4 +1,4 @@
-"""What a function and its data are, as a digest: equal content, equal digest, in any process.
+"""Digests of functions and their data: equal content has an equal digest, in any process.
 
 Code counts by what was compiled, so that comments do not; that of Python, of installed packages and
 of kinesym by name.
@@ -53,8 +53,9 @@ def content(value: Any) -> bytes:
 
 
 class _Content:
-    """One digest. known : of functions and classes that are done; here : ids of what is being
-    looked at, from the outermost in: what is met within itself counts by its depth."""
+    """Builder of one digest. known : digests of functions and classes that are done, by id. here :
+    ids of the objects being looked at, from the outermost in: an object that contains itself counts
+    by its depth."""
 
     def __init__(self, known: dict[int, bytes], here: list[int]) -> None:
         self._known, self._here = known, here
@@ -72,7 +73,7 @@ class _Content:
         return found
 
     def joined(self, title: str, parts: Iterable[Any]) -> bytes:
-        """Of something that has these parts, in this order."""
+        """Digest of an object that has these parts, in this order."""
         return _hashed(title.encode(), *map(self.of, parts))
 
 

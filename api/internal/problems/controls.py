@@ -120,7 +120,7 @@ class Step(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the input."""
+        """Name of the input."""
         return name_of(self.u)
 
 
@@ -232,7 +232,8 @@ def _terms(objective: Any) -> list[sp.Function]:
 def _kind(
     term: sp.Function, e: sp.Expr, system: Model, free: Mapping[Any, Any]
 ) -> Held | Linear | None:
-    """How an input goes between nodes whose variation is a cost; None for other costs."""
+    """Interpolation (held or linear) of the input whose variation is a cost; None for other
+    costs."""
     if e.atoms(magnitude, variation):
         raise ValueError(f"{_words(term)} is the absolute value of an absolute value; give one")
     if not isinstance(term, variation) or e in system.states:
@@ -275,7 +276,8 @@ class _Parts:
         self.made: dict[AppliedUndef, Any] = {}
 
     def of(self, e: sp.Expr, kind: Held | Linear | None) -> tuple[AppliedUndef, AppliedUndef]:
-        """Both; held where an input changes from node to node."""
+        """Positive and negative part of e; inputs that are held where e is an input that changes
+        from node to node."""
         name = name_of(e) if isinstance(e, AppliedUndef) else f"part_{len(self.made) // 2 + 1}"
         words = ("positive", "negative") if kind is None else ("rise", "fall")
         made = [dynamicsymbols(fresh_name(f"{name}_{word}", self._taken)) for word in words]
@@ -301,6 +303,6 @@ def check_pieces(steps: Iterable[Step], trials: Sequence[Experiment]) -> None:
 
 
 def instants_of(steps: Iterable[Step], trials: Sequence[Experiment]) -> list[float]:
-    """When inputs may change that are constant over several intervals."""
+    """Times [s] at which inputs that are constant over several intervals may change."""
     every = [s.limits.every for s in steps if s.limits.every is not None]
     return [float(time) for e in every for trial in trials for time in pieces(trial.grid, e)]

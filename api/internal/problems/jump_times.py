@@ -1,4 +1,4 @@
-"""When expressions of time alone jump: inputs that are held from one jump to the next, so that
+"""Jumps of expressions of time alone, as inputs that are held from one jump to the next, so that
 steps end there exactly."""
 
 from __future__ import annotations
@@ -171,9 +171,11 @@ def held_switches(
     known: Sequence[Mapping[str, float]],
     insert: bool,
 ) -> Held:
-    """For fits: with jumps whose times are known as inputs that are held between nodes. unknown :
-    names of parameters. known : values of the others, of each trial. insert : whether trials get a
-    node at each jump; else a jump between nodes stays an expression, with a note."""
+    """Replace jumps at known times by inputs that are held between nodes, for fits.
+
+    unknown : names of parameters. known : values of the others, by trial. insert : whether trials
+    get a node at each jump; else a jump between nodes stays an expression, with a note.
+    """
     found = switched(model, OfKnownTime(frozenset(unknown)), True)
     if not found.switches:
         return Held(model, trials)
@@ -227,15 +229,15 @@ def _numbers(given: SimulationArguments, member: int) -> dict[str, float]:
 
 @lru_cache(maxsize=32)
 def _with_model(hybrid: Hybrid, model: Model) -> Hybrid:
-    """One for each pair: what is compiled for it is kept by identity."""
+    """Hybrid model with another model, cached per pair: compiled code is kept by identity."""
     return replace(hybrid, model=model)
 
 
 def signals(
     found: Switched, parameters: Mapping[str, float], span: tuple[float, float]
 ) -> dict[str, Signal]:
-    """Of each switch, by name, whose guards depend on time and parameters: what is held from one
-    jump to the next."""
+    """Signals of the switches whose guards depend on time and parameters, by name: values that are
+    held from one jump to the next."""
     numbers: dict[sp.Basic, Any] = {p: parameters[name_of(p)] for p in found.model.parameters}
     courses: dict[sp.Basic, tuple[Array, Array]] = {}
     for switch in found.switches:

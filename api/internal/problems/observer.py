@@ -118,11 +118,7 @@ def _check(model: Model, trials: Sequence[Experiment]) -> None:
 
 @lru_cache(maxsize=16)
 def _observer(model: Model, measured: tuple[str, ...]) -> Observer:
-    """The same one for the same model, so that what was derived of it is found again.
-
-    The rates of a measured state x get 2 k (x_m - x) and k^2 (x_m - x) if x' = v is an equation, v
-    a state, and those of others k (x_m - x): all poles of the error of an observer are then -k.
-    """
+    """Observer of a model, cached per model, so that its derivatives are found again."""
     ties = _ties(model, measured)
     pairs = {position: rate for rate, position in kinematic_pairs(model).items()}
     states = dict(zip(model.state_names, model.states, strict=True))

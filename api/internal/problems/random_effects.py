@@ -35,15 +35,15 @@ class Effect:
 
     @property
     def names(self) -> list[str]:
-        """What is unknown of the distribution."""
+        """Names of the unknown moments of the distribution."""
         said = {"mean": "median", "sd": "factor"} if self.log else {}
         return [f"{said.get(what, what)}({self.name})" for what in self.prior.unknown]
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """All random effects; nothing if all distributions are known. Those that are known are of
-    random effects, too, if one is not.
+    """Random effects of a problem; empty if all distributions are known. Effects with a known
+    distribution belong to it, too, if one distribution is unknown.
 
     The unknowns of the distributions are a vector h: of each effect the mean (of log p, if that is
     normal) and the logarithm of the standard deviation, as far as they are unknown.
@@ -57,12 +57,12 @@ class Population:
 
     @property
     def names(self) -> list[str]:
-        """What each entry of h is."""
+        """Names of the entries of h."""
         return [name for effect in self.effects for name in effect.names]
 
     @property
     def random(self) -> NDArray[np.bool_]:
-        """Which of all parameter values are random effects, (r,)."""
+        """Mask of the parameter values that are random effects, (r,)."""
         found = np.zeros(self.size, dtype=bool)
         for effect in self.effects:
             found[effect.places] = True
@@ -74,12 +74,12 @@ class Population:
 
     @property
     def spreads(self) -> NDArray[np.bool_]:
-        """Which entries of h are logarithms of standard deviations."""
+        """Mask of the entries of h that are logarithms of standard deviations."""
         return np.array([what == "sd" for _, what in self._entries], dtype=bool)
 
     @property
     def _logs(self) -> NDArray[np.bool_]:
-        """Which are about a logarithm."""
+        """Mask of the entries of h that belong to a logarithm of a parameter."""
         return np.array([effect.log for effect, _ in self._entries], dtype=bool)
 
     @property
@@ -126,7 +126,7 @@ class Population:
         return found
 
     def natural(self, h: Array) -> Array:
-        """What the user calls them: means or medians, standard deviations or factors."""
+        """Moments in natural units: means or medians, standard deviations or factors."""
         found = _exp(h, self.spreads)
         return _exp(found, self._logs)
 
@@ -190,8 +190,8 @@ class Population:
         )
 
     def pulls(self, h: Array, values: Array) -> list[tuple[Array, float]]:
-        """Of each entry of h how the gradient of the squares ((p - mean)/sd)^2 in all values (r,),
-        as z has them, changes with it, and the second derivative of the squares in it."""
+        """Derivatives by each entry of h: of the gradient of the squares ((p - mean)/sd)^2 in all
+        values (r,), as z has them, and the second derivative of the squares."""
         numbers, found = self.numbers(h), list[tuple[Array, float]]()
         for effect, what in self._entries:
             mean, sd = numbers[effect.name]

@@ -1,4 +1,4 @@
-"""What was solved, in words: for the page that a report is."""
+"""Description of a solved problem, in words, for the page that a report is."""
 
 from __future__ import annotations
 

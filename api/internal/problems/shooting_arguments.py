@@ -135,7 +135,7 @@ class ShootingArguments:
         )
 
     def priors(self, factor: float) -> Priors:
-        """What is known of parameters beforehand; factor : that of the measurements in J."""
+        """Priors of the parameters; factor : that of the measurements in J."""
         return priors_by_name(self.unknowns.owned, priors_of(self.unknown), factor)
 
     @property
@@ -291,8 +291,8 @@ def _at_nodes(
 
 @dataclass(frozen=True, eq=False)
 class SmoothProgram:
-    """What is compiled for trials of a model: their symbolic problem, the library, and seconds for
-    deriving and compiling."""
+    """Compiled program for trials of a model: symbolic problem, library, and seconds for deriving
+    and compiling."""
 
     problem: Problem
     built: Built

@@ -1,4 +1,5 @@
-"""How time is stepped: the method and its options, checked; for simulation and shooting alike."""
+"""Time stepping options: the method and its tolerances or substeps, checked, for simulation and
+shooting."""
 
 from __future__ import annotations
 
@@ -47,9 +48,9 @@ def checked_steps(
     most: int = MOST_SUBSTEPS,
     fixed: Sequence[str] = (),
 ) -> Steps:
-    """One of the methods, None for the first, with its options; raises `ValueError` for what is
-    unknown, not positive, more than `most` substeps, or not used by the method. fixed : methods
-    that choose their steps elsewhere, but not here."""
+    """Check a method (None for the first) and its options; raises `ValueError` for what is unknown,
+    not positive, more than `most` substeps, or not used by the method. fixed : methods that choose
+    their steps elsewhere, but not here."""
     method = methods[0] if method is None else method
     checks.check_choice(method, methods, "method")
     substeps = checks.count(substeps, "substeps", most=most)

@@ -110,7 +110,7 @@ def _undifferentiated(model: Model) -> Differentiated:
 
 
 def _symbol(atom: sp.Basic) -> str:
-    """In the graph; no name of a model has a slash."""
+    """Name of an atom in the graph; no name of a model has a slash."""
     if isinstance(atom, sp.Derivative):
         return f"{name_of(atom.expr)}/dt{atom.derivative_count}"
     return name_of(atom)
@@ -183,7 +183,7 @@ def _unstuck(
     rows: int,
     members: int,
 ) -> dict[str, Array]:
-    """What is found from guesses that are moved a little."""
+    """Solution from guesses that are moved a little."""
     moved = {n: begin[n] + _MOVED * (np.abs(begin[n]) + 1.0) * there for n, there in stuck.items()}
     point = {**begin, **moved}
     _solve(equations, point, free, rows, members)
@@ -203,7 +203,7 @@ def _input(value: Input, time: Array, order: int, members: int) -> Array:
 
 
 def _derivative(signal: Signal, time: float, order: int) -> float:
-    """Of a piece, that after a break there."""
+    """Derivative of a signal at a time; at a break, that of the piece after it."""
     k = max(int(np.searchsorted(signal.begin, time + 1e-12, side="right")) - 1, 0)
     s, row = time - signal.begin[k], signal.coefficients[:, k]
     terms = [

@@ -126,7 +126,8 @@ def _differentiated(model: Model, method: str) -> Stepper:
 
 
 def delays_at_start(model: Model, given: SimulationArguments) -> Array:
-    """All delays at the start, (D, M); raises `ValueError` for what cannot be."""
+    """Delays at the start, (D, M); raises `ValueError` for those of algebraic states, and for
+    values that no delay has."""
     algebraic = set(algebraic_states(model))
     for delay in model.delays:
         if delay.signal in algebraic:
@@ -194,7 +195,7 @@ def _problem(
     taus: Array,
     members: _Members,
 ) -> DelayProblem:
-    """That of some members, which have the same delays."""
+    """Delay problem of some members, which have the same delays."""
     delays = []
     states, inputs = model.state_names, model.given_names
     for k, delay in enumerate(model.delays):
@@ -223,8 +224,8 @@ def _problem(
 def _before(
     model: Model, given: SimulationArguments, delay: Delay, members: _Members, reach: float
 ) -> Before:
-    """What a state was before the start, what an input is at all times; reach : the longest delay,
-    for which that must be known."""
+    """Function for a state before the start, or for an input at all times; reach : the longest
+    delay, for which that must be known."""
     name, start, count = name_of(delay.signal), float(given.time[0]), len(members)
     history = given.history.get(name)
     if history is not None:

@@ -34,7 +34,8 @@ class FinerSteps:
 
 
 def finer_steps(steps: Steps) -> FinerSteps:
-    """For some steps; raises `ValueError` for tolerances that cannot be tightened."""
+    """Finer steps: tolerances tightened, or fixed steps halved; raises `ValueError` for tolerances
+    that cannot be tightened."""
     method, (rtol, atol) = steps.method, steps.tolerances
     if not chooses_steps(method):
         return halved_steps(steps)
@@ -49,16 +50,16 @@ def finer_steps(steps: Steps) -> FinerSteps:
 
 
 def halved_steps(steps: Steps) -> FinerSteps:
-    """For steps that are of fixed length."""
+    """Steps of half the length, for methods with fixed steps."""
     order = (EXPLICIT.get(steps.method) or SCHEMES[steps.method]).order
     made = replace(steps, substeps=2 * steps.substeps)
     return FinerSteps(made, "steps halved", order, 1.0 / (1.0 - 0.5**order))
 
 
 def finer_arguments(given: SimulationArguments, finer: FinerSteps) -> SimulationArguments:
-    """Of a model: the nodes and jumps of inputs with one more node halfway, so that inputs that
-    bend are followed more closely, too; each ends a step, so that no pulse is stepped over that
-    lasts longer than half an interval."""
+    """Arguments of a simulation of a model on a finer grid: the nodes and jumps of inputs with one
+    more node halfway, so that inputs that bend are followed more closely, too. Each node ends a
+    step, so that no pulse that lasts longer than half an interval is stepped over."""
     each = [s for u in given.inputs.values() for s in ([u] if isinstance(u, Signal) else u)]
     grid, _ = with_jumps(given.time, [s for s in each if isinstance(s, Signal)])
     time = np.insert(grid, np.arange(1, len(grid)), 0.5 * (grid[1:] + grid[:-1]))
@@ -70,8 +71,8 @@ def finer_arguments(given: SimulationArguments, finer: FinerSteps) -> Simulation
 def finer_shooting(
     given: ShootingArguments, hybrid: bool
 ) -> tuple[ShootingArguments, FinerSteps, str]:
-    """The same with finer steps, how these were made, and the name of a method of higher order, if
-    there is one. Raises `ValueError` for steps that cannot be finer."""
+    """Arguments of shooting with finer steps, how these were made, and the name of a method of
+    higher order, if there is one. Raises `ValueError` for steps that cannot be finer."""
     if hybrid:
         finer = finer_steps(given.steps)
         adaptive = next(name for name, scheme in EXPLICIT.items() if scheme.error)

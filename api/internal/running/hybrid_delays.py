@@ -65,7 +65,7 @@ class _Course:
         self.coefficients = np.hstack([self.coefficients, other.coefficients])
 
     def late(self, tau: float, begin: float, end: float) -> Signal:
-        """The same later by tau, from one time to another."""
+        """Signal delayed by tau, from one time to another."""
         own = self.begin + tau
         first = max(int(np.searchsorted(own, begin + slack(begin), side="right")) - 1, 0)
         last = max(int(np.searchsorted(own, end - slack(end))), first + 1)
@@ -112,7 +112,7 @@ class _Delays:
         return min((tau for _, tau in self._states.values()), default=np.inf)
 
     def inputs(self, begin: float, end: float) -> dict[str, Signal]:
-        """All inputs in a window."""
+        """Inputs in a window, delayed states among them."""
         late = {
             name: self.courses[of].late(tau, begin, end) for name, (of, tau) in self._states.items()
         }
@@ -160,7 +160,7 @@ def delayed_hybrid(
 
 
 def _before(given: SimulationArguments, delay: Delay, tau: float) -> Signal:
-    """What a state or an input was before the start."""
+    """Signal of a state or an input before the start."""
     name, start = name_of(delay.signal), float(given.time[0])
     history, own = given.history.get(name), given.inputs.get(name)
     if history is not None:
@@ -230,8 +230,8 @@ def _beside(part: RawTrajectory, time: float) -> tuple[Array, Array]:
 
 
 def _error(ivp: HybridIVP, section: _Section) -> float:
-    """By how much cubics through the states are off, in units of the tolerances: a sixteenth of
-    what those through every other one are."""
+    """Error of cubics through the states, in units of the tolerances: a sixteenth of the error of
+    those through every other state."""
     times, states = section
     if len(times) < 5:
         return 0.0
@@ -247,7 +247,7 @@ def _error(ivp: HybridIVP, section: _Section) -> float:
 def _joined(
     ivp: HybridIVP, parts: Sequence[RawTrajectory], given: SimulationArguments
 ) -> RawTrajectory:
-    """One run of all windows, at the nodes of the grid."""
+    """Run of all windows joined, at the nodes of the grid."""
     rows: list[tuple[Array, Array]] = []
     for k, part in enumerate(parts):
         time, filled = part.ivp.time, part.states.shape[1]

@@ -47,7 +47,7 @@ def _run(
     ivp: HybridIVP,
     stop: threading.Event | None = None,
 ) -> RawTrajectory:
-    """From event to event, with delays from window to window."""
+    """Integrate from event to event, with delays from window to window."""
     if hybrid.model.delays:
         return delayed_hybrid(hybrid, given, ivp, stop)
     return integrated(ivp, stop)

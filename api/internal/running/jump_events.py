@@ -51,8 +51,8 @@ class Eventful:
 
 @lru_cache(maxsize=32)
 def eventful(hybrid: Hybrid, held: frozenset[str]) -> Eventful:
-    """Of a hybrid model; one whose expressions only bend stays as it is. held : inputs that stand
-    for jumps at known times."""
+    """Replace expressions that jump by modes and events of a hybrid model; one whose expressions
+    only bend stays as it is. held : inputs that stand for jumps at known times."""
     still = modes_of(hybrid) | {u for u in hybrid.model.inputs if name_of(u) in held}
     found = switched(hybrid.model, OfMotion(still, timed=True))
     if not jumping(found):
@@ -70,7 +70,7 @@ def with_events(
     method: str | None,
     plain: bool,
 ) -> Model | Hybrid:
-    """For shooting, a hybrid model instead of one whose jumps unknowns move; the model itself
+    """Hybrid model for shooting, in place of a model whose jumps unknowns move; the model itself
     where that cannot be. plain : one segment, and no unknown inputs."""
     objective = chosen_objective(objective)
     squares = objective.integrand == 0 and objective.terminal == 0
@@ -87,7 +87,7 @@ def with_events(
 
 @lru_cache(maxsize=32)
 def _plain(model: Model) -> Hybrid:
-    """One for each model: what is compiled for it is kept by identity."""
+    """Hybrid model without events, cached per model: compiled code is kept by identity."""
     return Hybrid(model)
 
 
