@@ -55,7 +55,7 @@ def bounds_that_hold(problem: Discretisation, slack: Slack, of_variables: Array)
 def _of_trajectories(
     problem: Discretisation, z: Array, which: int, bound: Array, held: Flags
 ) -> Iterator[Held]:
-    """Those of states and inputs."""
+    """Active bounds of states and inputs."""
     layout, numbers = problem.layout, np.arange(len(z))
     for trial in range(len(layout.nodes)):
         time, courses = layout.time(z, trial), dict[str, list[tuple[Array, NDArray[np.intp]]]]()
@@ -77,7 +77,7 @@ def _of_trajectories(
 
 
 def _of_numbers(problem: Discretisation, which: int, bound: Array, held: Flags) -> Iterator[Held]:
-    """Those of parameters and durations."""
+    """Active bounds of parameters and durations."""
     layout = problem.layout
     named = [(layout.parameter_offset + k, p, "") for k, p in enumerate(layout.parameters)]
     if layout.free_duration:
@@ -92,8 +92,8 @@ def _of_numbers(problem: Discretisation, which: int, bound: Array, held: Flags) 
 def wider(
     problem: Discretisation, slack: Slack, held: Sequence[Held], of_variables: Array
 ) -> str | None:
-    """What bounds would do, if those that hold conditions were moved, each as a whole; None if no
-    place was found where all conditions are met. of_variables : sizes of z."""
+    """Sentence on the least widening of active bounds, each as a whole, that lets all conditions be
+    met; None if none was found. of_variables : sizes of z."""
     sizes = [float(of_variables[h.places].max()) for h in held]
     sides = [Side(h.places, h.which, size) for h, size in zip(held, sizes, strict=True)]
     by, found = least_widening(problem.ipopt(problem.nlp), slack.z, sides)

@@ -21,8 +21,9 @@ from kinesym.runtime.statistics.variances import variances
 
 
 class Held(NamedTuple):
-    """What the matrix holds, with its covariance: parameters at `places` of z, then what is no part
-    of z, such as the mean of a distribution, sides : how the gradient changes with it (h, n)."""
+    """Parameters that the KKT matrix holds fixed, with their covariance: those at `places` of z,
+    then those that are no part of z, such as the mean of a distribution; sides : derivative of the
+    gradient by these (h, n)."""
 
     places: NDArray[np.intp]
     sides: Array
@@ -48,8 +49,8 @@ class Smoothed:
     estimated: Held | None = None
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
-        """Of all trials, of trajectories of these names; raises `ValueError` if the curvature is
-        not positive."""
+        """Standard deviation bands of all trials, for trajectories of these names; raises
+        `ValueError` if the curvature is not positive."""
         wanted = [self._slopes(k, names) for k in range(len(self.runs))]
         every = [matrix for mine in wanted for matrix in mine.values()]
         found = iter(variances(self.kkt, every))
@@ -73,8 +74,8 @@ class Smoothed:
         return {name: rows for name, rows in found.items() if names is None or name in names}
 
     def _of_estimates(self, slopes: Any) -> Array | float:
-        """What the errors of held parameters add to variances, to first order (Hamilton 1986,
-        Journal of Econometrics 33, 387)."""
+        """Variance that the errors of held parameters add, to first order (Hamilton 1986, Journal
+        of Econometrics 33, 387)."""
         if self.estimated is None or not len(self.estimated.covariance):
             return 0.0
         moved = slopes @ self._follow
@@ -82,7 +83,7 @@ class Smoothed:
 
     @cached_property
     def _follow(self) -> Array:
-        """How z follows what is held, (n, r)."""
+        """Derivative of z by the held parameters, (n, r)."""
         assert self.estimated is not None
         places, n = self.estimated.places, len(self.z)
         more = np.pad(self.estimated.sides, ((0, 0), (0, self.kkt.order - n)))

@@ -54,7 +54,8 @@ Change = Callable[[Sequence[Experiment], Known], tuple[list[Experiment], Known]]
 
 @dataclass(frozen=True)
 class Supposition:
-    """What may have been meant: in words, and what it makes of trials and known values."""
+    """Supposed mistake in the data, in words, and the change of trials and known values that undoes
+    it."""
 
     words: str
     change: Change

@@ -1,4 +1,4 @@
-"""What derivatives at a point tell of a problem: conditions that are not independent, and kinks."""
+"""Dependent constraints and kinks of a problem, found from derivatives at a point."""
 
 from __future__ import annotations
 

@@ -199,8 +199,8 @@ class FirstGuess:
     def _runs(
         self, values: Mapping[str, Any], drawn: Drawn, shown: frozenset[str]
     ) -> Sequence[dict[str, Array]]:
-        """What simulations tell of states of which nothing else is told, by trial; nothing where
-        starts, parameters or inputs are not known, or they do not reach their ends."""
+        """Simulated states, by trial, for those of which nothing else is known; empty where starts,
+        parameters or inputs are not known, or simulations do not reach their ends."""
         pairs, states = kinematic_pairs(self.problem.model), {*self.problem.model.state_names}
         every = [{*values, *trial.measured, *shown} for trial in self.problem.trials]
         every = [told | {v for v, x in pairs.items() if x in told} for told in every]

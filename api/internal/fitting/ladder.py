@@ -42,7 +42,7 @@ _FIRST, _SMALLEST, _FEW, _MANY = 0.25, 1e-3, 12, 40
 
 @dataclass
 class Climb:
-    """One climb: what is left of the budget of iterations, and a line per rung."""
+    """Climb of a ladder of easier problems: iterations left in the budget, and a line per rung."""
 
     left: int
     progress: bool | None
@@ -72,7 +72,7 @@ class SolverClimb(Climb):
         return super().ended or self.chosen.late
 
     def solved(self, problem: Discretisation, z: Array, guess: Any, what: str) -> Solution | None:
-        """One solve within the budget, with its line; None if a function is not finite at z."""
+        """Solve a rung within the budget, with its line; None if a function is not finite at z."""
         most = min(self.left, int(self.chosen.options.get("max_iter", self.left)))
         options = {**self.chosen.options, "max_iter": most}
         try:
@@ -175,7 +175,7 @@ def _by_homotopy(problem: Discretisation, z: Array, climb: SolverClimb) -> Solut
 
 
 class Found(Protocol):
-    """What a solve at one place of a homotopy found."""
+    """Result of a solve at one place of a homotopy."""
 
     @property
     def success(self) -> bool: ...
@@ -193,8 +193,8 @@ _Found = TypeVar("_Found", bound=Found)
 def led(
     climb: Climb, solved: Callable[[float, Array, _Found | None], _Found | None], z: Array
 ) -> tuple[float, _Found | None]:
-    """How far a homotopy can be led from its easy end, and the solution there, None if there is
-    none at the easy end. solved : what is found at a place, from a vector, after the last one.
+    """Continuation of a homotopy from its easy end: how far it got, and the solution there, None if
+    there is none at the easy end. solved : solution at a place, from a vector, after the last one.
 
     Each step begins on the line through the last two solutions (a secant predictor: Allgower, Georg
     1990, Numerical Continuation Methods, chapter 2), and the next is longer if it took few
@@ -236,12 +236,12 @@ def eased(problem: Discretisation) -> Discretisation:
 
 
 def at_homotopy(problem: Discretisation, place: float) -> Discretisation:
-    """The same problem, and library, with its homotopies at a place between 0 and 1."""
+    """Problem with its homotopy parameter at a value between 0 and 1, with the same library."""
     return problem.with_known([{**row, HOMOTOPY.name: place} for row in problem.known])
 
 
 def _ended(found: Solution) -> str:
-    """How a rung ended, in short."""
+    """Status, iterations and objective of a rung, in short."""
     end = f", objective {found.objective:.6g}" if found.success else ""
     return f"{found.status} after {found.iterations} iterations{end}"
 

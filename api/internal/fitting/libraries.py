@@ -34,7 +34,8 @@ class Libraries:
 
     @cached_property
     def gauss_newton(self) -> Built:
-        """The same with the Hessian of linearised residuals. Raises `ValueError` without any."""
+        """Library with the Gauss-Newton Hessian, J'J of the residuals. Raises `ValueError` without
+        `LeastSquares`."""
         if not self.symbolic.objective.least_squares:
             raise ValueError(
                 "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"

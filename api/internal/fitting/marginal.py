@@ -126,9 +126,10 @@ class Marginal:
         )
 
     def _uncertainty(self, found: Minimum) -> Uncertainty:
-        """From the curvature of the likelihood, that of standard deviations counted in; random
-        effects vary by what is left of them with given parameters, and follow these (Kass, Steffey
-        1989, Journal of the American Statistical Association 84, 717, equation 3.3)."""
+        """Uncertainty from the curvature of the marginal likelihood, unknown standard deviations
+        included. Random effects have their conditional variance given the parameters, plus what
+        follows from the errors of these (Kass, Steffey 1989, Journal of the American Statistical
+        Association 84, 717, equation 3.3)."""
         layout, some, best = self.nlp.layout, self.population, found.at.state
         names, random = np.array(layout.parameters, dtype=object), self._random
         slopes, h = layout.parameter_slopes(best.found.z), self._spread(found.at.x)
@@ -158,8 +159,9 @@ class Marginal:
         )
 
     def _likelihood(self, found: Minimum, about: Uncertainty) -> Likelihood:
-        """That of which x is the maximum; what a bound holds is no unknown but at its edge: an
-        intensity, or a spread, that is like zero."""
+        """Likelihood at its maximum x. A parameter on a bound does not count as unknown, unless the
+        bound is the edge of its range: an intensity, or a standard deviation, that is nearly
+        zero."""
         owned = self.nlp.layout.owned
         noises = [u.removeprefix("white_") for u in priors_of_inputs(self.symbolic)]
         strong = {f"sigma_{u}" for u in noises}
@@ -226,7 +228,7 @@ class Marginal:
         return dict(zip(self.groups, np.exp(x[begin:]).tolist(), strict=True))
 
     def _spread(self, x: Array) -> Array:
-        """What is unknown of distributions."""
+        """Unknown moments of distributions, the part h of x."""
         begin = len(self._mine)
         return x[begin : begin + len(self.population.names)]
 
@@ -275,7 +277,7 @@ class Marginal:
         return Value(x, value, Best(found, nlp, trials, ways, curvature))
 
     def _falls(self, nlp: NLP, kkt: Kkt, found: Solved) -> float:
-        """By how much Newton's method would change the objective (its decrement)."""
+        """Newton decrement: change of the objective that a step of Newton's method predicts."""
         low, high = self.problem.constraint_bounds
         rows, columns, slopes = kkt.jacobian
         side = np.append(nlp.gradient(found.z), nlp.constraints(found.z) - np.clip(0.0, low, high))
@@ -345,7 +347,7 @@ class Marginal:
         return covariance
 
     def _followed(self, x: Array, nlp: NLP, z: Array, kkt: Kkt) -> tuple[Array, Array]:
-        """How all follows the unknowns, and curvatures; see `Best`."""
+        """Derivatives of the solution by the unknowns, and curvatures; see `Best`."""
         r, pad = len(self._mine), np.zeros(kkt.order - len(z))
         parts = [*self._of_spread(x, z)]
         parts += [self._of_std(x, nlp, z, k) for k in range(len(self.groups))]
@@ -362,8 +364,8 @@ class Marginal:
         return ways, curvature
 
     def _of_spread(self, x: Array, z: Array) -> Iterator[tuple[Array, float]]:
-        """How the gradient changes with what is unknown of distributions, and the second derivative
-        of the objective in each."""
+        """Derivatives by each unknown moment of a distribution: of the gradient, and the second one
+        of the objective."""
         values = self.nlp.layout.parameter_values(z)
         for row, bent in self.population.pulls(self._spread(x), values):
             side = np.zeros(len(z))
@@ -371,8 +373,8 @@ class Marginal:
             yield side, bent
 
     def _of_std(self, x: Array, nlp: NLP, z: Array, group: int) -> tuple[Array, float]:
-        """How the gradient changes with the logarithm of a standard deviation, and the second
-        derivative of the objective in it: a part of both is proportional to 1/std^2."""
+        """Derivatives by the logarithm of a standard deviation: of the gradient, and the second one
+        of the objective; a part of both is proportional to 1/std^2."""
         double = x.copy()
         double[len(x) - len(self.groups) + group] += np.log(2.0)
         other = self._on(double, nlp)[1]

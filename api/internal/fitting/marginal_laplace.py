@@ -36,7 +36,8 @@ def log_likelihood(
     seen: Array,
     effects: tuple[NDArray[np.bool_], float],
 ) -> float:
-    """Of the parameters of a solution; see `Collocation.log_likelihood`.
+    """Log marginal likelihood of the parameters of a solution, by Laplace approximation; see
+    `Collocation.log_likelihood`.
 
     kkt : the matrix there. objective : its value. values : of all parameters in each trial. seen :
     see `log_volume`. effects : which parameter values are random effects, (r,), and -2 log of the

@@ -162,7 +162,7 @@ def conditions_at_ends(problem: Discretisation) -> _Index:
 
 
 def _finer(problem: Discretisation) -> int:
-    """By how many parts of each interval the coarsest grid is made."""
+    """Number of parts into which each interval is cut, for the coarsest grid."""
     fewest = max(problem.layout.nodes) - 1
     return max(_FINER.get(problem.scheme.order, 1), -(-_FEWEST // fewest))
 
@@ -256,7 +256,8 @@ def _motion(
 
 
 def _changed(lam: Array, count: int | None) -> _Flags:
-    """Which combinations can be changed: all but so many, None for those that hardly can."""
+    """Mask of combinations of conditions that can be changed: all but the first `count`; if that is
+    None, all but those that hardly can."""
     return lam > _SMALL if count is None else np.arange(len(lam)) >= count
 
 
@@ -301,7 +302,7 @@ def _factors(problem: Discretisation, jacobian: Any, weights: Array, equations: 
 
 
 def _shares(problem: Discretisation) -> Array:
-    """Of each variable its share of the time of its trial; of parameters and durations 1."""
+    """Share of each variable in the time of its trial; 1 for parameters and durations."""
     layout = problem.layout
     found = np.ones(layout.n_variables)
     for trial, grid in enumerate(layout.grids):
@@ -313,8 +314,8 @@ def _shares(problem: Discretisation) -> Array:
 
 
 def _null(looks: Sequence[_Look]) -> _Flags:
-    """Which eigenvalues on the finest grid may be those of what nothing changes: they fall with the
-    grid, or are what rounding makes of zero, which no two grids agree on."""
+    """Mask of eigenvalues on the finest grid that may be zero in the limit: they fall with the
+    grid, or are rounding errors, on which no two grids agree."""
     if not looks:
         return np.zeros(0, dtype=bool)
     last = looks[-1].lam
@@ -327,14 +328,14 @@ def _null(looks: Sequence[_Look]) -> _Flags:
 
 
 def _within(look: _Look, null: _Flags) -> Array:
-    """What conditions are off by in combinations that nothing changes."""
+    """Violation of conditions within the combinations that nothing can change."""
     space = look.V[:, null]
     return np.asarray(space @ (space.T @ look.off))
 
 
 def _limit(course: Array) -> Array:
-    """Where values on three grids, (3, k), go if these become finer (Aitken's extrapolation); zero
-    where they fall to next to nothing. On one grid, (1, k), they are what they are."""
+    """Limit of values on three grids, (3, k), as these become finer (Aitken's extrapolation); zero
+    where they fall to next to nothing. Values of one grid, (1, k), are returned as they are."""
     size = float(np.linalg.norm(course[-1]))
     if size <= _AGREES:
         return np.zeros_like(course[-1])
@@ -392,8 +393,8 @@ def _at_start(problem: Discretisation, i: int) -> bool:
 
 
 def apart(problem: Discretisation, bound: Bound, z: Array, room: float) -> Discretisation:
-    """The same problem, and library, in which conditions that follow from others may be off by a
-    share of their sizes at z."""
+    """Problem with slack in redundant conditions, a share of their sizes at z; with the same
+    library."""
     scaled = abs(problem.constraint_jacobian(z)) @ diags_array(sizes(problem, z))
     found = list[Loosened]()
     for i in bound.left_out:

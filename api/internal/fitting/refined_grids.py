@@ -73,8 +73,8 @@ def no_longer_falls(solution: Solution, bounds: tuple[Array, Array], options: So
 
 
 def _barrier(solution: Solution, bounds: tuple[Array, Array]) -> float:
-    """By how much the barrier of bounds may change the objective, as a share of it: products of
-    multipliers and distances (Nocedal, Wright 2006, Numerical Optimization, section 19.3)."""
+    """Duality gap of a solution relative to its objective: sum of products of multipliers and
+    distances to bounds (Nocedal, Wright 2006, Numerical Optimization, section 19.3)."""
     z, push = solution.free_vector, solution.lower_multipliers - solution.upper_multipliers
     distance = np.where(push > 0.0, z - bounds[0], bounds[1] - z)
     gap = np.abs(push * np.where(np.isfinite(distance), distance, 0.0)).sum()

@@ -93,10 +93,10 @@ class Together(NamedTuple):
 def together(
     given: ShootingArguments, problem: symbolic.Problem | None, task: Identification
 ) -> Together | None:
-    """How starts go side by side; None where they are solved one by one: hybrid models, delays,
-    initial values that follow from parameters, segments, unknown inputs, other objectives than
-    measurements, standard deviations on which estimates depend, implicit methods, and what is too
-    large."""
+    """Squares of many starts to be minimised side by side. None where they are solved one by one:
+    hybrid models, delays, initial values that follow from parameters, segments, unknown inputs,
+    other objectives than measurements, standard deviations on which estimates depend, implicit
+    methods, and problems that are too large."""
     trials, unknowns, method = task.trials, given.unknowns, EXPLICIT.get(given.steps.method)
     if problem is None or method is None or not isinstance(trials, SmoothTrials):
         return None
@@ -129,9 +129,12 @@ def _tangents(problem: symbolic.Problem, measurements: tuple[str, ...], starts: 
 def side_by_side(
     chosen: Together, given: ShootingArguments, points: Array, search: Search, whole: Whole
 ) -> dict[int, Found]:
-    """What the starts find that have ended, by their numbers; points (S, n). Groups of starts take
-    turns on the threads: those of an executor, or own ones, as processes would start more slowly
-    than all are solved."""
+    """Solve from many starts (S, n) side by side; returns results of those that have ended, by
+    number.
+
+    Groups of starts take turns on the threads: those of an executor, or own ones, as processes
+    would start more slowly than all are solved.
+    """
     ended = list[str]()
 
     def solved(numbers: NDArray[np.intp]) -> dict[int, Found]:
@@ -184,7 +187,7 @@ class _Group:
         return Squares(J, g * slopes, bend * slopes[:, :, None] * slopes[:, None, :])
 
     def found(self, now: Iterates, k: int, whole: Whole) -> Found:
-        """What start k has found."""
+        """Result of start k."""
         q = self._natural(np.array([k]), now.y[[k]])[0]
         values = dict(zip(self._given.unknowns.parameters, map(float, q), strict=False))
         about = (values, now.status[k], int(now.iterations[k]))
@@ -205,8 +208,8 @@ class _Group:
 def one_by_one(
     make: Callable[[], Identification], points: Array, search: Search, how: Chosen
 ) -> dict[int, Found]:
-    """The same by a solve from each start, by threads or processes; make : the task with
-    trajectories of its own, which a thread may change."""
+    """Solve from each start by itself, on threads or processes; make : the task with trajectories
+    of its own, which a thread may change."""
     return searched(points, search, partial(_solved, make, how))
 
 

@@ -57,10 +57,13 @@ def scaling(problem: Discretisation, z: Array) -> Scaling:
 
 
 def given_sizes(problem: Discretisation, z: Array) -> Array:
-    """Of each variable, (n_variables,), one for all times and trials: the largest value in z; of
-    trajectories, if bounds leave more than that, the geometric mean with half of what they leave,
-    or with the one that is there; what bounds say where z is nothing beside it, as on a bound of
-    zero; 0 where nothing tells."""
+    """Sizes of the variables, (n_variables,), from values and bounds; one for all times and trials.
+
+    The size is the largest absolute value in z. Of a trajectory whose bounds leave more room than
+    that, it is the geometric mean of the value and half of that room, or the one of the two that is
+    not zero. The bounds alone count where z is negligible beside them, as on a bound of zero. It is
+    0 where neither tells.
+    """
     low, high = problem.variable_bounds
     with np.errstate(invalid="ignore"):
         room = np.where(np.isfinite(high), np.abs(high), 0.0)
@@ -75,15 +78,16 @@ def given_sizes(problem: Discretisation, z: Array) -> Array:
 
 
 def _largest(values: Array, own: NDArray[np.intp]) -> Array:
-    """Of each variable, the largest value of its trajectory, `own`; NaN counts as nothing."""
+    """Largest value of the trajectory `own` of each variable; NaN counts as nothing."""
     found = np.zeros(own.max(initial=-1) + 1)
     np.fmax.at(found, own, values)
     return found[own]
 
 
 def sizes(problem: Discretisation, z: Array) -> Array:
-    """Of each variable, (n_variables,): as `given_sizes`, and where nothing tells as large as makes
-    its terms in the constraints like the others; 1 where these do not tell either.
+    """Sizes of the variables, (n_variables,), to scale them: `given_sizes`; where these are 0, the
+    size that makes the variable's terms in the constraints like the others; 1 where these do not
+    tell either.
 
     The terms of a trajectory are those of a constant and of a ramp over its trial, so that x' is as
     large as x over the duration, not over a step.
@@ -113,10 +117,10 @@ def _sizes(problem: Discretisation, z: Array, terms: _Terms) -> Array:
 
 @dataclass(frozen=True)
 class _Terms:
-    """What constraints at some points of each equation make of a constant or a ramp in place of
-    one state, input or parameter, the larger one: the constraints, an example of the variables, the
-    slopes, and which equation it is, counted through trials; what delayed inputs are, is the last
-    one of `equations`."""
+    """Slopes of constraints, at some points of each equation, by a constant or a ramp in place of
+    one state, input or parameter, the larger one: rows of the constraints, an example of the
+    variables, the slopes, and the number of the equation, counted through trials; the equation of
+    delayed inputs is the last one of `equations`."""
 
     rows: NDArray[np.intp]
     example: NDArray[np.intp]
@@ -148,7 +152,8 @@ def _terms(problem: Discretisation, z: Array) -> _Terms:
 
 
 def _points(layout: Layout, n_constraints: int) -> tuple[NDArray[np.intp], int]:
-    """Of some constraints of each equation its number, of all others -1; and how many there are."""
+    """Numbers of equations, for some constraints of each, -1 for all others; and how many there
+    are."""
     most, equations = max(_FEW, _POINTS // len(layout.nodes)), 0
     taken = np.full(n_constraints, -1, dtype=np.intp)
     for key, offset in layout.constraint_offsets.items():
@@ -163,9 +168,9 @@ def _points(layout: Layout, n_constraints: int) -> tuple[NDArray[np.intp], int]:
 
 
 def _courses(layout: Layout) -> tuple[NDArray[np.intp], Array]:
-    """Of each variable, the number of what it is a value of: a state or input, at nodes and in
-    between, in all trials, a parameter, a duration; and a ramp from 0 to 1 over each trial, 1 for
-    parameters and durations."""
+    """Number of the trajectory, parameter or duration to which each variable belongs, and a ramp
+    from 0 to 1 over each trial, 1 for parameters and durations. Values at nodes and in between, in
+    all trials, belong to one state or input."""
     own = np.arange(layout.n_variables, dtype=np.intp)
     ramp, names = np.ones(layout.n_variables), dict[str, int]()
     for trial, N in enumerate(layout.nodes):
@@ -179,7 +184,7 @@ def _courses(layout: Layout) -> tuple[NDArray[np.intp], Array]:
 
 
 def _objective_factor(problem: Discretisation, z: Array, size: Array) -> float:
-    """By which the objective is multiplied; 1 without one."""
+    """Scaling factor of the objective; 1 without an objective."""
     if problem.symbolic.aimless:
         return 1.0
     on, rows, _ = problem.nlp.hessian_structure.on_diagonal()
