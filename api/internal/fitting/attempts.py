@@ -1,4 +1,5 @@
-"""What a solve that is lost goes on with: other ways from its guess, other starts, the ladder."""
+"""Attempts after a lost solve: other solver options from its guess, other starts, easier
+problems."""
 
 from __future__ import annotations
 
@@ -75,7 +76,7 @@ _FROM_NEAREST = (
 
 @dataclass(frozen=True)
 class Attempts:
-    """How one problem is solved: from the free vector z of a guess, with these options.
+    """Attempts to solve one problem, from the free vector z of a guess, with these options.
 
     ladder : whether to go on after a failure; None if that was left open. budget : iterations of
     the ladder.
@@ -145,7 +146,7 @@ class Attempts:
         return bound if bound.words else bound_together(self.problem, first.free_vector, True)
 
     def _best(self, first: Solution) -> Solution:
-        """What `best` says, after the plain solve."""
+        """Solution of `best`, after the plain solve."""
         small, unlimited = self._small, self._unlimited
         goes_on = unlimited if self.ladder is None else self.ladder
         found = self._in_ways(first) if self._soon and not first.success else first
@@ -193,17 +194,18 @@ class Attempts:
         return not found.success or (tied and not only_noise_is_left(found))
 
     def _solved(self, z: Array, options: Mapping[str, Any] | None = None) -> Solution:
-        """One solve from z, with these options of IPOPT besides those that were chosen."""
+        """Solve from z, with these options of IPOPT besides those that were chosen."""
         chosen = replace(self.chosen, options={**self.chosen.options, **(options or {})})
         guess = self.guess if z is self.z else None  # multipliers belong to its own start
         return Solver(self.problem, chosen, self.progress).fitted(z, guess)
 
     def _again(self, lost: Solution, z: Array) -> Solution:
-        """One solve after a lost one; where no function is finite at z, the lost one."""
+        """Solve after a lost solve; the lost solution where no function is finite at z."""
         return self._known_again(lost, z, None)
 
     def _known_again(self, lost: Solution, z: Array, known: Solution | None) -> Solution:
-        """The same, with what a solution there tells of multipliers and standard deviations."""
+        """Solve after a lost solve, with the multipliers and standard deviations of a known
+        solution; the lost solution where no function is finite at z."""
         try:
             return after(lost, self._solver.fitted(z, known))
         except ValueError:  # not finite where it begins

@@ -1,4 +1,4 @@
-"""What is computed about a solution: errors of estimates, the error of its grid, remarks."""
+"""Certificate of a solution: standard errors of estimates, discretisation error, remarks."""
 
 from __future__ import annotations
 

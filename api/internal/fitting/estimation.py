@@ -72,8 +72,8 @@ class Estimation:
         return found.covariance
 
     def converged(self, solution: Solution, what: str) -> tuple[Estimation, Solution]:
-        """That of the problem on the grid, and with the standard deviations, of a solution, and the
-        solution with these; raises `ValueError` if it has not converged, or they are not known."""
+        """Estimation on the grid and with the standard deviations of a solution, and the solution
+        with these. Raises `ValueError` if it has not converged, or they are not known."""
         checks.check_kind(solution, Solution, "kinesym")
         if not solution.success:
             raise ValueError(f"no {what} without convergence: {solution.message}")
@@ -148,8 +148,8 @@ class Estimation:
         )
 
     def _wider(self, solution: Solution) -> float:
-        """By which variances are larger than by the curvature with a loss that is no likelihood,
-        for errors that are all alike (Huber, Ronchetti 2009, Robust Statistics, section 7.6)."""
+        """Inflation of variances for a loss that is no likelihood (sandwich estimator), for errors
+        that are all alike (Huber, Ronchetti 2009, Robust Statistics, section 7.6)."""
         psi, bend = (each[self._timed] for each in self._pulls(solution))
         n = len(psi)
         left = n - self.problem.free_directions if n > self.problem.free_directions else n
@@ -193,8 +193,8 @@ class Estimation:
         return RobustLoss.of(self.problem.symbolic.objective.loss)
 
     def with_std_of(self, solution: Solution, what: str) -> tuple[Estimation, Solution]:
-        """That with the standard deviations that a solution has found, and the solution of the
-        problem with these. Raises `ValueError` if there are none."""
+        """Estimation with the standard deviations that a solution has found, and the solution of
+        the problem with these. Raises `ValueError` if there are none."""
         if not self.unknown_std:
             return self, solution
         found = {each.group: each.std for each in solution.noise}
@@ -218,8 +218,8 @@ class Estimation:
     def noise(
         self, solution: Solution, kkt: Kkt, used: Mapping[str, float], trials: Sequence[Experiment]
     ) -> list[Noise]:
-        """What the residuals of a solution show, found with the standard deviations `used` for
-        those that `trials` leave open."""
+        """Standard deviations and degrees of freedom of the residuals of a solution, found with the
+        standard deviations `used` for those that `trials` leave open."""
         z, residuals = solution.free_vector, self.problem.residual_nlp
         factor, e = self.problem.symbolic.objective.least_squares, residuals.residuals(z)
         try:
@@ -245,8 +245,8 @@ class Estimation:
         return replace(solution, noise=[found])
 
     def variance(self, solution: Solution) -> float:
-        """Of residuals in units of the objective; NaN if it is not known. Where standard deviations
-        are given the objective is taken as it is, twice the negative log-likelihood."""
+        """Variance of residuals in units of the objective; NaN if it is not known. Where standard
+        deviations are given the objective is twice the negative log-likelihood, and it is 1."""
         factor = self.problem.symbolic.objective.least_squares
         if any(np.isnan(each.std) for each in solution.noise):
             return np.nan
@@ -280,7 +280,7 @@ class Estimation:
         )
 
     def _merit(self, solution: Solution, runs: Sequence[Trajectory]) -> float:
-        """By what a solution is ranked among others of this problem, see `Trials`."""
+        """Merit by which a solution is ranked among others of this problem, see `Trials`."""
         if self.integrated:
             return -2.0 * solution.likelihood[0].log_likelihood
         if not self.reweighs:
@@ -290,7 +290,7 @@ class Estimation:
         return merit_of(runs, self.problem.trials, objective, self._loss, squares)
 
     def merit_at(self, z: Array) -> float:
-        """The same of a free vector; infinite where that is not known."""
+        """Merit of a free vector; infinite where it is not known."""
         with np.errstate(all="ignore"):
             if not self.reweighs:
                 found = self.problem.cost(z)
@@ -321,8 +321,9 @@ class Estimation:
         return squares
 
     def _likelihood(self, solution: Solution, runs: Sequence[Trajectory]) -> Sequence[Likelihood]:
-        """That of a fit, as far as it is known. In marginal ones what the matrix leaves free is
-        integrated out: what is drawn, and what nothing was known of."""
+        """Likelihood of a fit, as far as it is known. A marginal one integrates out all directions
+        that the KKT matrix leaves free: random effects, process noise, and states without a
+        prior."""
         directions = solution.problem.get("directions")
         if directions is None or (self.mixed and not self.problem.formulation.noisy):
             return []
@@ -352,7 +353,8 @@ class Estimation:
         return self._loss is not None and not self._loss.likelihood
 
     def confidence(self, solution: Solution, kkt: Kkt) -> Confidence:
-        """How far a solution tells the parameters."""
+        """Covariance of the parameters at a solution, with notes on those that are not
+        identifiable."""
         z, variance = solution.free_vector, self.variance(solution)
         clear = clear_confidence(self.problem.nlp, kkt, z, variance)
         found = clear or parameter_confidence(self.problem.nlp, kkt, z, multipliers_of(solution))
@@ -369,9 +371,9 @@ class Estimation:
         return replace(found, covariance=covariance)
 
     def uncertainty(self, solution: Solution, kkt: Kkt) -> Uncertainty | str:
-        """What a solution of a fit tells of the errors of its parameters; where standard deviations
-        are not known a sentence on what it does not determine, "" if that is nothing, or on why it
-        is no minimum."""
+        """Uncertainty of the parameters of a fit. Where standard deviations are not known, a
+        sentence instead: on parameters that are not identifiable, "" if there are none, or on why
+        it is no minimum."""
         names = self.problem.layout.parameters
         variance = self.variance(solution)
         if not (self.problem.symbolic.objective.least_squares and names):
@@ -409,7 +411,7 @@ class Estimation:
 
     @property
     def _timed(self) -> NDArray[np.bool_]:
-        """Which residuals are of samples, not of priors."""
+        """Mask of the residuals that belong to samples, not to priors."""
         return ~np.isnan(self.problem.residual_nlp.samples.time)
 
     def _sandwich(self, solution: Solution, columns: Array) -> Array:
@@ -435,9 +437,9 @@ class Estimation:
         return active(kkt, limits_at(self.problem.nlp, z, multipliers_of(solution), *bounds))
 
     def interior(self, solution: Solution, workspace: Workspace | None = None) -> Kkt:
-        """The same with all bounds as stiff as their multipliers say; with process noise or random
-        effects that of what is integrated out, with the parameters held: what they minimise is no
-        likelihood of parameters."""
+        """KKT matrix in which all bounds are as stiff as their multipliers say. With process noise
+        or random effects it is that of what is integrated out, with the parameters held: the
+        problem that they minimise is no likelihood of parameters."""
         bounds = self.problem.variable_bounds
         if self.integrated:
             mine = self.problem.layout.parameter_offset + np.flatnonzero(
@@ -471,5 +473,5 @@ def _no_fit() -> Inference:
 
 
 def multipliers_of(solution: Solution) -> tuple[Array, Array, Array]:
-    """Those of constraints, lower and upper bounds."""
+    """Multipliers of a solution: of constraints, lower and upper bounds."""
     return solution.multipliers, solution.lower_multipliers, solution.upper_multipliers

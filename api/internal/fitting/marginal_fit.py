@@ -74,7 +74,7 @@ def _seen(problem: Discretisation, z: Array) -> Array:
 
 
 def _drawn(problem: Discretisation) -> tuple[NDArray[np.bool_], float]:
-    """Which parameter values are random effects, and -2 log of the heights of their densities with
-    the distributions that the problem has."""
+    """Mask of the parameter values that are random effects, and -2 log of the heights of their
+    densities with the distributions that the problem has."""
     some = problem.population
     return some.random, some.heights(some.entries(problem.priors))
