@@ -15,9 +15,12 @@ from kinesym.runtime.summary import listed
 
 Flags = NDArray[np.bool_]
 
-#: Multipliers of bounds, relative to the largest one, that hold something; how near a bound that
-#: holds is, as a barrier keeps a distance, and what is no widening: relative to sizes of variables.
-_HOLDS, _NEAR, _MORE = 1e-3, 1e-3, 1e-5
+#: Multiplier of an active bound, relative to the largest one.
+_HOLDS = 1e-3
+#: Distance of an active bound, which a barrier keeps, in sizes of the variables.
+_NEAR = 1e-3
+#: Widening of a bound that counts, in sizes of the variables.
+_MORE = 1e-5
 _SIGN = {-1: "lower", 1: "upper"}
 
 

@@ -23,13 +23,18 @@ from kinesym.runtime.summary import listed
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
 
-#: A fit leaves more than this share of what is measured unexplained, and with a supposition less
-#: than the second times as much.
-_POOR, _BETTER = 0.05, 0.2
-#: Suppositions that explain up to so many times as much as the best one are told, and how many.
-_NEAR, _TOLD = 2.0, 3
-#: So many variables are in all fits together, at most, and so many fits are tried in any case.
-_VARIABLES, _FEWEST = 1_000_000, 8
+#: Unexplained share of the variance from which on mistakes in the data are looked for.
+_POOR = 0.05
+#: Ratio of unexplained shares, with and without a supposition, below which it counts.
+_BETTER = 0.2
+#: Ratio of unexplained shares to the best one up to which a supposition is told.
+_NEAR = 2.0
+#: Largest number of suppositions that are told.
+_TOLD = 3
+#: Budget of fits, in variables of all of them together.
+_VARIABLES = 1_000_000
+#: Number of fits that are tried in any case.
+_FEWEST = 8
 
 #: What a channel or a value may be a multiple of, in words.
 _FACTORS = {

@@ -31,13 +31,20 @@ Solver = Callable[[Any, Array, Any, SolverOptions], Solution]
 
 #: Iterations of all rungs together, unless the user says how many.
 BUDGET = 3000
-#: Coarse grids: every so many intervals are one, and no grid has fewer intervals than this. They
-#: have no limit of iterations of their own: one of 200 loses solutions of benchmarks/starts.py, and
-#: one of 400 saves next to nothing.
-_COARSE, _FEWEST = (8, 4, 2), 6
-#: The first step of a homotopy and the smallest; a step that takes at most so many iterations is
-#: followed by a longer one, one that takes more than so many by a shorter one.
-_FIRST, _SMALLEST, _FEW, _MANY = 0.25, 1e-3, 12, 40
+#: Intervals that are joined into one on the coarse grids. These have no limit of iterations of
+#: their own: one of 200 loses solutions of benchmarks/starts.py, and one of 400 saves next to
+#: nothing.
+_COARSE = (8, 4, 2)
+#: Least number of intervals of a coarse grid.
+_FEWEST = 6
+#: First step of a homotopy.
+_FIRST = 0.25
+#: Smallest step of a homotopy.
+_SMALLEST = 1e-3
+#: Iterations of a step, at most, after which the next one is longer.
+_FEW = 12
+#: Iterations of a step beyond which the next one is shorter.
+_MANY = 40
 
 
 @dataclass

@@ -30,10 +30,14 @@ from kinesym.symbolic.problem import Problem
 
 #: Of -2 log L, at the end of the search.
 _TOLERANCE = 1e-9
-#: Steps of the differences of likelihoods, and of their gradients, in standard errors.
-_SHORT, _LONG = 1e-2, 3e-2
-#: A standard deviation is at least this share of that of the samples, which count as exact then.
-_EXACT, _SMALL = 1e-4, 1e-2
+#: Step of finite differences of likelihoods, in standard errors.
+_SHORT = 1e-2
+#: Step of finite differences of their gradients, in standard errors.
+_LONG = 3e-2
+#: Least standard deviation, as a share of that of the samples: samples count as exact there.
+_EXACT = 1e-4
+#: Standard deviation, as a share of that of the samples, that is going to zero.
+_SMALL = 1e-2
 _NO_NOISE = (
     "process noise explains {0} without any noise of its measurement, whose std has gone to "
     "{1:.2g}; give its std"

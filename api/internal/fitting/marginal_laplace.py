@@ -22,8 +22,10 @@ from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 
 _TAU = 2.0 * np.pi
-#: Share of the samples of a trial, and how many per state at least, by which its start is measured.
-_FIRST, _PER_STATE = 0.05, 3
+#: Share of the samples of a trial by which its start is measured.
+_FIRST = 0.05
+#: Least number of these samples per state.
+_PER_STATE = 3
 
 
 def log_likelihood(

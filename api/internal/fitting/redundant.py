@@ -41,26 +41,48 @@ _ENDS = ("ends", "link", "cycle")
 _MOST_VARIABLES = 200_000
 #: How often what hardly changes is told anew from what does not, at most.
 _PASSES = 4
-#: How many grids; intervals of the coarsest at least, and by how much finer it is for low orders.
-_GRIDS, _FEWEST, _FINER = 3, 20, {1: 8, 2: 2}
-#: Eigenvalues that may be of what nothing changes, that may be and that are by rounding, and the
-#: logarithm of the ratio of those that are not; how those that vanish with the grid fall when it is
-#: twice as fine, at most: as errors do, squared. (What takes impulses falls to a half.)
-_SMALL, _ROUNDING, _AGREEING, _FALLS = 1e-3, (1e-17, 1e-25), 0.4, 0.35
+#: Number of grids.
+_GRIDS = 3
+#: Least number of intervals of the coarsest grid.
+_FEWEST = 20
+#: Parts of each interval on the coarsest grid, for schemes of low order.
+_FINER = {1: 8, 2: 2}
+#: Eigenvalue below which a combination may be redundant.
+_SMALL = 1e-3
+#: Eigenvalues that may be zero by rounding, and that are.
+_ROUNDING = (1e-17, 1e-25)
+#: Absolute log of the ratio of eigenvalues of two grids up to which they agree, as rounding errors
+#: do not.
+_AGREEING = 0.4
+#: Ratio up to which an eigenvalue vanishes when the grid is twice as fine. Errors fall by it,
+#: squared; what takes impulses falls to a half.
+_FALLS = 0.35
 #: Eigenvalues of what a grid keeps as exactly as a motion.
 _EXACT = 1e-21
-#: Iterations to a motion; the longest step, in sizes; what is left of equations and conditions.
-_ITERATIONS, _STEP, _MET, _NEAR = 30, 1.0, 1e-9, 1e-7
+#: Gauss-Newton iterations to a motion.
+_ITERATIONS = 30
+#: Longest step, in sizes of the variables.
+_STEP = 1.0
+#: Relative residual of equations and conditions at which the iteration ends.
+_MET = 1e-9
+#: Relative residual at which a motion is accepted.
+_NEAR = 1e-7
 #: By how much inputs are moved, of their sizes.
 _MOVED = 0.1
-#: What conditions differ by, in their sizes, or as a share of the error of the grid, that agree.
-_AGREES, _SHARE = 1e-5, 0.2
-#: Of the largest weight in a combination, what takes part in it; and how much less a condition at
-#: a start is to be left out, which is mostly a fact.
-_PART, _FACT = 0.02, 1e-3
-#: Iterations after which conditions come into doubt, if they are off by more; and how many times
-#: itself the objective changes at least with conditions that strain the motion.
-_DOUBTFUL, _UNMET, _STRAINED = 80, 1e-7, 1e3
+#: Difference of conditions that agree, in their sizes.
+_AGREES = 1e-5
+#: Difference of conditions that agree, as a share of the error of the grid.
+_SHARE = 0.2
+#: Least weight of a condition that takes part in a combination, of the largest one.
+_PART = 0.02
+#: Weight of a condition at a start when one is chosen to be left out: it is mostly a fact.
+_FACT = 1e-3
+#: Iteration at which conditions come into doubt.
+_DOUBTFUL = 80
+#: Infeasibility above which they do.
+_UNMET = 1e-7
+#: Change of the objective by conditions that strain the motion, in units of its size.
+_STRAINED = 1e3
 #: How far off a condition that is left out may be, in its size: so that it still tells one motion
 #: from another, and where the grid is too coarse for that.
 ROOMS = (0.1, 1e3)

@@ -16,8 +16,12 @@ from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
 
-#: By what factor intervals shrink or grow in one round, at most, and from one to the next.
-_SHRINK, _GROW, _NEXT = 8.0, 4.0, 2.0
+#: Factor by which an interval shrinks in one round, at most.
+_SHRINK = 8.0
+#: Factor by which an interval grows in one round, at most.
+_GROW = 4.0
+#: Ratio of neighbouring intervals, at most.
+_NEXT = 2.0
 #: How many times more intervals there are in all after one round, at most.
 _MORE = 4.0
 #: The share of the tolerance that a new grid aims at.
@@ -26,8 +30,10 @@ _SAFETY = 0.3
 _ROUNDING = 1e-6
 #: Share of the error that the barrier of IPOPT must leave to be named as its reason.
 _BARRIER = 0.3
-#: From this order on a higher one is no advice; it is with so many times the nodes of the start.
-_HIGH, _MANY = 5, 10
+#: Order of a scheme from which on a higher one is not advised.
+_HIGH = 5
+#: Nodes, in those of the start, from which on a scheme of higher order is advised.
+_MANY = 10
 
 
 def refined_trials(
@@ -73,7 +79,7 @@ def no_longer_falls(solution: Solution, bounds: tuple[Array, Array], options: So
 
 
 def _barrier(solution: Solution, bounds: tuple[Array, Array]) -> float:
-    """Duality gap of a solution relative to its objective: sum of products of multipliers and
+    """Complementarity gap of a solution relative to its objective: sum of products of multipliers and
     distances to bounds (Nocedal, Wright 2006, Numerical Optimization, section 19.3)."""
     z, push = solution.free_vector, solution.lower_multipliers - solution.upper_multipliers
     distance = np.where(push > 0.0, z - bounds[0], bounds[1] - z)

@@ -34,8 +34,10 @@ from kinesym.runtime.status import Solve
 from kinesym.symbolic import problem as symbolic
 from kinesym.symbolic.schemes import EXPLICIT
 
-#: States and derivatives that are stepped as one, and these at all nodes: code and memory.
-_MOST_ROWS, _MOST_NUMBERS = 200, 2_000_000
+#: Most states and derivatives that are stepped as one: a limit of code.
+_MOST_ROWS = 200
+#: Most of these at all nodes: a limit of memory.
+_MOST_NUMBERS = 2_000_000
 
 #: Makes a fit of iterates that end at a minimum.
 Whole = Callable[[Sequence[Step]], Any]

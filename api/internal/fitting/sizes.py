@@ -13,12 +13,16 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.scaling import Scaling
 from kinesym.runtime.nlp.layout import Layout
 
-#: By how much the scaled objective changes at most near the start: with a trajectory of size 1, per
-#: node, as the barriers of bounds are sums over nodes; the misfit of measurements, where bounds are
-#: rarely met, with a single value.
-_CHANGE, _MISFIT = 2.0, 1000.0
-#: The first barrier parameter of IPOPT, and that for a misfit.
-_BARRIER, _SOFT = 0.1, 1e-3
+#: Change of the scaled objective with a trajectory of size 1, per node, at most: the barriers of
+#: bounds are sums over nodes.
+_CHANGE = 2.0
+#: Change of the scaled misfit of measurements with a single value, at most: bounds are rarely met
+#: there.
+_MISFIT = 1000.0
+#: First barrier parameter of IPOPT.
+_BARRIER = 0.1
+#: First barrier parameter for a misfit of measurements.
+_SOFT = 1e-3
 #: How many times its size a parameter is for the solver: where curvature is negative it changes
 #: less than trajectories, which come near the data first (iterations from random starts: a half).
 _CAREFULLY = 1000.0
@@ -28,8 +32,10 @@ _ROUNDING = 1e-9
 _FAR = 1e10
 #: Less of what bounds leave is nothing.
 _NOTHING = 1e-6
-#: At how many points of all trials, and at least of each, an equation is looked at.
-_POINTS, _FEW = 400, 5
+#: Points of all trials at which an equation is evaluated.
+_POINTS = 400
+#: Least number of points of each trial.
+_FEW = 5
 
 
 def scaling(problem: Discretisation, z: Array) -> Scaling:

@@ -32,21 +32,30 @@ from kinesym.runtime.results.why import Why
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 
-#: Of their sizes: a condition that is off by more has to give, rounding, a bound that is reached.
-_GIVES, _ROUNDING, _NEAR = 1e-5, 1e-9, 1e-6
+#: Relative violation from which on a condition cannot be met.
+_GIVES = 1e-5
+#: Relative residual that is rounding.
+_ROUNDING = 1e-9
+#: Relative distance at which a bound is reached.
+_NEAR = 1e-6
 #: Slopes of conditions, times sizes of variables, that are none, as those of a cosine at its top.
 _FLAT = 1e-7
-#: Shares of samples beyond bounds, and of their range between start and first sample, that tell.
-_OUTSIDE, _APART = 0.05, 0.2
+#: Share of samples beyond bounds that is told.
+_OUTSIDE = 0.05
+#: Distance of a start from the first sample that is told, as a share of the range of samples.
+_APART = 0.2
 #: What is off by less than this share of what is off most, in sizes of conditions, is not named.
 _LITTLE = 0.01
 #: Multipliers of inequalities, in sizes of conditions, that hold something.
 _PUSHES = 1e-5
-#: Random courses from which it is looked for where conditions are met, and iterations after which
-#: no further search begins.
-_SHAKEN, _SEARCHED = 3, 1000
-#: So many violated conditions are named, and iterations looked back at.
-_NAMED, _BACK = 3, 20
+#: Random courses from which feasible points are searched.
+_SHAKEN = 3
+#: Iterations after which no further search begins.
+_SEARCHED = 1000
+#: Violated conditions that are named.
+_NAMED = 3
+#: Iterations that are looked back at.
+_BACK = 20
 #: Variables that are as large have left what the model describes.
 _FAR = 1e10
 

@@ -47,12 +47,18 @@ MOST = 200_000
 _SAME = 1e-9
 #: So many times at which members of an ensemble jump are ends of the steps of all.
 _MOST_APART = 2000
-#: A switching function that is no straight line is looked at so often before it is refined.
-_LOOKS, _LEAST = 8192, 16
-#: An extremum is at most so many times farther than what is seen about it; secants to a root.
-_BEYOND, _SECANTS = 16.0, 5
-#: Steps end so many widths from the middle of a pulse, if its width is at most this part of a run.
-_ABOUT, _WIDE = np.array([-6.0, -2.0, 0.0, 2.0, 6.0]), 10.0
+#: Points at which a switching function that is not linear is evaluated before roots are refined.
+_LOOKS = 8192
+#: Least number of these points between two jumps of earlier switches.
+_LEAST = 16
+#: Extremum of a guard beyond the middle of three values, at most, in their largest difference.
+_BEYOND = 16.0
+#: Secant steps to a root.
+_SECANTS = 5
+#: Ends of steps about a pulse, in widths from its middle.
+_ABOUT = np.array([-6.0, -2.0, 0.0, 2.0, 6.0])
+#: Widths that a run must have to be split at a pulse: a wider pulse is not stepped over.
+_WIDE = 10.0
 
 
 def timed(

@@ -34,7 +34,10 @@ from kinesym.symbolic.objective import (
 )
 from kinesym.symbolic.problem import algebraic_states
 
-_ZERO, _FREE = (0.0, 0.0), (-np.inf, np.inf)
+#: Bounds of an equation.
+_ZERO = (0.0, 0.0)
+#: Bounds of a condition that does not hold in a phase.
+_FREE = (-np.inf, np.inf)
 
 
 @dataclass(frozen=True)

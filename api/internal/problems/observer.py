@@ -29,9 +29,10 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.problem import measured_expressions
 
-#: The pole of the observer at the easy end: this over the time between samples, or over the time
-#: in which what is measured changes, whichever is slower.
-SHARE, CHANGE = 0.5, 1.5
+#: Pole of the observer at the easy end, times the time between samples; the slower pole counts.
+SHARE = 0.5
+#: Pole of the observer at the easy end, times the time in which the measurement changes.
+CHANGE = 1.5
 #: Operations of a slope whose roots are looked for.
 _SHORT = 20
 #: Samples from which that is told, at most.

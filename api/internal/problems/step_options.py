@@ -17,8 +17,10 @@ METHODS = (*EXPLICIT, *SCHEMES)
 #: With more, rounding is most of what a step does.
 MOST_SUBSTEPS = 10**10
 
-#: Relative and absolute tolerance where none is given.
-RTOL, ATOL = 1e-9, 1e-11
+#: Default relative tolerance.
+RTOL = 1e-9
+#: Default absolute tolerance.
+ATOL = 1e-11
 
 
 @dataclass(frozen=True)

@@ -32,13 +32,18 @@ from kinesym.symbolic.expression import parts_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 
-#: Relative size of what rounding leaves of an equation, and of what a user may leave.
-_SOLVED, _TOLERATED = 1e-12, 1e-6
+#: Relative step at which Newton's method has converged, and relative rank tolerance: rounding.
+_SOLVED = 1e-12
+#: Relative residual that given initial values may leave.
+_TOLERATED = 1e-6
 
 #: Of time, a name that nothing in a model has.
 _TIME = "time"
 
-_NEWTON_STEPS, _HALVINGS = 60, 12
+#: Most steps of Newton's method.
+_NEWTON_STEPS = 60
+#: Most halvings of one step.
+_HALVINGS = 12
 
 #: How much easier x' and algebraic states move than differential states that may move, too.
 _EASE = 1e4

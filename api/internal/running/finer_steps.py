@@ -16,9 +16,12 @@ from kinesym.runtime.signals.experiment import MOST_NODES
 from kinesym.runtime.signals.signal import Signal, with_jumps
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
 
-#: Tolerances are divided by so much; by less where rtol would become less than the tightest. From
-#: one less than the least no error can be seen.
-TIGHTER, TIGHTEST, LEAST = 100.0, 1e-14, 1e-13
+#: Factor by which tolerances are tightened; less where rtol would fall below `TIGHTEST`.
+TIGHTER = 100.0
+#: Least rtol of the finer run.
+TIGHTEST = 1e-14
+#: Least rtol of a run whose error can be estimated: below it rounding hides the error.
+LEAST = 1e-13
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,10 @@ from kinesym.symbolic.delayed import Delay
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import name_of
 
-#: Pieces of a delayed state between two breaks of a window: at least, and at most.
-_LEAST, _MOST = 8, 2048
+#: Least number of pieces of a delayed state between two breaks of a window.
+_LEAST = 8
+#: Largest number of pieces of a delayed state between two breaks of a window.
+_MOST = 2048
 #: Derivatives of states up to this order jump at breaks.
 _ORDER = 4
 #: So often a window is run again, for pieces between events and for more of them.

@@ -46,8 +46,10 @@ from kinesym.symbolic.schemes import SCHEMES
 #: Members of an ensemble of which it is found out which expression was not finite.
 _EXPLAINED = 8
 
-#: How members fail that reach the end.
-_GROWN, _SINGULAR = "grew beyond any plausible size", "went through a singular configuration"
+#: Failure of a member that reaches the end with values that are too large.
+_GROWN = "grew beyond any plausible size"
+#: Failure of a member that reaches the end through a singular mass matrix.
+_SINGULAR = "went through a singular configuration"
 
 
 @dataclass(frozen=True, eq=False)
