@@ -190,7 +190,7 @@ class Collocation(Displayed):
 
     @property
     def timings(self) -> Mapping[str, float]:
-        """Seconds that it took to derive and to compile."""
+        """Times to derive and to compile the problem [s]."""
         return self._problem.libraries.timings
 
     @property
@@ -271,7 +271,7 @@ class Collocation(Displayed):
         return self._problem.cost(self._free(z))
 
     def cost_gradient(self, z: Array) -> Array:
-        """Its gradient, (n_variables,)."""
+        """Gradient of the objective at z, (n_variables,)."""
         return self._problem.cost_gradient(self._free(z))
 
     def residuals(self, z: Array) -> Array:
@@ -281,7 +281,7 @@ class Collocation(Displayed):
         return self._problem.residuals(self._free(z))
 
     def residual_jacobian(self, z: Array) -> csr_array:
-        """Their derivatives, (n_samples, n_variables)."""
+        """Jacobian of the residuals, (n_samples, n_variables)."""
         return self._problem.residual_jacobian(self._free(z))
 
     def constraints(self, z: Array) -> Array:
@@ -290,7 +290,7 @@ class Collocation(Displayed):
         return self._problem.constraints(self._free(z))
 
     def constraint_jacobian(self, z: Array) -> csr_array:
-        """Their Jacobian, (n_constraints, n_variables), with its exact structure."""
+        """Jacobian of the constraints, (n_constraints, n_variables), with its exact structure."""
         return self._problem.constraint_jacobian(self._free(z))
 
     def lagrangian_hessian(

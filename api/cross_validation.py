@@ -195,7 +195,7 @@ def _by_shooting(
 
 
 def _holding(bounds: tuple[Array, Array], values: Array) -> tuple[Array, Array]:
-    """Bounds that hold what has a value."""
+    """Bounds that hold the variables that have a value."""
     low, high = (np.where(np.isnan(values), bound, values) for bound in bounds)
     return low, high
 

@@ -134,7 +134,7 @@ class Attempts:
         return None
 
     def _bound(self, first: Solution, doubt: Doubt) -> Bound:
-        """Conditions that are bound together, where that may keep the problem from a solution."""
+        """Dependent conditions, where these may keep the problem from a solution."""
         if first.success:
             strained = is_strained(self.problem, doubt.rows, first)
             return bound_together(self.problem, first.free_vector, True) if strained else Bound()
@@ -228,8 +228,8 @@ class Attempts:
         return _noted(first, f"{vain} iterations {' and '.join(_WAYS)} were in vain")
 
     def _from_simpler(self, lost: Solution) -> Solution:
-        """Another solution, from lines in place of what was simulated, or from zero in place of
-        these, where what z was made of leads to none."""
+        """Solve from lines in place of simulated trajectories, or from zero in place of these,
+        where the first guess led to no solution."""
         last = self.z
         for drawn, note in ((self._begin.lines, _FROM_LINES), ((), _FROM_ZERO)):
             begin = self._begin.packed(self.guess, drawn)
@@ -240,7 +240,7 @@ class Attempts:
         return lost
 
     def _from_data(self, lost: Solution) -> Solution:
-        """Another solution, from the parameters and durations of the guess alone."""
+        """Solve from the parameters and durations of the guess alone, without its trajectories."""
         values: dict[str, Any] = dict(self.problem.parameters(self.z))
         if self.problem.layout.free_duration:
             values["duration"] = self.problem.layout.durations(self.z)
@@ -252,7 +252,7 @@ class Attempts:
         return _noted(found, _FROM_DATA) if found.success else lost
 
     def _from_nearest(self, lost: Solution) -> Solution:
-        """Another solution, from where all conditions are met; see `meeting_points`."""
+        """Solve from feasible points, where all conditions are met; see `meeting_points`."""
         say(self.progress, "no solution yet: looking for where all conditions are met")
         points = meeting_points(self.problem, lost.free_vector, self.z, self.chosen.deadline)
         for near in points:

@@ -90,8 +90,9 @@ ROOMS = (0.1, 1e3)
 
 @dataclass(frozen=True)
 class Bound:
-    """Conditions that are bound together. left_out : numbers of those that follow from the others;
-    none if some contradict each other. words : which from which, or what contradicts what."""
+    """Dependent conditions. left_out : numbers of the redundant ones, which follow from the others;
+    none if some contradict each other. words : which condition follows from which, or contradicts
+    which."""
 
     left_out: Sequence[int] = ()
     words: Sequence[str] = ()

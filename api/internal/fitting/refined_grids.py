@@ -68,7 +68,7 @@ def refined_trials(
 
 
 def no_longer_falls(solution: Solution, bounds: tuple[Array, Array], options: SolverOptions) -> str:
-    """Why finer grids do not help a solution; bounds : of its free vector."""
+    """Reason why finer grids do not help a solution; bounds : of its free vector."""
     tolerance = options.options.get("tol", TOLERANCE)
     if _barrier(solution, bounds) > _BARRIER * solution.grid_error().largest:
         return (
@@ -79,8 +79,8 @@ def no_longer_falls(solution: Solution, bounds: tuple[Array, Array], options: So
 
 
 def _barrier(solution: Solution, bounds: tuple[Array, Array]) -> float:
-    """Complementarity gap of a solution relative to its objective: sum of products of multipliers and
-    distances to bounds (Nocedal, Wright 2006, Numerical Optimization, section 19.3)."""
+    """Complementarity gap of a solution relative to its objective: sum of products of multipliers
+    and distances to bounds (Nocedal, Wright 2006, Numerical Optimization, section 19.3)."""
     z, push = solution.free_vector, solution.lower_multipliers - solution.upper_multipliers
     distance = np.where(push > 0.0, z - bounds[0], bounds[1] - z)
     gap = np.abs(push * np.where(np.isfinite(distance), distance, 0.0)).sum()
@@ -88,7 +88,7 @@ def _barrier(solution: Solution, bounds: tuple[Array, Array]) -> float:
 
 
 def too_many_nodes(wanted: int, most: int, order: int) -> str:
-    """Why refinement ends before a grid of so many nodes."""
+    """Reason why refinement ends before a grid of so many nodes."""
     better = " or use a scheme of higher order" if order < _HIGH else ""
     return f"the next grid has {wanted} nodes, more than max_nodes={most}: allow more{better}"
 

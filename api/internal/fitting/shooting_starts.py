@@ -167,7 +167,7 @@ def side_by_side(
 
 
 class _Group:
-    """Starts that go side by side, in unknowns of their own sizes."""
+    """Starts that are solved side by side, with unknowns scaled by their sizes."""
 
     def __init__(self, given: ShootingArguments, points: Array, squares: SideBySide) -> None:
         self._given, self._squares = given, squares

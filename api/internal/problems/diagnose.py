@@ -19,7 +19,7 @@ _BLOCK = 4096  # points per evaluation of the interpreter
 
 
 def explain(program: Program, nlp: NLP, z: Array) -> str | None:
-    """Why a callback is not finite at `z`, in words; None if all are finite."""
+    """Reason why a callback is not finite at `z`, in words; None if all are finite."""
     ones = np.ones(nlp.n_constraints)
     calls: dict[str, Callable[[], Array | float]] = {
         "constraints": lambda: nlp.constraints(z),

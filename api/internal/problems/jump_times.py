@@ -224,7 +224,7 @@ def _between(
 
 
 def _times(each: Sequence[Mapping[str, Signal]]) -> set[float]:
-    """At which some signal has a new piece."""
+    """Times at which some signal has a new piece."""
     return {float(at) for row in each for signal in row.values() for at in signal.begin[1:]}
 
 

@@ -64,8 +64,8 @@ class _Tie(NamedTuple):
 
 @dataclass(frozen=True)
 class Observer:
-    """A model as an observer: its rates are tied to inputs that are what was measured, by the
-    parameter of homotopies; at 1 it is the model itself."""
+    """Observer of a record: a model whose rates are tied to inputs that are the measurements, by
+    the homotopy parameter; at 1 it is the model itself."""
 
     model: Model
     ties: Sequence[_Tie]

@@ -62,7 +62,7 @@ class _Course:
         return cls(begins, rows)
 
     def add(self, other: _Course) -> None:
-        """Pieces that follow."""
+        """Append pieces that follow."""
         self.begin = np.append(self.begin, other.begin)
         self.coefficients = np.hstack([self.coefficients, other.coefficients])
 

@@ -125,7 +125,7 @@ def jump_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitivit
 
 
 def _explained(made: Eventful, raw: RawTrajectory) -> str:
-    """Why a run ended early; of one that goes back and forth across a jump, which."""
+    """Reason why a run ended early; of one that goes back and forth across a jump, which."""
     last = raw.happened[-1].name if raw.happened else ""
     switches = [s for k, s in enumerate(made.found.switches) if last in _names(s, k)]
     if raw.status not in (Switching.CHATTER, Switching.SLIDES) or not switches:
