@@ -25,7 +25,7 @@ _SIGN = {-1: "lower", 1: "upper"}
 
 
 @dataclass(frozen=True)
-class Held:
+class ActiveBound:
     """A bound that holds conditions. name : of what is bounded; which : -1 for the lower, 1 for the
     upper one. places : numbers of all variables it bounds. limit : its value, where it holds;
     equal : whether it is that everywhere. words : what it is and when it holds."""
@@ -38,7 +38,9 @@ class Held:
     words: str
 
 
-def bounds_that_hold(problem: Discretisation, slack: Slack, of_variables: Array) -> list[Held]:
+def bounds_that_hold(
+    problem: Discretisation, slack: Slack, of_variables: Array
+) -> list[ActiveBound]:
     """Bounds whose multipliers say that more could be met without them. of_variables : sizes of z,
     (n_variables,)."""
     z, (_, *sides) = slack.z, slack.found.multipliers
@@ -46,7 +48,7 @@ def bounds_that_hold(problem: Discretisation, slack: Slack, of_variables: Array)
     most = max(float(side[:n].max(initial=0.0)) for side in sides)
     if most <= 0.0:
         return []
-    found = list[Held]()
+    found = list[ActiveBound]()
     for which, side, bound in zip((-1, 1), sides, problem.variable_bounds, strict=True):
         near = np.abs(z - bound) <= _NEAR * of_variables
         held = (side[:n] > _HOLDS * most) & near & np.isfinite(bound)
@@ -57,7 +59,7 @@ def bounds_that_hold(problem: Discretisation, slack: Slack, of_variables: Array)
 
 def _of_trajectories(
     problem: Discretisation, z: Array, which: int, bound: Array, held: Flags
-) -> Iterator[Held]:
+) -> Iterator[ActiveBound]:
     """Active bounds of states and inputs."""
     layout, numbers = problem.layout, np.arange(len(z))
     for trial in range(len(layout.nodes)):
@@ -76,10 +78,14 @@ def _of_trajectories(
             when = when if len(own) > 1 else f"at t = {own[0]:.4g} s"
             limit = float(bound[places[held[places]]][0])
             words = f"the {_SIGN[which]} bound {limit:.4g} of {name} holds it, {when}"
-            yield Held(name, which, places, limit, bool((bound[places] == limit).all()), words)
+            yield ActiveBound(
+                name, which, places, limit, bool((bound[places] == limit).all()), words
+            )
 
 
-def _of_numbers(problem: Discretisation, which: int, bound: Array, held: Flags) -> Iterator[Held]:
+def _of_numbers(
+    problem: Discretisation, which: int, bound: Array, held: Flags
+) -> Iterator[ActiveBound]:
     """Active bounds of parameters and durations."""
     layout = problem.layout
     named = [(layout.parameter_offset + k, p, "") for k, p in enumerate(layout.parameters)]
@@ -89,11 +95,13 @@ def _of_numbers(problem: Discretisation, which: int, bound: Array, held: Flags) 
         if held[j]:
             of = f"the parameter {name}" if name else "the duration"
             words = f"the {_SIGN[which]} bound {bound[j]:.4g}{unit} of {of} holds it"
-            yield Held(name or "the duration", which, np.array([j]), float(bound[j]), True, words)
+            yield ActiveBound(
+                name or "the duration", which, np.array([j]), float(bound[j]), True, words
+            )
 
 
 def wider(
-    problem: Discretisation, slack: Slack, held: Sequence[Held], of_variables: Array
+    problem: Discretisation, slack: Slack, held: Sequence[ActiveBound], of_variables: Array
 ) -> str | None:
     """Sentence on the least widening of active bounds, each as a whole, that lets all conditions be
     met; None if none was found. of_variables : sizes of z."""
@@ -110,7 +118,7 @@ def wider(
     return f"all conditions could be met with {listed(would)}" if would else None
 
 
-def _wider(bound: Held, more: float) -> str:
+def _wider(bound: ActiveBound, more: float) -> str:
     if not bound.equal:
         return f"the {_SIGN[bound.which]} bound of {bound.name} wider by {more:.4g}"
     sign, now = "<=" if bound.which > 0 else ">=", bound.limit + bound.which * more

@@ -32,7 +32,7 @@ from kinesym.internal.problems.free_history import FreeHistory, free_history
 from kinesym.internal.problems.homotopy import with_homotopy
 from kinesym.internal.problems.integral_conditions import with_integrals
 from kinesym.internal.problems.interior_conditions import Moment, check_within, with_moments
-from kinesym.internal.problems.jump_times import Held, held_switches
+from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
 from kinesym.internal.problems.model_phases import SmoothPhases, smooth_phases
 from kinesym.internal.problems.observer import Observer, asked_observer
 from kinesym.internal.problems.parameters import Unknown, checked_unknowns, is_random, known_values
@@ -100,7 +100,7 @@ class Draft:
     values: Sequence[Mapping[str, float]] = ()
     inputs: Mapping[str, Any] = field(default_factory=dict)
     written: Model | None = None
-    jumps: Held = field(default_factory=lambda: Held(None, ()))  # type: ignore[arg-type]
+    jumps: HeldSwitches = field(default_factory=lambda: HeldSwitches(None, ()))  # type: ignore[arg-type]
     histories: FreeHistory = field(default_factory=lambda: FreeHistory((), {}, {}))
     delays: Mapping[str, sp.Symbol] = field(default_factory=dict)
     notes: Sequence[str] = ()

@@ -140,7 +140,7 @@ def without_inputs(run: _Run, names: Collection[str]) -> _Run:
     return replace(run, inputs=inputs) if len(inputs) < len(run.inputs) else run
 
 
-class Held(NamedTuple):
+class HeldSwitches(NamedTuple):
     """A model whose jumps at known times are inputs, `names`, which trials have; notes : what stays
     as it was, in words. before : the grids (N,) of trials that have more nodes now."""
 
@@ -176,7 +176,7 @@ def held_switches(
     unknown: Collection[str],
     known: Sequence[Mapping[str, float]],
     insert: bool,
-) -> Held:
+) -> HeldSwitches:
     """Replace jumps at known times by inputs that are held between nodes, for fits.
 
     unknown : names of parameters. known : values of the others, by trial. insert : whether trials
@@ -184,9 +184,9 @@ def held_switches(
     """
     found = switched(model, OfKnownTime(frozenset(unknown)), True)
     if not found.switches:
-        return Held(model, trials)
+        return HeldSwitches(model, trials)
     if any(trial.free_duration for trial in trials):
-        return Held(model, trials, notes=[_FREE.format(s.said) for s in jumping(found)[:1]])
+        return HeldSwitches(model, trials, notes=[_FREE.format(s.said) for s in jumping(found)[:1]])
     numbers = [{**dict.fromkeys(unknown, np.nan), **row} for row in known]
     try:
         each = [
@@ -194,15 +194,15 @@ def held_switches(
             for row, trial in zip(numbers, trials, strict=True)
         ]
     except Unevaluated:
-        return Held(model, trials)
+        return HeldSwitches(model, trials)
     grids = [with_jumps(e.grid, [*own.values()])[0] for e, own in zip(trials, each, strict=True)]
     pairs = zip(trials, grids, strict=True)
     made = [e if len(grid) == e.n_nodes else e.on_grid(grid) for e, grid in pairs]
     if not insert and any(new is not old for new, old in zip(made, trials, strict=True)):
-        return Held(model, trials, notes=_between(found, trials, each))
+        return HeldSwitches(model, trials, notes=_between(found, trials, each))
     driven = [trial.driven(own) for trial, own in zip(made, each, strict=True)]
     before = [trial.grid for trial in trials] if made != [*trials] else ()
-    return Held(found.model, driven, found.names, before=before)
+    return HeldSwitches(found.model, driven, found.names, before=before)
 
 
 def _between(

@@ -26,7 +26,7 @@ from kinesym.internal.problems.delay_sources import (
     warn_of_leaps,
 )
 from kinesym.internal.problems.hybrid_signals import hybrid_signals, new_names
-from kinesym.internal.problems.jump_times import Held, held_switches
+from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
 from kinesym.internal.problems.parameters import (
     Unknown,
     checked_unknowns,
@@ -180,7 +180,7 @@ def shooting_arguments(
     values = known_values(model, asked, {} if known is None else known, listed, more)
     late = delayed(listed, delays_of_sensors(model.outputs), asked, values)
     listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
-    held = Held(model, listed)
+    held = HeldSwitches(model, listed)
     if not (hybrid or model.delays):
         held = held_switches(model, listed, asked, values, insert=not free)
         model, listed = held.model, [*held.trials]
