@@ -1,4 +1,4 @@
-"""Bounds that keep conditions from being met, and how much wider they would have to be."""
+"""Active bounds that keep conditions from being met, and the least widening that would let them."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class ActiveBound:
 def bounds_that_hold(
     problem: Discretisation, slack: Slack, of_variables: Array
 ) -> list[ActiveBound]:
-    """Bounds whose multipliers say that more could be met without them. of_variables : sizes of z,
-    (n_variables,)."""
+    """Active bounds, by their multipliers, without which more could be met. of_variables : sizes of
+    z, (n_variables,)."""
     z, (_, *sides) = slack.z, slack.found.multipliers
     n = len(z)
     most = max(float(side[:n].max(initial=0.0)) for side in sides)

@@ -32,11 +32,12 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Smoothed:
-    """Trajectories `runs` at a solution z with the matrix `kkt`, from the past and the future of a
-    time, as a smoother has them.
+    """Smoothed trajectories `runs` at a solution z, known from past and future samples, with the
+    KKT matrix there.
 
     variance : of the samples in units of the objective. freedom : its degrees of freedom. outputs :
-    makes the library of `slopes_library`. estimated : what the matrix holds and is not known.
+    makes the library of `slopes_library`. estimated : parameters that the matrix holds, with their
+    covariance.
     """
 
     nlp: NLP

@@ -29,8 +29,9 @@ def told(
     problem: Discretisation,
     workspace: Workspace | None = None,
 ) -> Solution:
-    """The solution with all that is computed about it. problem : the one that was asked, with the
-    standard deviations that were found; workspace : factors that its solver has left."""
+    """Certify a solution: add everything that is computed about it. problem : the one that was
+    asked, with the standard deviations that were found; workspace : factors that its solver has
+    left."""
 
     def without(found: Solution, notes: list[str]) -> Solution:
         return replace(found, notes=[*found.notes, *notes])
@@ -44,7 +45,7 @@ def told(
 def certified(
     problem: Discretisation, solution: Solution, workspace: Workspace | None = None
 ) -> Solution:
-    """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""
+    """Add the discretisation error to a solution that has converged; Ctrl-C leaves that out."""
     if not solution.success:
         return solution
     start, about = time.perf_counter(), Estimation(problem)
@@ -72,7 +73,7 @@ def certified(
 def _grid_error(
     problem: Discretisation, solution: Solution, kkt: Kkt, errors: Uncertainty | str
 ) -> GridError:
-    """The error of the grid, with standard errors as they are known. errors : of the estimates."""
+    """Discretisation error, with standard errors as they are known. errors : of the estimates."""
     about = Estimation(problem)
     variance = about.variance(solution)
     error = grid_error(
@@ -102,7 +103,7 @@ def _grid_error(
 
 
 def _without(problem: Discretisation, more: Open, solution: Solution) -> Solution:
-    """The solution without what else nothing determines."""
+    """Hide entries of the solution that nothing determines."""
     hidden = more.hidden | idle(problem.layout, problem.ends).hidden | problem.absent
     trials = problem.trajectories(solution.free_vector, hidden)
     return replace(solution, trials=trials, notes=[*solution.notes, *more.notes])

@@ -113,7 +113,7 @@ def _supposing(problem: Discretisation, change: Change) -> Discretisation:
 
 
 def _suppositions(problem: Discretisation) -> Iterator[Supposition]:
-    """The likeliest first."""
+    """Suppositions to try, the likeliest first."""
     trials = problem.trials
     channels = sorted({name for trial in trials for name in trial.measured})
     inputs = sorted({u for trial in trials for u, s in trial.signals.items() if not s.expressions})

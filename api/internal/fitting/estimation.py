@@ -54,7 +54,7 @@ from kinesym.runtime.summary import listed
 
 @dataclass(frozen=True)
 class Estimation:
-    """A problem whose objective may be the misfit of measurements, as one of estimation."""
+    """Estimation problem: a discretisation whose objective may be the misfit of measurements."""
 
     problem: Discretisation
 
@@ -119,7 +119,7 @@ class Estimation:
         return replace(solution, uncertainty=told, inference=inference)
 
     def _smoothed(self, solution: Solution) -> Smoothed:
-        """The trajectories of a solution, to be asked how far they are known."""
+        """Smoothed trajectories of a solution, for bands."""
         layout, some, z, estimated = (
             self.problem.layout,
             self.problem.population,
@@ -172,7 +172,8 @@ class Estimation:
 
     @property
     def pooled(self) -> bool:
-        """Whether one standard deviation is unknown, of which the estimates do not depend."""
+        """Whether all measurements share one unknown standard deviation, on which the estimates do
+        not depend."""
         plain = not (
             self.problem.symbolic.objective.loss or self.mixed or self.problem.symbolic.priors
         )
@@ -338,7 +339,8 @@ class Estimation:
         )
 
     def _taken(self, solution: Solution) -> dict[str, float]:
-        """Degrees of freedom that unknowns take of each channel; none where it is not known."""
+        """Degrees of freedom that the unknowns use up, by channel; empty where they are not
+        known."""
         residuals, factor = self.problem.residual_nlp, self.problem.symbolic.objective.least_squares
         slopes = residuals.residual_jacobian(solution.free_vector)
         try:
@@ -400,7 +402,7 @@ class Estimation:
         )
 
     def _pulls(self, solution: Solution) -> tuple[Array, Array]:
-        """psi and psi' of each residual."""
+        """Influence function psi and its derivative, for each residual."""
         residuals, loss = self.problem.residual_nlp, self._loss
         assert loss is not None
         root = np.sqrt(residuals.samples.share)

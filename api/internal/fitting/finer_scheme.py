@@ -1,4 +1,4 @@
-"""A finer scheme on the same intervals, by which the error of a scheme is judged."""
+"""Finer scheme on the same intervals, against which the error of a scheme is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The free vector of a guess: what is given, measured, shown by outputs, simulated, or drawn."""
+"""First guess: the free vector from given, measured or simulated trajectories, outputs that show
+states, and straight lines."""
 
 from __future__ import annotations
 
@@ -125,7 +126,8 @@ class FirstGuess:
         )
 
     def without_guess(self, guess: Any) -> list[str]:
-        """States of which a guess by names says nothing, that are not measured and not zero."""
+        """Names of states that a guess by names does not give, that are not measured and not
+        zero."""
         if not isinstance(guess, Mapping | None):
             return []
         told = {
@@ -139,8 +141,8 @@ class FirstGuess:
     # -- trajectories of what is not given ------------------------------------------------------
 
     def made_up(self, values: Mapping[str, Any]) -> tuple[Drawn, frozenset[str]]:
-        """Trajectories of what is neither given by these values nor measured, and the names of
-        those of which more is known than lines between conditions."""
+        """Trajectories of states and inputs that are neither given by these values nor measured,
+        and the names of those of which more is known than lines between conditions."""
         lines = self.lines
         if not self.problem.symbolic.objective.least_squares:
             return lines, frozenset()

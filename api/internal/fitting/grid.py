@@ -1,4 +1,4 @@
-"""The error of the grid at a solution of collocation."""
+"""Discretisation error of a solution of collocation."""
 
 from __future__ import annotations
 

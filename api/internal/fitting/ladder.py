@@ -1,4 +1,5 @@
-"""The ladder: easier problems of one library, each started from the last, up to the one asked for.
+"""Ladder of easier problems (coarse grids, homotopy), each started from the last, up to the one
+asked for.
 
 Rungs: the problem as it is; its coarse grids; the homotopies that it declares (`ks.homotopy`, or
 `homotopy="data"`, an observer of the record).
@@ -229,8 +230,8 @@ def led(
 
 
 def eased(problem: Discretisation) -> Discretisation:
-    """The problem whose homotopies lead to this one: itself, or, where it is to follow the record,
-    one of its observer, with the same free vector and a library of its own."""
+    """Problem whose homotopies lead to this one: itself, or, where it is to follow the record, that
+    of its observer, with the same free vector and a library of its own."""
     question, about = problem.formulation.eased(), problem.formulation.observer
     if question is None or about is None:
         return problem

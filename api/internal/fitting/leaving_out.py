@@ -1,4 +1,4 @@
-"""Problems of some of the trials, with what the others have taught."""
+"""Subsets of the trials of a problem, with parameters and distributions learnt from the others."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kinesym.runtime.signals.experiment import TRIAL, Experiment
 
 
 class Taught(NamedTuple):
-    """Values of parameters (r,), NaN of those that are to be fitted; names of these, and of those
-    at the mean of their distribution."""
+    """Learnt values of parameters (r,), NaN of those that are to be fitted; names of these, and of
+    those at the mean of their distribution."""
 
     values: Array
     refitted: list[str]

@@ -1,4 +1,5 @@
-"""Parameters of the largest marginal likelihood: all trajectories counted in, not the best ones."""
+"""Maximum marginal likelihood: parameters with all trajectories and random effects integrated out,
+by Laplace approximation."""
 
 from __future__ import annotations
 

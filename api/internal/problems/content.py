@@ -101,7 +101,7 @@ def _parts(value: Any, made: _Content) -> bytes:
 
 
 def _listed(value: Any) -> Any:
-    """An iterator as a list."""
+    """List of the items of an iterator."""
     return list(value) if isinstance(value, Iterator) else value
 
 
@@ -195,7 +195,7 @@ def _of_table(value: Any, made: _Content) -> bytes:
 
 @_parts.register
 def _(value: Path, made: _Content) -> bytes:
-    """A file by what is in it, anything else by its name."""
+    """Digest of a path: a file by its content, anything else by its name."""
     return made.joined("path", [str(value), value.read_bytes() if value.is_file() else b""])
 
 
@@ -204,7 +204,7 @@ def _(value: Path, made: _Content) -> bytes:
 
 @_parts.register
 def _(value: sp.Basic, made: _Content) -> bytes:
-    """Each part once, as they may be shared many times; functions of time, too, by their names."""
+    """Digest of an expression: shared parts are visited once; functions of time count by name."""
     known: dict[sp.Basic, bytes] = {}
     for part in sp.postorder_traversal(value):
         if part not in known:
@@ -336,5 +336,5 @@ def _foreign(name: str | None) -> bool:
 
 
 def title_of(function: Callable[..., Any]) -> str:
-    """A function in words."""
+    """Name of a function, in words."""
     return getattr(function, "__qualname__", type(function).__qualname__)

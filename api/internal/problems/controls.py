@@ -1,4 +1,5 @@
-"""Unknown inputs as the user says them: how they go between nodes, how fast, at what cost."""
+"""Controls: kinds of unknown inputs between nodes (held, linear, continuous), limits on rates,
+costs of absolute values and of total variation."""
 
 from __future__ import annotations
 
@@ -125,8 +126,8 @@ class Step(NamedTuple):
 
 
 class Controls(NamedTuple):
-    """Arguments of a problem in which all that is asked of inputs stands in the model, its
-    conditions, and steps. parts : names of inputs that are parts of what is asked for."""
+    """Arguments of a problem after continuous inputs, rate limits and absolute values have become
+    parts of the model, conditions and steps. parts : names of inputs that are parts of others."""
 
     system: Any
     unknown_inputs: Mapping[Any, Any]
@@ -204,7 +205,7 @@ def _with_rates(
 
 
 def _steps(system: Any, free: Mapping[Any, Any]) -> list[Step]:
-    """Limits of what is constant over several intervals, or bounded in its rate."""
+    """Limits of inputs that are constant over several intervals, or bounded in rate."""
     found = []
     inputs = {name_of(u): u for u in system.inputs} if isinstance(system, Model) else {}
     for u, asked in free.items():
@@ -221,7 +222,7 @@ def _steps(system: Any, free: Mapping[Any, Any]) -> list[Step]:
 
 
 def _terms(objective: Any) -> list[sp.Function]:
-    """The absolute values of an objective, in their order."""
+    """Absolute values in an objective, in order."""
     if not isinstance(objective, Objective):
         return []
     if objective.terminal.atoms(magnitude, variation):
@@ -263,7 +264,7 @@ def _check_cost(integrand: sp.Expr, term: sp.Function) -> None:
 
 
 def _words(term: sp.Function) -> str:
-    """A cost as it was written."""
+    """Text of a cost, as it was written."""
     kind = "l1" if isinstance(term, magnitude) else "total_variation"
     return f"ks.{kind}({written(term.args[0], 40)})"
 
@@ -288,7 +289,8 @@ class _Parts:
 
 
 def check_pieces(steps: Iterable[Step], trials: Sequence[Experiment]) -> None:
-    """Raise `ValueError` for an input that is to be constant until where there is no node."""
+    """Raise `ValueError` for an input that is constant over several intervals but has no node at
+    their ends."""
     for step in steps:
         limits = step.limits
         for k, trial in enumerate(trials):

@@ -24,7 +24,8 @@ from kinesym.symbolic.objective import Objective
 def undelayed_objective(
     model: Model, objective: Objective | None
 ) -> tuple[Model, Objective | None]:
-    """A model with inputs in place of the delays of an objective, and that with these."""
+    """Model with inputs in place of the delays of an objective, and the objective with these
+    inputs."""
     if not isinstance(objective, Objective):
         return model, objective
     check_ends([objective.terminal], "the terminal cost")
@@ -33,7 +34,7 @@ def undelayed_objective(
 
 
 def check_ends(expressions: Sequence[sp.Expr], what: str) -> None:
-    """Raise `ValueError` for a delay in what is about an end of a trial."""
+    """Raise `ValueError` for a delay in a condition or cost at an end of a trial."""
     for e in expressions:
         if e.has(DelayedValue):
             raise ValueError(

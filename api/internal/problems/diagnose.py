@@ -73,8 +73,8 @@ _DIVERGED = 1e100
 
 
 def explain_step(program: Program, raw: RawTrajectories, member: int) -> str:
-    """Why a member has not reached its end, if an expression is not finite: which one, of which
-    equation or rate, where and when. Empty if that is not the cause, as in a divergence."""
+    """Reason why a member has not reached its end, if an expression is not finite: which one, of
+    which equation or rate, where and when. Empty if that is not the cause, as in a divergence."""
     stepper, node = raw.stepper, int(raw.reached[member]) - 1
     adaptive = stepper.adaptive
     parts = 1000 if adaptive else min(raw.ivp.substeps, _PARTS)
@@ -94,7 +94,7 @@ def explain_step(program: Program, raw: RawTrajectories, member: int) -> str:
 
 
 class _Search:
-    """Looks for what is not finite in the step of one member after node `last`."""
+    """Search for an expression that is not finite in the step of one member after node `last`."""
 
     def __init__(self, program: Program, ivp: IVP, last: int) -> None:
         self.program, self.ivp, self.last = program, ivp, last

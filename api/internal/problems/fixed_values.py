@@ -1,4 +1,4 @@
-"""Straight lines between the values that conditions fix: the guess of what nobody has given."""
+"""Values that conditions fix, and straight lines between them as a first guess."""
 
 from __future__ import annotations
 

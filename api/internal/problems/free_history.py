@@ -1,4 +1,4 @@
-"""Unknown histories in collocation: what was before the start becomes parameters of each trial."""
+"""Unknown histories in collocation: signals before the start as parameters of each trial."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _MOST = 20
 
 @dataclass(frozen=True, eq=False)
 class FreeHistory:
-    """courses : of each trial, by signal. unknown : the parameters of these. guesses : of them."""
+    """Unknown histories as parameters. courses : by trial and signal. unknown : records of the
+    parameters. guesses : their values."""
 
     courses: Sequence[Mapping[str, UnknownCourse]]
     unknown: Mapping[str, Unknown]

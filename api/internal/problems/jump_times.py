@@ -141,8 +141,8 @@ def without_inputs(run: _Run, names: Collection[str]) -> _Run:
 
 
 class HeldSwitches(NamedTuple):
-    """A model whose jumps at known times are inputs, `names`, which trials have; notes : what stays
-    as it was, in words. before : the grids (N,) of trials that have more nodes now."""
+    """Model whose jumps at known times are inputs, `names`, which trials have; notes : jumps that
+    stay expressions, in words. before : the grids (N,) of trials that have more nodes now."""
 
     model: Model
     trials: Sequence[Experiment]

@@ -256,7 +256,7 @@ def _check_names(*groups: Sequence[sp.Basic]) -> None:
 
 
 def _own_program(k: int, models: Sequence[Model]) -> dict[sp.Basic, sp.Expr]:
-    """Symbols of intermediates of a model that earlier ones have, by new ones."""
+    """Rename symbols of intermediates of a model that earlier models have, too."""
     earlier = [model for model in dict.fromkeys(models[:k]) if model is not models[k]]
     used = {s for model in earlier for s, _ in model.intermediates} if earlier else set()
     taken = {name_of(s) for m in models for s, _ in m.intermediates}

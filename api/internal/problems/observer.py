@@ -1,4 +1,4 @@
-"""`homotopy="data"`: a model as an observer of what was measured, which lets go gradually.
+"""Observer for `homotopy="data"`: the model is tied to the measurements, and let go gradually.
 
 Vyasarayani, Uchida, Carvalho, McPhee 2011, Multibody System Dynamics 26:411-424.
 """
@@ -103,7 +103,7 @@ def observer(system: Any, trials: Any) -> Observer:
 
 
 def _check(model: Model, trials: Sequence[Experiment]) -> None:
-    """Raise `ValueError` for what cannot be tied."""
+    """Raise `ValueError` for a problem that cannot be tied to its record."""
     if model.index.value is None or model.index.value > 1 or model.invariants:
         raise ValueError(
             f'homotopy="data" changes rates, which the constraints of model {model.name} bind; '
@@ -182,7 +182,7 @@ def _never_zero(slope: sp.Expr, x: AppliedUndef) -> bool:
 
 
 def _driven(trial: Experiment, ties: Sequence[_Tie]) -> Experiment:
-    """A trial with the inputs that tie it."""
+    """Trial with the inputs that tie it to its record."""
     signals = {}
     for tie in ties:
         own = trial.timed_samples(tie.name)
@@ -214,9 +214,9 @@ def _poles(grid: Array, own: TimedSamples) -> Array:
 
 
 def _change(own: TimedSamples) -> float:
-    """The time in which what is measured changes [s]: the least one over which the mean square of
-    the difference is half of what it is over long times, beside what noise adds (the nugget of a
-    variogram, by which parabolas through two lags begin at zero)."""
+    """Time scale of a measurement [s]: the least lag at which the mean square of the difference is
+    half of its value at long lags, without the part of noise (the nugget of a variogram, by which
+    parabolas through two lags begin at zero)."""
     times, values = own.shown, own.values[own.present]
     even = np.linspace(times[0], times[-1], min(len(times), _MOST))
     y, last = np.interp(even, times, values), len(even) - 1

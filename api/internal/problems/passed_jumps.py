@@ -1,4 +1,4 @@
-"""Jumps of the equations that a motion passes: what estimates and derivatives cannot see."""
+"""Jumps of the equations that a motion passes, which error estimates and derivatives cannot see."""
 
 from __future__ import annotations
 
@@ -35,9 +35,11 @@ class Passed(NamedTuple):
 def passed_jumps(
     system: Model | Hybrid, given: SimulationArguments, run: Trajectory | Ensemble
 ) -> tuple[tuple[Lost, ...], str]:
-    """Jumps that fixed steps pass without resolving them: from where on the error estimate of a run
-    says nothing, as a jump moves with its states; of a method that chooses its steps, in words,
-    that it does so."""
+    """Jumps that fixed steps pass without resolving them.
+
+    Returns from where on the error estimate of a run says nothing, as a jump moves with its states;
+    of a method that chooses its steps, in words, that it does so.
+    """
     found = moving(system)
     if not found.switches or len(run.time) < 2:
         return (), ""

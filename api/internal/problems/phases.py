@@ -1,4 +1,4 @@
-"""`ks.Phases`: one motion in several phases, for collocation."""
+"""Phases of one motion, `ks.Phases`, for collocation."""
 
 from __future__ import annotations
 
