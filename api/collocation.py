@@ -165,7 +165,7 @@ class Collocation(Displayed):
 
     @property
     def problem(self) -> Discretisation:
-        """The nonlinear program as a value, with all that it is made of."""
+        """Discretisation: the nonlinear program as a value, with all that it is made of."""
         return self._problem
 
     @property

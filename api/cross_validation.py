@@ -1,4 +1,5 @@
-"""`ks.cross_validate`: fits without a part of the trials, and how they foretell it."""
+"""Cross-validation, `ks.cross_validate`: fits without a part of the trials, and their predictions
+of it."""
 
 from __future__ import annotations
 

@@ -611,7 +611,7 @@ def _ended(where: str, fit: Fit) -> str:
 
 
 def _same(one: Fit, other: Fit) -> bool:
-    """Whether two fits are the same."""
+    """Whether two fits are equal."""
     return abs(one.merit - other.merit) <= _SAME * abs(one.objective)
 
 

@@ -29,7 +29,7 @@ class Libraries:
 
     @property
     def exact(self) -> Built:
-        """The library of these."""
+        """Library with exact Hessians."""
         return self._exact[1]
 
     @cached_property

@@ -189,7 +189,7 @@ class Marginal:
         return [_NO_NOISE.format(group, std[group]) for group, at in gone if at]
 
     def _left(self, at: Value, which: NDArray[np.intp]) -> Array:
-        """The inverse of the curvature in some entries of z, all else following but x."""
+        """Inverse of the curvature in some entries of z, with x held and all else following."""
         best: Best = at.state
         if not len(which):
             return np.zeros((0, 0))
@@ -253,7 +253,7 @@ class Marginal:
         return low, high
 
     def _near(self, x: Array, other: Value) -> Value | None:
-        """The value at x, from the best trajectories elsewhere."""
+        """Value at x, from the best trajectories of another x."""
         best: Best = other.state
         z, multipliers = _ahead(best, best.ways @ (x - other.x))
         chosen = replace(self.chosen, options={"max_iter": _ITERATIONS, **self.chosen.options})
@@ -261,7 +261,7 @@ class Marginal:
         return None if isinstance(found, str) else found
 
     def _solved(self, x: Array, start: Start, chosen: SolverOptions, near: NLP) -> Value | str:
-        """The best trajectories, and the value; what is wrong if there is none."""
+        """Best trajectories, and the value of -2 log L there; a sentence if there is none."""
         trials, nlp = self._on(x, near)
         bounds = self._held(x)
         problem = replace(self.problem, callbacks=nlp.callbacks, bounds=bounds)
@@ -330,7 +330,8 @@ class Marginal:
             return np.asarray(np.minimum(np.sqrt(2.0 / np.abs(curvature)), self._reach(at.x)))
 
     def _covariance(self, found: Minimum, held: NDArray[np.bool_]) -> Array:
-        """Twice the inverse of the second derivatives, by differences of gradients."""
+        """Covariance of the unknowns: twice the inverse Hessian of -2 log L, by differences of
+        gradients."""
         at, count = found.at, len(found.at.x)
         spread = 2.0 / np.diag(np.linalg.inv(found.curvature)) if count else np.zeros(0)
         steps, free = _LONG * self._errors(at, spread), np.flatnonzero(~held)

@@ -1,4 +1,4 @@
-"""Fits with trajectories and random effects integrated out: the largest marginal likelihood."""
+"""Marginal likelihood of fits with process noise or random effects, and its maximum."""
 
 from __future__ import annotations
 

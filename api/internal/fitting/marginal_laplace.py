@@ -1,5 +1,5 @@
-"""The likelihood of a record with process noise, unknown inputs that have a prior, or with random
-effects, parameters that have one."""
+"""Laplace approximation of the marginal likelihood, with process noise (unknown inputs that have a
+prior) or random effects (parameters that have one)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def first_samples(
 
 
 def _noise(layout: Layout, noises: Sequence[str]) -> NDArray[np.intp]:
-    """Numbers in z of the values of noises, each of which acts on an interval."""
+    """Numbers in z of the values of process noise, each of which acts on an interval."""
     found = [np.zeros(0, dtype=np.intp)]
     for begin, N in zip(layout.offsets, layout.nodes, strict=False):
         for name in noises:

@@ -1,12 +1,12 @@
-"""Conditions at ends that are bound together along every motion, as where something is conserved.
+"""Redundant conditions at ends: dependent along every motion, as where something is conserved.
 
 A motion keeps the norm of a quaternion, or an energy, exactly, and a scheme to the error of its
 grid: conditions that say the same in continuous time then contradict each other by that error, and
-nothing meets them. The rank of the conditions is therefore looked at along motions on finer and
-finer grids: with P the projection onto variations of such a motion that keep the equations, and C
-the slopes of the conditions, eigenvalues of C P C' that fall with the grid belong to combinations
-that nothing can change. What is left of these falls likewise if they agree, and stays if they
-contradict each other.
+nothing meets them. The rank of the conditions is therefore found along motions on finer and finer
+grids. With P the projection onto variations of such a motion that keep the equations, and C the
+slopes of the conditions, eigenvalues of C P C' that fall with the grid belong to combinations that
+nothing can change. The violation of these combinations also falls if the conditions agree, and
+stays if they contradict each other.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Doubt:
         self.bound: Bound | None = None
 
     def __call__(self, iteration: Iteration) -> bool:
-        """Whether to end."""
+        """Whether to end the solve."""
         if iteration.number == _DOUBTFUL and iteration.infeasibility > _UNMET:
             self.bound = bound_together(self._problem, self._z)
             return self.stopped
@@ -240,8 +240,8 @@ def _looks(
 
 
 def _like_any_other(problem: Discretisation, z: Array, size: Array) -> Array:
-    """z with inputs that are moved a little: a system at rest may be stuck, as a car is that cannot
-    move sideways before it drives."""
+    """Generic point: z with inputs that are moved a little. A system at rest may be stuck, as a car
+    is that cannot move sideways before it drives."""
     inputs = entries_of(problem.layout, [problem.layout.inputs] * len(problem.trials))
     noise = _MOVED * size * np.random.default_rng(0).standard_normal(len(z))
     return np.clip(np.where(inputs, z + noise, z), *problem.variable_bounds)
@@ -312,7 +312,7 @@ def _look(problem: Discretisation, z: Array, size: Array, rows: _Index, count: i
 
 
 def _factors(problem: Discretisation, jacobian: Any, weights: Array, equations: _Flags) -> Any:
-    """Factors of the projection onto what keeps the equations."""
+    """Factors of the projection onto the null space of the equations."""
     entries, nothing = jacobian.tocoo(), np.zeros(0, dtype=np.int32)
     i, j = (each.astype(np.int32) for each in entries.coords)
     return Kkt(
@@ -405,7 +405,7 @@ def _following(rows: _Index, names: Sequence[str], space: Array, facts: _Flags) 
 
 
 def _at_start(problem: Discretisation, i: int) -> bool:
-    """Whether a condition is about a start alone."""
+    """Whether a condition concerns a start alone."""
     layout = problem.layout
     trial, family, *_ = layout.locate_constraint(i)
     structure = problem.nlp.jacobian_structure.arrays()

@@ -1,4 +1,4 @@
-"""Grids adapted to the error of a solution."""
+"""Refined grids: nodes placed by the discretisation error of a solution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many starts of shooting: all at once where they can go side by side, else one solve each."""
+"""Multistart of shooting: many starts side by side in one batch, else one solve each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sizes of variables, and factors for them, constraints and objective: the same in all units."""
+"""Scaling: sizes of variables, and factors for them, constraints and objective, the same in all
+units."""
 
 from __future__ import annotations
 
@@ -103,7 +104,7 @@ def sizes(problem: Discretisation, z: Array) -> Array:
 
 
 def _sizes(problem: Discretisation, z: Array, terms: _Terms) -> Array:
-    """See `sizes`."""
+    """Sizes from the terms of the constraints; see `sizes`."""
     own, _ = _courses(problem.layout)
     size = np.zeros(own.max(initial=-1) + 1)
     size[own] = given_sizes(problem, z)
@@ -136,7 +137,7 @@ class _Terms:
 
 
 def _terms(problem: Discretisation, z: Array) -> _Terms:
-    """See `_Terms`; without those that are left of what cancels."""
+    """Slopes of the constraints, without those that remain of terms that cancel; see `_Terms`."""
     layout = problem.layout
     taken, equations = _points(layout, problem.n_constraints)
     entries, rows, columns = problem.nlp.jacobian_structure.in_rows(taken >= 0)
@@ -207,7 +208,7 @@ def _objective_factor(problem: Discretisation, z: Array, size: Array) -> float:
 
 
 def inverse(values: Array) -> Array:
-    """1 / values; 1 where that cannot be."""
+    """Reciprocals of values; 1 where that is not finite or not positive."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         found = 1.0 / values
     return np.where(np.isfinite(found) & (found > 0.0), found, 1.0)

@@ -1,4 +1,4 @@
-"""Starts of many solves: parameters from a Latin hypercube, trajectories with random detours."""
+"""Multistart: parameters from a Latin hypercube, trajectories with random detours."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def checked_search(
     executor: Any,
     progress: bool | None,
 ) -> Search:
-    """Raises `ValueError` for what does not fit."""
+    """Check the options of a search; raises `ValueError` for what does not fit."""
     found = Search(
         checks.count(starts, "starts", most=_MOST),
         checks.count(seed, "seed", least=0),
@@ -234,7 +234,7 @@ def _opened(pickled: bytes) -> Callable[[Array], Found]:
 
 
 def _landed(pickled: bytes, point: Array) -> Found:
-    """A solve in another process."""
+    """Run a pickled solve in another process."""
     return _opened(pickled)(point)
 
 

@@ -1,4 +1,4 @@
-"""Trajectories of a solution of collocation, and what of them nothing determines."""
+"""Trajectories of a solution of collocation, with NaN for entries that nothing determines."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Point:
 
     @staticmethod
     def of(problem: Discretisation, z: Array) -> Point:
-        """At z."""
+        """Point at z."""
         values, jacobian = problem.constraints(z), problem.constraint_jacobian(z)
         size = sizes(problem, z)
         scaled = abs(jacobian) @ _diagonal(size)

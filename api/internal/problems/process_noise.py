@@ -1,4 +1,4 @@
-"""Process noise as the user says it: white inputs of a known or unknown intensity."""
+"""Process noise: white inputs of a known or unknown intensity."""
 
 from __future__ import annotations
 

@@ -23,10 +23,8 @@ Numbers = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """A parameter with a value per owner, drawn from a normal distribution; of log p if `log`.
-
-    places : of the values among those of all parameters, (k,).
-    """
+    """Random effect: a parameter with a value per owner, drawn from a normal distribution, of log p
+    if `log`. places : of the values among those of all parameters, (k,)."""
 
     name: str
     log: bool
@@ -84,7 +82,7 @@ class Population:
 
     @property
     def edges(self) -> list[str]:
-        """Names of spreads."""
+        """Names of standard deviations, which have an edge at zero."""
         return [name for name, spread in zip(self.names, self.spreads, strict=True) if spread]
 
     @property
@@ -98,20 +96,20 @@ class Population:
 
     @property
     def logarithmic(self) -> list[str]:
-        """Names of what has an interval on a logarithmic scale."""
+        """Names of estimates whose interval is on a logarithmic scale."""
         pairs = zip(self.names, self._entries, strict=True)
         return [name for name, (effect, what) in pairs if effect.log != (what == "sd")]
 
     @property
     def factors(self) -> list[str]:
-        """Names of factors, which have one on the scale of log log."""
+        """Names of factors, whose interval is on the scale of log log."""
         pairs = zip(self.names, self._entries, strict=True)
         return [name for name, (effect, what) in pairs if effect.log and what == "sd"]
 
     # -- values ---------------------------------------------------------------------------------
 
     def entries(self, numbers: Numbers) -> Array:
-        """h from means and standard deviations."""
+        """Entries of h from means and standard deviations."""
         found = [numbers[effect.name][what == "sd"] for effect, what in self._entries]
         return np.where(self.spreads, np.log(np.where(self.spreads, found, 1.0)), found)
 
@@ -131,7 +129,7 @@ class Population:
         return _exp(found, self._logs)
 
     def from_natural(self, values: Mapping[str, float]) -> Array:
-        """h from these, by name."""
+        """Entries of h from moments in natural units, by name."""
         found = np.array([values[name] for name in self.names])
         found[self._logs] = np.log(found[self._logs])
         found[self.spreads] = np.log(found[self.spreads])
@@ -169,7 +167,8 @@ class Population:
         return np.where(self.spreads, 1.0, spread)
 
     def alike(self, h: Array, low: Array) -> list[str]:
-        """Sentences on spreads that are like zero; low : bounds of h."""
+        """Sentences on standard deviations between owners that are nearly zero; low : bounds of
+        h."""
         return [
             f"{effect.name} differs between its owners by no more than its errors: {name} is like "
             "zero, all values are alike"

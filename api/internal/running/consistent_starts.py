@@ -1,4 +1,5 @@
-"""Values at the start of differential-algebraic models that agree with all equations."""
+"""Consistent initial values of differential-algebraic models: all equations and hidden constraints
+hold."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ class _Equations:
     tables: Array
 
     def __call__(self, values: Mapping[str, Array], members: int) -> tuple[Array, Array]:
-        """Rows (rows, M) and their derivatives (M, rows, columns)."""
+        """Evaluate rows (rows, M) and their derivatives (M, rows, columns)."""
         wanted = [*self.nodes, *self.slopes.values()]
         known = {**values, "data": self.tables}
         found = evaluate_nodes(self.graph, self.graph.ancestors(wanted), known)

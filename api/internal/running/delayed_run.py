@@ -1,4 +1,4 @@
-"""Simulation of models with delays: what was before the start, and where motions are not smooth."""
+"""Simulation of models with delays: histories before the start, and breaks of smoothness."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ def _breaks(
 
 
 def _leaps(given: SimulationArguments, delays: Sequence[Delayed], members: _Members) -> bool:
-    """Whether a delayed state has another value at the start than before."""
+    """Whether a delayed state jumps from its history to its initial value."""
     start, names = np.full((1, 1), float(given.time[0])), list(given.initial)
     for delay in delays:
         if delay.of_input:

@@ -1,4 +1,4 @@
-"""Finer steps, by which the error of steps is judged."""
+"""Finer steps, to estimate the error of time stepping."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ _SHOWN = 20
 
 @dataclass(frozen=True, eq=False)
 class Eventful:
-    """A hybrid model with an event for each jump that moves: further modes, the last ones, which
-    are `found` switches."""
+    """Hybrid model with an event for each jump that moves: further modes, the last ones, which are
+    `found` switches."""
 
     hybrid: Hybrid
     found: Switched
@@ -92,8 +92,8 @@ def _plain(model: Model) -> Hybrid:
 
 
 def _events(switch: Switch, number: int) -> list[Event]:
-    """A switch goes up and down where its guard passes a point, and where it is found beyond one,
-    as a guard that leaves the point again on the side from which it came."""
+    """Events of a switch, up and down, where its guard passes a point, and where it is found beyond
+    one, as a guard that leaves the point again on the side from which it came."""
     s, m = switch.guard, switch.symbol
     kind = f"jump {number}, where {written(switch.plain, _SHOWN)}"
     if switch.of_sign:

@@ -1,4 +1,4 @@
-"""Simulation of smooth models: the loops of a method, built, and what comes out of them."""
+"""Simulation of smooth models: compiled loops of a method, and their results."""
 
 from __future__ import annotations
 
