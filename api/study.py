@@ -66,7 +66,7 @@ class _Added(NamedTuple):
     arguments: Mapping[str, str]
 
 
-#: What nothing changes: calls in one worker may share it, and its content is looked at once.
+#: Classes of objects that never change: calls in a worker share them, one digest is enough.
 _CONSTANT = (Model, Hybrid, Experiment, Signal, Collocation, Shooting, Functions)
 
 

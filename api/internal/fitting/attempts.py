@@ -52,7 +52,7 @@ _SHOWN = 1e-5
 _SAME, _ROUNDING = 1e-5, 1e-9
 #: Share of an objective by which conditions that are left out do not change it.
 _UNBENT = 1e-6
-#: Of larger problems that are lost, other starts are not looked for: that would take minutes.
+#: Most variables of a lost problem for which other starts are tried: more would take minutes.
 _MOST_VARIABLES = 20_000
 
 _OTHERS = ": there may be better solutions"

@@ -22,7 +22,7 @@ from kinesym.symbolic.table import printable
 #: Functions that SymPy would look for in the module math, which has not got them.
 _NOT_OF_MATH = {row.of.__name__: row.value for row in OPERATIONS.values() if row.of and row.orders}
 
-#: Where an argument of a combination is from, and its name.
+#: Origin of an argument of a combination (parameter, start, end), and its name.
 Argument = tuple[str, str]
 
 

@@ -36,7 +36,7 @@ _VARIABLES = 1_000_000
 #: Number of fits that are tried in any case.
 _FEWEST = 8
 
-#: What a channel or a value may be a multiple of, in words.
+#: Factors by which a channel or a value may be wrong, in words.
 _FACTORS = {
     -1.0: "with the other sign",
     float(np.pi / 180.0): "taken as degrees, times pi/180",
@@ -46,10 +46,10 @@ _FACTORS = {
     1e-2: "divided by 100, as if in centimetres or percent",
     1e2: "times 100, as if a share where the model has percent",
 }
-#: Of these numbers no model makes angles of known values.
+#: Factors of angles, which are not tried for known values.
 _ANGLES = (float(np.pi / 180.0), float(180.0 / np.pi))
 
-#: What angles and their rates may be multiplied by.
+#: Factors by which angles and their rates may be wrong.
 _OF_ANGLES = (-1.0, *_ANGLES)
 
 #: The trials and known values that a supposition makes of those of a problem.
@@ -159,7 +159,7 @@ def _moves(trials: Sequence[Experiment], name: str) -> bool:
     return any(np.nanstd(trial.measured[name]) > 0.0 for trial in trials if name in trial.measured)
 
 
-#: By name what takes its place, and times how much.
+#: Name that takes the place of a name, and its factor.
 Places = Mapping[str, tuple[str, float]]
 
 

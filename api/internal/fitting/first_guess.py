@@ -35,7 +35,7 @@ Drawn = Sequence[Mapping[str, Array]]
 
 #: A first trajectory that is simulated may cost so many times what the one without does.
 _FAR = 10.0
-#: How far the motion of a guess may leave the bounds, over the largest value.
+#: Violation of bounds by the motion of a guess, relative to its largest value, at most.
 _OFF = 1e-6
 
 

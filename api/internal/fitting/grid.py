@@ -30,7 +30,7 @@ from kinesym.symbolic.schemes import CollocationScheme
 
 #: Up to this share of the range of a state a step of Newton's method is taken as it is.
 _FLAT = 1e-2
-#: From so many times the standard error on it matters that inputs are not free in intervals.
+#: Ratio of standard errors from which on it matters that inputs are not free in intervals.
 _WIDER = 1.15
 #: The key of the objective among values.
 _J = "objective"

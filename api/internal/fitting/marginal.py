@@ -29,7 +29,7 @@ from kinesym.runtime.statistics.quasi_newton import Minimum, Value, held_by, min
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.problem import Problem
 
-#: Of -2 log L, at the end of the search.
+#: Tolerance of -2 log L at the end of the search.
 _TOLERANCE = 1e-9
 #: Step of finite differences of likelihoods, in standard errors.
 _SHORT = 1e-2

@@ -37,9 +37,9 @@ _Index = NDArray[np.intp]
 
 #: Points of conditions at ends; those at nodes are as many as there are nodes.
 _ENDS = ("ends", "link", "cycle")
-#: Of problems with more variables on the finest grid this is not looked for.
+#: Most variables on the finest grid of problems whose conditions are examined.
 _MOST_VARIABLES = 200_000
-#: How often what hardly changes is told anew from what does not, at most.
+#: Most passes that separate combinations that hardly change from those that do not.
 _PASSES = 4
 #: Number of grids.
 _GRIDS = 3
@@ -67,7 +67,7 @@ _STEP = 1.0
 _MET = 1e-9
 #: Relative residual at which a motion is accepted.
 _NEAR = 1e-7
-#: By how much inputs are moved, of their sizes.
+#: Displacement of inputs, in their sizes.
 _MOVED = 0.1
 #: Difference of conditions that agree, in their sizes.
 _AGREES = 1e-5
@@ -83,8 +83,8 @@ _DOUBTFUL = 80
 _UNMET = 1e-7
 #: Change of the objective by conditions that strain the motion, in units of its size.
 _STRAINED = 1e3
-#: How far off a condition that is left out may be, in its size: so that it still tells one motion
-#: from another, and where the grid is too coarse for that.
+#: Slack of a condition that is left out, in its size: so that it still tells one motion from
+#: another, and where the grid is too coarse for that.
 ROOMS = (0.1, 1e3)
 
 

@@ -22,11 +22,11 @@ _SHRINK = 8.0
 _GROW = 4.0
 #: Ratio of neighbouring intervals, at most.
 _NEXT = 2.0
-#: How many times more intervals there are in all after one round, at most.
+#: Factor by which the number of intervals grows in one round, at most.
 _MORE = 4.0
 #: The share of the tolerance that a new grid aims at.
 _SAFETY = 0.3
-#: Of the mean share of an interval in the error, what is no more than rounding.
+#: Error of an interval that is rounding, relative to the mean over intervals.
 _ROUNDING = 1e-6
 #: Share of the error that the barrier of IPOPT must leave to be named as its reason.
 _BARRIER = 0.3

@@ -24,14 +24,14 @@ _MISFIT = 1000.0
 _BARRIER = 0.1
 #: First barrier parameter for a misfit of measurements.
 _SOFT = 1e-3
-#: How many times its size a parameter is for the solver: where curvature is negative it changes
+#: Value of a parameter for the solver, in its size: where curvature is negative it changes
 #: less than trajectories, which come near the data first (iterations from random starts: a half).
 _CAREFULLY = 1000.0
-#: Of the largest slope of a constraint: what is left of terms that cancel.
+#: Remainder of terms that cancel, relative to the largest slope of a constraint.
 _ROUNDING = 1e-9
-#: Bounds as wide tell no size.
+#: Width of bounds that tell no size.
 _FAR = 1e10
-#: Less of what bounds leave is nothing.
+#: Value that counts as zero, relative to the width of its bounds.
 _NOTHING = 1e-6
 #: Points of all trials at which an equation is evaluated.
 _POINTS = 400

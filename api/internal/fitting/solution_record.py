@@ -31,7 +31,7 @@ from kinesym.symbolic.names import name_of
 #: Ways to end for a derivative that is not finite: to most linear solvers that is a failure.
 _STUCK = (Solve.STEP_FAILED, Solve.RESTORATION_FAILED, Solve.NOT_FINITE)
 
-#: What is said of fits that do not follow their data.
+#: Advice for fits that do not follow their data.
 _ASK_WHY = "solution.why() tries other signs, units and names of channels"
 
 

@@ -45,14 +45,14 @@ from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 
-#: What is said if a maximum of the likelihood is found, and if not.
+#: Messages if a maximum of the likelihood is found, and if not.
 _MAXIMUM = "the likelihood is largest, after {} steps"
 _NO_MAXIMUM = "the search for the largest likelihood ended without one; change the guess or bounds"
 
-#: From so many times the factor of the objective a solution is not one by the factor there.
+#: Ratio of scaling factors of the objective, at solution and guess, from which on to solve again.
 _SMALLER = 1e4
 
-#: A parameter is so many times what was 1 for the solver, where it had been far too small.
+#: Growth of a parameter, in its size at the guess, from which on to solve again.
 _GROWN = 1e6
 
 #: Iterations of a fit that tells whether the data follow the model.

@@ -31,7 +31,7 @@ _FACTOR = 10.0
 _ROUNDING = 1e-9
 #: The correlation time of detours, as a share of a trial's duration.
 _CORRELATED = 0.25
-#: More starts than anyone has time for.
+#: Most starts.
 _MOST = 10**6
 #: Solves that are asked for before the first of them has ended.
 _WAITING = 64

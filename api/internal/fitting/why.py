@@ -44,7 +44,7 @@ _FLAT = 1e-7
 _OUTSIDE = 0.05
 #: Distance of a start from the first sample that is told, as a share of the range of samples.
 _APART = 0.2
-#: What is off by less than this share of what is off most, in sizes of conditions, is not named.
+#: Least violation that is named, as a share of the largest one, in sizes of conditions.
 _LITTLE = 0.01
 #: Multipliers of inequalities, in sizes of conditions, that hold something.
 _PUSHES = 1e-5

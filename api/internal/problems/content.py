@@ -33,7 +33,7 @@ from kinesym.runtime.signals.signal import Signal
 #: Metadata of a dataclass field on which results do not depend.
 UNCOUNTED: Mapping[str, bool] = MappingProxyType({"uncounted": True})
 _SIZE = 16
-#: Where packages are installed.
+#: Folders in which packages are installed.
 _INSTALLED = tuple(
     {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
@@ -274,7 +274,7 @@ def _(value: type, made: _Content) -> bytes:
     return made.joined("class", [value.__qualname__, value.__bases__, own])
 
 
-#: What classes have that says nothing, or names the module.
+#: Attributes of classes that do not count: they say nothing, or name the module.
 _OF_CLASSES = ("__module__", "__dict__", "__weakref__", "__doc__", "__firstlineno__")
 
 

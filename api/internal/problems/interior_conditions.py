@@ -126,9 +126,9 @@ def bends(
     return [_BENDS.format(time) for time in found]
 
 
-#: Of the objective, what a condition changes it by that acts on a motion.
+#: Relative change of the objective by a condition that acts on a motion.
 _ACTS = 1e-5
-#: Of the shortest interval, how far a time is from a node at most that is there.
+#: Distance of a time that is at a node, at most, relative to the shortest interval.
 _AT_NODE = 1e-3
 _BENDS = (
     "the condition at {0} acts on the motion, which bends there, within an interval that shows no "

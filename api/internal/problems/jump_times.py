@@ -34,18 +34,18 @@ from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.pulses import pulsed
 from kinesym.symbolic.switching import switched
 
-#: Of a trial of unknown duration, on whose grid a known time is anywhere.
+#: Note on a trial of unknown duration, on whose grid a known time is anywhere.
 _FREE = (
     "{}, between two nodes as the unknown duration has it: there the scheme is of first order, and "
     "the error of the grid is not known; make two phases of the trial, which meet at the jump"
 )
 _Run = TypeVar("_Run", bound=Trajectory | Ensemble)
 
-#: More jumps in one run are a mistake, or an average is meant.
+#: Most jumps in one run: more are a mistake, or an average is meant.
 MOST = 200_000
 #: A share of the duration within which a jump is at a node.
 _SAME = 1e-9
-#: So many times at which members of an ensemble jump are ends of the steps of all.
+#: Most times at which members of an ensemble jump that become ends of the steps of all.
 _MOST_APART = 2000
 #: Points at which a switching function that is not linear is evaluated before roots are refined.
 _LOOKS = 8192

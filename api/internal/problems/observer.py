@@ -37,9 +37,9 @@ CHANGE = 1.5
 _SHORT = 20
 #: Samples from which that is told, at most.
 _MOST = 5000
-#: From the easy end to the actual one the pole falls by this factor, evenly, and then to zero.
+#: Factor by which the pole falls from the easy end to the actual one, evenly, before zero.
 FALL = 1000
-#: What is left of it: 1 at the easy end, 0 at the actual one.
+#: Remaining share of the pole: 1 at the easy end, 0 at the actual one.
 _LEFT = (FALL ** (1 - HOMOTOPY) - 1) / (FALL - 1)
 
 

@@ -20,7 +20,7 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.switching import switched
 
-#: What helps.
+#: Remedy, in words.
 REMEDY = "make it an Event (of friction a Contact), or smooth it, as with ks.smooth_step"
 
 

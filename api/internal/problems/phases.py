@@ -28,7 +28,7 @@ from kinesym.symbolic.problem import Problem, algebraic_states
 
 Pair = tuple[float, float]
 _FREE = (-np.inf, np.inf)
-#: Of the largest term of a constraint: what values at a start may leave of it.
+#: Residual of a constraint that initial values may leave, relative to its largest term.
 _OFF = 1e-6
 
 

@@ -11,10 +11,10 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.schemes import ADAPTIVE, EXPLICIT, SCHEMES
 
-#: Of a model; implicit ones are the schemes of collocation.
+#: Methods for a model; implicit ones are the schemes of collocation.
 METHODS = (*EXPLICIT, *SCHEMES)
 
-#: With more, rounding is most of what a step does.
+#: Most steps per interval: with more, a step is mostly rounding.
 MOST_SUBSTEPS = 10**10
 
 #: Default relative tolerance.

@@ -38,7 +38,7 @@ _SOLVED = 1e-12
 #: Relative residual that given initial values may leave.
 _TOLERATED = 1e-6
 
-#: Of time, a name that nothing in a model has.
+#: Name of time in the graph.
 _TIME = "time"
 
 #: Most steps of Newton's method.
@@ -46,10 +46,10 @@ _NEWTON_STEPS = 60
 #: Most halvings of one step.
 _HALVINGS = 12
 
-#: How much easier x' and algebraic states move than differential states that may move, too.
+#: Weight by which x' and algebraic states move more easily than differential states.
 _EASE = 1e4
 
-#: By how much of its size a guess is moved from where nothing changes with it.
+#: Relative displacement of a guess at which no equation changes with it.
 _MOVED = 0.1
 
 

@@ -33,9 +33,9 @@ from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem, algebraic_states
 from kinesym.symbolic.schemes import RK4, SCHEMES
 
-#: Where values differ by more than this share of them, there is a jump.
+#: Relative difference of two values that is a jump.
 _JUMP = 1e-12
-#: What follows from kinks of delayed inputs is hit if there are so few, else from jumps alone.
+#: Most breaks whose images through delays are ends of steps; with more, those of jumps alone.
 _FEW = 200
 
 _Members = NDArray[np.intp]

@@ -31,7 +31,7 @@ _LEAST = 8
 _MOST = 2048
 #: Derivatives of states up to this order jump at breaks.
 _ORDER = 4
-#: So often a window is run again, for pieces between events and for more of them.
+#: Most runs of a window, for pieces between events and for more of them.
 _AGAIN = 16
 
 
