@@ -20,7 +20,7 @@ from kinesym import examples
 from kinesym.examples import gallery, studies
 from kinesym.runtime.library.cache import CacheError, cache_folder, clear, summary
 
-#: So many failures are listed.
+#: Most failures that are listed.
 _FAILURES = 20
 #: The status of a command whose output is no longer read, as shells give it: 128 + SIGPIPE.
 _CLOSED = 141

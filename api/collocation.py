@@ -148,7 +148,7 @@ class Collocation(Displayed):
 
     @classmethod
     def of(cls, problem: Discretisation) -> Collocation:
-        """One of a problem that is there already."""
+        """Wrap a discretisation that exists already."""
         made = cls.__new__(cls)
         made._problem = problem
         return made
@@ -165,7 +165,7 @@ class Collocation(Displayed):
 
     @property
     def problem(self) -> Discretisation:
-        """The nonlinear program as a value, with all that it is made of."""
+        """Discretisation: the nonlinear program as a value, with all that it is made of."""
         return self._problem
 
     @property
@@ -190,7 +190,7 @@ class Collocation(Displayed):
 
     @property
     def timings(self) -> Mapping[str, float]:
-        """Seconds that it took to derive and to compile."""
+        """Times to derive and to compile the problem [s]."""
         return self._problem.libraries.timings
 
     @property
@@ -200,7 +200,8 @@ class Collocation(Displayed):
 
     @property
     def layout(self) -> Layout:
-        """What the entries of the free vector and the constraints are."""
+        """Places of states, inputs and parameters in the free vector, and of families of
+        constraints."""
         return self._problem.layout
 
     @property
@@ -256,11 +257,11 @@ class Collocation(Displayed):
         return _vector(z, "the entries of the free vector", self.n_variables)
 
     def variable_name(self, j: int) -> str:
-        """What z[j] is, in words."""
+        """Name of z[j], in words."""
         return self.layout.variable_name(checks.count(j, "the number of a variable", least=0))
 
     def constraint_name(self, i: int) -> str:
-        """What constraint i is, in words."""
+        """Name of constraint i, in words."""
         return self.layout.constraint_name(checks.count(i, "the number of a constraint", least=0))
 
     # -- values and derivatives ---------------------------------------------------------------
@@ -270,7 +271,7 @@ class Collocation(Displayed):
         return self._problem.cost(self._free(z))
 
     def cost_gradient(self, z: Array) -> Array:
-        """Its gradient, (n_variables,)."""
+        """Gradient of the objective at z, (n_variables,)."""
         return self._problem.cost_gradient(self._free(z))
 
     def residuals(self, z: Array) -> Array:
@@ -280,7 +281,7 @@ class Collocation(Displayed):
         return self._problem.residuals(self._free(z))
 
     def residual_jacobian(self, z: Array) -> csr_array:
-        """Their derivatives, (n_samples, n_variables)."""
+        """Jacobian of the residuals, (n_samples, n_variables)."""
         return self._problem.residual_jacobian(self._free(z))
 
     def constraints(self, z: Array) -> Array:
@@ -289,7 +290,7 @@ class Collocation(Displayed):
         return self._problem.constraints(self._free(z))
 
     def constraint_jacobian(self, z: Array) -> csr_array:
-        """Their Jacobian, (n_constraints, n_variables), with its exact structure."""
+        """Jacobian of the constraints, (n_constraints, n_variables), with its exact structure."""
         return self._problem.constraint_jacobian(self._free(z))
 
     def lagrangian_hessian(
@@ -429,13 +430,13 @@ class Collocation(Displayed):
         return gathered(names, rows, found, search.keep)
 
     def refined(self, solution: Solution, tolerance: float = 1e-6) -> Collocation:
-        """The same problem, and library, on grids adapted to the error of a solution of it.
+        """Refine the grids by the discretisation error of a solution; the library stays the same.
 
-        On them the error should be `tolerance`, as `grid_error().largest` says it. Nodes with a
-        measurement stay, inputs follow their signals. Its
-        `solve()` starts from the solution. Raises `ValueError` for a solution that has not
-        converged or belongs to another problem, and for fits with unknown inputs that are held or
-        linear between nodes: between samples they would have values that nothing has measured.
+        On the new grids the error should be `tolerance`, as `grid_error().largest` says it. Nodes
+        with a measurement stay, inputs follow their signals. Its `solve()` starts from the
+        solution. Raises `ValueError` for a solution that has not converged or belongs to another
+        problem, and for fits with unknown inputs that are held or linear between nodes: between
+        samples they would have values that nothing has measured.
         """
         checks.check_kind(solution, Solution, "kinesym")
         most = checks.positive(tolerance, "tolerance")
@@ -497,7 +498,7 @@ class Collocation(Displayed):
         return log_likelihood(self._problem, solution)
 
     def violations(self, guess: Any = None) -> Violations:
-        """How much a guess or a solution, see `pack`, violates equations, conditions and bounds:
+        """Violations of equations, conditions and bounds by a guess or a solution, see `pack`:
         `print(task.violations(solution))`, `task.violations(solution).plot()`."""
         return violations(self._problem, self.pack(guess))
 
@@ -515,7 +516,7 @@ class Collocation(Displayed):
         return figure_within_bounds(self._problem, self.pack(guess), other, trial, names)
 
     def why(self, guess: Any = None) -> Why:
-        """What keeps this problem from a solution, seen from a guess or a solution, see `pack` and
+        """Reasons why this problem has no solution, seen from a guess or a solution, see `pack` and
         `Solution.why`: also before a solve, to see whether all conditions can be met."""
         ended = isinstance(guess, Solution)
         head = self.model.name + (f": {guess.message}" if ended else ", not solved yet")
@@ -523,8 +524,8 @@ class Collocation(Displayed):
         return why(self._problem, self.pack(guess), head, (), ended, solved, unexplained)
 
     def verify(self, solution: Solution, segments: int = 1) -> Verification:
-        """How far a simulation leaves a solution of this problem: its inputs, as the scheme sees
-        them, and its parameters, integrated by an adaptive method from its own start.
+        """Verify a solution by simulation: its inputs, as the scheme sees them, and its parameters
+        are integrated by an adaptive method from its own start, and compared with it.
 
         segments : parts of each trial that start from the solution each, for unstable systems, in
         which a simulation leaves any solution sooner or later; without delays only. Raises
@@ -562,7 +563,7 @@ def _trusted(problem: Discretisation, solution: Solution) -> Solution:
 
 
 def _trusted_from(problem: Discretisation, z: Array, guess: Any, chosen: SolverOptions) -> Solution:
-    """What a problem finds from a free vector, without a line per iteration."""
+    """Solve a problem from a free vector, without a line per iteration, and check the solution."""
     return _trusted(problem, Solver(problem, chosen).fitted(z, guess))
 
 

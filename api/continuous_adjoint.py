@@ -105,10 +105,11 @@ class ContinuousAdjoint(Displayed):
     def gradient(
         self, run: Trajectory, signals: Mapping[Any, ArrayLike] | None = None
     ) -> ContinuousGradient:
-        """All derivatives at `run`, a simulation of the model with the parameters to be varied.
+        """Gradient of the objective at `run`, a simulation of the model with the parameters to be
+        varied.
 
-        signals : those of the objective that the model does not know, each (N,) or a number.
-        Raises `ValueError` for what is missing, and if the end conditions have no solution.
+        signals : those of the objective that the model does not know, each (N,) or a number. Raises
+        `ValueError` for what is missing, and if the end conditions have no solution.
         """
         trial = self._reversed(run, {} if signals is None else signals)
         values = self._values(run)

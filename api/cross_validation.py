@@ -1,4 +1,5 @@
-"""`ks.cross_validate`: fits without a part of the trials, and how they foretell it."""
+"""Cross-validation, `ks.cross_validate`: fits without a part of the trials, and their predictions
+of it."""
 
 from __future__ import annotations
 
@@ -40,17 +41,18 @@ class _Answer(NamedTuple):
 def cross_validate(
     problem: Collocation | Shooting, fit: Solution | Fit, by: str = TRIAL
 ) -> CrossValidation:
-    """How well a model foretells what it has not seen: each trial, or all trials with the same name
-    for a label, are left out in turn, the others are fitted by the same library, and what they
-    teach, parameters, distributions and standard deviations, is held for what was left out.
+    """Cross-validation: leave out each trial, or all trials with the same name for a label, in
+    turn, and predict it from a fit of the others.
 
-    fit : a solution of the problem, from which all fits begin. by : "trial", or a label.
+    The others are fitted by the same library; the parameters, distributions and standard deviations
+    of that fit are held for the part that was left out. fit : a solution of the problem, from which
+    all fits begin. by : "trial", or a label.
 
-    Parameters that only what is left out has, such as the damping of a subject, are put at the mean
-    of their distribution if they have one, known or estimated, and are else fitted to the samples
-    that were left out, as starts are that are unknown. With process noise trajectories follow the
-    samples. The score of a part is the log of the density of its samples; with random effects or
-    process noise of the marginal one, these integrated out.
+    Parameters that only the left-out part has, such as the damping of a subject, are set to the
+    mean of their distribution if they have one, known or estimated, and are else fitted to the
+    samples that were left out, as unknown initial values are. With process noise trajectories
+    follow the samples. The score of a part is the log density of its samples; with random effects
+    or process noise it is the marginal one, these integrated out.
 
     Raises `ValueError` for a fit that has not converged or is of another problem, for trials that
     are linked, for a label that a trial does not have, and if nothing is left to fit.
@@ -131,7 +133,8 @@ def _rms(runs: Sequence[Trajectory]) -> dict[tuple[int, str], tuple[float, int]]
 def _without(
     problem: Collocation | Shooting, fit: Solution | Fit, out: Sequence[int]
 ) -> _Answer | str:
-    """What the other trials foretell of those that are left out, or why nothing."""
+    """Prediction of the left-out trials from a fit of the others, or the reason why there is
+    none."""
     kept = [k for k in range(len(problem.trials)) if k not in out]
     begin, end = ([fit.trials[k] for k in numbers] for numbers in (kept, out))
     if isinstance(problem, Collocation):
@@ -199,7 +202,7 @@ def _part_of(problem: Shooting, given: ShootingArguments) -> Shooting:
 
 
 def _holding(bounds: tuple[Array, Array], values: Array) -> tuple[Array, Array]:
-    """Bounds that hold what has a value."""
+    """Bounds that hold the variables that have a value."""
     low, high = (np.where(np.isnan(values), bound, values) for bound in bounds)
     return low, high
 

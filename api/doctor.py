@@ -1,4 +1,4 @@
-"""What of the machinery works on this machine."""
+"""Check of the installation: compiler, IPOPT, linear solvers, threads and cache on this machine."""
 
 from __future__ import annotations
 

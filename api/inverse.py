@@ -1,4 +1,4 @@
-"""What forces a motion of a tree needs, from its coordinates over time."""
+"""Inverse dynamics: forces that a motion of a tree needs, from its coordinates over time."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def ground_reaction(
     instants = grid if time is None else time_grid(time)
 
     def left(force: Array) -> Array:
-        """Along the coordinates of the first body, (k, N), under a constant wrench."""
+        """Forces along the coordinates of the first body, (k, N), under a constant wrench."""
         rows = np.repeat(force[:, None], len(grid), axis=1)
         wrenches = {body: Wrench.zero(grid) for body in bodies}
         wrenches[bodies[0]] = Wrench(grid, rows[:3], rows[3:])
@@ -214,8 +214,8 @@ def _doubt(tree: Tree, rows: Mapping[str, Array], grid: Array) -> None:
 
 
 def short_name(name: str) -> str:
-    """A coordinate as models name it, of a path like `/jointset/knee_r/knee_angle_r/value`, which
-    OpenSim 4 writes."""
+    """Short name of a coordinate, as models have it, of a path like
+    `/jointset/knee_r/knee_angle_r/value`, which OpenSim 4 writes."""
     parts = name.split("/")
     return parts[-2] if len(parts) > 2 and parts[-1] == "value" else name
 
@@ -279,5 +279,5 @@ def external(body: str, kind: str) -> Vector:
 
 
 def no_jacobians() -> Built:
-    """What is said when they are asked for."""
+    """Raise `ValueError`: inverse dynamics has no Jacobians."""
     raise ValueError("inverse dynamics has no Jacobians; compile the model of the tree")

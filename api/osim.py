@@ -72,7 +72,7 @@ def ranges_of(
 
 @dataclass(frozen=True)
 class Tasks:
-    """What inverse kinematics weighs, for `ks.gait.fit_markers`. weights : of markers by name.
+    """Weights of inverse kinematics, for `ks.gait.fit_markers`. weights : of markers by name.
     targets : of coordinates, (value, weight) by name [rad, m]."""
 
     weights: dict[str, float]
@@ -124,8 +124,9 @@ def read_tasks(path: str | Path, tree: FileTree, placed: Placed | None = None) -
 
 
 def read_measurements(path: str | Path, tree: Tree) -> Measurements:
-    """Which bodies are stretched, and the pairs of markers that tell it, from a file with a
-    `MeasurementSet` of OpenSim, alone or in the setup of its `ScaleTool`, for `ks.gait.scale`.
+    """Read measurements for scaling: bodies and the pairs of markers that tell their sizes, from a
+    file with a `MeasurementSet` of OpenSim, alone or in the setup of its `ScaleTool`, for
+    `ks.gait.scale`.
 
     tree : whose bodies they are; others are left out, as by OpenSim. Factors of a `ScaleSet` are
     `given`, each with a name after its body: they count more than measurements if the file says

@@ -199,7 +199,7 @@ class Shooting(Displayed):
 
     @property
     def names(self) -> list[str]:
-        """What each entry of q is."""
+        """Names of the entries of q."""
         return list(self._given.unknowns.names)
 
     def pack(self, guess: Any = None) -> Array:
@@ -438,5 +438,5 @@ class Shooting(Displayed):
 
     @property
     def arguments(self) -> ShootingArguments:
-        """What was given, checked."""
+        """Arguments as given, checked."""
         return self._given

@@ -134,7 +134,8 @@ def _finer(
     given: SimulationArguments,
     unseen: Callable[[], tuple[tuple[Lost, ...], str]],
 ) -> Finer:
-    """The same with finer steps, silently; unseen : what these cannot show."""
+    """Repeat a run with finer steps, silently, to estimate its error; unseen : jumps that these
+    steps cannot show."""
     finer = finer_steps(given.steps)
     lost: tuple[Lost, ...] = ()
     with quietly():  # an early end is told by its message
@@ -256,5 +257,5 @@ def sensitivities(
 
 @lru_cache(maxsize=32)
 def _without_events(model: Model) -> Hybrid:
-    """One for each model: what is compiled for it is kept by identity."""
+    """Hybrid model without events, cached per model: compiled code is kept by identity."""
     return Hybrid(model)

@@ -66,7 +66,7 @@ class _Added(NamedTuple):
     arguments: Mapping[str, str]
 
 
-#: What nothing changes: calls in one worker may share it, and its content is looked at once.
+#: Classes of objects that never change: calls in a worker share them, one digest is enough.
 _CONSTANT = (Model, Hybrid, Experiment, Signal, Collocation, Shooting, Functions)
 
 
@@ -174,8 +174,8 @@ class Study(Displayed):
         return found
 
     def _entries(self, pickled: bool) -> list[tuple[Entry, str]]:
-        """All tasks, with the digests of their functions as they are now; pickled : whether these
-        are to be sent."""
+        """Tasks with the current digests of their functions; pickled : whether the functions are to
+        be sent."""
         functions = dict[int, str]()
         found = []
         for one in self._added.values():
@@ -243,7 +243,7 @@ class Study(Displayed):
         return table
 
     def _warn(self, table: Any) -> None:
-        """Of tasks that have failed."""
+        """Warn of tasks that have failed."""
         if "message" not in table:
             return
         failed = table[table["message"] != ""]
@@ -337,7 +337,7 @@ class Study(Displayed):
         return self._index.table(now, timing)
 
     def counts(self) -> dict[str, int]:
-        """How many tasks are pending, done, failed, ..."""
+        """Number of tasks that are pending, done, failed, ..., by status."""
         return {str(status): count for status, count in self._index.counts().items()}
 
     def results(self, *labels: Any, **named: Any) -> Any:

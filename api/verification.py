@@ -27,9 +27,9 @@ def verified(
     histories: Sequence[Mapping[str, Signal]],
     segments: int,
 ) -> Verification:
-    """Every trial simulated by an adaptive method, in `segments` that start from the solution.
+    """Simulate every trial by an adaptive method, in `segments` that start from the solution.
 
-    found : the unknown inputs of each trial. histories : what was before its start.
+    found : the unknown inputs of each trial. histories : signals before its start.
     """
     model = replace(model, invariants=())  # segments begin where the solution is
     simulated: list[dict[str, Array]] = []

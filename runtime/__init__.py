@@ -1,4 +1,8 @@
-"""Numbers: building and calling model libraries, experiments, solvers and results.
+"""Numerics: compiled libraries, experiments, solvers and results. Nothing here needs SymPy: a built
+library runs in a process without it.
 
-Nothing here needs SymPy: a built library runs in a process without it.
+Stages: `library` compiles and opens kernels, `native` runs them; `signals` are measured data and
+inputs; `simulation`, `delays` and `hybrid` integrate in time; `nlp` assembles the nonlinear program
+of collocation, `ipopt` solves it, and `shooting` fits simulations to data; `statistics` computes
+covariances and intervals; `results` are solutions and trajectories; `studies` run many tasks.
 """

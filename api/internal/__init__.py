@@ -1,1 +1,1 @@
-"""How the face does its work: checks of what is given, stages, results. Users call none of it."""
+"""Implementation of the face: checks of arguments, stages, results. Nothing here is public."""

@@ -1,4 +1,4 @@
-"""Bounds that keep conditions from being met, and how much wider they would have to be."""
+"""Active bounds that keep conditions from being met, and the least widening that would let them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from kinesym.runtime.summary import listed
 
 Flags = NDArray[np.bool_]
 
-#: Multipliers of bounds, relative to the largest one, that hold something; how near a bound that
-#: holds is, as a barrier keeps a distance, and what is no widening: relative to sizes of variables.
-_HOLDS, _NEAR, _MORE = 1e-3, 1e-3, 1e-5
+#: Multiplier of an active bound, relative to the largest one.
+_HOLDS = 1e-3
+#: Distance of an active bound, which a barrier keeps, in sizes of the variables.
+_NEAR = 1e-3
+#: Widening of a bound that counts, in sizes of the variables.
+_MORE = 1e-5
 _SIGN = {-1: "lower", 1: "upper"}
 
 
 @dataclass(frozen=True)
-class Held:
+class ActiveBound:
     """A bound that holds conditions. name : of what is bounded; which : -1 for the lower, 1 for the
     upper one. places : numbers of all variables it bounds. limit : its value, where it holds;
     equal : whether it is that everywhere. words : what it is and when it holds."""
@@ -35,15 +38,17 @@ class Held:
     words: str
 
 
-def bounds_that_hold(problem: Discretisation, slack: Slack, of_variables: Array) -> list[Held]:
-    """Bounds whose multipliers say that more could be met without them. of_variables : sizes of z,
-    (n_variables,)."""
+def bounds_that_hold(
+    problem: Discretisation, slack: Slack, of_variables: Array
+) -> list[ActiveBound]:
+    """Active bounds, by their multipliers, without which more could be met. of_variables : sizes of
+    z, (n_variables,)."""
     z, (_, *sides) = slack.z, slack.found.multipliers
     n = len(z)
     most = max(float(side[:n].max(initial=0.0)) for side in sides)
     if most <= 0.0:
         return []
-    found = list[Held]()
+    found = list[ActiveBound]()
     for which, side, bound in zip((-1, 1), sides, problem.variable_bounds, strict=True):
         near = np.abs(z - bound) <= _NEAR * of_variables
         held = (side[:n] > _HOLDS * most) & near & np.isfinite(bound)
@@ -54,8 +59,8 @@ def bounds_that_hold(problem: Discretisation, slack: Slack, of_variables: Array)
 
 def _of_trajectories(
     problem: Discretisation, z: Array, which: int, bound: Array, held: Flags
-) -> Iterator[Held]:
-    """Those of states and inputs."""
+) -> Iterator[ActiveBound]:
+    """Active bounds of states and inputs."""
     layout, numbers = problem.layout, np.arange(len(z))
     for trial in range(len(layout.nodes)):
         time, courses = layout.time(z, trial), dict[str, list[tuple[Array, NDArray[np.intp]]]]()
@@ -73,11 +78,15 @@ def _of_trajectories(
             when = when if len(own) > 1 else f"at t = {own[0]:.4g} s"
             limit = float(bound[places[held[places]]][0])
             words = f"the {_SIGN[which]} bound {limit:.4g} of {name} holds it, {when}"
-            yield Held(name, which, places, limit, bool((bound[places] == limit).all()), words)
+            yield ActiveBound(
+                name, which, places, limit, bool((bound[places] == limit).all()), words
+            )
 
 
-def _of_numbers(problem: Discretisation, which: int, bound: Array, held: Flags) -> Iterator[Held]:
-    """Those of parameters and durations."""
+def _of_numbers(
+    problem: Discretisation, which: int, bound: Array, held: Flags
+) -> Iterator[ActiveBound]:
+    """Active bounds of parameters and durations."""
     layout = problem.layout
     named = [(layout.parameter_offset + k, p, "") for k, p in enumerate(layout.parameters)]
     if layout.free_duration:
@@ -86,14 +95,16 @@ def _of_numbers(problem: Discretisation, which: int, bound: Array, held: Flags) 
         if held[j]:
             of = f"the parameter {name}" if name else "the duration"
             words = f"the {_SIGN[which]} bound {bound[j]:.4g}{unit} of {of} holds it"
-            yield Held(name or "the duration", which, np.array([j]), float(bound[j]), True, words)
+            yield ActiveBound(
+                name or "the duration", which, np.array([j]), float(bound[j]), True, words
+            )
 
 
 def wider(
-    problem: Discretisation, slack: Slack, held: Sequence[Held], of_variables: Array
+    problem: Discretisation, slack: Slack, held: Sequence[ActiveBound], of_variables: Array
 ) -> str | None:
-    """What bounds would do, if those that hold conditions were moved, each as a whole; None if no
-    place was found where all conditions are met. of_variables : sizes of z."""
+    """Sentence on the least widening of active bounds, each as a whole, that lets all conditions be
+    met; None if none was found. of_variables : sizes of z."""
     sizes = [float(of_variables[h.places].max()) for h in held]
     sides = [Side(h.places, h.which, size) for h, size in zip(held, sizes, strict=True)]
     by, found = least_widening(problem.ipopt(problem.nlp), slack.z, sides)
@@ -107,7 +118,7 @@ def wider(
     return f"all conditions could be met with {listed(would)}" if would else None
 
 
-def _wider(bound: Held, more: float) -> str:
+def _wider(bound: ActiveBound, more: float) -> str:
     if not bound.equal:
         return f"the {_SIGN[bound.which]} bound of {bound.name} wider by {more:.4g}"
     sign, now = "<=" if bound.which > 0 else ">=", bound.limit + bound.which * more

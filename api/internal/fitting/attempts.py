@@ -1,4 +1,5 @@
-"""What a solve that is lost goes on with: other ways from its guess, other starts, the ladder."""
+"""Attempts after a lost solve: other solver options from its guess, other starts, easier
+problems."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ _SHOWN = 1e-5
 _SAME, _ROUNDING = 1e-5, 1e-9
 #: Share of an objective by which conditions that are left out do not change it.
 _UNBENT = 1e-6
-#: Of larger problems that are lost, other starts are not looked for: that would take minutes.
+#: Most variables of a lost problem for which other starts are tried: more would take minutes.
 _MOST_VARIABLES = 20_000
 
 _OTHERS = ": there may be better solutions"
@@ -75,7 +76,7 @@ _FROM_NEAREST = (
 
 @dataclass(frozen=True)
 class Attempts:
-    """How one problem is solved: from the free vector z of a guess, with these options.
+    """Attempts to solve one problem, from the free vector z of a guess, with these options.
 
     ladder : whether to go on after a failure; None if that was left open. budget : iterations of
     the ladder.
@@ -129,7 +130,7 @@ class Attempts:
         return None
 
     def _bound(self, first: Solution, doubt: Doubt) -> Bound:
-        """Conditions that are bound together, where that may keep the problem from a solution."""
+        """Dependent conditions, where these may keep the problem from a solution."""
         if first.success:
             strained = is_strained(self.problem, doubt.rows, first)
             return bound_together(self.problem, first.free_vector, True) if strained else Bound()
@@ -141,7 +142,7 @@ class Attempts:
         return bound if bound.words else bound_together(self.problem, first.free_vector, True)
 
     def _best(self, first: Solution) -> Solution:
-        """What `best` says, after the plain solve."""
+        """Solution of `best`, after the plain solve."""
         small, unlimited = self._small, self._unlimited
         goes_on = unlimited if self.ladder is None else self.ladder
         found = self._in_ways(first) if self._soon and not first.success else first
@@ -191,17 +192,18 @@ class Attempts:
         return not found.success or (tied and not only_noise_is_left(found))
 
     def _solved(self, z: Array, options: Mapping[str, Any] | None = None) -> Solution:
-        """One solve from z, with these options of IPOPT besides those that were chosen."""
+        """Solve from z, with these options of IPOPT besides those that were chosen."""
         chosen = replace(self.chosen, options={**self.chosen.options, **(options or {})})
         guess = self.guess if z is self.z else None  # multipliers belong to its own start
         return Solver(self.problem, chosen, self.progress).fitted(z, guess)
 
     def _again(self, lost: Solution, z: Array) -> Solution:
-        """One solve after a lost one; where no function is finite at z, the lost one."""
+        """Solve after a lost solve; the lost solution where no function is finite at z."""
         return self._known_again(lost, z, None)
 
     def _known_again(self, lost: Solution, z: Array, known: Solution | None) -> Solution:
-        """The same, with what a solution there tells of multipliers and standard deviations."""
+        """Solve after a lost solve, with the multipliers and standard deviations of a known
+        solution; the lost solution where no function is finite at z."""
         try:
             return after(lost, self._solver.fitted(z, known))
         except ValueError:  # not finite where it begins
@@ -224,8 +226,8 @@ class Attempts:
         return _noted(first, f"{vain} iterations {' and '.join(_WAYS)} were in vain")
 
     def _from_simpler(self, lost: Solution) -> Solution:
-        """Another solution, from lines in place of what was simulated, or from zero in place of
-        these, where what z was made of leads to none."""
+        """Solve from lines in place of simulated trajectories, or from zero in place of these,
+        where the first guess led to no solution."""
         last = self.z
         for drawn, note in ((self._begin.lines, _FROM_LINES), ((), _FROM_ZERO)):
             begin = self._begin.packed(self.guess, drawn)
@@ -236,7 +238,7 @@ class Attempts:
         return lost
 
     def _from_data(self, lost: Solution) -> Solution:
-        """Another solution, from the parameters and durations of the guess alone."""
+        """Solve from the parameters and durations of the guess alone, without its trajectories."""
         values: dict[str, Any] = dict(self.problem.parameters(self.z))
         if self.problem.layout.free_duration:
             values["duration"] = self.problem.layout.durations(self.z)
@@ -248,7 +250,7 @@ class Attempts:
         return _noted(found, _FROM_DATA) if found.success else lost
 
     def _from_nearest(self, lost: Solution) -> Solution:
-        """Another solution, from where all conditions are met; see `meeting_points`."""
+        """Solve from feasible points, where all conditions are met; see `meeting_points`."""
         say(self.progress, "no solution yet: looking for where all conditions are met")
         points = meeting_points(self.problem, lost.free_vector, self.z, self.chosen.deadline)
         for near in points:

@@ -21,8 +21,9 @@ from kinesym.runtime.statistics.variances import variances
 
 
 class Held(NamedTuple):
-    """What the matrix holds, with its covariance: parameters at `places` of z, then what is no part
-    of z, such as the mean of a distribution, sides : how the gradient changes with it (h, n)."""
+    """Parameters that the KKT matrix holds fixed, with their covariance: those at `places` of z,
+    then those that are no part of z, such as the mean of a distribution; sides : derivative of the
+    gradient by these (h, n)."""
 
     places: NDArray[np.intp]
     sides: Array
@@ -31,11 +32,12 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Smoothed:
-    """Trajectories `runs` at a solution z with the matrix `kkt`, from the past and the future of a
-    time, as a smoother has them.
+    """Smoothed trajectories `runs` at a solution z, known from past and future samples, with the
+    KKT matrix there.
 
     variance : of the samples in units of the objective. freedom : its degrees of freedom. outputs :
-    makes the library of `slopes_library`. estimated : what the matrix holds and is not known.
+    makes the library of `slopes_library`. estimated : parameters that the matrix holds, with their
+    covariance.
     """
 
     nlp: NLP
@@ -48,8 +50,8 @@ class Smoothed:
     estimated: Held | None = None
 
     def bands(self, names: Collection[str] | None = None) -> Bands:
-        """Of all trials, of trajectories of these names; raises `ValueError` if the curvature is
-        not positive."""
+        """Standard deviation bands of all trials, for trajectories of these names; raises
+        `ValueError` if the curvature is not positive."""
         wanted = [self._slopes(k, names) for k in range(len(self.runs))]
         every = [matrix for mine in wanted for matrix in mine.values()]
         found = iter(variances(self.kkt, every))
@@ -73,8 +75,8 @@ class Smoothed:
         return {name: rows for name, rows in found.items() if names is None or name in names}
 
     def _of_estimates(self, slopes: Any) -> Array | float:
-        """What the errors of held parameters add to variances, to first order (Hamilton 1986,
-        Journal of Econometrics 33, 387)."""
+        """Variance that the errors of held parameters add, to first order (Hamilton 1986, Journal
+        of Econometrics 33, 387)."""
         if self.estimated is None or not len(self.estimated.covariance):
             return 0.0
         moved = slopes @ self._follow
@@ -82,7 +84,7 @@ class Smoothed:
 
     @cached_property
     def _follow(self) -> Array:
-        """How z follows what is held, (n, r)."""
+        """Derivative of z by the held parameters, (n, r)."""
         assert self.estimated is not None
         places, n = self.estimated.places, len(self.z)
         more = np.pad(self.estimated.sides, ((0, 0), (0, self.kkt.order - n)))

@@ -1,4 +1,4 @@
-"""What is computed about a solution: errors of estimates, the error of its grid, remarks."""
+"""Certificate of a solution: standard errors of estimates, discretisation error, remarks."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def told(
     problem: Discretisation,
     workspace: Workspace | None = None,
 ) -> Solution:
-    """The solution with all that is computed about it. problem : the one that was asked, with the
-    standard deviations that were found; workspace : factors that its solver has left."""
+    """Certify a solution: add everything that is computed about it. problem : the one that was
+    asked, with the standard deviations that were found; workspace : factors that its solver has
+    left."""
 
     def without(found: Solution, notes: list[str]) -> Solution:
         return replace(found, notes=[*found.notes, *notes])
@@ -69,7 +70,7 @@ def _judged(asked: Discretisation, problem: Discretisation, solution: Solution) 
 def certified(
     problem: Discretisation, solution: Solution, workspace: Workspace | None = None
 ) -> Solution:
-    """The solution with the error of its grid, if it has converged; Ctrl-C leaves that out."""
+    """Add the discretisation error to a solution that has converged; Ctrl-C leaves that out."""
     if not solution.success:
         return solution
     start = time.perf_counter()
@@ -139,7 +140,7 @@ def _grid_error(here: Curvature) -> GridError:
 
 
 def _without(problem: Discretisation, more: Open, solution: Solution) -> Solution:
-    """The solution without what else nothing determines."""
+    """Hide entries of the solution that nothing determines."""
     hidden = more.hidden | idle(problem.layout, problem.ends).hidden | problem.absent
     trials = problem.trajectories(solution.free_vector, hidden)
     return replace(solution, trials=trials, notes=[*solution.notes, *more.notes])

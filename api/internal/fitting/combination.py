@@ -22,7 +22,7 @@ from kinesym.symbolic.table import printable
 #: Functions that SymPy would look for in the module math, which has not got them.
 _NOT_OF_MATH = {row.of.__name__: row.value for row in OPERATIONS.values() if row.of and row.orders}
 
-#: Where an argument of a combination is from, and its name.
+#: Origin of an argument of a combination (parameter, start, end), and its name.
 Argument = tuple[str, str]
 
 
@@ -39,7 +39,7 @@ class Combination:
     at: Callable[[Array], tuple[float, Array, Array]]
 
     def partly(self, moving: Sequence[bool]) -> Callable[[Array], tuple[float, Array, Array]]:
-        """The same as a function of some of the arguments, the others as they are."""
+        """Combination as a function of some of the arguments, the others fixed."""
         which = np.flatnonzero(moving)
 
         def at(some: Array) -> tuple[float, Array, Array]:
@@ -52,9 +52,9 @@ class Combination:
 
 
 def combination(expression: Any, run: Trajectory) -> Combination:
-    """Of an expression in parameters, `at_start(...)` and `at_end(...)` of states, at a trajectory.
+    """Combination of parameters, `at_start(...)` and `at_end(...)` of states, at a trajectory.
 
-    Raises `ValueError` for what is none, and for anything else in it.
+    Raises `ValueError` for what is no expression, and for other symbols in it.
     """
     given = real_expression(expression, "the combination", "such as b/(2*sqrt(k))")
     ends: dict[Argument, sp.Symbol] = {}
@@ -95,7 +95,7 @@ def _value(argument: Argument, run: Trajectory) -> float:
 def _function(
     expression: sp.Expr, symbols: Sequence[sp.Symbol]
 ) -> Callable[[Array], tuple[float, Array, Array]]:
-    """Of the symbols in turn: value, derivatives, second derivatives."""
+    """Function of the symbols in turn: value, first and second derivatives."""
     slopes = [expression.diff(s) for s in symbols]
     bends = [[slope.diff(s) for s in symbols] for slope in slopes]
     every, known = printable([expression, slopes, bends])

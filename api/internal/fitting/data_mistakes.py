@@ -23,15 +23,20 @@ from kinesym.runtime.summary import listed
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of
 
-#: A fit leaves more than this share of what is measured unexplained, and with a supposition less
-#: than the second times as much.
-_POOR, _BETTER = 0.05, 0.2
-#: Suppositions that explain up to so many times as much as the best one are told, and how many.
-_NEAR, _TOLD = 2.0, 3
-#: So many variables are in all fits together, at most, and so many fits are tried in any case.
-_VARIABLES, _FEWEST = 1_000_000, 8
+#: Unexplained share of the variance from which on mistakes in the data are looked for.
+_POOR = 0.05
+#: Ratio of unexplained shares, with and without a supposition, below which it counts.
+_BETTER = 0.2
+#: Ratio of unexplained shares to the best one up to which a supposition is told.
+_NEAR = 2.0
+#: Largest number of suppositions that are told.
+_TOLD = 3
+#: Budget of fits, in variables of all of them together.
+_VARIABLES = 1_000_000
+#: Number of fits that are tried in any case.
+_FEWEST = 8
 
-#: What a channel or a value may be a multiple of, in words.
+#: Factors by which a channel or a value may be wrong, in words.
 _FACTORS = {
     -1.0: "with the other sign",
     float(np.pi / 180.0): "taken as degrees, times pi/180",
@@ -41,10 +46,10 @@ _FACTORS = {
     1e-2: "divided by 100, as if in centimetres or percent",
     1e2: "times 100, as if a share where the model has percent",
 }
-#: Of these numbers no model makes angles of known values.
+#: Factors of angles, which are not tried for known values.
 _ANGLES = (float(np.pi / 180.0), float(180.0 / np.pi))
 
-#: What angles and their rates may be multiplied by.
+#: Factors by which angles and their rates may be wrong.
 _OF_ANGLES = (-1.0, *_ANGLES)
 
 #: The trials and known values that a supposition makes of those of a problem.
@@ -54,7 +59,8 @@ Change = Callable[[Sequence[Experiment], Known], tuple[list[Experiment], Known]]
 
 @dataclass(frozen=True)
 class Supposition:
-    """What may have been meant: in words, and what it makes of trials and known values."""
+    """Supposed mistake in the data, in words, and the change of trials and known values that undoes
+    it."""
 
     words: str
     change: Change
@@ -107,7 +113,7 @@ def _supposing(problem: Discretisation, change: Change) -> Discretisation:
 
 
 def _suppositions(problem: Discretisation) -> Iterator[Supposition]:
-    """The likeliest first."""
+    """Suppositions to try, the likeliest first."""
     trials = problem.trials
     channels = sorted({name for trial in trials for name in trial.measured})
     inputs = sorted({u for trial in trials for u, s in trial.signals.items() if not s.expressions})
@@ -153,7 +159,7 @@ def _moves(trials: Sequence[Experiment], name: str) -> bool:
     return any(np.nanstd(trial.measured[name]) > 0.0 for trial in trials if name in trial.measured)
 
 
-#: By name what takes its place, and times how much.
+#: Name that takes the place of a name, and its factor.
 Places = Mapping[str, tuple[str, float]]
 
 

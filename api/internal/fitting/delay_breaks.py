@@ -1,5 +1,5 @@
-"""Where a motion with delays breaks between the nodes of a grid: a delay after the start, or after
-a kink of the history."""
+"""Breaks of a motion with delays between the nodes of a grid: a delay after the start, or after a
+kink of the history."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _first_rate(time: Array, x: Array) -> tuple[float, float]:
 
 
 def _seen(lag: Lag, run: Trajectory, at: float) -> list[float]:
-    """When a delay looks back to a time [s]."""
+    """Times at which a delay looks back to a time [s]."""
     if not lag.course:
         values = np.array([run.parameters[p] for p in lag.parameters])
         return [at + lag.delay(values)[0]]

@@ -1,4 +1,4 @@
-"""What derivatives at a point tell of a problem: conditions that are not independent, and kinks."""
+"""Dependent constraints and kinks of a problem, found from derivatives at a point."""
 
 from __future__ import annotations
 
@@ -16,14 +16,22 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.statistics.kkt import Kkt
 from kinesym.runtime.summary import listed
 
-#: What makes dependent constraints regular, of 1 for independent ones; what is left of a
-#: combination that cancels, at most; the share of the largest weight that takes part in one.
-_SOFT, _NOTHING, _PART = 1e-12, 1e-8, 1e-3
-#: A step of the variables, in their sizes; and by what a slope jumps at least, of its size.
-_STEP, _KINK = 1e-6, 1e-3
-#: So many conditions are named; of its size, by how much a point is moved to become one like any
-#: other; and iterations.
-_NAMED, _NEAR, _ITERATIONS = 4, 0.1, 3
+#: Regularisation of dependent constraints, relative to independent ones.
+_SOFT = 1e-12
+#: Norm of a combination of gradients that cancels, at most.
+_NOTHING = 1e-8
+#: Least weight of a condition that takes part in it, of the largest one.
+_PART = 1e-3
+#: Step of finite differences, in sizes of the variables.
+_STEP = 1e-6
+#: Relative jump of a slope that is a kink.
+_KINK = 1e-3
+#: Conditions that are named.
+_NAMED = 4
+#: Random displacement to a generic point, in sizes of the variables.
+_NEAR = 0.1
+#: Iterations of refinement.
+_ITERATIONS = 3
 
 
 def dependent(

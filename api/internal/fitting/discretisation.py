@@ -1,8 +1,14 @@
-"""A question and its trials as a nonlinear program: minimise the cost of a free vector z within
-bounds, subject to constraints.
+"""Discretisation of a problem by collocation: the nonlinear program min f(z), bounds on z and on
+c(z).
 
-It is a value: a problem of some trials, on other grids, with other numbers is another one, made by
-`replace`, with the same library. Solving, estimating, guessing and explaining are functions of it.
+z is the free vector: states and unknown inputs at all nodes and stages of all trials, then the
+unknown parameters and durations. c are the collocation defects, the algebraic equations and the
+conditions; `layout` names the entries of both.
+
+A discretisation is a frozen value. A problem of some of the trials, on other grids or with other
+numbers is a new value with the same compiled library. Solving (`solving.py`), estimation
+(`estimation.py`), initial guesses (`first_guess.py`) and explanations (`why.py`) are functions of
+it.
 """
 
 from __future__ import annotations
@@ -56,18 +62,18 @@ Pair = tuple[Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Discretisation:
-    """The nonlinear program of trials on their grids.
+    """Nonlinear program of trials on their grids.
 
-    formulation, libraries : what is the same for all trials. per_trial : what is not. unknown,
-    priors : records of unknown parameters, and means and standard deviations of those that have a
-    distribution, as far as they are known. held : entries of z at which parameters are held (r,),
-    NaN of those that are free; None for all. effects : random effects whose distributions are
-    known; None for those of `unknown`. start : the solution from which solves begin. threads : for
-    evaluation and linear algebra; None for as many as there are.
+    formulation, libraries : symbolic problem and compiled kernels, shared by all trials. per_trial
+    : data, one row per trial. unknown : records of unknown parameters. priors : means and standard
+    deviations of those that have a distribution, as far as known. held : values (r,) at which
+    parameters are held, NaN for those that are free; None if all are. effects : random effects
+    whose distributions are known; None to take those of `unknown`. start : solution at which solves
+    begin. threads : for evaluation and linear algebra; None for one per core.
 
-    The first look at its functions raises `MemoryError` where there is not enough; `of` raises
-    `ValueError` for bounds that are crossed, for samples of noise at the last node, and where too
-    few owners tell a spread.
+    The first access to its functions raises `MemoryError` if memory is short. `of` raises
+    `ValueError` for bounds that are crossed, for samples at the last node that depend on process
+    noise, and for too few owners to estimate a standard deviation.
     """
 
     formulation: Formulation
@@ -82,7 +88,7 @@ class Discretisation:
 
     @staticmethod
     def of(formulation: Formulation, per_trial: PerTrial, threads: int | None) -> Discretisation:
-        """All trials of a question, with its library; raises as this class says."""
+        """Discretise all trials of a formulation; raises as the class says."""
         unknown, libraries = formulation.unknown, Libraries(formulation.symbolic)
         about = (unknown, priors_of(unknown))
         made = Discretisation(formulation, libraries, per_trial, *about, threads=threads)
@@ -92,51 +98,51 @@ class Discretisation:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields; all else follows from them."""
+        """Pickle the fields alone; all else is computed from them."""
         return {name: vars(self)[name] for name in self.__dataclass_fields__}
 
     # -- other problems of the same library --------------------------------------------------
 
     def on(self, trials: Sequence[Experiment]) -> Discretisation:
-        """The same problem with other data of each trial, such as on other grids."""
+        """Problem with other data of each trial, as on other grids."""
         return replace(self, per_trial=self.per_trial.on(trials), start=None)
 
     def some(self, numbers: Sequence[int]) -> Discretisation:
-        """The problem of the trials of these numbers."""
+        """Problem of a subset of the trials, by number."""
         return replace(self, per_trial=self.per_trial.some(numbers), start=None)
 
     def with_std(self, std: Mapping[str, float]) -> Discretisation:
-        """The same problem with standard deviations, by group, where they were not known."""
+        """Problem with standard deviations, by group of channels, that were not known."""
         return replace(self, per_trial=self.per_trial.with_std(std), start=None)
 
     def with_known(self, known: Sequence[Mapping[str, float]]) -> Discretisation:
-        """The same problem with other values of known parameters, of each trial."""
+        """Problem with other values of known parameters, by trial."""
         return replace(self, per_trial=self.per_trial.with_known(known), start=None)
 
     def loosen(self, conditions: Sequence[Loosened]) -> Discretisation:
-        """The same problem in which these conditions may be off."""
+        """Problem with slack in these redundant conditions, and in no others."""
         return replace(self, per_trial=self.per_trial.loosen(conditions), start=None)
 
     def holding(self, entries: Array) -> Discretisation:
-        """The same problem with parameters held at entries of z (r,), NaN for those that stay
-        free; on other grids, too."""
+        """Problem with parameters held at these values (r,), as in z; NaN for those that stay free.
+        Other grids keep them."""
         return replace(self, held=entries, start=None)
 
     def with_priors(self, numbers: Numbers) -> Discretisation:
-        """The same problem with means and standard deviations that were unknown."""
+        """Problem with numbers for unknown means and standard deviations of distributions."""
         return replace(self, priors={**self.priors, **numbers}, start=None) if numbers else self
 
     def with_unknown(self, unknown: Mapping[str, Unknown]) -> Discretisation:
-        """The same problem with other distributions of its unknown parameters."""
+        """Problem with other distributions of its unknown parameters."""
         return replace(self, unknown=unknown, priors=priors_of(unknown), start=None)
 
     def without_distributions(self) -> Discretisation:
-        """The same problem with nothing known of the distributions that are unknown."""
+        """Problem without the distributions that are to be estimated: each owner for itself."""
         free = {name: without_distribution(p) for name, p in self.unknown.items()}
         return replace(self, unknown=free, start=None)
 
     def placed_at(self, z: Array) -> Discretisation:
-        """This problem with all samples in the intervals where unknown delays place them at z."""
+        """Problem with samples in the intervals where the unknown delays of z place them."""
         delays = delays_at(self.about, self.layout, z)
         return self if fit(self.trials, delays) else self.on(placed(self.trials, delays))
 
@@ -149,12 +155,12 @@ class Discretisation:
 
     @property
     def symbolic(self) -> Problem:
-        """The problem of which the kernels are generated."""
+        """Symbolic problem of which the kernels are generated."""
         return self.formulation.symbolic
 
     @property
     def scheme(self) -> CollocationScheme:
-        """The scheme of discretisation."""
+        """Collocation scheme."""
         return self.formulation.scheme
 
     @property
@@ -169,14 +175,14 @@ class Discretisation:
 
     @property
     def instants(self) -> list[float]:
-        """The times at which a condition begins or ends to hold [s]."""
+        """Times [s] at which a condition begins or ends to hold."""
         return self.formulation.instants(self.trials)
 
     # -- the nonlinear program ---------------------------------------------------------------
 
     @cached_property
     def nlp(self) -> NLP:
-        """Objective, constraints and their exact derivatives."""
+        """Objective, constraints and exact derivatives, compiled."""
         made = self.nlp_of(self.libraries.exact, self.trials)
         sizes = forecast(made)
         check_sizes(sizes)
@@ -185,32 +191,33 @@ class Discretisation:
 
     @cached_property
     def residual_nlp(self) -> NLP:
-        """The residuals of the measurements. Raises `ValueError` without `LeastSquares`."""
+        """Residuals of the measurements, compiled. Raises `ValueError` without `LeastSquares`."""
         return self.nlp_of(self.libraries.residuals, self.trials)
 
     @cached_property
     def gauss_newton(self) -> NLP:
-        """The same nonlinear program with the Hessian of its linearised residuals."""
+        """Nonlinear program with the Gauss-Newton Hessian, J'J of the residuals."""
         return self.nlp_of(self.libraries.gauss_newton, self.trials, curved=False)
 
     @cached_property
     def first_samples(self) -> NLP:
-        """The same with the first samples only, by which a start is measured."""
+        """Nonlinear program with the first samples only, for the Laplace approximation at the
+        start."""
         trials = first_samples(self.symbolic, self.layout, self.trials)
         return self.nlp_of(self.libraries.exact, trials)
 
     def nlp_of(self, built: Built, trials: Sequence[Experiment], curved: bool = True) -> NLP:
-        """The nonlinear program by a library, of trials on the grids that they have."""
+        """Nonlinear program of trials on their grids, with the kernels of `built`."""
         numbers = (self.known, self.threads, self.priors)
         lags = self.per_trial.lags(self.formulation.lags)
         return make_nlp(built, trials, *numbers, lags, curved)
 
     def nlp_with(self, nlp: NLP, trials: Sequence[Experiment], numbers: Numbers) -> NLP:
-        """A nonlinear program of the same grids with other data, and distributions."""
+        """Nonlinear program on the same grids with other data and distributions."""
         return with_data(nlp, trials, self.known, {**self.priors, **numbers})
 
     def ipopt(self, nlp: NLP) -> IpoptProblem:
-        """A nonlinear program of it for IPOPT."""
+        """Callbacks, bounds and time structure of a nonlinear program, as IPOPT takes them."""
         return IpoptProblem(
             nlp.callbacks,
             (nlp.jacobian_structure, nlp.hessian_structure),
@@ -222,17 +229,17 @@ class Discretisation:
 
     @property
     def layout(self) -> Layout:
-        """What the entries of z and the constraints are."""
+        """Places of states, inputs and parameters in z, and of families of constraints."""
         return self.nlp.layout
 
     @property
     def about(self) -> CollocationManifest:
-        """What the library says of itself."""
+        """Manifest of the library: its description of the problem."""
         return self.nlp.about
 
     @property
     def sizes(self) -> Forecast:
-        """The memory that it needs."""
+        """Forecast of the memory that evaluation and factorisation need."""
         return forecast(self.nlp)
 
     @property
@@ -247,7 +254,7 @@ class Discretisation:
 
     @cached_property
     def population(self) -> Population:
-        """The random effects among its parameters."""
+        """Random effects among the parameters."""
         if self.effects is not None:
             return self.effects
         return population(self.unknown, self.layout.owned, self.formulation.intensities)
@@ -266,12 +273,13 @@ class Discretisation:
 
     @cached_property
     def ends(self) -> Mapping[tuple[int, str], HeldEnd]:
-        """Last nodes of inputs that are held between nodes."""
+        """Last nodes of inputs that are held between nodes, by trial and name: no interval uses
+        them."""
         return held_ends(self.nlp, self.constraint_bounds)
 
     @cached_property
     def absent(self) -> NDArray[np.bool_]:
-        """Which entries of z are of phases that lack them."""
+        """Mask (n_variables,) of entries of z that belong to other phases."""
         return entries_of(self.layout, [row.lacking for row in self.per_trial.rows])
 
     @cached_property
@@ -288,12 +296,13 @@ class Discretisation:
 
     @property
     def free_directions(self) -> int:
-        """In how many directions z can move, at most."""
+        """Degrees of freedom of z: variables minus equality constraints, at least 0."""
         low, high = self.constraint_bounds
         return max(self.n_variables - int((low == high).sum()), 0)
 
     def _check_last_samples(self) -> None:
-        """What is measured at the last node must not depend on noise that would begin there."""
+        """Raise `ValueError` if a sample at the last node depends on process noise, which ends
+        there."""
         for (trial, name), end in self.ends.items():
             noise = self.formulation.noises.get(name)
             if end.used and noise in self.model.outputs:
@@ -307,32 +316,33 @@ class Discretisation:
     # -- values and derivatives --------------------------------------------------------------
 
     def cost(self, z: Array) -> float:
-        """The objective at z."""
+        """Objective at z."""
         return self.placed_at(z).nlp.cost(z)
 
     def cost_gradient(self, z: Array) -> Array:
-        """Its gradient, (n_variables,)."""
+        """Gradient of the objective at z, (n_variables,)."""
         return self.placed_at(z).nlp.gradient(z)
 
     def residuals(self, z: Array) -> Array:
-        """(modelled - measured)/std of the samples that are not missing, (n_samples,)."""
+        """Residuals (modelled - measured)/std of the samples that are not missing, (n_samples,)."""
         return self.placed_at(z).residual_nlp.residuals(z)
 
     def residual_jacobian(self, z: Array) -> csr_array:
-        """Their derivatives, (n_samples, n_variables)."""
+        """Jacobian of the residuals, (n_samples, n_variables)."""
         return self.placed_at(z).residual_nlp.residual_jacobian(z)
 
     def constraints(self, z: Array) -> Array:
-        """The constraints at z, (n_constraints,)."""
+        """Constraints c(z), (n_constraints,)."""
         return self.nlp.constraints(z)
 
     def constraint_jacobian(self, z: Array) -> csr_array:
-        """Their Jacobian, (n_constraints, n_variables), with its exact structure."""
+        """Jacobian of the constraints, (n_constraints, n_variables), with its exact structure."""
         entries = (self.nlp.jacobian(z), self.nlp.jacobian_structure.arrays())
         return coo_array(entries, shape=(self.n_constraints, self.n_variables)).tocsr()
 
     def lagrangian_hessian(self, z: Array, multipliers: Array, cost_factor: float) -> csr_array:
-        """Second derivatives of cost_factor * cost + multipliers . constraints, symmetric."""
+        """Hessian of cost_factor * cost + multipliers . constraints, symmetric, (n_variables,
+        n_variables)."""
         rows, columns = self.nlp.hessian_structure.arrays()
         values = self.placed_at(z).nlp.hessian(z, multipliers, cost_factor)
         off = rows != columns
@@ -345,17 +355,18 @@ class Discretisation:
     # -- parts of the free vector ------------------------------------------------------------
 
     def courses(self, z: Array, number: int) -> dict[str, Array]:
-        """All states and unknown inputs at the nodes of a trial, copies."""
+        """States and unknown inputs at the nodes of a trial, copied, by name."""
         found = self.layout.courses(z, number, self.about.stages, self.about.to_ends)
         return {name: row.copy() for name, row in found.items()}
 
     def parameters(self, z: Array) -> dict[str, float]:
-        """The unknown parameters, those of all owners."""
+        """Unknown parameters of all owners, in natural units, by name."""
         values = self.layout.owned.natural(self.layout.parameter_values(z))
         return dict(zip(self.layout.parameters, map(float, values), strict=True))
 
     def estimates(self, z: Array) -> dict[str, float]:
-        """The parameters, what is unknown of distributions before the random effects."""
+        """Estimates by name: shared parameters, unknown means and standard deviations of
+        distributions, random effects."""
         found, some = self.parameters(z), self.population
         h = some.natural(some.entries(self.priors)).tolist()
         found |= dict(zip(some.names, h, strict=True))
@@ -370,7 +381,7 @@ class Discretisation:
         return [*fixed, *self.population.names, *drawn]
 
     def parameters_of(self, z: Array, trial: int) -> dict[str, float]:
-        """All parameters of a trial, known ones too, without the names of their owners."""
+        """Parameters of a trial, known and unknown, by names without owners."""
         values = map(float, self.layout.parameters_of(z, trial))
         return {
             **self.known[trial],
@@ -385,7 +396,7 @@ class Discretisation:
         return natural(layout.parameter_values(low)), natural(layout.parameter_values(high))
 
     def trajectories(self, z: Array, hidden: NDArray[np.bool_] | None = None) -> list[Trajectory]:
-        """All trials of z, with NaN for what is hidden."""
+        """Trajectories of all trials at z; entries marked in `hidden` (n_variables,) become NaN."""
         functions = PointFunctions(self.libraries.exact, self.known)
         shown = z if hidden is None else np.where(hidden, np.nan, z)
         found = [
@@ -412,14 +423,15 @@ class Discretisation:
 
     @property
     def histories(self) -> list[str]:
-        """Names of parameters that are what signals were before the start."""
+        """Names of parameters that stand for signals before the start."""
         owned, known = self.layout.owned, self.formulation.histories
         pairs = zip(owned.names, owned.members, strict=True)
         return [name for name, parameter in pairs if parameter in known]
 
     @property
     def delays(self) -> list[dict[str, float]]:
-        """Of each trial, at which unknown delays samples are placed; nothing if there are none."""
+        """Unknown sensor delays [s], by name, with which the samples of each trial are placed;
+        empty if there are none."""
         names = self.symbolic.delays
         return [
             {name: own.delay for name, own in trial.timed.items() if name in names}
@@ -440,8 +452,8 @@ class Discretisation:
         )
 
     def on_grid_of(self, solution: Solution) -> Discretisation:
-        """This problem on the grid of a solution, without what was left out for it; itself if it
-        is the same. Raises `ValueError` for a solution of another problem."""
+        """Problem on the grid of a solution, with the same redundant conditions loosened; itself if
+        it is that problem already. Raises `ValueError` for a solution of another problem."""
         apart = [(i, family, k, room) for i, family, k, room in solution.problem.get("apart", ())]
         if {*apart} != {*self.per_trial.loosened}:
             return self.loosen(apart).on_grid_of(solution)
@@ -461,8 +473,8 @@ class Discretisation:
 
 
 def _counted(problem: Discretisation) -> Sequence[Any]:
-    """What a digest counts: every field but those named as uncounted; of the solution from which
-    solves begin only where it ends."""
+    """Fields that a digest counts: all but those marked as uncounted; of `start` only its free
+    vector."""
     names = [f.name for f in fields(problem) if "uncounted" not in f.metadata]
     start = None if problem.start is None else problem.start.free_vector
     return [*(getattr(problem, name) for name in names if name != "start"), start]

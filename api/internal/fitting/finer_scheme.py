@@ -1,4 +1,4 @@
-"""A finer scheme on the same intervals, by which the error of a scheme is judged."""
+"""Finer scheme on the same intervals, against which the error of a scheme is measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kinesym.symbolic.schemes.scheme import CollocationScheme, lagrange
 
 @cache
 def finer(scheme: CollocationScheme) -> Finer:
-    """For the least Radau IIA method of higher order."""
+    """Finer scheme to compare with: the Radau IIA method of least higher order."""
     c = radau_nodes((scheme.order + 1) // 2 + 1)
     knots = np.append(0.0, c)
     stages = np.array(scheme.nodes)

@@ -1,4 +1,5 @@
-"""The free vector of a guess: what is given, measured, shown by outputs, simulated, or drawn."""
+"""First guess: the free vector from given, measured or simulated trajectories, outputs that show
+states, and straight lines."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ Drawn = Sequence[Mapping[str, Array]]
 
 #: A first trajectory that is simulated may cost so many times what the one without does.
 _FAR = 10.0
-#: How far the motion of a guess may leave the bounds, over the largest value.
+#: Violation of bounds by the motion of a guess, relative to its largest value, at most.
 _OFF = 1e-6
 
 
@@ -125,7 +126,8 @@ class FirstGuess:
         )
 
     def without_guess(self, guess: Any) -> list[str]:
-        """States of which a guess by names says nothing, that are not measured and not zero."""
+        """Names of states that a guess by names does not give, that are not measured and not
+        zero."""
         if not isinstance(guess, Mapping | None):
             return []
         told = {
@@ -139,8 +141,8 @@ class FirstGuess:
     # -- trajectories of what is not given ------------------------------------------------------
 
     def made_up(self, values: Mapping[str, Any]) -> tuple[Drawn, frozenset[str]]:
-        """Trajectories of what is neither given by these values nor measured, and the names of
-        those of which more is known than lines between conditions."""
+        """Trajectories of states and inputs that are neither given by these values nor measured,
+        and the names of those of which more is known than lines between conditions."""
         lines = self.lines
         if not self.problem.symbolic.objective.least_squares:
             return lines, frozenset()
@@ -199,8 +201,8 @@ class FirstGuess:
     def _runs(
         self, values: Mapping[str, Any], drawn: Drawn, shown: frozenset[str]
     ) -> Sequence[dict[str, Array]]:
-        """What simulations tell of states of which nothing else is told, by trial; nothing where
-        starts, parameters or inputs are not known, or they do not reach their ends."""
+        """Simulated states, by trial, for those of which nothing else is known; empty where starts,
+        parameters or inputs are not known, or simulations do not reach their ends."""
         pairs, states = kinematic_pairs(self.problem.model), {*self.problem.model.state_names}
         every = [{*values, *trial.measured, *shown} for trial in self.problem.trials]
         every = [told | {v for v, x in pairs.items() if x in told} for told in every]

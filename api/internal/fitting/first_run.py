@@ -74,7 +74,8 @@ class Inverse(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _inverse(model: Model, shows: sp.Expr) -> Inverse | None:
-    """None of outputs that show no state, several, or one not one to one."""
+    """State that an output shows, inverted; None for outputs that show no state, several, or one
+    not one to one."""
     if len(model.intermediates) <= _SHORT:
         for symbol, e in reversed(model.intermediates):
             shows = shows.xreplace({symbol: e})

@@ -1,4 +1,4 @@
-"""The error of the grid at a solution of collocation."""
+"""Discretisation error of a solution of collocation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kinesym.symbolic.schemes import CollocationScheme
 
 #: Up to this share of the range of a state a step of Newton's method is taken as it is.
 _FLAT = 1e-2
-#: From so many times the standard error on it matters that inputs are not free in intervals.
+#: Ratio of standard errors from which on it matters that inputs are not free in intervals.
 _WIDER = 1.15
 #: The key of the objective among values.
 _J = "objective"
@@ -48,14 +48,14 @@ def grid_error(
     bounds: tuple[Array, Array],
     variance: float,
 ) -> GridError:
-    """What the grid does to a solution.
+    """Discretisation error of a solution: the shift from this grid and scheme to a finer scheme.
 
     One solution with the KKT matrix there turns the defects of the intervals (see
     `kinesym.runtime.nlp.defects`) into shifts, as a step of Newton's method from this scheme to the
-    finer one would. A problem without objective has no one solution: the shift is the smallest
-    one. built : the library, see `codegen.point`. known : of each trial, values of the known
-    parameters. kkt : of `kkt_at`. bounds : of z. variance : of residuals in units of the objective,
-    1 if they are divided by their standard deviations, NaN if it is not known.
+    finer one would. A problem without objective has no one solution: the shift is the smallest one.
+    built : the library, see `codegen.point`. known : values of the known parameters, by trial. kkt
+    : of `kkt_at`. bounds : of z. variance : of residuals in units of the objective, 1 if they are
+    divided by their standard deviations, NaN if it is not known.
 
     Where the matrix is singular or the equations cannot be solved, the shifts are NaN, and the note
     says why.
@@ -133,7 +133,7 @@ def _durations(problem: Problem, shifts: Array, gains: Sequence[Array]) -> list[
 
 
 def _range(values: Array) -> float:
-    """Of a state over all trials, but for those that lack it."""
+    """Range of a state over all trials, but for those that lack it."""
     known = values[~np.isnan(values)]
     return float(np.ptp(known)) if len(known) else np.nan
 

@@ -1,4 +1,5 @@
-"""Solutions on finer and finer grids, until the error of the grid is small enough."""
+"""Grid refinement: solutions on finer and finer grids, until the discretisation error is small
+enough."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is known of parameters that a solution of collocation does not tell apart."""
+"""Identifiable combinations (k/m, a + b) of parameters that a fit by collocation cannot identify
+singly."""
 
 from __future__ import annotations
 
@@ -28,9 +29,11 @@ def known_of_solution(
     directions: Array | None,
     variance: float,
 ) -> Sequence[KnownAs]:
-    """From solutions with these parameters held elsewhere. directions : along which parameters
-    change without effect, (r, m). runs : trajectories, with standard deviations. variance : of the
-    samples in units of the objective."""
+    """Identifiable combinations, from solutions with the parameters held elsewhere.
+
+    directions : null directions of the parameters, (r, m). runs : trajectories, with standard
+    deviations. variance : of the samples in units of the objective.
+    """
     if directions is None or not directions.shape[1]:
         return []
     mine = layout.parameter_offset + np.arange(len(layout.parameters))

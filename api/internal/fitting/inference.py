@@ -1,5 +1,4 @@
-"""What more can be asked of a fit by collocation: bands, profiles, estimates from other
-measurements."""
+"""Inference after a fit by collocation: bands, profiles, estimates from other measurements."""
 
 from __future__ import annotations
 

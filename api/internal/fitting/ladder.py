@@ -1,4 +1,5 @@
-"""The ladder: easier problems of one library, each started from the last, up to the one asked for.
+"""Ladder of easier problems (coarse grids, homotopy), each started from the last, up to the one
+asked for.
 
 Rungs: the problem as it is; its coarse grids; the homotopies that it declares (`ks.homotopy`, or
 `homotopy="data"`, an observer of the record).
@@ -30,18 +31,25 @@ Solver = Callable[[Any, Array, Any, SolverOptions], Solution]
 
 #: Iterations of all rungs together, unless the user says how many.
 BUDGET = 3000
-#: Coarse grids: every so many intervals are one, and no grid has fewer intervals than this. They
-#: have no limit of iterations of their own: one of 200 loses solutions of benchmarks/starts.py, and
-#: one of 400 saves next to nothing.
-_COARSE, _FEWEST = (8, 4, 2), 6
-#: The first step of a homotopy and the smallest; a step that takes at most so many iterations is
-#: followed by a longer one, one that takes more than so many by a shorter one.
-_FIRST, _SMALLEST, _FEW, _MANY = 0.25, 1e-3, 12, 40
+#: Intervals that are joined into one on the coarse grids. These have no limit of iterations of
+#: their own: one of 200 loses solutions of benchmarks/starts.py, and one of 400 saves next to
+#: nothing.
+_COARSE = (8, 4, 2)
+#: Least number of intervals of a coarse grid.
+_FEWEST = 6
+#: First step of a homotopy.
+_FIRST = 0.25
+#: Smallest step of a homotopy.
+_SMALLEST = 1e-3
+#: Iterations of a step, at most, after which the next one is longer.
+_FEW = 12
+#: Iterations of a step beyond which the next one is shorter.
+_MANY = 40
 
 
 @dataclass
 class Climb:
-    """One climb: what is left of the budget of iterations, and a line per rung."""
+    """Climb of a ladder of easier problems: iterations left in the budget, and a line per rung."""
 
     left: int
     progress: bool | None
@@ -71,7 +79,7 @@ class SolverClimb(Climb):
         return super().ended or self.chosen.late
 
     def solved(self, problem: Discretisation, z: Array, guess: Any, what: str) -> Solution | None:
-        """One solve within the budget, with its line; None if a function is not finite at z."""
+        """Solve a rung within the budget, with its line; None if a function is not finite at z."""
         most = min(self.left, int(self.chosen.options.get("max_iter", self.left)))
         options = {**self.chosen.options, "max_iter": most}
         try:
@@ -174,7 +182,7 @@ def _by_homotopy(problem: Discretisation, z: Array, climb: SolverClimb) -> Solut
 
 
 class Found(Protocol):
-    """What a solve at one place of a homotopy found."""
+    """Result of a solve at one place of a homotopy."""
 
     @property
     def success(self) -> bool: ...
@@ -192,8 +200,8 @@ _Found = TypeVar("_Found", bound=Found)
 def led(
     climb: Climb, solved: Callable[[float, Array, _Found | None], _Found | None], z: Array
 ) -> tuple[float, _Found | None]:
-    """How far a homotopy can be led from its easy end, and the solution there, None if there is
-    none at the easy end. solved : what is found at a place, from a vector, after the last one.
+    """Continuation of a homotopy from its easy end: how far it got, and the solution there, None if
+    there is none at the easy end. solved : solution at a place, from a vector, after the last one.
 
     Each step begins on the line through the last two solutions (a secant predictor: Allgower, Georg
     1990, Numerical Continuation Methods, chapter 2), and the next is longer if it took few
@@ -221,8 +229,8 @@ def led(
 
 
 def eased(problem: Discretisation) -> Discretisation:
-    """The problem whose homotopies lead to this one: itself, or, where it is to follow the record,
-    one of its observer, with the same free vector and a library of its own."""
+    """Problem whose homotopies lead to this one: itself, or, where it is to follow the record, that
+    of its observer, with the same free vector and a library of its own."""
     question, about = problem.formulation.eased(), problem.formulation.observer
     if question is None or about is None:
         return problem
@@ -235,12 +243,12 @@ def eased(problem: Discretisation) -> Discretisation:
 
 
 def at_homotopy(problem: Discretisation, place: float) -> Discretisation:
-    """The same problem, and library, with its homotopies at a place between 0 and 1."""
+    """Problem with its homotopy parameter at a value between 0 and 1, with the same library."""
     return problem.with_known([{**row, HOMOTOPY.name: place} for row in problem.known])
 
 
 def _ended(found: Solution) -> str:
-    """How a rung ended, in short."""
+    """Status, iterations and objective of a rung, in short."""
     end = f", objective {found.objective:.6g}" if found.success else ""
     return f"{found.status} after {found.iterations} iterations{end}"
 

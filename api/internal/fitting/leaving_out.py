@@ -1,4 +1,4 @@
-"""Problems of some of the trials, with what the others have taught."""
+"""Subsets of the trials of a problem, with parameters and distributions learnt from the others."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kinesym.runtime.signals.experiment import TRIAL, Experiment
 
 
 class Taught(NamedTuple):
-    """Values of parameters (r,), NaN of those that are to be fitted; names of these, and of those
-    at the mean of their distribution."""
+    """Learnt values of parameters (r,), NaN of those that are to be fitted; names of these, and of
+    those at the mean of their distribution."""
 
     values: Array
     refitted: list[str]
@@ -46,7 +46,7 @@ def part_of(
 def arguments_of(
     given: ShootingArguments, numbers: Sequence[int], learnt: Trials | None = None
 ) -> ShootingArguments:
-    """The same of shooting."""
+    """Arguments of shooting for a subset of the trials, by number."""
     old, trials = given.unknowns, [given.trials[k] for k in numbers]
     labels = {name: p.label for name, p in given.unknown.items() if p.label}
     fine = [given.fine[k] for k in numbers]
@@ -77,8 +77,8 @@ def arguments_of(
 
 
 def taught(owned: Owned, unknown: Mapping[str, Unknown], learnt: Mapping[str, float]) -> Taught:
-    """What a fit of other trials tells of parameters: values that these share, else means or
-    medians of distributions."""
+    """Parameters learnt from a fit of other trials: values that these share, else means or medians
+    of distributions."""
     values, refitted, predicted = np.full(len(owned.names), np.nan), list[str](), list[str]()
     for k, (name, p) in enumerate(zip(owned.names, owned.members, strict=True)):
         prior = unknown[p].prior

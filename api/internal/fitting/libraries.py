@@ -29,12 +29,13 @@ class Libraries:
 
     @property
     def exact(self) -> Built:
-        """The library of these."""
+        """Library with exact Hessians."""
         return self._exact[1]
 
     @cached_property
     def gauss_newton(self) -> Built:
-        """The same with the Hessian of linearised residuals. Raises `ValueError` without any."""
+        """Library with the Gauss-Newton Hessian, J'J of the residuals. Raises `ValueError` without
+        `LeastSquares`."""
         if not self.symbolic.objective.least_squares:
             raise ValueError(
                 "hessian='gauss-newton' needs an objective with LeastSquares; use 'exact'"

@@ -1,4 +1,5 @@
-"""Parameters of the largest marginal likelihood: all trajectories counted in, not the best ones."""
+"""Maximum marginal likelihood: parameters with all trajectories and random effects integrated out,
+by Laplace approximation."""
 
 from __future__ import annotations
 
@@ -28,12 +29,16 @@ from kinesym.runtime.statistics.quasi_newton import Minimum, Value, held_by, min
 from kinesym.runtime.status import Solve
 from kinesym.symbolic.problem import Problem
 
-#: Of -2 log L, at the end of the search.
+#: Tolerance of -2 log L at the end of the search.
 _TOLERANCE = 1e-9
-#: Steps of the differences of likelihoods, and of their gradients, in standard errors.
-_SHORT, _LONG = 1e-2, 3e-2
-#: A standard deviation is at least this share of that of the samples, which count as exact then.
-_EXACT, _SMALL = 1e-4, 1e-2
+#: Step of finite differences of likelihoods, in standard errors.
+_SHORT = 1e-2
+#: Step of finite differences of their gradients, in standard errors.
+_LONG = 3e-2
+#: Least standard deviation, as a share of that of the samples: samples count as exact there.
+_EXACT = 1e-4
+#: Standard deviation, as a share of that of the samples, that is going to zero.
+_SMALL = 1e-2
 _NO_NOISE = (
     "process noise explains {0} without any noise of its measurement, whose std has gone to "
     "{1:.2g}; give its std"
@@ -127,9 +132,10 @@ class Marginal:
         )
 
     def _uncertainty(self, found: Minimum) -> Uncertainty:
-        """From the curvature of the likelihood, that of standard deviations counted in; random
-        effects vary by what is left of them with given parameters, and follow these (Kass, Steffey
-        1989, Journal of the American Statistical Association 84, 717, equation 3.3)."""
+        """Uncertainty from the curvature of the marginal likelihood, unknown standard deviations
+        included. Random effects have their conditional variance given the parameters, plus what
+        follows from the errors of these (Kass, Steffey 1989, Journal of the American Statistical
+        Association 84, 717, equation 3.3)."""
         layout, some, best = self.nlp.layout, self.population, found.at.state
         names, random = np.array(layout.parameters, dtype=object), self._random
         slopes, h = layout.parameter_slopes(best.found.z), self._spread(found.at.x)
@@ -159,8 +165,9 @@ class Marginal:
         )
 
     def _likelihood(self, found: Minimum, about: Uncertainty) -> Likelihood:
-        """That of which x is the maximum; what a bound holds is no unknown but at its edge: an
-        intensity, or a spread, that is like zero."""
+        """Likelihood at its maximum x. A parameter on a bound does not count as unknown, unless the
+        bound is the edge of its range: an intensity, or a standard deviation, that is nearly
+        zero."""
         owned, strong = self.nlp.layout.owned, self.intensities
         edges = [name for name, p in zip(owned.names, owned.members, strict=True) if p in strong]
         edges += self.population.edges
@@ -181,7 +188,7 @@ class Marginal:
         return [_NO_NOISE.format(group, std[group]) for group, at in gone if at]
 
     def _left(self, at: Value, which: NDArray[np.intp]) -> Array:
-        """The inverse of the curvature in some entries of z, all else following but x."""
+        """Inverse of the curvature in some entries of z, with x held and all else following."""
         best: Best = at.state
         if not len(which):
             return np.zeros((0, 0))
@@ -225,7 +232,7 @@ class Marginal:
         return dict(zip(self.groups, np.exp(x[begin:]).tolist(), strict=True))
 
     def _spread(self, x: Array) -> Array:
-        """What is unknown of distributions."""
+        """Unknown moments of distributions, the part h of x."""
         begin = len(self._mine)
         return x[begin : begin + len(self.population.names)]
 
@@ -245,7 +252,7 @@ class Marginal:
         return low, high
 
     def _near(self, x: Array, other: Value) -> Value | None:
-        """The value at x, from the best trajectories elsewhere."""
+        """Value at x, from the best trajectories of another x."""
         best: Best = other.state
         z, multipliers = _ahead(best, best.ways @ (x - other.x))
         chosen = replace(self.chosen, options={"max_iter": _ITERATIONS, **self.chosen.options})
@@ -253,7 +260,7 @@ class Marginal:
         return None if isinstance(found, str) else found
 
     def _solved(self, x: Array, start: Start, chosen: SolverOptions, near: NLP) -> Value | str:
-        """The best trajectories, and the value; what is wrong if there is none."""
+        """Best trajectories, and the value of -2 log L there; a sentence if there is none."""
         trials, nlp = self._on(x, near)
         bounds = self._held(x)
         problem = replace(self.problem, callbacks=nlp.callbacks, bounds=bounds)
@@ -274,7 +281,7 @@ class Marginal:
         return Value(x, value, Best(found, nlp, trials, ways, curvature))
 
     def _falls(self, nlp: NLP, kkt: Kkt, found: Solved) -> float:
-        """By how much Newton's method would change the objective (its decrement)."""
+        """Newton decrement: change of the objective that a step of Newton's method predicts."""
         low, high = self.problem.constraint_bounds
         rows, columns, slopes = kkt.jacobian
         side = np.append(nlp.gradient(found.z), nlp.constraints(found.z) - np.clip(0.0, low, high))
@@ -322,7 +329,8 @@ class Marginal:
             return np.asarray(np.minimum(np.sqrt(2.0 / np.abs(curvature)), self._reach(at.x)))
 
     def _covariance(self, found: Minimum, held: NDArray[np.bool_]) -> Array:
-        """Twice the inverse of the second derivatives, by differences of gradients."""
+        """Covariance of the unknowns: twice the inverse Hessian of -2 log L, by differences of
+        gradients."""
         at, count = found.at, len(found.at.x)
         spread = 2.0 / np.diag(np.linalg.inv(found.curvature)) if count else np.zeros(0)
         steps, free = _LONG * self._errors(at, spread), np.flatnonzero(~held)
@@ -344,7 +352,7 @@ class Marginal:
         return covariance
 
     def _followed(self, x: Array, nlp: NLP, z: Array, kkt: Kkt) -> tuple[Array, Array]:
-        """How all follows the unknowns, and curvatures; see `Best`."""
+        """Derivatives of the solution by the unknowns, and curvatures; see `Best`."""
         r, pad = len(self._mine), np.zeros(kkt.order - len(z))
         parts = [*self._of_spread(x, z)]
         parts += [self._of_std(x, nlp, z, k) for k in range(len(self.groups))]
@@ -361,8 +369,8 @@ class Marginal:
         return ways, curvature
 
     def _of_spread(self, x: Array, z: Array) -> Iterator[tuple[Array, float]]:
-        """How the gradient changes with what is unknown of distributions, and the second derivative
-        of the objective in each."""
+        """Derivatives by each unknown moment of a distribution: of the gradient, and the second one
+        of the objective."""
         values = self.nlp.layout.parameter_values(z)
         for row, bent in self.population.pulls(self._spread(x), values):
             side = np.zeros(len(z))
@@ -370,8 +378,8 @@ class Marginal:
             yield side, bent
 
     def _of_std(self, x: Array, nlp: NLP, z: Array, group: int) -> tuple[Array, float]:
-        """How the gradient changes with the logarithm of a standard deviation, and the second
-        derivative of the objective in it: a part of both is proportional to 1/std^2."""
+        """Derivatives by the logarithm of a standard deviation: of the gradient, and the second one
+        of the objective; a part of both is proportional to 1/std^2."""
         double = x.copy()
         double[len(x) - len(self.groups) + group] += np.log(2.0)
         other = self._on(double, nlp)[1]

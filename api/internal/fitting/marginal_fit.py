@@ -1,4 +1,4 @@
-"""Fits with trajectories and random effects integrated out: the largest marginal likelihood."""
+"""Marginal likelihood of fits with process noise or random effects, and its maximum."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _seen(problem: Discretisation, z: Array) -> Array:
 
 
 def _drawn(problem: Discretisation) -> tuple[NDArray[np.bool_], float]:
-    """Which parameter values are random effects, and -2 log of the heights of their densities with
-    the distributions that the problem has."""
+    """Mask of the parameter values that are random effects, and -2 log of the heights of their
+    densities with the distributions that the problem has."""
     some = problem.population
     return some.random, some.heights(some.entries(problem.priors))

@@ -1,5 +1,5 @@
-"""The likelihood of a record with process noise, unknown inputs that have a prior, or with random
-effects, parameters that have one."""
+"""Laplace approximation of the marginal likelihood, with process noise (unknown inputs that have a
+prior) or random effects (parameters that have one)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ from kinesym.symbolic.names import name_of
 from kinesym.symbolic.problem import Problem
 
 _TAU = 2.0 * np.pi
-#: Share of the samples of a trial, and how many per state at least, by which its start is measured.
-_FIRST, _PER_STATE = 0.05, 3
+#: Share of the samples of a trial by which its start is measured.
+_FIRST = 0.05
+#: Least number of these samples per state.
+_PER_STATE = 3
 
 
 def log_likelihood(
@@ -36,7 +38,8 @@ def log_likelihood(
     seen: Array,
     effects: tuple[NDArray[np.bool_], float],
 ) -> float:
-    """Of the parameters of a solution; see `Collocation.log_likelihood`.
+    """Log marginal likelihood of the parameters of a solution, by Laplace approximation; see
+    `Collocation.log_likelihood`.
 
     kkt : the matrix there. objective : its value. values : of all parameters in each trial. seen :
     see `log_volume`. effects : which parameter values are random effects, (r,), and -2 log of the
@@ -103,7 +106,7 @@ def first_samples(
 
 
 def _noise(layout: Layout, noises: Sequence[str]) -> NDArray[np.intp]:
-    """Numbers in z of the values of noises, each of which acts on an interval."""
+    """Numbers in z of the values of process noise, each of which acts on an interval."""
     found = [np.zeros(0, dtype=np.intp)]
     for begin, N in zip(layout.offsets, layout.nodes, strict=False):
         for name in noises:

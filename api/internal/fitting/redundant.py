@@ -1,12 +1,12 @@
-"""Conditions at ends that are bound together along every motion, as where something is conserved.
+"""Redundant conditions at ends: dependent along every motion, as where something is conserved.
 
 A motion keeps the norm of a quaternion, or an energy, exactly, and a scheme to the error of its
 grid: conditions that say the same in continuous time then contradict each other by that error, and
-nothing meets them. The rank of the conditions is therefore looked at along motions on finer and
-finer grids: with P the projection onto variations of such a motion that keep the equations, and C
-the slopes of the conditions, eigenvalues of C P C' that fall with the grid belong to combinations
-that nothing can change. What is left of these falls likewise if they agree, and stays if they
-contradict each other.
+nothing meets them. The rank of the conditions is therefore found along motions on finer and finer
+grids. With P the projection onto variations of such a motion that keep the equations, and C the
+slopes of the conditions, eigenvalues of C P C' that fall with the grid belong to combinations that
+nothing can change. The violation of these combinations also falls if the conditions agree, and
+stays if they contradict each other.
 """
 
 from __future__ import annotations
@@ -37,39 +37,62 @@ _Index = NDArray[np.intp]
 
 #: Points of conditions at ends; those at nodes are as many as there are nodes.
 _ENDS = ("ends", "link", "cycle")
-#: Of problems with more variables on the finest grid this is not looked for.
+#: Most variables on the finest grid of problems whose conditions are examined.
 _MOST_VARIABLES = 200_000
-#: How often what hardly changes is told anew from what does not, at most.
+#: Most passes that separate combinations that hardly change from those that do not.
 _PASSES = 4
-#: How many grids; intervals of the coarsest at least, and by how much finer it is for low orders.
-_GRIDS, _FEWEST, _FINER = 3, 20, {1: 8, 2: 2}
-#: Eigenvalues that may be of what nothing changes, that may be and that are by rounding, and the
-#: logarithm of the ratio of those that are not; how those that vanish with the grid fall when it is
-#: twice as fine, at most: as errors do, squared. (What takes impulses falls to a half.)
-_SMALL, _ROUNDING, _AGREEING, _FALLS = 1e-3, (1e-17, 1e-25), 0.4, 0.35
+#: Number of grids.
+_GRIDS = 3
+#: Least number of intervals of the coarsest grid.
+_FEWEST = 20
+#: Parts of each interval on the coarsest grid, for schemes of low order.
+_FINER = {1: 8, 2: 2}
+#: Eigenvalue below which a combination may be redundant.
+_SMALL = 1e-3
+#: Eigenvalues that may be zero by rounding, and that are.
+_ROUNDING = (1e-17, 1e-25)
+#: Absolute log of the ratio of eigenvalues of two grids up to which they agree, as rounding errors
+#: do not.
+_AGREEING = 0.4
+#: Ratio up to which an eigenvalue vanishes when the grid is twice as fine. Errors fall by it,
+#: squared; what takes impulses falls to a half.
+_FALLS = 0.35
 #: Eigenvalues of what a grid keeps as exactly as a motion.
 _EXACT = 1e-21
-#: Iterations to a motion; the longest step, in sizes; what is left of equations and conditions.
-_ITERATIONS, _STEP, _MET, _NEAR = 30, 1.0, 1e-9, 1e-7
-#: By how much inputs are moved, of their sizes.
+#: Gauss-Newton iterations to a motion.
+_ITERATIONS = 30
+#: Longest step, in sizes of the variables.
+_STEP = 1.0
+#: Relative residual of equations and conditions at which the iteration ends.
+_MET = 1e-9
+#: Relative residual at which a motion is accepted.
+_NEAR = 1e-7
+#: Displacement of inputs, in their sizes.
 _MOVED = 0.1
-#: What conditions differ by, in their sizes, or as a share of the error of the grid, that agree.
-_AGREES, _SHARE = 1e-5, 0.2
-#: Of the largest weight in a combination, what takes part in it; and how much less a condition at
-#: a start is to be left out, which is mostly a fact.
-_PART, _FACT = 0.02, 1e-3
-#: Iterations after which conditions come into doubt, if they are off by more; and how many times
-#: itself the objective changes at least with conditions that strain the motion.
-_DOUBTFUL, _UNMET, _STRAINED = 80, 1e-7, 1e3
-#: How far off a condition that is left out may be, in its size: so that it still tells one motion
-#: from another, and where the grid is too coarse for that.
+#: Difference of conditions that agree, in their sizes.
+_AGREES = 1e-5
+#: Difference of conditions that agree, as a share of the error of the grid.
+_SHARE = 0.2
+#: Least weight of a condition that takes part in a combination, of the largest one.
+_PART = 0.02
+#: Weight of a condition at a start when one is chosen to be left out: it is mostly a fact.
+_FACT = 1e-3
+#: Iteration at which conditions come into doubt.
+_DOUBTFUL = 80
+#: Infeasibility above which they do.
+_UNMET = 1e-7
+#: Change of the objective by conditions that strain the motion, in units of its size.
+_STRAINED = 1e3
+#: Slack of a condition that is left out, in its size: so that it still tells one motion from
+#: another, and where the grid is too coarse for that.
 ROOMS = (0.1, 1e3)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Conditions that are bound together. left_out : numbers of those that follow from the others;
-    none if some contradict each other. words : which from which, or what contradicts what."""
+    """Dependent conditions. left_out : numbers of the redundant ones, which follow from the others;
+    none if some contradict each other. words : which condition follows from which, or contradicts
+    which."""
 
     left_out: Sequence[int] = ()
     words: Sequence[str] = ()
@@ -85,7 +108,7 @@ class Doubt:
         self.bound: Bound | None = None
 
     def __call__(self, iteration: Iteration) -> bool:
-        """Whether to end."""
+        """Whether to end the solve."""
         if iteration.number == _DOUBTFUL and iteration.infeasibility > _UNMET:
             self.bound = bound_together(self._problem, self._z)
             return self.stopped
@@ -162,7 +185,7 @@ def conditions_at_ends(problem: Discretisation) -> _Index:
 
 
 def _finer(problem: Discretisation) -> int:
-    """By how many parts of each interval the coarsest grid is made."""
+    """Number of parts into which each interval is cut, for the coarsest grid."""
     fewest = max(problem.layout.nodes) - 1
     return max(_FINER.get(problem.scheme.order, 1), -(-_FEWEST // fewest))
 
@@ -217,8 +240,8 @@ def _looks(
 
 
 def _like_any_other(problem: Discretisation, z: Array, size: Array) -> Array:
-    """z with inputs that are moved a little: a system at rest may be stuck, as a car is that cannot
-    move sideways before it drives."""
+    """Generic point: z with inputs that are moved a little. A system at rest may be stuck, as a car
+    is that cannot move sideways before it drives."""
     inputs = entries_of(problem.layout, [problem.layout.inputs] * len(problem.trials))
     noise = _MOVED * size * np.random.default_rng(0).standard_normal(len(z))
     return np.clip(np.where(inputs, z + noise, z), *problem.variable_bounds)
@@ -256,7 +279,8 @@ def _motion(
 
 
 def _changed(lam: Array, count: int | None) -> _Flags:
-    """Which combinations can be changed: all but so many, None for those that hardly can."""
+    """Mask of combinations of conditions that can be changed: all but the first `count`; if that is
+    None, all but those that hardly can."""
     return lam > _SMALL if count is None else np.arange(len(lam)) >= count
 
 
@@ -288,7 +312,7 @@ def _look(problem: Discretisation, z: Array, size: Array, rows: _Index, count: i
 
 
 def _factors(problem: Discretisation, jacobian: Any, weights: Array, equations: _Flags) -> Any:
-    """Factors of the projection onto what keeps the equations."""
+    """Factors of the projection onto the null space of the equations."""
     entries, nothing = jacobian.tocoo(), np.zeros(0, dtype=np.int32)
     i, j = (each.astype(np.int32) for each in entries.coords)
     return Kkt(
@@ -301,7 +325,7 @@ def _factors(problem: Discretisation, jacobian: Any, weights: Array, equations: 
 
 
 def _shares(problem: Discretisation) -> Array:
-    """Of each variable its share of the time of its trial; of parameters and durations 1."""
+    """Share of each variable in the time of its trial; 1 for parameters and durations."""
     layout = problem.layout
     found = np.ones(layout.n_variables)
     for trial, grid in enumerate(layout.grids):
@@ -313,8 +337,8 @@ def _shares(problem: Discretisation) -> Array:
 
 
 def _null(looks: Sequence[_Look]) -> _Flags:
-    """Which eigenvalues on the finest grid may be those of what nothing changes: they fall with the
-    grid, or are what rounding makes of zero, which no two grids agree on."""
+    """Mask of eigenvalues on the finest grid that may be zero in the limit: they fall with the
+    grid, or are rounding errors, on which no two grids agree."""
     if not looks:
         return np.zeros(0, dtype=bool)
     last = looks[-1].lam
@@ -327,14 +351,14 @@ def _null(looks: Sequence[_Look]) -> _Flags:
 
 
 def _within(look: _Look, null: _Flags) -> Array:
-    """What conditions are off by in combinations that nothing changes."""
+    """Violation of conditions within the combinations that nothing can change."""
     space = look.V[:, null]
     return np.asarray(space @ (space.T @ look.off))
 
 
 def _limit(course: Array) -> Array:
-    """Where values on three grids, (3, k), go if these become finer (Aitken's extrapolation); zero
-    where they fall to next to nothing. On one grid, (1, k), they are what they are."""
+    """Limit of values on three grids, (3, k), as these become finer (Aitken's extrapolation); zero
+    where they fall to next to nothing. Values of one grid, (1, k), are returned as they are."""
     size = float(np.linalg.norm(course[-1]))
     if size <= _AGREES:
         return np.zeros_like(course[-1])
@@ -381,7 +405,7 @@ def _following(rows: _Index, names: Sequence[str], space: Array, facts: _Flags) 
 
 
 def _at_start(problem: Discretisation, i: int) -> bool:
-    """Whether a condition is about a start alone."""
+    """Whether a condition concerns a start alone."""
     layout = problem.layout
     trial, family, *_ = layout.locate_constraint(i)
     structure = problem.nlp.jacobian_structure.arrays()
@@ -392,8 +416,8 @@ def _at_start(problem: Discretisation, i: int) -> bool:
 
 
 def apart(problem: Discretisation, bound: Bound, z: Array, room: float) -> Discretisation:
-    """The same problem, and library, in which conditions that follow from others may be off by a
-    share of their sizes at z."""
+    """Problem with slack in redundant conditions, a share of their sizes at z; with the same
+    library."""
     scaled = abs(problem.constraint_jacobian(z)) @ diags_array(sizes(problem, z))
     found = list[Loosened]()
     for i in bound.left_out:

@@ -1,4 +1,4 @@
-"""Grids adapted to the error of a solution."""
+"""Refined grids: nodes placed by the discretisation error of a solution."""
 
 from __future__ import annotations
 
@@ -16,18 +16,24 @@ from kinesym.runtime.results.grid_error import GridError
 from kinesym.runtime.results.solution import Solution
 from kinesym.runtime.signals.experiment import Experiment
 
-#: By what factor intervals shrink or grow in one round, at most, and from one to the next.
-_SHRINK, _GROW, _NEXT = 8.0, 4.0, 2.0
-#: How many times more intervals there are in all after one round, at most.
+#: Factor by which an interval shrinks in one round, at most.
+_SHRINK = 8.0
+#: Factor by which an interval grows in one round, at most.
+_GROW = 4.0
+#: Ratio of neighbouring intervals, at most.
+_NEXT = 2.0
+#: Factor by which the number of intervals grows in one round, at most.
 _MORE = 4.0
 #: The share of the tolerance that a new grid aims at.
 _SAFETY = 0.3
-#: Of the mean share of an interval in the error, what is no more than rounding.
+#: Error of an interval that is rounding, relative to the mean over intervals.
 _ROUNDING = 1e-6
 #: Share of the error that the barrier of IPOPT must leave to be named as its reason.
 _BARRIER = 0.3
-#: From this order on a higher one is no advice; it is with so many times the nodes of the start.
-_HIGH, _MANY = 5, 10
+#: Order of a scheme from which on a higher one is not advised.
+_HIGH = 5
+#: Nodes, in those of the start, from which on a scheme of higher order is advised.
+_MANY = 10
 
 
 def refined_trials(
@@ -62,7 +68,7 @@ def refined_trials(
 
 
 def no_longer_falls(solution: Solution, bounds: tuple[Array, Array], options: SolverOptions) -> str:
-    """Why finer grids do not help a solution; bounds : of its free vector."""
+    """Reason why finer grids do not help a solution; bounds : of its free vector."""
     tolerance = options.options.get("tol", TOLERANCE)
     if _barrier(solution, bounds) > _BARRIER * solution.grid_error().largest:
         return (
@@ -73,8 +79,8 @@ def no_longer_falls(solution: Solution, bounds: tuple[Array, Array], options: So
 
 
 def _barrier(solution: Solution, bounds: tuple[Array, Array]) -> float:
-    """By how much the barrier of bounds may change the objective, as a share of it: products of
-    multipliers and distances (Nocedal, Wright 2006, Numerical Optimization, section 19.3)."""
+    """Complementarity gap of a solution relative to its objective: sum of products of multipliers
+    and distances to bounds (Nocedal, Wright 2006, Numerical Optimization, section 19.3)."""
     z, push = solution.free_vector, solution.lower_multipliers - solution.upper_multipliers
     distance = np.where(push > 0.0, z - bounds[0], bounds[1] - z)
     gap = np.abs(push * np.where(np.isfinite(distance), distance, 0.0)).sum()
@@ -82,7 +88,7 @@ def _barrier(solution: Solution, bounds: tuple[Array, Array]) -> float:
 
 
 def too_many_nodes(wanted: int, most: int, order: int) -> str:
-    """Why refinement ends before a grid of so many nodes."""
+    """Reason why refinement ends before a grid of so many nodes."""
     better = " or use a scheme of higher order" if order < _HIGH else ""
     return f"the next grid has {wanted} nodes, more than max_nodes={most}: allow more{better}"
 

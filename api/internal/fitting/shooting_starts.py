@@ -1,4 +1,4 @@
-"""Many starts of shooting: all at once where they can go side by side, else one solve each."""
+"""Multistart of shooting: many starts side by side in one batch, else one solve each."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ from kinesym.runtime.status import Solve
 from kinesym.symbolic import problem as symbolic
 from kinesym.symbolic.schemes import EXPLICIT
 
-#: States and derivatives that are stepped as one, and these at all nodes: code and memory.
-_MOST_ROWS, _MOST_NUMBERS = 200, 2_000_000
+#: Most states and derivatives that are stepped as one: a limit of code.
+_MOST_ROWS = 200
+#: Most of these at all nodes: a limit of memory.
+_MOST_NUMBERS = 2_000_000
 
 #: Makes a fit of iterates that end at a minimum.
 Whole = Callable[[Sequence[Step]], Any]
@@ -93,10 +95,10 @@ class Together(NamedTuple):
 def together(
     given: ShootingArguments, problem: symbolic.Problem | None, task: Identification
 ) -> Together | None:
-    """How starts go side by side; None where they are solved one by one: hybrid models, delays,
-    initial values that follow from parameters, segments, unknown inputs, other objectives than
-    measurements, standard deviations on which estimates depend, implicit methods, and what is too
-    large."""
+    """Squares of many starts to be minimised side by side. None where they are solved one by one:
+    hybrid models, delays, initial values that follow from parameters, segments, unknown inputs,
+    other objectives than measurements, standard deviations on which estimates depend, implicit
+    methods, and problems that are too large."""
     trials, unknowns, method = task.trials, given.unknowns, EXPLICIT.get(given.steps.method)
     if problem is None or method is None or not isinstance(trials, SmoothTrials):
         return None
@@ -129,9 +131,12 @@ def _tangents(problem: symbolic.Problem, measurements: tuple[str, ...], starts: 
 def side_by_side(
     chosen: Together, given: ShootingArguments, points: Array, search: Search, whole: Whole
 ) -> dict[int, Found]:
-    """What the starts find that have ended, by their numbers; points (S, n). Groups of starts take
-    turns on the threads: those of an executor, or own ones, as processes would start more slowly
-    than all are solved."""
+    """Solve from many starts (S, n) side by side; returns results of those that have ended, by
+    number.
+
+    Groups of starts take turns on the threads: those of an executor, or own ones, as processes
+    would start more slowly than all are solved.
+    """
     ended = list[str]()
 
     def solved(numbers: NDArray[np.intp]) -> dict[int, Found]:
@@ -162,7 +167,7 @@ def side_by_side(
 
 
 class _Group:
-    """Starts that go side by side, in unknowns of their own sizes."""
+    """Starts that are solved side by side, with unknowns scaled by their sizes."""
 
     def __init__(self, given: ShootingArguments, points: Array, squares: SideBySide) -> None:
         self._given, self._squares = given, squares
@@ -184,7 +189,7 @@ class _Group:
         return Squares(J, g * slopes, bend * slopes[:, :, None] * slopes[:, None, :])
 
     def found(self, now: Iterates, k: int, whole: Whole) -> Found:
-        """What start k has found."""
+        """Result of start k."""
         q = self._natural(np.array([k]), now.y[[k]])[0]
         values = dict(zip(self._given.unknowns.parameters, map(float, q), strict=False))
         about = (values, now.status[k], int(now.iterations[k]))
@@ -205,8 +210,8 @@ class _Group:
 def one_by_one(
     make: Callable[[], Identification], points: Array, search: Search, how: Chosen
 ) -> dict[int, Found]:
-    """The same by a solve from each start, by threads or processes; make : the task with
-    trajectories of its own, which a thread may change."""
+    """Solve from each start by itself, on threads or processes; make : the task with trajectories
+    of its own, which a thread may change."""
     return searched(points, search, partial(_solved, make, how))
 
 

@@ -1,4 +1,5 @@
-"""Sizes of variables, and factors for them, constraints and objective: the same in all units."""
+"""Scaling: sizes of variables, and factors for them, constraints and objective, the same in all
+units."""
 
 from __future__ import annotations
 
@@ -13,23 +14,29 @@ from kinesym.runtime.arrays import Array
 from kinesym.runtime.ipopt.scaling import Scaling
 from kinesym.runtime.nlp.layout import Layout
 
-#: By how much the scaled objective changes at most near the start: with a trajectory of size 1, per
-#: node, as the barriers of bounds are sums over nodes; the misfit of measurements, where bounds are
-#: rarely met, with a single value.
-_CHANGE, _MISFIT = 2.0, 1000.0
-#: The first barrier parameter of IPOPT, and that for a misfit.
-_BARRIER, _SOFT = 0.1, 1e-3
-#: How many times its size a parameter is for the solver: where curvature is negative it changes
+#: Change of the scaled objective with a trajectory of size 1, per node, at most: the barriers of
+#: bounds are sums over nodes.
+_CHANGE = 2.0
+#: Change of the scaled misfit of measurements with a single value, at most: bounds are rarely met
+#: there.
+_MISFIT = 1000.0
+#: First barrier parameter of IPOPT.
+_BARRIER = 0.1
+#: First barrier parameter for a misfit of measurements.
+_SOFT = 1e-3
+#: Value of a parameter for the solver, in its size: where curvature is negative it changes
 #: less than trajectories, which come near the data first (iterations from random starts: a half).
 _CAREFULLY = 1000.0
-#: Of the largest slope of a constraint: what is left of terms that cancel.
+#: Remainder of terms that cancel, relative to the largest slope of a constraint.
 _ROUNDING = 1e-9
-#: Bounds as wide tell no size.
+#: Width of bounds that tell no size.
 _FAR = 1e10
-#: Less of what bounds leave is nothing.
+#: Value that counts as zero, relative to the width of its bounds.
 _NOTHING = 1e-6
-#: At how many points of all trials, and at least of each, an equation is looked at.
-_POINTS, _FEW = 400, 5
+#: Points of all trials at which an equation is evaluated.
+_POINTS = 400
+#: Least number of points of each trial.
+_FEW = 5
 
 
 def scaling(problem: Discretisation, z: Array) -> Scaling:
@@ -57,10 +64,13 @@ def scaling(problem: Discretisation, z: Array) -> Scaling:
 
 
 def given_sizes(problem: Discretisation, z: Array) -> Array:
-    """Of each variable, (n_variables,), one for all times and trials: the largest value in z; of
-    trajectories, if bounds leave more than that, the geometric mean with half of what they leave,
-    or with the one that is there; what bounds say where z is nothing beside it, as on a bound of
-    zero; 0 where nothing tells."""
+    """Sizes of the variables, (n_variables,), from values and bounds; one for all times and trials.
+
+    The size is the largest absolute value in z. Of a trajectory whose bounds leave more room than
+    that, it is the geometric mean of the value and half of that room, or the one of the two that is
+    not zero. The bounds alone count where z is negligible beside them, as on a bound of zero. It is
+    0 where neither tells.
+    """
     low, high = problem.variable_bounds
     with np.errstate(invalid="ignore"):
         room = np.where(np.isfinite(high), np.abs(high), 0.0)
@@ -75,15 +85,16 @@ def given_sizes(problem: Discretisation, z: Array) -> Array:
 
 
 def _largest(values: Array, own: NDArray[np.intp]) -> Array:
-    """Of each variable, the largest value of its trajectory, `own`; NaN counts as nothing."""
+    """Largest value of the trajectory `own` of each variable; NaN counts as nothing."""
     found = np.zeros(own.max(initial=-1) + 1)
     np.fmax.at(found, own, values)
     return found[own]
 
 
 def sizes(problem: Discretisation, z: Array) -> Array:
-    """Of each variable, (n_variables,): as `given_sizes`, and where nothing tells as large as makes
-    its terms in the constraints like the others; 1 where these do not tell either.
+    """Sizes of the variables, (n_variables,), to scale them: `given_sizes`; where these are 0, the
+    size that makes the variable's terms in the constraints like the others; 1 where these do not
+    tell either.
 
     The terms of a trajectory are those of a constant and of a ramp over its trial, so that x' is as
     large as x over the duration, not over a step.
@@ -93,7 +104,7 @@ def sizes(problem: Discretisation, z: Array) -> Array:
 
 
 def _sizes(problem: Discretisation, z: Array, terms: _Terms) -> Array:
-    """See `sizes`."""
+    """Sizes from the terms of the constraints; see `sizes`."""
     own, _ = _courses(problem.layout)
     size = np.zeros(own.max(initial=-1) + 1)
     size[own] = given_sizes(problem, z)
@@ -113,10 +124,10 @@ def _sizes(problem: Discretisation, z: Array, terms: _Terms) -> Array:
 
 @dataclass(frozen=True)
 class _Terms:
-    """What constraints at some points of each equation make of a constant or a ramp in place of
-    one state, input or parameter, the larger one: the constraints, an example of the variables, the
-    slopes, and which equation it is, counted through trials; what delayed inputs are, is the last
-    one of `equations`."""
+    """Slopes of constraints, at some points of each equation, by a constant or a ramp in place of
+    one state, input or parameter, the larger one: rows of the constraints, an example of the
+    variables, the slopes, and the number of the equation, counted through trials; the equation of
+    delayed inputs is the last one of `equations`."""
 
     rows: NDArray[np.intp]
     example: NDArray[np.intp]
@@ -126,7 +137,7 @@ class _Terms:
 
 
 def _terms(problem: Discretisation, z: Array) -> _Terms:
-    """See `_Terms`; without those that are left of what cancels."""
+    """Slopes of the constraints, without those that remain of terms that cancel; see `_Terms`."""
     layout = problem.layout
     taken, equations = _points(layout, problem.n_constraints)
     entries, rows, columns = problem.nlp.jacobian_structure.in_rows(taken >= 0)
@@ -148,7 +159,8 @@ def _terms(problem: Discretisation, z: Array) -> _Terms:
 
 
 def _points(layout: Layout, n_constraints: int) -> tuple[NDArray[np.intp], int]:
-    """Of some constraints of each equation its number, of all others -1; and how many there are."""
+    """Numbers of equations, for some constraints of each, -1 for all others; and how many there
+    are."""
     most, equations = max(_FEW, _POINTS // len(layout.nodes)), 0
     taken = np.full(n_constraints, -1, dtype=np.intp)
     for key, offset in layout.constraint_offsets.items():
@@ -163,9 +175,9 @@ def _points(layout: Layout, n_constraints: int) -> tuple[NDArray[np.intp], int]:
 
 
 def _courses(layout: Layout) -> tuple[NDArray[np.intp], Array]:
-    """Of each variable, the number of what it is a value of: a state or input, at nodes and in
-    between, in all trials, a parameter, a duration; and a ramp from 0 to 1 over each trial, 1 for
-    parameters and durations."""
+    """Number of the trajectory, parameter or duration to which each variable belongs, and a ramp
+    from 0 to 1 over each trial, 1 for parameters and durations. Values at nodes and in between, in
+    all trials, belong to one state or input."""
     own = np.arange(layout.n_variables, dtype=np.intp)
     ramp, names = np.ones(layout.n_variables), dict[str, int]()
     for trial, N in enumerate(layout.nodes):
@@ -179,7 +191,7 @@ def _courses(layout: Layout) -> tuple[NDArray[np.intp], Array]:
 
 
 def _objective_factor(problem: Discretisation, z: Array, size: Array) -> float:
-    """By which the objective is multiplied; 1 without one."""
+    """Scaling factor of the objective; 1 without an objective."""
     if problem.symbolic.aimless:
         return 1.0
     on, rows, _ = problem.nlp.hessian_structure.on_diagonal()
@@ -196,7 +208,7 @@ def _objective_factor(problem: Discretisation, z: Array, size: Array) -> float:
 
 
 def inverse(values: Array) -> Array:
-    """1 / values; 1 where that cannot be."""
+    """Reciprocals of values; 1 where that is not finite or not positive."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         found = 1.0 / values
     return np.where(np.isfinite(found) & (found > 0.0), found, 1.0)

@@ -1,4 +1,4 @@
-"""What IPOPT has found, as a `Solution`."""
+"""Solution of a collocation problem, from the result of IPOPT."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kinesym.symbolic.names import name_of
 #: Ways to end for a derivative that is not finite: to most linear solvers that is a failure.
 _STUCK = (Solve.STEP_FAILED, Solve.RESTORATION_FAILED, Solve.NOT_FINITE)
 
-#: What is said of fits that do not follow their data.
+#: Advice for fits that do not follow their data.
 _ASK_WHY = "solution.why() tries other signs, units and names of channels"
 
 
@@ -78,7 +78,7 @@ def solution_of(
 
 
 def _ended(problem: Discretisation, found: Solved) -> tuple[Solved, str]:
-    """How it ended, and in words; where a function is not finite, which."""
+    """Status and message of a solve; where a function is not finite, the message names it."""
     reason = None
     if found.status in _STUCK:
         reason = explain(problem.libraries.program, problem.nlp, found.z)
@@ -121,7 +121,7 @@ def _sizes(problem: Discretisation, z: Array, contacts: bool) -> dict[str, Any]:
 
 
 def _contact_drift(problem: Discretisation, z: Array) -> float:
-    """How far closed contacts are from where they are to be at a node, at most [m]."""
+    """Largest distance of closed contacts from their places at a node [m]."""
     values, layout, most = problem.constraints(z), problem.layout, 0.0
     for (trial, family), begin in layout.constraint_offsets.items():
         n = layout.points(trial, family)

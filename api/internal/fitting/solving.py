@@ -1,5 +1,13 @@
-"""One solve of a problem by IPOPT, from a free vector, and the loops that find what is unknown of
-its noise."""
+"""Solving a discretisation by IPOPT, and loops around it that estimate noise and distributions.
+
+`Solver.fitted`              the way that a problem needs:
+  `_solved`                  one solve, repeated while unknown sensor delays move samples
+  `_reweighed`               unknown standard deviations: solves until residuals confirm them
+  `_of_largest_likelihood`   random effects, process noise: maximum of the marginal likelihood
+-> `certificate.told`        standard errors, discretisation error and remarks
+
+Other guesses and easier problems after a lost solve are in `attempts.py` and `ladder.py`.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +45,13 @@ from kinesym.runtime.results.solution import Solution, after
 from kinesym.runtime.signals.experiment import Experiment
 from kinesym.runtime.status import Solve
 
-#: What is said if a maximum of the likelihood is found.
+#: Message if a maximum of the likelihood is found.
 _MAXIMUM = "the likelihood is largest, after {} steps"
 
-#: From so many times the factor of the objective a solution is not one by the factor there.
+#: Ratio of scaling factors of the objective, at solution and guess, from which on to solve again.
 _SMALLER = 1e4
 
-#: A parameter is so many times what was 1 for the solver, where it had been far too small.
+#: Growth of a parameter, in its size at the guess, from which on to solve again.
 _GROWN = 1e6
 
 #: Iterations of a fit that tells whether the data follow the model.
@@ -52,24 +60,26 @@ _QUICK = 40
 
 @dataclass(frozen=True)
 class Solver:
-    """A problem and how IPOPT solves it. progress : whether to show the latest iteration."""
+    """Solver of one problem: the discretisation and the options of IPOPT. progress : whether to
+    show the latest iteration."""
 
     problem: Discretisation
     chosen: SolverOptions
     progress: bool | None = False
 
     def fitted(self, z: Array, guess: Any = None) -> Solution:
-        """The solution from the free vector of a guess, with standard deviations that are not known
-        and the error of its grid."""
+        """Solve from the free vector of a guess; returns the solution with estimates of unknown
+        standard deviations and with the discretisation error. Memory of the factorisation is kept
+        meanwhile."""
         with heap().kept(self.problem.n_variables + self.problem.n_constraints):
             return self._found(z, guess)
 
     def _of(self, problem: Discretisation) -> Solver:
-        """The same of another problem."""
+        """Solver of another problem with the same options."""
         return replace(self, problem=problem)
 
     def _found(self, z: Array, guess: Any) -> Solution:
-        """`fitted`, wherever its memory is."""
+        """Choose the loop: marginal likelihood, unknown standard deviations, or one solve."""
         about = self.problem.estimation
         if about.integrated:
             return self._of_largest_likelihood(z, guess)
@@ -83,8 +93,9 @@ class Solver:
     def _solved(
         self, z: Array, multipliers: Multipliers | None
     ) -> tuple[Discretisation, Solution, Workspace | None]:
-        """One solution from a free vector, and what its solver has left; and the problem with
-        samples and conditions placed where they lie with delays and times that were found."""
+        """Solve once from a free vector, or again while unknown sensor delays move samples to other
+        intervals. Returns the problem with samples and conditions at their final places, its
+        solution, and the workspace of the solver, whose matrix is used again."""
         whole, chosen = self.problem, self.chosen
         check_finite(whole.placed_at(z), z)
 
@@ -121,15 +132,16 @@ class Solver:
         return problem, solution, last.workspace
 
     def _multipliers(self, guess: Any) -> Multipliers | None:
-        """Those of a guess that is a solution with them."""
+        """Multipliers of a guess that is a solution of a problem with the same free vector; else
+        None."""
         fits = isinstance(guess, Solution) and self.problem.fits(guess)
         return multipliers_of(guess) if fits else None
 
     # -- standard deviations that are not known ----------------------------------------------
 
     def _reweighed(self, z: Array, guess: Any) -> Solution:
-        """The solution with the standard deviations that its residuals show: solved again with
-        those of the last one until these stay."""
+        """Solve with unknown standard deviations: those of the residuals of the last solution are
+        used in the next one, until they stay."""
         whole, known = self.problem, dict[str, float]()
         multipliers, failed = self._multipliers(guess), list[str]()
         if isinstance(guess, Solution):
@@ -169,8 +181,8 @@ class Solver:
     # -- the largest marginal likelihood -----------------------------------------------------
 
     def _of_largest_likelihood(self, z: Array, guess: Any) -> Solution:
-        """The solution with the parameters, distributions of random effects, intensities of noise
-        and standard deviations of the largest marginal likelihood."""
+        """Maximise the marginal likelihood over parameters, distributions of random effects,
+        intensities of process noise and standard deviations."""
         start, whole = time.perf_counter(), self.problem
         check_finite(whole, z)
         std, some = first_std(whole.trials), whole.population
@@ -207,7 +219,8 @@ class Solver:
         return told(whole, solution, problem)
 
     def _of_each_owner(self, z: Array, guess: Any) -> Solution | None:
-        """A fit in which each owner of a random effect is for itself, where that can be."""
+        """Fit without random effects, each owner for itself, as a start; None with process noise,
+        or if it does not converge."""
         if self.problem.formulation.noisy:
             return None
         found = self._of(self.problem.without_distributions()).fitted(z, guess)
@@ -215,7 +228,7 @@ class Solver:
 
 
 def _solution(problem: Discretisation, found: Solved, seconds: float) -> Solution:
-    """What IPOPT has found, with what can be asked where there is no solution."""
+    """Solution from the result of IPOPT, with reasons to ask for if it did not converge."""
     solved = found.status.success
     about = (problem, found.z, "", () if solved else found.iterations)
     reasons = partial(why, *about, ended=True, solved=solved, unexplained=unexplained)
@@ -223,7 +236,7 @@ def _solution(problem: Discretisation, found: Solved, seconds: float) -> Solutio
 
 
 def fitted_as(problem: Discretisation, z: Array, guess: Any, chosen: SolverOptions) -> Solution:
-    """What `Solver.fitted` finds, without a line per iteration."""
+    """Solve as `Solver.fitted`, without a line per iteration."""
     return Solver(problem, chosen).fitted(z, guess)
 
 
@@ -238,8 +251,9 @@ def check_finite(problem: Discretisation, z: Array) -> None:
 
 
 def _scale_there(problem: Discretisation, used: Scaling, found: Solved) -> Scaling | None:
-    """That of a solution, where the objective was so much larger at the guess that its rest counted
-    as nothing, or a parameter so much smaller that its slope did; else None."""
+    """Scaling at a solution, to solve again, if the one at the guess was far off: the objective was
+    so much larger there that its remaining slope passed for zero, or a parameter so much smaller.
+    Else None."""
     if problem.symbolic.aimless or not found.status.success:
         return None
     begin = problem.layout.parameter_offset
@@ -252,8 +266,8 @@ def _scale_there(problem: Discretisation, used: Scaling, found: Solved) -> Scali
 
 
 def unexplained(problem: Discretisation, z: Array) -> float:
-    """The share of the variance of what is measured that a fit from a free vector leaves, 0 if that
-    is no more than the noise that was given; 1 without a solution."""
+    """Share of the variance of the measurements that a short fit from a free vector leaves, 0
+    within the noise that was given; 1 without a solution."""
     try:
         weighed = problem.with_std(first_std(problem.trials))
         _, found, _ = Solver(weighed, SolverOptions({"max_iter": _QUICK}))._solved(z, None)

@@ -1,4 +1,4 @@
-"""Starts of many solves: parameters from a Latin hypercube, trajectories with random detours."""
+"""Multistart: parameters from a Latin hypercube, trajectories with random detours."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ _FACTOR = 10.0
 _ROUNDING = 1e-9
 #: The correlation time of detours, as a share of a trial's duration.
 _CORRELATED = 0.25
-#: More starts than anyone has time for.
+#: Most starts.
 _MOST = 10**6
 #: Solves that are asked for before the first of them has ended.
 _WAITING = 64
 
 
 class Search(NamedTuple):
-    """How to search, see `Collocation.multistart`; limit : of iterations of each start."""
+    """Options of a search from many starts, see `Collocation.multistart`; limit : iterations of
+    each start."""
 
     starts: int
     seed: int
@@ -58,7 +59,7 @@ def checked_search(
     executor: Any,
     progress: bool | None,
 ) -> Search:
-    """Raises `ValueError` for what does not fit."""
+    """Check the options of a search; raises `ValueError` for what does not fit."""
     found = Search(
         checks.count(starts, "starts", most=_MOST),
         checks.count(seed, "seed", least=0),
@@ -80,8 +81,9 @@ def ranges_of(
     bounds: tuple[Array, Array],
     given: Mapping[Any, Any] | None,
 ) -> dict[str, tuple[float, float]]:
-    """Where each parameter is drawn: as given, between its bounds, or about its value at the guess.
-    Raises `ValueError` naming one with neither, or a range that is none or leaves the bounds."""
+    """Ranges in which parameters are drawn: as given, between the bounds, or about the value at the
+    guess. Raises `ValueError` naming one with neither, or a range that is none or leaves the
+    bounds."""
     rows = checks.mapping({} if given is None else given, "ranges", "{parameter: (low, high)}")
     ranges = by_name(rows, names, "ranges")
     chosen = {name: _pair(name, pair) for name, pair in ranges.items()}
@@ -174,7 +176,7 @@ def starting_points(
 
 
 def size_of(row: Array) -> float:
-    """What a course ranges over, else its size, else 1."""
+    """Size of a course: its range, else its largest absolute value, else 1."""
     return float(np.ptp(row) or np.abs(row).max() or 1.0)
 
 
@@ -190,9 +192,9 @@ def correlated(time: Array, generator: np.random.Generator) -> Array:
 def searched(
     points: Iterable[Array], search: Search, solve: Callable[[Array], Found]
 ) -> dict[int, Found]:
-    """What a solve from each point finds, by their numbers, until Ctrl-C; by an executor, or by as
-    many threads as there are cores. Other executors than those of threads get `solve` pickled,
-    which their workers open once."""
+    """Solve from each point, until Ctrl-C; returns results by number of the point. The executor, or
+    as many threads as there are cores, run the solves. Executors other than those of threads get
+    `solve` pickled, which their workers open once."""
     found, waiting = list[Found](), deque[Future[Found]]()
     pool = search.executor or ThreadPoolExecutor(checks.threads())
     shared = isinstance(pool, ThreadPoolExecutor)
@@ -232,14 +234,14 @@ def _opened(pickled: bytes) -> Callable[[Array], Found]:
 
 
 def _landed(pickled: bytes, point: Array) -> Found:
-    """A solve in another process."""
+    """Run a pickled solve in another process."""
     return _opened(pickled)(point)
 
 
 def collocated(
     problem: Discretisation, solver: Callable[[Any, Array, Any], Solution], z: Array
 ) -> Found:
-    """What a solve from a free vector finds."""
+    """Result of a solve from a free vector."""
     try:
         one = resolved(solver(problem, z, None))
     except ValueError:  # a function is not finite where it begins

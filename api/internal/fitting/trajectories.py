@@ -1,4 +1,4 @@
-"""Trajectories of a solution of collocation, and what of them nothing determines."""
+"""Trajectories of a solution of collocation, with NaN for entries that nothing determines."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def found_trajectory(
 
 @dataclass(frozen=True, eq=False)
 class Open:
-    """What of a solution nothing determines: which entries of z are not to be shown, and sentences
-    on it."""
+    """Mask of the entries of z that nothing determines, which are not to be shown, and sentences on
+    them."""
 
     hidden: NDArray[np.bool_]
     notes: Sequence[str] = ()
@@ -73,8 +73,8 @@ class Open:
 def idle(
     layout: Layout, ends: Mapping[tuple[int, str], HeldEnd], own: Collection[str] = ()
 ) -> Open:
-    """Of any iterate: inputs at last nodes, where what is held acts on nothing; own : names of
-    those that nobody asked for, of which nothing is said."""
+    """Marks held inputs at the last node, which no interval uses, at any iterate; own : names of
+    inputs that the user did not ask for, of which no sentence is made."""
     hidden = np.zeros(layout.n_variables, dtype=bool)
     hidden[[end.place for end in ends.values() if not end.determined]] = True
     names = list(dict.fromkeys(name for (_, name), end in ends.items() if not end.determined))
@@ -87,8 +87,7 @@ def idle(
 
 
 def undetermined(problem: Problem, layout: Layout, kkt: Kkt) -> Open:
-    """Of a solution with a singular matrix: what belongs to a direction along which nothing
-    changes.
+    """Marks entries of a solution that lie in the null space of its singular KKT matrix.
 
     Algebraic states are hidden, in a fit inputs, too. Not hidden are states with a rate, which only
     together are a motion, and inputs of an optimal one, which are as good as any others.
@@ -122,7 +121,7 @@ def undetermined(problem: Problem, layout: Layout, kkt: Kkt) -> Open:
 
 
 def _labels(layout: Layout, rows: NDArray[np.bool_]) -> list[str]:
-    """What constraints, (m,), are, each kind once."""
+    """Labels of constraints marked in `rows` (m,), without repeats."""
     found: dict[str, None] = {}
     for (trial, family), begin in layout.constraint_offsets.items():
         labels, points = layout.labels[family], layout.points(trial, family)

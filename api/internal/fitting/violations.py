@@ -1,4 +1,4 @@
-"""What a problem shows of a free vector: what is violated, and trajectories within their bounds."""
+"""Violations of constraints and bounds by a free vector, and trajectories within their bounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Pair = tuple[Array, Array]
 
 
 def violations(problem: Discretisation, z: Array) -> Violations:
-    """How much z violates equations, conditions and bounds."""
+    """Violations of equations, conditions and bounds at z."""
     given = problem.constraints(z), problem.constraint_bounds, problem.variable_bounds
     return Violations(list(violated(problem.layout, z, *given)))
 
@@ -41,14 +41,14 @@ def figure_within_bounds(
 
 
 def beyond(values: Array, bounds: Pair) -> Array:
-    """How far values are outside (low, high), 0 inside."""
+    """Distance of values outside (low, high), 0 inside."""
     return np.maximum(0.0, np.maximum(bounds[0] - values, values - bounds[1]))
 
 
 def violated(
     layout: Layout, z: Array, constraints: Array, limits: Pair, bounds: Pair
 ) -> Iterator[Course]:
-    """How much each constraint and each bound is violated in each trial, at z."""
+    """Violation of each constraint and each bound in each trial, at z."""
     outside = beyond(constraints, limits)
     for (trial, family), begin in layout.constraint_offsets.items():
         time, n = layout.time(z, trial), layout.points(trial, family)
@@ -90,7 +90,7 @@ def within_bounds(
 
 
 def _sides(layout: Layout, side: Array, trial: int) -> dict[str, Array]:
-    """One side of the bounds of each trajectory, (N,), or (N - 1,) at a stage; NaN where free."""
+    """Bounds of each trajectory on one side, (N,), or (N - 1,) at a stage; NaN where free."""
     found: dict[str, Array] = {}
     for block, rows in layout.rows(side, trial):
         for name, row in zip(block.members, rows, strict=True):

@@ -32,21 +32,30 @@ from kinesym.runtime.results.why import Why
 from kinesym.runtime.status import Solve
 from kinesym.runtime.summary import listed
 
-#: Of their sizes: a condition that is off by more has to give, rounding, a bound that is reached.
-_GIVES, _ROUNDING, _NEAR = 1e-5, 1e-9, 1e-6
+#: Relative violation from which on a condition cannot be met.
+_GIVES = 1e-5
+#: Relative residual that is rounding.
+_ROUNDING = 1e-9
+#: Relative distance at which a bound is reached.
+_NEAR = 1e-6
 #: Slopes of conditions, times sizes of variables, that are none, as those of a cosine at its top.
 _FLAT = 1e-7
-#: Shares of samples beyond bounds, and of their range between start and first sample, that tell.
-_OUTSIDE, _APART = 0.05, 0.2
-#: What is off by less than this share of what is off most, in sizes of conditions, is not named.
+#: Share of samples beyond bounds that is told.
+_OUTSIDE = 0.05
+#: Distance of a start from the first sample that is told, as a share of the range of samples.
+_APART = 0.2
+#: Least violation that is named, as a share of the largest one, in sizes of conditions.
 _LITTLE = 0.01
 #: Multipliers of inequalities, in sizes of conditions, that hold something.
 _PUSHES = 1e-5
-#: Random courses from which it is looked for where conditions are met, and iterations after which
-#: no further search begins.
-_SHAKEN, _SEARCHED = 3, 1000
-#: So many violated conditions are named, and iterations looked back at.
-_NAMED, _BACK = 3, 20
+#: Random courses from which feasible points are searched.
+_SHAKEN = 3
+#: Iterations after which no further search begins.
+_SEARCHED = 1000
+#: Violated conditions that are named.
+_NAMED = 3
+#: Iterations that are looked back at.
+_BACK = 20
 #: Variables that are as large have left what the model describes.
 _FAR = 1e10
 
@@ -65,7 +74,7 @@ class Point:
 
     @staticmethod
     def of(problem: Discretisation, z: Array) -> Point:
-        """At z."""
+        """Point at z."""
         values, jacobian = problem.constraints(z), problem.constraint_jacobian(z)
         size = sizes(problem, z)
         scaled = abs(jacobian) @ _diagonal(size)
@@ -84,7 +93,7 @@ class Point:
         return np.concatenate([np.zeros(0, dtype=np.intp), *found])
 
     def name(self, i: int) -> str:
-        """What constraint i is."""
+        """Name of constraint i."""
         return self.problem.layout.constraint_name(int(i))
 
 
@@ -97,9 +106,12 @@ def why(
     solved: bool = False,
     unexplained: Callable[[Any, Array], float] | None = None,
 ) -> Why:
-    """What keeps a problem from a solution, seen from z; history : of the solve that was lost
-    there, nothing if there was none. ended : whether z is where a solve ended, solved : at a
-    solution. unexplained : for `mistaken`, to look for mistakes in data."""
+    """Reasons why a problem has no solution, seen from z.
+
+    history : iterations of the solve that was lost there, empty if there was none. ended : whether
+    z is where a solve ended, solved : at a solution. unexplained : for `mistaken`, to look for
+    mistakes in data.
+    """
     point = Point.of(problem, z)
     if not (np.isfinite(point.values).all() and np.isfinite(point.jacobian.data).all()):
         return Why(head)
@@ -128,7 +140,8 @@ def why(
 
 
 def _unmet(point: Point, lost: bool) -> tuple[list[str], Array]:
-    """What conditions must give, or that they can be met, and where; nothing if none is found."""
+    """Sentences on the least violation of the conditions, or that they can be met, and the point
+    where; nothing if none is found."""
     rows = point.conditions
     slack, giving = _least(point)
     if not slack.found.status.success:
@@ -147,8 +160,8 @@ _LOST = "; the solve began too far away, or lost its way"
 
 
 def _dear(point: Point) -> Array:
-    """How dear it is that conditions give, (conditions,): those at a start are mostly facts, and
-    of others that could give alike the first ones shall not."""
+    """Cost of violating each condition, (conditions,): larger at a start, which is mostly a fact,
+    and decreasing, so that of conditions that could give alike it is a later one that gives."""
     layout, stages = point.problem.layout, point.problem.layout.stages()
     found = []
     for number, i in enumerate(point.conditions):
@@ -161,9 +174,10 @@ def _dear(point: Point) -> Array:
 def meeting_points(
     problem: Discretisation, lost: Array, guess: Array, deadline: float = math.inf
 ) -> Iterator[Array]:
-    """Where all conditions are met: near the end of a lost solve, near its guess, near what is made
-    up without one, and near random courses. It ends by Ctrl-C, after some iterations, at the
-    deadline (of `time.monotonic()`), or if two searches end with the same that must give."""
+    """Feasible points, where all conditions are met: near the end of a lost solve, near its guess,
+    near the first guess of the package, and near random courses. The search ends by Ctrl-C, after
+    some iterations, at the deadline (of `time.monotonic()`), or if two searches end with the same
+    least violation."""
     made_up = FirstGuess(problem).pack()
     begins = [lost, guess, *([] if np.array_equal(guess, made_up) else [made_up])]
     leasts, left = list[float](), _SEARCHED
@@ -196,7 +210,7 @@ def _shaken(problem: Discretisation, z: Array, seed: int) -> Array:
 
 
 def _least(point: Point, deadline: float = math.inf) -> tuple[Slack, NDArray[np.bool_]]:
-    """What the conditions must give, and which of them do."""
+    """Least violation of the conditions, and the mask of those that are violated."""
     rows, problem = point.conditions, point.problem
     size = point.sizes[rows]
     slack = least_slack(problem.ipopt(problem.nlp), point.z, rows, size / _dear(point), deadline)
@@ -312,7 +326,8 @@ def _of_name(rows: Sequence[tuple[Block, NDArray[Any]]], name: str) -> NDArray[A
 
 
 def _must_give(point: Point, rows: NDArray[np.intp], gives: Array) -> Iterator[str]:
-    """What the conditions that cannot be met are off by at least, each over all its points."""
+    """Sentences on the conditions that cannot be met: their least violation, each over all its
+    points."""
     layout = point.problem.layout
     groups: dict[tuple[int, str, int], list[int]] = {}
     for number, i in enumerate(rows):
@@ -334,7 +349,7 @@ def _must_give(point: Point, rows: NDArray[np.intp], gives: Array) -> Iterator[s
 
 
 def _span(point: Point, rows: Sequence[int] | NDArray[np.intp]) -> str:
-    """When some rows of one condition are, in words."""
+    """Time span of some rows of one condition, in words."""
     layout = point.problem.layout
     places = [layout.locate_constraint(int(i)) for i in rows]
     time = layout.time(point.z, places[0][0])
@@ -344,7 +359,7 @@ def _span(point: Point, rows: Sequence[int] | NDArray[np.intp]) -> str:
 
 
 def _holding(point: Point, slack: Slack, rows: NDArray[np.intp]) -> Iterator[str]:
-    """What keeps conditions from being met. rows : of those that are met."""
+    """Limits and bounds that keep conditions from being met. rows : conditions that are met."""
     yield from _limits_that_hold(point, slack, rows)
     yield from _bounds_that_hold(point, slack)
 
@@ -395,7 +410,7 @@ def _at_bounds(point: Point) -> Iterator[str]:
 
 
 def _far(problem: Discretisation, z: Array) -> Iterator[str]:
-    """What has grown beyond any plausible size."""
+    """Sentence on a variable that has grown beyond any plausible size."""
     j = int(np.argmax(np.abs(z)))
     if abs(z[j]) > _FAR:
         yield (
@@ -405,7 +420,7 @@ def _far(problem: Discretisation, z: Array) -> Iterator[str]:
 
 
 def _most_violated(problem: Discretisation, z: Array, point: Point) -> Iterator[str]:
-    """What is violated most where the solve ended, relative to its size."""
+    """Conditions and bounds violated most where the solve ended, relative to their sizes."""
     given = (point.values, problem.constraint_bounds, problem.variable_bounds)
     courses = list(violated(problem.layout, z, *given))
     for course in Violations(courses).worst(_NAMED):
@@ -420,7 +435,7 @@ def _most_violated(problem: Discretisation, z: Array, point: Point) -> Iterator[
 
 
 def _slow(history: Sequence[Iteration]) -> Iterator[str]:
-    """How the last iterations went, if conditions were met but the objective still fell."""
+    """Sentence on slow convergence: conditions were met but the objective still fell."""
     last = list(history)[-_BACK:]
     if len(last) == _BACK and max(step.infeasibility for step in last) < 1e-4:
         change = abs(last[0].objective - last[-1].objective)

@@ -18,7 +18,7 @@ from kinesym.symbolic.names import t
 
 
 class During(NamedTuple):
-    """A condition that holds between two times; see `during`."""
+    """Path condition that holds between two times; see `during`."""
 
     span: tuple[float, float]
     condition: Any
@@ -38,7 +38,7 @@ def during(span: Sequence[float], condition: Any) -> During:
 
 
 class At(NamedTuple):
-    """A condition that holds at a time that is a parameter; see `at`."""
+    """Path condition that holds at a time that is a parameter; see `at`."""
 
     time: sp.Symbol
     condition: Any
@@ -59,7 +59,7 @@ def at(time: Any, condition: Any) -> During | At:
 
 
 class Condition(NamedTuple):
-    """An expression and its bounds; span : of the times at which it holds."""
+    """Expression and its bounds; span : of the times at which it holds."""
 
     expression: sp.Expr
     low: float = 0.0
@@ -113,7 +113,7 @@ def conditions(given: Sequence[Any], what: str) -> tuple[Condition, ...]:
 
 
 def _relation(name: str, relation: Relational) -> tuple[sp.Expr, tuple[float, float]]:
-    """lhs - rhs with its bounds."""
+    """Left side minus right side of a relation, with bounds."""
     for kinds, low, high in (
         (sp.Eq, 0.0, 0.0),
         ((sp.Le, sp.Lt), -np.inf, 0.0),

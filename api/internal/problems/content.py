@@ -1,4 +1,4 @@
-"""What a function and its data are, as a digest: equal content, equal digest, in any process.
+"""Digests of functions and their data: equal content has an equal digest, in any process.
 
 Code counts by what was compiled, so that comments do not; that of Python, of installed packages and
 of kinesym by name.
@@ -33,7 +33,7 @@ from kinesym.runtime.signals.signal import Signal
 #: Metadata of a dataclass field on which results do not depend.
 UNCOUNTED: Mapping[str, bool] = MappingProxyType({"uncounted": True})
 _SIZE = 16
-#: Where packages are installed.
+#: Folders in which packages are installed.
 _INSTALLED = tuple(
     {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
@@ -53,8 +53,9 @@ def content(value: Any) -> bytes:
 
 
 class _Content:
-    """One digest. known : of functions and classes that are done; here : ids of what is being
-    looked at, from the outermost in: what is met within itself counts by its depth."""
+    """Builder of one digest. known : digests of functions and classes that are done, by id. here :
+    ids of the objects being looked at, from the outermost in: an object that contains itself counts
+    by its depth."""
 
     def __init__(self, known: dict[int, bytes], here: list[int]) -> None:
         self._known, self._here = known, here
@@ -72,7 +73,7 @@ class _Content:
         return found
 
     def joined(self, title: str, parts: Iterable[Any]) -> bytes:
-        """Of something that has these parts, in this order."""
+        """Digest of an object that has these parts, in this order."""
         return _hashed(title.encode(), *map(self.of, parts))
 
 
@@ -100,7 +101,7 @@ def _parts(value: Any, made: _Content) -> bytes:
 
 
 def _listed(value: Any) -> Any:
-    """An iterator as a list."""
+    """List of the items of an iterator."""
     return list(value) if isinstance(value, Iterator) else value
 
 
@@ -194,7 +195,7 @@ def _of_table(value: Any, made: _Content) -> bytes:
 
 @_parts.register
 def _(value: Path, made: _Content) -> bytes:
-    """A file by what is in it, anything else by its name."""
+    """Digest of a path: a file by its content, anything else by its name."""
     return made.joined("path", [str(value), value.read_bytes() if value.is_file() else b""])
 
 
@@ -203,7 +204,7 @@ def _(value: Path, made: _Content) -> bytes:
 
 @_parts.register
 def _(value: sp.Basic, made: _Content) -> bytes:
-    """Each part once, as they may be shared many times; functions of time, too, by their names."""
+    """Digest of an expression: shared parts are visited once; functions of time count by name."""
     known: dict[sp.Basic, bytes] = {}
     for part in sp.postorder_traversal(value):
         if part not in known:
@@ -273,7 +274,7 @@ def _(value: type, made: _Content) -> bytes:
     return made.joined("class", [value.__qualname__, value.__bases__, own])
 
 
-#: What classes have that says nothing, or names the module.
+#: Attributes of classes that do not count: they say nothing, or name the module.
 _OF_CLASSES = ("__module__", "__dict__", "__weakref__", "__doc__", "__firstlineno__")
 
 
@@ -335,5 +336,5 @@ def _foreign(name: str | None) -> bool:
 
 
 def title_of(function: Callable[..., Any]) -> str:
-    """A function in words."""
+    """Name of a function, in words."""
     return getattr(function, "__qualname__", type(function).__qualname__)

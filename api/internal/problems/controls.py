@@ -1,4 +1,5 @@
-"""Unknown inputs as the user says them: how they go between nodes, how fast, at what cost."""
+"""Controls: kinds of unknown inputs between nodes (held, linear, continuous), limits on rates,
+costs of absolute values and of total variation."""
 
 from __future__ import annotations
 
@@ -120,13 +121,13 @@ class Step(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the input."""
+        """Name of the input."""
         return name_of(self.u)
 
 
 class Controls(NamedTuple):
-    """Arguments of a problem in which all that is asked of inputs stands in the model, its
-    conditions, and steps. parts : names of inputs that are parts of what is asked for."""
+    """Arguments of a problem after continuous inputs, rate limits and absolute values have become
+    parts of the model, conditions and steps. parts : names of inputs that are parts of others."""
 
     system: Any
     unknown_inputs: Mapping[Any, Any]
@@ -204,7 +205,7 @@ def _with_rates(
 
 
 def _steps(system: Any, free: Mapping[Any, Any]) -> list[Step]:
-    """Limits of what is constant over several intervals, or bounded in its rate."""
+    """Limits of inputs that are constant over several intervals, or bounded in rate."""
     found = []
     inputs = {name_of(u): u for u in system.inputs} if isinstance(system, Model) else {}
     for u, asked in free.items():
@@ -221,7 +222,7 @@ def _steps(system: Any, free: Mapping[Any, Any]) -> list[Step]:
 
 
 def _terms(objective: Any) -> list[sp.Function]:
-    """The absolute values of an objective, in their order."""
+    """Absolute values in an objective, in order."""
     if not isinstance(objective, Objective):
         return []
     if objective.terminal.atoms(magnitude, variation):
@@ -232,7 +233,8 @@ def _terms(objective: Any) -> list[sp.Function]:
 def _kind(
     term: sp.Function, e: sp.Expr, system: Model, free: Mapping[Any, Any]
 ) -> Held | Linear | None:
-    """How an input goes between nodes whose variation is a cost; None for other costs."""
+    """Interpolation (held or linear) of the input whose variation is a cost; None for other
+    costs."""
     if e.atoms(magnitude, variation):
         raise ValueError(f"{_words(term)} is the absolute value of an absolute value; give one")
     if not isinstance(term, variation) or e in system.states:
@@ -262,7 +264,7 @@ def _check_cost(integrand: sp.Expr, term: sp.Function) -> None:
 
 
 def _words(term: sp.Function) -> str:
-    """A cost as it was written."""
+    """Text of a cost, as it was written."""
     kind = "l1" if isinstance(term, magnitude) else "total_variation"
     return f"ks.{kind}({written(term.args[0], 40)})"
 
@@ -275,7 +277,8 @@ class _Parts:
         self.made: dict[AppliedUndef, Any] = {}
 
     def of(self, e: sp.Expr, kind: Held | Linear | None) -> tuple[AppliedUndef, AppliedUndef]:
-        """Both; held where an input changes from node to node."""
+        """Positive and negative part of e; inputs that are held where e is an input that changes
+        from node to node."""
         name = name_of(e) if isinstance(e, AppliedUndef) else f"part_{len(self.made) // 2 + 1}"
         words = ("positive", "negative") if kind is None else ("rise", "fall")
         made = [dynamicsymbols(fresh_name(f"{name}_{word}", self._taken)) for word in words]
@@ -286,7 +289,8 @@ class _Parts:
 
 
 def check_pieces(steps: Iterable[Step], trials: Sequence[Experiment]) -> None:
-    """Raise `ValueError` for an input that is to be constant until where there is no node."""
+    """Raise `ValueError` for an input that is constant over several intervals but has no node at
+    their ends."""
     for step in steps:
         limits = step.limits
         for k, trial in enumerate(trials):
@@ -301,6 +305,6 @@ def check_pieces(steps: Iterable[Step], trials: Sequence[Experiment]) -> None:
 
 
 def instants_of(steps: Iterable[Step], trials: Sequence[Experiment]) -> list[float]:
-    """When inputs may change that are constant over several intervals."""
+    """Times [s] at which inputs that are constant over several intervals may change."""
     every = [s.limits.every for s in steps if s.limits.every is not None]
     return [float(time) for e in every for trial in trials for time in pieces(trial.grid, e)]

@@ -1,4 +1,5 @@
-"""What delayed inputs are of, for runs and shooting, and what cannot be asked of them."""
+"""Sources of delayed inputs (state or input, delay, history) for simulation and shooting, and
+checks of what cannot be delayed."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from kinesym.symbolic.objective import Objective
 def undelayed_objective(
     model: Model, objective: Objective | None
 ) -> tuple[Model, Objective | None]:
-    """A model with inputs in place of the delays of an objective, and that with these."""
+    """Model with inputs in place of the delays of an objective, and the objective with these
+    inputs."""
     if not isinstance(objective, Objective):
         return model, objective
     check_ends([objective.terminal], "the terminal cost")
@@ -32,7 +34,7 @@ def undelayed_objective(
 
 
 def check_ends(expressions: Sequence[sp.Expr], what: str) -> None:
-    """Raise `ValueError` for a delay in what is about an end of a trial."""
+    """Raise `ValueError` for a delay in a condition or cost at an end of a trial."""
     for e in expressions:
         if e.has(DelayedValue):
             raise ValueError(
@@ -173,7 +175,7 @@ def warn_of_leaps(
 
 
 def sources_of(model: Model, trials: Sequence[Experiment]) -> list[list[Source]]:
-    """What the delayed inputs of a model are of, in each trial of shooting."""
+    """Sources of the delayed inputs of a model, by trial of shooting."""
     return [
         [
             source_of(
@@ -196,7 +198,7 @@ def source_of(
     history: Mapping[str, Signal],
     inputs: Mapping[str, Signal],
 ) -> Source:
-    """What a delayed input is of. start : of the run [s]."""
+    """Source of a delayed input. start : of the run [s]."""
     name = name_of(delay.signal)
     of_input = name in model.given_names
     names = model.given_names if of_input else model.state_names

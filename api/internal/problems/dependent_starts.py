@@ -16,8 +16,8 @@ from kinesym.symbolic.table import NumericFunction
 
 
 def following(given: Mapping[str, Any], parameters: Sequence[str]) -> Following | None:
-    """Those of initial values by state that are expressions of parameters of these names; None if
-    all are numbers. Raises `ValueError` for what else is in them."""
+    """Initial values, by state, that are expressions of parameters of these names; None if all are
+    numbers. Raises `ValueError` for other symbols in them."""
     rules = {x: e for x, e in given.items() if isinstance(e, sp.Expr) and not e.is_number}
     if not rules:
         return None

@@ -1,4 +1,4 @@
-"""From a value that is not finite to the expression, equation, node and time behind it."""
+"""Diagnosis of a value that is not finite: the expression, equation, node and time behind it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOCK = 4096  # points per evaluation of the interpreter
 
 
 def explain(program: Program, nlp: NLP, z: Array) -> str | None:
-    """Why a callback is not finite at `z`, in words; None if all are finite."""
+    """Reason why a callback is not finite at `z`, in words; None if all are finite."""
     ones = np.ones(nlp.n_constraints)
     calls: dict[str, Callable[[], Array | float]] = {
         "constraints": lambda: nlp.constraints(z),
@@ -73,8 +73,8 @@ _DIVERGED = 1e100
 
 
 def explain_step(program: Program, raw: RawTrajectories, member: int) -> str:
-    """Why a member has not reached its end, if an expression is not finite: which one, of which
-    equation or rate, where and when. Empty if that is not the cause, as in a divergence."""
+    """Reason why a member has not reached its end, if an expression is not finite: which one, of
+    which equation or rate, where and when. Empty if that is not the cause, as in a divergence."""
     stepper, node = raw.stepper, int(raw.reached[member]) - 1
     adaptive = stepper.adaptive
     parts = 1000 if adaptive else min(raw.ivp.substeps, _PARTS)
@@ -94,7 +94,7 @@ def explain_step(program: Program, raw: RawTrajectories, member: int) -> str:
 
 
 class _Search:
-    """Looks for what is not finite in the step of one member after node `last`."""
+    """Search for an expression that is not finite in the step of one member after node `last`."""
 
     def __init__(self, program: Program, ivp: IVP, last: int) -> None:
         self.program, self.ivp, self.last = program, ivp, last
@@ -102,7 +102,7 @@ class _Search:
         self.h = float(ivp.time[last + 1]) - self.begin
 
     def stages(self, x: Array, tableau: TableauManifest) -> str:
-        """Those of an explicit step."""
+        """Search at the stages of an explicit step."""
         kernel, slopes = self.program.kernel("rhs"), list[Array]()
         for share, row in zip(tableau.c[:-1], tableau.a, strict=False):
             y = x[:, None] + self.h * sum(a * k for a, k in zip(row, slopes, strict=False) if a)
@@ -113,7 +113,7 @@ class _Search:
         return ""
 
     def shrinking(self, x: Array) -> str:
-        """On a straight line from x, as near as possible."""
+        """Search on the straight line along x', as near to x as possible."""
         kernel, share = self.program.kernel("rhs"), 2.0 ** np.arange(-40.0, 1.0)
         words, slope = self._rates(kernel, x[:, None], np.zeros(1))
         if words:
@@ -121,8 +121,8 @@ class _Search:
         return self._rates(kernel, x[:, None] + share * self.h * slope, share)[0]
 
     def ahead(self, x: Array, before: Array) -> str:
-        """Of the equations and their derivatives on the straight line from the state before to x
-        and beyond, as near to x as possible."""
+        """Search the equations and their derivatives on the line from the state before to x and
+        beyond, as near to x as possible."""
         share = np.append(0.0, 2.0 ** np.arange(-40.0, 4.0))
         y = x[:, None] + share * (x - before)[:, None]
         rate = np.tile((x - before)[:, None] / self.h, len(share))
@@ -160,8 +160,8 @@ class _Search:
         return ""
 
     def _equations(self, rate: Array, y: Array, share: Array) -> tuple[str, Array, Array]:
-        """What is not finite in the equations and their derivatives at x' and states (n, k) and
-        shares of the step, the first; and both."""
+        """First expression that is not finite in the equations and their derivatives at x' and
+        states (n, k) and shares of the step, in words; then the values of both."""
         time, found = self.begin + share * self.h, list[Array]()
         for name in ("residual", "slopes"):
             kernel = self.program.kernel(name)
@@ -180,7 +180,8 @@ class _Search:
         return "", found[0], found[1]
 
     def _rates(self, kernel: Kernel, y: Array, share: Array) -> tuple[str, Array]:
-        """What is not finite at states y (n, k) and shares of the step, the first; and x'."""
+        """First expression that is not finite at states y (n, k) and shares of the step, in words;
+        and x'."""
         time = self.begin + share * self.h
         given = {
             "x": y,

@@ -1,4 +1,4 @@
-"""Delays in the equations of a model, for collocation: what each of them is a function of."""
+"""Delays in the equations of a model, for collocation: delayed signals become inputs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def with_delays(given: Posed, objective: Objective | None) -> tuple[Posed, Objec
 
 
 def following(model: Model) -> set[str]:
-    """Unknown inputs that follow from the motion: those that are delayed, and delays."""
+    """Inputs that follow from the motion: delayed signals, and delays that change along it."""
     return {name_of(u) for delay in model.delays for u in (delay.symbol, delay.course)}
 
 

@@ -1,4 +1,4 @@
-"""Straight lines between the values that conditions fix: the guess of what nobody has given."""
+"""Values that conditions fix, and straight lines between them as a first guess."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Fixed = Mapping[str, Mapping[float, float]]
 
 
 def fixed_values(given: Posed, known: Sequence[Mapping[str, float]]) -> list[Fixed]:
-    """What equations of the conditions fix in each trial: those with a single trajectory at a
-    single time, of which they are linear, and otherwise known parameters."""
+    """Values that conditions fix, by trial: of equations with one trajectory at one time, in which
+    it is linear, and otherwise known parameters only."""
     found: list[Fixed] = []
     for number, values in enumerate(known):
         fixed: dict[str, dict[float, float]] = {}

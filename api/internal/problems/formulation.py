@@ -1,11 +1,19 @@
-"""From the arguments of `Collocation` to one model with conditions: the list of rewrites.
+"""Formulation of a collocation problem: rewrites from the user's arguments to one model with
+conditions.
 
-Question                     all that was given
--> Draft                     each of `REWRITES` in turn puts one kind of argument into the model,
-                             its conditions and its trials
--> Formulation, PerTrial     `formulate`: what is the same for all trials, and what is not
+The engine begins here, and has these stages:
 
-`kinesym.internal.problems.pipeline` shows the stages from there to the library.
+Question                     all arguments, as given
+-> Draft                     each function of `REWRITES` in turn writes one kind of argument into
+                             the model, its conditions and its trials
+-> Formulation, PerTrial     `formulate`: what all trials share, and what each has of its own
+-> Discretisation            the nonlinear program, in `kinesym.internal.fitting.discretisation`
+-> Solution                  IPOPT's, with standard errors, by `kinesym.internal.fitting.solving`
+
+A rewrite is a pure function from `Draft` to `Draft`. After the last one there are no phases,
+sensors, homotopies, process noise, continuous inputs, integrals, jumps or delays left: only states,
+inputs, parameters, equations, and conditions with bounds. `kinesym.internal.problems.pipeline`
+shows the stages from the symbolic problem to the compiled library.
 """
 
 from __future__ import annotations
@@ -24,7 +32,7 @@ from kinesym.internal.problems.free_history import FreeHistory, free_history
 from kinesym.internal.problems.homotopy import with_homotopy
 from kinesym.internal.problems.integral_conditions import with_integrals
 from kinesym.internal.problems.interior_conditions import Moment, check_within, with_moments
-from kinesym.internal.problems.jump_times import Held, held_switches
+from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
 from kinesym.internal.problems.model_phases import SmoothPhases, smooth_phases
 from kinesym.internal.problems.observer import Observer, asked_observer
 from kinesym.internal.problems.parameters import Unknown, checked_unknowns, is_random, known_values
@@ -56,16 +64,20 @@ from kinesym.symbolic.schemes import CollocationScheme, scheme_named
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """A question on its way to one model with conditions.
+    """State of a question between two rewrites.
 
-    The first fields are arguments as far as they are rewritten. phases : what makes one motion of
-    several. observer : of the record, if `homotopy="data"` asks for one. noises : names of process
-    noise by those of the inputs of unit intensity behind it. steps, moments, followed : inputs that
-    stand for something else, see `Step`, `Moment`, `Formulation`. posed : the model with trials and
-    conditions, in place of the first fields, once they are checked. records, values, inputs :
-    unknown parameters, values of the known ones of each trial, and unknown inputs by name. written
-    : the model before its jumps were rewritten. jumps, histories : what these have become. delays :
-    unknown ones of sensors. notes : on what cannot be relied on.
+    The fields from `system` to `unknown_inputs` start as the arguments of `Collocation` and hold
+    them as far as they are rewritten. phases : links and per-phase parts of a motion in several
+    phases. observer : model that tracks the record, if `homotopy="data"` asks for one. noises :
+    names of process noise by those of the inputs of unit intensity behind it. steps : limits on the
+    rates of inputs over each interval, see `Step`. moments : conditions at times that are
+    parameters, see `Moment`. followed : inputs that may be on any grid, as they follow from others.
+    posed : checked model, trials and conditions, which replace the first fields from `_conditions`
+    on. records : unknown parameters, with bounds, owners and priors. values : values of the known
+    parameters, by trial. inputs : unknown inputs, by name. written : model before its jumps were
+    rewritten. jumps : inputs that stand for jumps at known times. histories : parameters that stand
+    for signals before the start. delays : unknown delays of sensors. notes : warnings for the user
+    about results that cannot be relied on.
     """
 
     question: Question
@@ -90,19 +102,20 @@ class Draft:
     values: Sequence[Mapping[str, float]] = ()
     inputs: Mapping[str, Any] = field(default_factory=dict)
     written: Model | None = None
-    jumps: Held = field(default_factory=lambda: Held(None, ()))  # type: ignore[arg-type]
+    jumps: HeldSwitches = field(default_factory=lambda: HeldSwitches(None, ()))  # type: ignore[arg-type]
     histories: FreeHistory = field(default_factory=lambda: FreeHistory((), {}, {}))
     delays: Mapping[str, sp.Symbol] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
     @property
     def index(self) -> int:
-        """The highest differentiation index of models that the scheme treats."""
+        """Highest differentiation index of a model that the scheme can discretise."""
         return highest_index(self.scheme.name)
 
 
 def _phases(draft: Draft) -> Draft:
-    """Models of several phases become one model that is each of them in turn, and maps links."""
+    """Merge the models of several phases into one that is each of them in turn, and maps into
+    links."""
     given, asked = (draft.known, draft.unknown), draft.unknown_inputs
     whole = smooth_phases(draft.system, draft.trials, draft.objective, given, asked, draft.index)
     return replace(
@@ -111,12 +124,13 @@ def _phases(draft: Draft) -> Draft:
 
 
 def _sensors(draft: Draft) -> Draft:
-    """Channels of sensors become outputs of the model."""
+    """Add the channels of sensors (gain, bias, delay) to the model as outputs."""
     return replace(draft, system=with_sensors(draft.system, draft.question.sensors))
 
 
 def _homotopy(draft: Draft) -> Draft:
-    """The parameter of homotopies becomes one of the model, and the observer is derived."""
+    """Add the parameter of homotopies to the model, and derive the observer that tracks the
+    record."""
     system = with_homotopy(draft.system, draft.objective, draft.boundary, draft.path)
     noisy = bool(draft.question.noise)
     made = asked_observer(system, draft.trials, draft.question.homotopy, noisy)
@@ -124,7 +138,8 @@ def _homotopy(draft: Draft) -> Draft:
 
 
 def _process_noise(draft: Draft) -> Draft:
-    """Inputs that are process noise become parameters times unknown inputs of unit intensity."""
+    """Replace inputs that are process noise by an intensity times an unknown input of unit
+    intensity."""
     noise = draft.question.noise
     if not noise:
         return draft
@@ -142,7 +157,8 @@ def _process_noise(draft: Draft) -> Draft:
 
 
 def _controls(draft: Draft) -> Draft:
-    """Continuous inputs become states, costs of absolute values differences of positive inputs."""
+    """Replace continuous inputs by states, and costs of absolute values by differences of two
+    inputs that are not negative."""
     made = controls(draft.system, draft.unknown_inputs, draft.bounds, draft.objective, draft.path)
     return replace(
         draft,
@@ -157,14 +173,15 @@ def _controls(draft: Draft) -> Draft:
 
 
 def _index(draft: Draft) -> Draft:
-    """A model of an index that the scheme does not treat becomes one of an index that it does."""
+    """Reduce the differentiation index of the model to one that the scheme can discretise."""
     if not isinstance(draft.system, Model):
         return draft
     return replace(draft, system=lowered(draft.system, draft.index, draft.index))
 
 
 def _moments(draft: Draft) -> Draft:
-    """Conditions at times that are parameters become sums over an input that is on there."""
+    """Replace conditions at times that are parameters by inputs that sum them up from node to
+    node."""
     made = with_moments(draft.system, draft.unknown_inputs or {}, draft.path, draft.boundary)
     return replace(
         draft,
@@ -179,13 +196,14 @@ def _moments(draft: Draft) -> Draft:
 
 
 def _integrals(draft: Draft) -> Draft:
-    """Integrals in conditions become states."""
+    """Replace integrals in conditions by states that start at zero."""
     system, boundary = with_integrals(draft.system, draft.boundary)
     return replace(draft, system=system, boundary=boundary)
 
 
 def _conditions(draft: Draft) -> Draft:
-    """Conditions become expressions with bounds per trial, contacts of phases forces and more."""
+    """Check trials and conditions; make of each condition an expression with bounds per trial, and
+    of contacts between phases forces."""
     asked = (draft.path, draft.boundary, draft.steps, draft.moments, draft.phases.links)
     made = posed(draft.system, draft.trials, draft.unknown_inputs, *asked)
     made = draft.phases.joined(made)
@@ -194,13 +212,15 @@ def _conditions(draft: Draft) -> Draft:
 
 
 def _delays(draft: Draft) -> Draft:
-    """Delayed signals become inputs, delays that change along the motion unknown inputs."""
+    """Replace delayed signals by inputs, and delays that change along the motion by unknown
+    inputs."""
     made, objective = with_delays(draft.posed, draft.objective)
     return replace(draft, posed=made, objective=objective)
 
 
 def _parameters(draft: Draft) -> Draft:
-    """Unknown parameters become records with bounds, owners and priors; others get values."""
+    """Make a record with bounds, owners and prior of each unknown parameter; look up values of the
+    others in every trial."""
     model = draft.posed.model
     records = checked_unknowns(draft.unknown, model.parameter_names)
     inputs = by_name(draft.posed.unknown_inputs, model.given_names, "unknown_inputs")
@@ -213,8 +233,8 @@ def _parameters(draft: Draft) -> Draft:
 
 
 def _jumps(draft: Draft) -> Draft:
-    """Jumps at known times become inputs that are held between nodes, of which each jump gets one
-    where nothing else depends on the nodes."""
+    """Replace jumps at known times by inputs that are held between nodes. Each jump gets a node of
+    its own if no bound, unknown input or path condition depends on the grid."""
     given = draft.posed
     plain = not (draft.question.bounds or given.unknown_inputs or given.path)
     plain = plain and not (given.links or given.moments)
@@ -225,7 +245,7 @@ def _jumps(draft: Draft) -> Draft:
 
 
 def _histories(draft: Draft) -> Draft:
-    """Unknown signals before the start become parameters of each trial."""
+    """Replace unknown signals before the start by parameters of each trial."""
     model, trials = draft.posed.model, draft.posed.trials
     made = free_history(model, trials, draft.records, draft.values)
     given = replace(draft.posed, model=made.extended(model))
@@ -233,7 +253,7 @@ def _histories(draft: Draft) -> Draft:
 
 
 def _sensor_delays(draft: Draft) -> Draft:
-    """Samples of sensors with a delay get times of their own, between the nodes."""
+    """Give the samples of delayed sensors times of their own, between the nodes."""
     random = "a distribution to be found" if any(map(is_random, draft.records.values())) else ""
     noisy = bool(draft.question.noise)
     if random and not noisy:
@@ -245,7 +265,7 @@ def _sensor_delays(draft: Draft) -> Draft:
     return replace(draft, posed=given, delays=late.unknown, notes=[*late.gaps, *draft.notes])
 
 
-#: All that happens to a question, in order: each finds what the ones before have left.
+#: Rewrites in their order: each relies on what the ones before it have removed or added.
 REWRITES: Sequence[Callable[[Draft], Draft]] = (
     _phases,
     _sensors,
@@ -266,17 +286,17 @@ REWRITES: Sequence[Callable[[Draft], Draft]] = (
 
 @dataclass(frozen=True, eq=False)
 class Formulation:
-    """What a question means for any trials.
+    """Symbolic problem that all trials share, and what the numerics need to know beside it.
 
-    symbolic : the problem of which kernels are generated. unknown, bounds : records of unknown
-    parameters; (low, high) of parameters, and of states and inputs where they do not change over
-    time. lags : delays of the model. noises : see `Draft`. observer : of the record, for the
-    ladder. written : the model as it was before its jumps became inputs; hidden : names of these
-    inputs; between : whether a jump is between nodes. histories : parameters that are what was
-    before the start. boundary : expressions of conditions at the ends. steps, moments : see `Step`,
-    `Moment`. spans : of the times at which path conditions hold. followed : inputs that may be on
-    any grid, as they follow from others or are constant over several intervals. notes : on what
-    cannot be relied on.
+    symbolic : the problem of which kernels are generated. unknown : records of unknown parameters.
+    bounds : (low, high) of parameters, and of states and inputs whose bounds do not change over
+    time. lags : delays of the model. noises : see `Draft`. observer : model that tracks the record,
+    for the homotopy. written : model before its jumps became inputs; hidden : names of these
+    inputs; between : whether a jump lies between nodes. histories : parameters that stand for
+    signals before the start. boundary : expressions of conditions at start and end. steps, moments
+    : see `Step`, `Moment`. spans : (from, to) [s] of the path conditions. followed : inputs that
+    may be on any grid, as they follow from others or are constant over several intervals. notes :
+    warnings for the user about results that cannot be relied on.
     """
 
     question: Question
@@ -315,17 +335,18 @@ class Formulation:
 
     @property
     def every(self) -> dict[str, float]:
-        """Of inputs that are constant over several intervals, for how long [s]."""
+        """Hold times [s], by name, of inputs that are constant over several intervals."""
         pairs = ((step.name, step.limits.every) for step in self.steps)
         return {name: every for name, every in pairs if every is not None}
 
     def instants(self, trials: Sequence[Experiment]) -> list[float]:
-        """The times at which a condition begins or ends to hold [s]."""
+        """Times [s] at which a condition begins or ends to hold, in order."""
         times = {time for span in self.spans for time in span if np.isfinite(time)}
         return sorted({*times, *instants_of(self.steps, trials)})
 
     def eased(self) -> Question | None:
-        """The question of which the model is the observer of the record; None if there is none."""
+        """Question whose model is the observer of the record, the easy end of the homotopy; None if
+        there is no observer."""
         if self.observer is None:
             return None
         asked, trials = self.question, self.observer.driven(self.question.trials)
@@ -334,8 +355,12 @@ class Formulation:
 
 
 def formulate(question: Question) -> tuple[Formulation, PerTrial]:
-    """What a question means: what is the same for all trials, and what each of them has. Raises
-    `ValueError` for whatever does not fit; nothing is derived or compiled."""
+    """Formulate a problem: apply all rewrites, then check what is left against the scheme and the
+    trials.
+
+    Returns what all trials share and what each has of its own. Nothing is differentiated or
+    compiled. Raises `ValueError` for each argument that does not fit.
+    """
     draft = _begun(question)
     for rewrite in REWRITES:
         draft = rewrite(draft)
@@ -402,7 +427,7 @@ def formulate(question: Question) -> tuple[Formulation, PerTrial]:
 
 
 def _begun(asked: Question) -> Draft:
-    """The draft that no rewrite has seen."""
+    """Draft of a question before the first rewrite."""
     return Draft(
         question=asked,
         scheme=scheme_named(asked.scheme),

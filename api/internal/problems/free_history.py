@@ -1,4 +1,4 @@
-"""Unknown histories in collocation: what was before the start becomes parameters of each trial."""
+"""Unknown histories in collocation: signals before the start as parameters of each trial."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _MOST = 20
 
 @dataclass(frozen=True, eq=False)
 class FreeHistory:
-    """courses : of each trial, by signal. unknown : the parameters of these. guesses : of them."""
+    """Unknown histories as parameters. courses : by trial and signal. unknown : records of the
+    parameters. guesses : their values."""
 
     courses: Sequence[Mapping[str, UnknownCourse]]
     unknown: Mapping[str, Unknown]
@@ -39,7 +40,7 @@ class FreeHistory:
 
 
 def table_before(courses: Mapping[str, UnknownCourse], run: Trajectory) -> dict[str, Array]:
-    """What a run of a trial has before and at its start, see `Trajectory.before`."""
+    """Table of the signals of a run before and at its start, see `Trajectory.before`."""
     rows = [
         (name, float(at), value)
         for name, course in courses.items()
@@ -70,10 +71,10 @@ def free_history(
     unknown: Mapping[str, Unknown],
     known: Sequence[Mapping[str, float]],
 ) -> FreeHistory:
-    """What is unknown before the start of trials: as far back as delays go, values at steps as
-    those of the grids, but `_MOST` at most, or as many as asked for.
+    """Unknown history of trials: signals before the start as parameters, as far back as delays go,
+    with steps as those of the grids, but `_MOST` values at most, or as many as asked for.
 
-    known : of each trial, values of the known parameters. Raises `ValueError` for a history that is
+    known : values of the known parameters, by trial. Raises `ValueError` for a history that is
     unknown in some trials only, and for that of an input that is given.
     """
     asked = list(dict.fromkeys(n for trial in trials for n in _open(trial)))

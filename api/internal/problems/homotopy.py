@@ -26,12 +26,13 @@ def with_homotopy(system: _System, *conditions: Any) -> _System:
 
 @lru_cache(maxsize=16)
 def _extended(model: Model) -> Model:
-    """The same one for the same model, so that what was derived of it is found again."""
+    """Model with the homotopy parameter, cached per model, so that its derivatives are found
+    again."""
     return model.extended(parameters=[HOMOTOPY], values={HOMOTOPY: 1.0})
 
 
 def _expressions(given: Any) -> Iterator[sp.Basic]:
-    """All expressions in conditions, however these are nested."""
+    """Expressions in conditions, however nested."""
     if isinstance(given, sp.Basic):
         yield given
     elif isinstance(given, (tuple, list)):

@@ -38,7 +38,7 @@ def with_integrals(system: Any, boundary: Sequence[Any]) -> tuple[Any, Sequence[
 
 
 def _integrals(given: Any) -> list[sp.Basic]:
-    """Each integral in conditions once, in their order."""
+    """Integrals in conditions, without repeats, in order."""
     found: dict[sp.Basic, None] = {}
     for row in _flat(given):
         found.update(dict.fromkeys(sorted(row.atoms(integral), key=sp.default_sort_key)))

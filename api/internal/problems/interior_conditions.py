@@ -31,7 +31,7 @@ from kinesym.symbolic.objective import at_end, at_start
 
 
 class Moment(NamedTuple):
-    """An expression whose value at a time, a parameter, an input sums up; see this module."""
+    """Condition at a time, as an expression that an input u sums up; see this module."""
 
     u: AppliedUndef
     expression: sp.Expr
@@ -39,8 +39,8 @@ class Moment(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Arguments of a problem with conditions at times that are parameters as moments; sums : names
-    of the inputs of these."""
+    """Arguments of a problem after conditions at times that are parameters have become moments;
+    sums : names of the inputs of these."""
 
     system: Any
     unknown_inputs: Mapping[Any, Any]
@@ -57,8 +57,8 @@ def with_moments(
     path: Any,
     boundary: Any,
 ) -> Moments:
-    """The model with the times of conditions as parameters, those that it does not have, and with
-    what sums them up. Raises `ValueError` for a model with contacts."""
+    """Replace conditions at times that are parameters by inputs that sum them up; these times
+    become parameters of the model. Raises `ValueError` for a model with contacts."""
     given = path if isinstance(path, (list, tuple)) else ()
     asked = [condition for condition in given if isinstance(condition, At)]
     if not asked:
@@ -105,8 +105,9 @@ def bends(
     objective: float,
     runs: Sequence[Trajectory],
 ) -> list[str]:
-    """Sentences on conditions at times that were found, within intervals, which act on the motion,
-    so that it bends there, as their multipliers say; multipliers : of the constraints, (m,)."""
+    """Sentences on conditions at times that were found, within intervals, which act on the motion
+    (their multipliers are not zero), so that it bends there; multipliers : of the constraints,
+    (m,)."""
     names = {name_of(m.u): name_of(m.time) for m in moments}
     unknown, found = {p.split(" ")[0] for p in layout.parameters}, dict[str, None]()
     for (trial, family), begin in layout.constraint_offsets.items():
@@ -125,9 +126,9 @@ def bends(
     return [_BENDS.format(time) for time in found]
 
 
-#: Of the objective, what a condition changes it by that acts on a motion.
+#: Relative change of the objective by a condition that acts on a motion.
 _ACTS = 1e-5
-#: Of the shortest interval, how far a time is from a node at most that is there.
+#: Distance of a time that is at a node, at most, relative to the shortest interval.
 _AT_NODE = 1e-3
 _BENDS = (
     "the condition at {0} acts on the motion, which bends there, within an interval that shows no "

@@ -1,4 +1,4 @@
-"""When expressions of time alone jump: inputs that are held from one jump to the next, so that
+"""Jumps of expressions of time alone, as inputs that are held from one jump to the next, so that
 steps end there exactly."""
 
 from __future__ import annotations
@@ -34,25 +34,31 @@ from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.pulses import pulsed
 from kinesym.symbolic.switching import switched
 
-#: Of a trial of unknown duration, on whose grid a known time is anywhere.
+#: Note on a trial of unknown duration, on whose grid a known time is anywhere.
 _FREE = (
     "{}, between two nodes as the unknown duration has it: there the scheme is of first order, and "
     "the error of the grid is not known; make two phases of the trial, which meet at the jump"
 )
 _Run = TypeVar("_Run", bound=Trajectory | Ensemble)
 
-#: More jumps in one run are a mistake, or an average is meant.
+#: Most jumps in one run: more are a mistake, or an average is meant.
 MOST = 200_000
 #: A share of the duration within which a jump is at a node.
 _SAME = 1e-9
-#: So many times at which members of an ensemble jump are ends of the steps of all.
+#: Most times at which members of an ensemble jump that become ends of the steps of all.
 _MOST_APART = 2000
-#: A switching function that is no straight line is looked at so often before it is refined.
-_LOOKS, _LEAST = 8192, 16
-#: An extremum is at most so many times farther than what is seen about it; secants to a root.
-_BEYOND, _SECANTS = 16.0, 5
-#: Steps end so many widths from the middle of a pulse, if its width is at most this part of a run.
-_ABOUT, _WIDE = np.array([-6.0, -2.0, 0.0, 2.0, 6.0]), 10.0
+#: Points at which a switching function that is not linear is evaluated before roots are refined.
+_LOOKS = 8192
+#: Least number of these points between two jumps of earlier switches.
+_LEAST = 16
+#: Extremum of a guard beyond the middle of three values, at most, in their largest difference.
+_BEYOND = 16.0
+#: Secant steps to a root.
+_SECANTS = 5
+#: Ends of steps about a pulse, in widths from its middle.
+_ABOUT = np.array([-6.0, -2.0, 0.0, 2.0, 6.0])
+#: Widths that a run must have to be split at a pulse: a wider pulse is not stepped over.
+_WIDE = 10.0
 
 
 def timed(
@@ -134,9 +140,9 @@ def without_inputs(run: _Run, names: Collection[str]) -> _Run:
     return replace(run, inputs=inputs) if len(inputs) < len(run.inputs) else run
 
 
-class Held(NamedTuple):
-    """A model whose jumps at known times are inputs, `names`, which trials have; notes : what stays
-    as it was, in words. before : the grids (N,) of trials that have more nodes now."""
+class HeldSwitches(NamedTuple):
+    """Model whose jumps at known times are inputs, `names`, which trials have; notes : jumps that
+    stay expressions, in words. before : the grids (N,) of trials that have more nodes now."""
 
     model: Model
     trials: Sequence[Experiment]
@@ -170,15 +176,17 @@ def held_switches(
     unknown: Collection[str],
     known: Sequence[Mapping[str, float]],
     insert: bool,
-) -> Held:
-    """For fits: with jumps whose times are known as inputs that are held between nodes. unknown :
-    names of parameters. known : values of the others, of each trial. insert : whether trials get a
-    node at each jump; else a jump between nodes stays an expression, with a note."""
+) -> HeldSwitches:
+    """Replace jumps at known times by inputs that are held between nodes, for fits.
+
+    unknown : names of parameters. known : values of the others, by trial. insert : whether trials
+    get a node at each jump; else a jump between nodes stays an expression, with a note.
+    """
     found = switched(model, OfKnownTime(frozenset(unknown)), True)
     if not found.switches:
-        return Held(model, trials)
+        return HeldSwitches(model, trials)
     if any(trial.free_duration for trial in trials):
-        return Held(model, trials, notes=[_FREE.format(s.said) for s in jumping(found)[:1]])
+        return HeldSwitches(model, trials, notes=[_FREE.format(s.said) for s in jumping(found)[:1]])
     numbers = [{**dict.fromkeys(unknown, np.nan), **row} for row in known]
     try:
         each = [
@@ -186,15 +194,15 @@ def held_switches(
             for row, trial in zip(numbers, trials, strict=True)
         ]
     except Unevaluated:
-        return Held(model, trials)
+        return HeldSwitches(model, trials)
     grids = [with_jumps(e.grid, [*own.values()])[0] for e, own in zip(trials, each, strict=True)]
     pairs = zip(trials, grids, strict=True)
     made = [e if len(grid) == e.n_nodes else e.on_grid(grid) for e, grid in pairs]
     if not insert and any(new is not old for new, old in zip(made, trials, strict=True)):
-        return Held(model, trials, notes=_between(found, trials, each))
+        return HeldSwitches(model, trials, notes=_between(found, trials, each))
     driven = [trial.driven(own) for trial, own in zip(made, each, strict=True)]
     before = [trial.grid for trial in trials] if made != [*trials] else ()
-    return Held(found.model, driven, found.names, before=before)
+    return HeldSwitches(found.model, driven, found.names, before=before)
 
 
 def _between(
@@ -216,7 +224,7 @@ def _between(
 
 
 def _times(each: Sequence[Mapping[str, Signal]]) -> set[float]:
-    """At which some signal has a new piece."""
+    """Times at which some signal has a new piece."""
     return {float(at) for row in each for signal in row.values() for at in signal.begin[1:]}
 
 
@@ -227,15 +235,15 @@ def _numbers(given: SimulationArguments, member: int) -> dict[str, float]:
 
 @lru_cache(maxsize=32)
 def _with_model(hybrid: Hybrid, model: Model) -> Hybrid:
-    """One for each pair: what is compiled for it is kept by identity."""
+    """Hybrid model with another model, cached per pair: compiled code is kept by identity."""
     return replace(hybrid, model=model)
 
 
 def signals(
     found: Switched, parameters: Mapping[str, float], span: tuple[float, float]
 ) -> dict[str, Signal]:
-    """Of each switch, by name, whose guards depend on time and parameters: what is held from one
-    jump to the next."""
+    """Signals of the switches whose guards depend on time and parameters, by name: values that are
+    held from one jump to the next."""
     numbers: dict[sp.Basic, Any] = {p: parameters[name_of(p)] for p in found.model.parameters}
     courses: dict[sp.Basic, tuple[Array, Array]] = {}
     for switch in found.switches:

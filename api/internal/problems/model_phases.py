@@ -1,6 +1,6 @@
-"""One motion through phases: several models as one that is each of them in turn, and maps.
+"""Phases of one motion: several models as one that is each of them in turn, and maps between them.
 
-The model of all has the states of each; where a phase lacks some, they are zero throughout. A
+The joint model has the states of all; where a phase lacks some, they are zero throughout. A
 parameter that counts the phases, known in each trial, chooses the equations.
 """
 
@@ -34,7 +34,10 @@ from kinesym.symbolic.objective import (
 )
 from kinesym.symbolic.problem import algebraic_states
 
-_ZERO, _FREE = (0.0, 0.0), (-np.inf, np.inf)
+#: Bounds of an equation.
+_ZERO = (0.0, 0.0)
+#: Bounds of a condition that does not hold in a phase.
+_FREE = (-np.inf, np.inf)
 
 
 @dataclass(frozen=True)
@@ -94,9 +97,11 @@ def smooth_phases(
     unknown_inputs: Any,
     most: int,
 ) -> SmoothPhases:
-    """What models, one for each phase or one for all, and maps mean. given : of parameters what is
-    given for all phases, by name. most : the index up to which the scheme treats models, see
-    `lowered`. Raises `ValueError` for what does not fit."""
+    """Join the models of phases, one for each phase or one for all, and turn maps into links.
+
+    given : mappings that are given for all phases by name of a parameter. most : the highest index
+    that the scheme can discretise, see `lowered`. Raises `ValueError` for what does not fit.
+    """
     phases = isinstance(trials, Phases) and isinstance(trials.sequence[0], Experiment)
     several = isinstance(system, (list, tuple))
     if not phases or isinstance(system, Hybrid):
@@ -160,7 +165,7 @@ class _Whole:
         return self.phase in self.model.parameters
 
     def objective(self, given: Any) -> Any:
-        """That of each phase, or one for all."""
+        """Objective of all phases: that of each phase, or one for all."""
         if not isinstance(given, (list, tuple)):
             return given
         if len(given) != self.count:
@@ -251,7 +256,7 @@ def _check_names(*groups: Sequence[sp.Basic]) -> None:
 
 
 def _own_program(k: int, models: Sequence[Model]) -> dict[sp.Basic, sp.Expr]:
-    """Symbols of intermediates of a model that earlier ones have, by new ones."""
+    """Rename symbols of intermediates of a model that earlier models have, too."""
     earlier = [model for model in dict.fromkeys(models[:k]) if model is not models[k]]
     used = {s for model in earlier for s, _ in model.intermediates} if earlier else set()
     taken = {name_of(s) for m in models for s, _ in m.intermediates}
@@ -287,7 +292,7 @@ def _parts(
 
 
 def _select(phase: sp.Symbol, parts: Sequence[sp.Expr]) -> sp.Expr:
-    """In each phase its part."""
+    """Expression that is in each phase its part."""
     pairs = [
         (e, phase < k + 0.5)
         for k, e in enumerate(parts)
@@ -299,7 +304,7 @@ def _select(phase: sp.Symbol, parts: Sequence[sp.Expr]) -> sp.Expr:
 
 
 def _where_there(phase: sp.Symbol, parts: Sequence[sp.Expr | None]) -> sp.Expr:
-    """In each phase its part, where there is one."""
+    """Expression that is in each phase its part, if it has one."""
     if None not in parts:
         return _select(phase, [e for e in parts if e is not None])
     there = [(e, abs(phase - k) < 0.5) for k, e in enumerate(parts) if e is not None]
@@ -353,7 +358,7 @@ def _absent(models: Sequence[Model]) -> list[Row]:
 
 
 def _links(models: Sequence[Model], maps: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """From the end of each phase to the start of the next; of equal conditions one."""
+    """Conditions from the end of each phase to the start of the next, without repeats."""
     found: dict[sp.Expr, list[tuple[float, float]]] = {}
     for k, (before, after, given) in enumerate(zip(models, models[1:], maps, strict=False)):
         names = {name_of(x): x for x in after.states}

@@ -1,4 +1,4 @@
-"""`homotopy="data"`: a model as an observer of what was measured, which lets go gradually.
+"""Observer for `homotopy="data"`: the model is tied to the measurements, and let go gradually.
 
 Vyasarayani, Uchida, Carvalho, McPhee 2011, Multibody System Dynamics 26:411-424.
 """
@@ -29,16 +29,17 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.problem import measured_expressions
 
-#: The pole of the observer at the easy end: this over the time between samples, or over the time
-#: in which what is measured changes, whichever is slower.
-SHARE, CHANGE = 0.5, 1.5
+#: Pole of the observer at the easy end, times the time between samples; the slower pole counts.
+SHARE = 0.5
+#: Pole of the observer at the easy end, times the time in which the measurement changes.
+CHANGE = 1.5
 #: Operations of a slope whose roots are looked for.
 _SHORT = 20
 #: Samples from which that is told, at most.
 _MOST = 5000
-#: From the easy end to the actual one the pole falls by this factor, evenly, and then to zero.
+#: Factor by which the pole falls from the easy end to the actual one, evenly, before zero.
 FALL = 1000
-#: What is left of it: 1 at the easy end, 0 at the actual one.
+#: Remaining share of the pole: 1 at the easy end, 0 at the actual one.
 _LEFT = (FALL ** (1 - HOMOTOPY) - 1) / (FALL - 1)
 
 
@@ -63,8 +64,8 @@ class _Tie(NamedTuple):
 
 @dataclass(frozen=True)
 class Observer:
-    """A model as an observer: its rates are tied to inputs that are what was measured, by the
-    parameter of homotopies; at 1 it is the model itself."""
+    """Observer of a record: a model whose rates are tied to inputs that are the measurements, by
+    the homotopy parameter; at 1 it is the model itself."""
 
     model: Model
     ties: Sequence[_Tie]
@@ -102,7 +103,7 @@ def observer(system: Any, trials: Any) -> Observer:
 
 
 def _check(model: Model, trials: Sequence[Experiment]) -> None:
-    """Raise `ValueError` for what cannot be tied."""
+    """Raise `ValueError` for a problem that cannot be tied to its record."""
     if model.index.value is None or model.index.value > 1 or model.invariants:
         raise ValueError(
             f'homotopy="data" changes rates, which the constraints of model {model.name} bind; '
@@ -118,11 +119,7 @@ def _check(model: Model, trials: Sequence[Experiment]) -> None:
 
 @lru_cache(maxsize=16)
 def _observer(model: Model, measured: tuple[str, ...]) -> Observer:
-    """The same one for the same model, so that what was derived of it is found again.
-
-    The rates of a measured state x get 2 k (x_m - x) and k^2 (x_m - x) if x' = v is an equation, v
-    a state, and those of others k (x_m - x): all poles of the error of an observer are then -k.
-    """
+    """Observer of a model, cached per model, so that its derivatives are found again."""
     ties = _ties(model, measured)
     pairs = {position: rate for rate, position in kinematic_pairs(model).items()}
     states = dict(zip(model.state_names, model.states, strict=True))
@@ -185,7 +182,7 @@ def _never_zero(slope: sp.Expr, x: AppliedUndef) -> bool:
 
 
 def _driven(trial: Experiment, ties: Sequence[_Tie]) -> Experiment:
-    """A trial with the inputs that tie it."""
+    """Trial with the inputs that tie it to its record."""
     signals = {}
     for tie in ties:
         own = trial.timed_samples(tie.name)
@@ -217,9 +214,9 @@ def _poles(grid: Array, own: TimedSamples) -> Array:
 
 
 def _change(own: TimedSamples) -> float:
-    """The time in which what is measured changes [s]: the least one over which the mean square of
-    the difference is half of what it is over long times, beside what noise adds (the nugget of a
-    variogram, by which parabolas through two lags begin at zero)."""
+    """Time scale of a measurement [s]: the least lag at which the mean square of the difference is
+    half of its value at long lags, without the part of noise (the nugget of a variogram, by which
+    parabolas through two lags begin at zero)."""
     times, values = own.shown, own.values[own.present]
     even = np.linspace(times[0], times[-1], min(len(times), _MOST))
     y, last = np.interp(even, times, values), len(even) - 1

@@ -1,4 +1,4 @@
-"""Parameters as the user says them: known values, unknown ones with bounds, scale, prior, owner."""
+"""Parameters of a problem: records of unknown ones, and values of known ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Prior:
 
     @property
     def unknown(self) -> list[str]:
-        """Which of the two are unknown."""
+        """Names of the unknown moments, "mean" and "sd"."""
         return [name for name in ("mean", "sd") if len({*getattr(self, name)}) > 1]
 
     @property
@@ -55,7 +55,8 @@ class Unknown:
 
     @property
     def in_natural_scale(self) -> Unknown:
-        """Without what is about the objective and the optimiser only: prior and scale."""
+        """Record without prior and logarithmic scale, which concern the objective and the optimiser
+        only."""
         return replace(self, log=False, prior=None)
 
 
@@ -151,7 +152,7 @@ def is_random(given: Unknown) -> bool:
 
 
 def without_distribution(given: Unknown) -> Unknown:
-    """The same if its distribution is known; else with one that tells nothing."""
+    """Record without an unknown distribution: its prior becomes flat; itself if that is known."""
     if given.prior is None or not is_random(given):
         return given
     mean, sd = given.prior.numbers
@@ -164,7 +165,7 @@ def labels_of(unknown: Mapping[str, Unknown]) -> dict[str, str]:
 
 
 def logs_of(unknown: Mapping[str, Unknown]) -> list[str]:
-    """Those on a logarithmic scale."""
+    """Names of parameters on a logarithmic scale."""
     return [name for name, p in unknown.items() if p.log]
 
 
@@ -195,9 +196,8 @@ def known_values(
     trials: Sequence[Experiment],
     more: Sequence[str] = (),
 ) -> list[dict[str, float]]:
-    """Of each trial the values of the known parameters of a model, and of `more`: for all from
-    `known` or the model, or from the experiments. Raises `ValueError` naming one without value,
-    and one with several."""
+    """Values of the known parameters of a model, and of `more`, by trial: common ones from `known`,
+    own ones from each trial. Raises `ValueError` for what is missing, or both known and unknown."""
     names = [*model.parameter_names, *more]
     given = by_name(known, names, "known")
     own = [

@@ -1,4 +1,4 @@
-"""Jumps of the equations that a motion passes: what estimates and derivatives cannot see."""
+"""Jumps of the equations that a motion passes, which error estimates and derivatives cannot see."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 from kinesym.symbolic.switching import switched
 
-#: What helps.
+#: Remedy, in words.
 REMEDY = "make it an Event (of friction a Contact), or smooth it, as with ks.smooth_step"
 
 
@@ -35,8 +35,11 @@ class Passed(NamedTuple):
 def passed_jumps(
     system: Model | Hybrid, given: SimulationArguments, run: Trajectory | Ensemble
 ) -> tuple[tuple[Lost, ...], str]:
-    """From where on steps of a fixed length say nothing of their error, as a run passes a jump that
-    moves with its states; of a method that chooses its steps, in words, that it does so."""
+    """Jumps that fixed steps pass without resolving them.
+
+    Returns from where on the error estimate of a run says nothing, as a jump moves with its states;
+    of a method that chooses its steps, in words, that it does so.
+    """
     found = moving(system)
     if not found.switches or len(run.time) < 2:
         return (), ""
@@ -93,7 +96,8 @@ def passed(found: Switched, points: Mapping[sp.Basic, Array], parts: int = 1) ->
 
 
 def _points(found: Switched, run: Any, member: int) -> dict[sp.Basic, Array]:
-    """What the equations are of, at the nodes of a trajectory up to where it is known."""
+    """Values of the symbols of the equations at the nodes of a trajectory, up to where it is
+    known."""
     states = {name: _row(row, member) for name, row in run.states.items()}
     known = np.isfinite([*states.values()]).all(axis=0)
     end = int(known.sum()) if states else len(run.time)
@@ -109,7 +113,7 @@ def points_of(
     parameters: Mapping[str, Any],
     member: int = 0,
 ) -> dict[sp.Basic, Array]:
-    """What the equations are of, by symbol, (N,), from rows by name."""
+    """Values of the symbols of the equations, (N,) each, from rows by name."""
     model, N = found.model, len(time)
     own = {switch.symbol for switch in found.switches}
     points: dict[sp.Basic, Array] = {t: time}
@@ -125,5 +129,5 @@ def points_of(
 
 
 def _row(row: Any, member: int) -> Array:
-    """Of one member of an ensemble, or of a trajectory."""
+    """Row of one member of an ensemble, or of a trajectory."""
     return np.asarray(row[member] if np.ndim(row) == 2 else row)

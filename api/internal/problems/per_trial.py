@@ -1,4 +1,4 @@
-"""What each trial of a problem has of its own, and nothing else has."""
+"""Data per trial: everything that a trial of a problem has of its own, in one row."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kinesym.runtime.signals.experiment import Experiment
 
 @dataclass(frozen=True, eq=False)
 class OneTrial:
-    """A trial and all that goes with it.
+    """Trial with its numbers.
 
-    trial : its data, on its grid. known : values of known parameters. fixed : values that
-    conditions fix, see `fixed_values`. limits : of its conditions, by family of constraints.
-    spans : bounds of each delay of the model [s]. before : unknown courses before the start, by
-    signal. lacking : names of states and inputs that only other phases have. given_grid : the grid
-    (N,) on which the user gives trajectories, None for the one of the trial. loosened : how far
-    conditions may be off, by family and number, that follow from others.
+    trial : measured data on the grid of its nodes. known : values of known parameters. fixed :
+    initial and final values that conditions fix, see `fixed_values`. limits : bounds of its
+    conditions, by family of constraints. spans : bounds of each delay of the model [s]. before :
+    unknown signals before the start, by name. lacking : names of states and inputs that only other
+    phases have. given_grid : grid (N,) on which the user gives trajectories; None if it is that of
+    the trial. loosened : slack of redundant conditions, by family and number.
     """
 
     trial: Experiment
@@ -42,8 +42,11 @@ Loosened = tuple[int, str, int, float]
 
 @dataclass(frozen=True, eq=False)
 class PerTrial:
-    """The trials of a problem. Whatever a problem has per trial stands in these rows, so that a
-    part of the trials, or the same ones on other grids, can forget nothing."""
+    """Rows of all trials of a problem.
+
+    Nothing that differs between trials is stored elsewhere, so that a subset of the trials, or the
+    same trials on other grids, can forget nothing.
+    """
 
     rows: tuple[OneTrial, ...]
 
@@ -59,13 +62,13 @@ class PerTrial:
 
     @property
     def limits(self) -> dict[str, list[Sequence[Limits | RateLimits]]]:
-        """Limits of conditions by family, of each trial."""
+        """Bounds of conditions by family: one entry per trial."""
         families = self.rows[0].limits
         return {family: [row.limits[family] for row in self.rows] for family in families}
 
     @property
     def loosened(self) -> list[Loosened]:
-        """Conditions that may be off, of all trials."""
+        """Redundant conditions with their slack, of all trials."""
         return [
             (k, family, number, room)
             for k, row in enumerate(self.rows)
@@ -73,7 +76,7 @@ class PerTrial:
         ]
 
     def lags(self, delays: Sequence[Lag]) -> list[Lag]:
-        """The delays of a model with what they have in each trial."""
+        """Delays of a model, joined with their bounds and histories in each trial."""
         return [
             replace(
                 lag,
@@ -83,25 +86,25 @@ class PerTrial:
         ]
 
     def some(self, numbers: Sequence[int]) -> PerTrial:
-        """The trials of these numbers."""
+        """Subset of the trials, by number."""
         return PerTrial(tuple(self.rows[k] for k in numbers))
 
     def on(self, trials: Sequence[Experiment]) -> PerTrial:
-        """The same with other data, such as on other grids, of each trial."""
+        """Replace the data of each trial, as by those on other grids."""
         pairs = zip(self.rows, trials, strict=True)
         return PerTrial(tuple(replace(row, trial=trial) for row, trial in pairs))
 
     def with_known(self, known: Sequence[Mapping[str, float]]) -> PerTrial:
-        """The same with other values of known parameters, of each trial."""
+        """Replace the values of known parameters of each trial."""
         pairs = zip(self.rows, known, strict=True)
         return PerTrial(tuple(replace(row, known=values) for row, values in pairs))
 
     def with_std(self, std: Mapping[str, float]) -> PerTrial:
-        """The same with standard deviations, by group, where they were not known."""
+        """Set standard deviations, by group of channels, that were not known."""
         return self.on([trial.with_std(std) for trial in self.trials])
 
     def loosen(self, conditions: Sequence[Loosened]) -> PerTrial:
-        """The same where these conditions, and no others, may be off."""
+        """Give slack to these conditions, and to no others."""
         mine: list[dict[tuple[str, int], float]] = [{} for _ in self.rows]
         for k, family, number, room in conditions:
             mine[k][family, number] = room

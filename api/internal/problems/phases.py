@@ -1,4 +1,4 @@
-"""`ks.Phases`: one motion in several phases, for collocation."""
+"""Phases of one motion, `ks.Phases`, for collocation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kinesym.symbolic.problem import Problem, algebraic_states
 
 Pair = tuple[float, float]
 _FREE = (-np.inf, np.inf)
-#: Of the largest term of a constraint: what values at a start may leave of it.
+#: Residual of a constraint that initial values may leave, relative to its largest term.
 _OFF = 1e-6
 
 
@@ -70,17 +70,17 @@ class Phase:
 
 @dataclass(frozen=True, repr=False)
 class Phases(Displayed):
-    """One motion in several phases: trial k of a problem is phase k.
+    """Phases of one motion: trial k of a problem is phase k.
 
     sequence : `Experiment`s for a `Model`, or a list of models, one for each phase; `Phase`s for a
     `Hybrid`. maps : of models, for each joint in turn the start of the next phase, {state:
     expression of the end of the phase before}, as {m: m - shell}, None where it is free; states
     that are not in it continue. links : further conditions on `at_end(...)` of a phase and
     `at_start(...)` of the next, or without maps, of one model, all of them; joints : such
-    conditions of each joint in turn, a list each; cycle : of the last and the first.
-    start, end : conditions on `at_start(...)` of the first and `at_end(...)` of the last phase.
-    drift : how far a point of a `Hybrid` may be below the ground when it is open [m]: what it has
-    sunk by the error of the rule while it pressed.
+    conditions of each joint in turn, a list each; cycle : of the last and the first. start, end :
+    conditions on `at_start(...)` of the first and `at_end(...)` of the last phase. drift : how far
+    a point of a `Hybrid` may be below the ground when it is open [m]: what it has sunk by the error
+    of the rule while it pressed.
 
     Durations of a `Phase` are free. Contact forces are unknown: where a contact is closed it has no
     acceleration and does not pull, where it is open there is no force and it is not below the

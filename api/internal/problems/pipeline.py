@@ -1,11 +1,13 @@
-"""From a program to what runs: the last stages of the pipeline, the same for everything.
+"""Pipeline from a symbolic problem to its compiled library and nonlinear program.
 
-Model, Hybrid, Experiment    what is given
--> Problem                   `symbolic_problem`: what it means, checked
+Model, Hybrid, Experiment    what is given; `formulation.py` rewrites it
+-> Problem                   `symbolic_problem`: equations, objective and conditions, checked
 -> Program                   `codegen`: kernels as graphs, and their description
 -> Source                    `emit`: C, when a compiler is to read it, and a manifest in JSON
 -> Built                     `build`, `load_manifest`: the opened library, the manifest as data
 -> NLP                       `make_nlp`: with the data of the trials
+
+Simulation, collocation and shooting share these stages.
 """
 
 from __future__ import annotations
@@ -39,9 +41,10 @@ from kinesym.symbolic.problem import Problem
 
 
 def realise(program: Program, lanes: int | None = None, narrow: bool = False) -> Built:
-    """Write the C of a program, compile it, and open it; arguments and errors as of `build`.
+    """Print a program as C, compile and open it, or interpret its kernels until it is compiled.
 
-    An unchanged program is taken from the cache.
+    An unchanged program is taken from the cache. Arguments and errors as of `build`. With `lanes`
+    or `narrow` it is compiled before the first call.
     """
     start = time.perf_counter()
     source = {"files": c_of(program), "lanes": lanes, "narrow": narrow}
@@ -58,7 +61,8 @@ def realise(program: Program, lanes: int | None = None, narrow: bool = False) ->
 
 
 def _compiled(own: Sequence[str], source: Mapping[str, Any]) -> tuple[Library, float]:
-    """The library of a program with functions that are C text alone, and the seconds it took."""
+    """Compile a program whose functions are C text alone; returns its library and the seconds it
+    took."""
     try:
         return build(**source)
     except CompilerError as error:
@@ -73,7 +77,7 @@ def _interpreted(program: Program, lanes: int | None) -> Interpreted:
 
 
 def c_of(program: Program) -> Files:
-    """Its C, for `build`; printed when that is read."""
+    """C files of a program, for `build`; printed when they are first read."""
     return Files(printed_from(program), lambda: emit(program).files)
 
 
@@ -86,11 +90,12 @@ def make_nlp(
     lags: Sequence[Lag] = (),
     curved: bool = True,
 ) -> NLP:
-    """Objective and constraints of the trials as functions of all trajectories.
+    """Nonlinear program (objective, constraints, derivatives) of trials on their grids.
 
-    known : of each trial, values of the known parameters. Each trial is linked to the next, the
-    last to the first. priors : means and standard deviations of parameters, see `prior_data`.
-    lags : of delayed inputs. curved : whether the Hessian knows curvatures of constraints.
+    known : values of the known parameters, by trial. Each trial is linked to the next, the last to
+    the first. priors : means and standard deviations of parameters, see `prior_data`. lags : delays
+    of inputs. curved : whether the Hessian includes the curvature of delayed signals in
+    constraints.
     """
     about = built.manifest.of(CollocationManifest)
     layout = make_layout(about, trials, [lag.input for lag in lags])
@@ -105,8 +110,7 @@ def with_data(
     known: Sequence[Mapping[str, float]],
     priors: Mapping[str, tuple[float, float]],
 ) -> NLP:
-    """The same functions of trials on the same grids that differ in numbers only; arguments as of
-    `make_nlp`."""
+    """Replace the numbers of a nonlinear program, on the same grids; arguments as of `make_nlp`."""
     return nlp.with_data(_data(nlp.built, nlp.layout, trials, known, priors))
 
 
@@ -117,7 +121,7 @@ def _data(
     known: Sequence[Mapping[str, float]],
     priors: Mapping[str, tuple[float, float]] | None,
 ) -> list[TrialData]:
-    """What the kernels read of each trial, linked to the next, the last to the first."""
+    """Numbers that the kernels read, by trial: each linked to the next, the last to the first."""
     about = built.manifest.of(CollocationManifest)
     after, given = [*trials[1:], trials[0]], priors or {}
     return [
@@ -130,7 +134,7 @@ def _data(
 
 
 def slopes_library(problem: Problem) -> Built | None:
-    """The library of the derivatives of outputs, None if they depend on nothing unknown."""
+    """Library of the derivatives of outputs; None if they depend on nothing unknown."""
     if not problem.model.outputs:
         return None
     program = output_slopes(problem)
@@ -138,7 +142,7 @@ def slopes_library(problem: Problem) -> Built | None:
 
 
 def compile(model: Model) -> Functions:
-    """Generate, build and open residual, right-hand side and outputs of `model`.
+    """Compile residual, right-hand side and outputs of `model` into functions of arrays.
 
     An unchanged model is taken from the cache. Jacobians are built when the first is asked for.
     Raises `kinesym.runtime.library.build.CompilerError` if there is no working C compiler,

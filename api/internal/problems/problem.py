@@ -1,4 +1,4 @@
-"""From what the user gives to a symbolic problem, known values and bounds, all checked."""
+"""Symbolic problem, known values and bounds, from checked arguments."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def symbolic_problem(
 
 
 def _slots(trials: Sequence[Experiment], delays: Mapping[str, Any]) -> dict[str, int]:
-    """How many samples an interval holds at most, of each measurement at times of its own; with
+    """Largest number of samples in an interval, for each measurement at times of its own; with
     unknown delays, wherever these place them."""
     found: dict[str, int] = {}
     for name in dict.fromkeys(name for trial in trials for name in trial.timed):

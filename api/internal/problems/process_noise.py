@@ -1,4 +1,4 @@
-"""Process noise as the user says it: white inputs of a known or unknown intensity."""
+"""Process noise: white inputs of a known or unknown intensity."""
 
 from __future__ import annotations
 
@@ -131,7 +131,8 @@ def _intensity(name: str, given: Any) -> Unknown:
 
 
 def _start(given: Unknown) -> float:
-    """Where the search begins: the middle of the logarithms of the bounds, or what is next to 1."""
+    """Initial guess of an intensity: the geometric mean of its bounds, or the value nearest to
+    1."""
     if given.low > 0.0 and given.high < float("inf"):
         return float((given.low * given.high) ** 0.5)
     return min(max(1.0, given.low), given.high)

@@ -1,4 +1,4 @@
-"""The arguments of `Collocation` and of `Shooting` as values."""
+"""Questions: the arguments of `Collocation` and of `Shooting` as values."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kinesym.symbolic.objective import Objective
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is asked for: all arguments of `Collocation`, see there, as they were given.
+    """Arguments of `Collocation`, as the user gave them: first stage of the engine.
 
-    `formulate` says what they mean. A digest counts every field but `threads`: results do not
-    depend on it but for rounding.
+    `formulate` checks and rewrites them. A digest (`kinesym.internal.problems.content`) counts
+    every field but `threads`, on which results depend by rounding only.
     """
 
     system: Any

@@ -23,10 +23,8 @@ Numbers = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """A parameter with a value per owner, drawn from a normal distribution; of log p if `log`.
-
-    places : of the values among those of all parameters, (k,).
-    """
+    """Random effect: a parameter with a value per owner, drawn from a normal distribution, of log p
+    if `log`. places : of the values among those of all parameters, (k,)."""
 
     name: str
     log: bool
@@ -35,15 +33,15 @@ class Effect:
 
     @property
     def names(self) -> list[str]:
-        """What is unknown of the distribution."""
+        """Names of the unknown moments of the distribution."""
         said = {"mean": "median", "sd": "factor"} if self.log else {}
         return [f"{said.get(what, what)}({self.name})" for what in self.prior.unknown]
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """All random effects; nothing if all distributions are known. Those that are known are of
-    random effects, too, if one is not.
+    """Random effects of a problem; empty if all distributions are known. Effects with a known
+    distribution belong to it, too, if one distribution is unknown.
 
     The unknowns of the distributions are a vector h: of each effect the mean (of log p, if that is
     normal) and the logarithm of the standard deviation, as far as they are unknown.
@@ -57,12 +55,12 @@ class Population:
 
     @property
     def names(self) -> list[str]:
-        """What each entry of h is."""
+        """Names of the entries of h."""
         return [name for effect in self.effects for name in effect.names]
 
     @property
     def random(self) -> NDArray[np.bool_]:
-        """Which of all parameter values are random effects, (r,)."""
+        """Mask of the parameter values that are random effects, (r,)."""
         found = np.zeros(self.size, dtype=bool)
         for effect in self.effects:
             found[effect.places] = True
@@ -74,17 +72,17 @@ class Population:
 
     @property
     def spreads(self) -> NDArray[np.bool_]:
-        """Which entries of h are logarithms of standard deviations."""
+        """Mask of the entries of h that are logarithms of standard deviations."""
         return np.array([what == "sd" for _, what in self._entries], dtype=bool)
 
     @property
     def _logs(self) -> NDArray[np.bool_]:
-        """Which are about a logarithm."""
+        """Mask of the entries of h that belong to a logarithm of a parameter."""
         return np.array([effect.log for effect, _ in self._entries], dtype=bool)
 
     @property
     def edges(self) -> list[str]:
-        """Names of spreads."""
+        """Names of standard deviations, which have an edge at zero."""
         return [name for name, spread in zip(self.names, self.spreads, strict=True) if spread]
 
     @property
@@ -98,20 +96,20 @@ class Population:
 
     @property
     def logarithmic(self) -> list[str]:
-        """Names of what has an interval on a logarithmic scale."""
+        """Names of estimates whose interval is on a logarithmic scale."""
         pairs = zip(self.names, self._entries, strict=True)
         return [name for name, (effect, what) in pairs if effect.log != (what == "sd")]
 
     @property
     def factors(self) -> list[str]:
-        """Names of factors, which have one on the scale of log log."""
+        """Names of factors, whose interval is on the scale of log log."""
         pairs = zip(self.names, self._entries, strict=True)
         return [name for name, (effect, what) in pairs if effect.log and what == "sd"]
 
     # -- values ---------------------------------------------------------------------------------
 
     def entries(self, numbers: Numbers) -> Array:
-        """h from means and standard deviations."""
+        """Entries of h from means and standard deviations."""
         found = [numbers[effect.name][what == "sd"] for effect, what in self._entries]
         return np.where(self.spreads, np.log(np.where(self.spreads, found, 1.0)), found)
 
@@ -126,12 +124,12 @@ class Population:
         return found
 
     def natural(self, h: Array) -> Array:
-        """What the user calls them: means or medians, standard deviations or factors."""
+        """Moments in natural units: means or medians, standard deviations or factors."""
         found = _exp(h, self.spreads)
         return _exp(found, self._logs)
 
     def from_natural(self, values: Mapping[str, float]) -> Array:
-        """h from these, by name."""
+        """Entries of h from moments in natural units, by name."""
         found = np.array([values[name] for name in self.names])
         found[self._logs] = np.log(found[self._logs])
         found[self.spreads] = np.log(found[self.spreads])
@@ -169,7 +167,8 @@ class Population:
         return np.where(self.spreads, 1.0, spread)
 
     def alike(self, h: Array, low: Array) -> list[str]:
-        """Sentences on spreads that are like zero; low : bounds of h."""
+        """Sentences on standard deviations between owners that are nearly zero; low : bounds of
+        h."""
         return [
             f"{effect.name} differs between its owners by no more than its errors: {name} is like "
             "zero, all values are alike"
@@ -190,8 +189,8 @@ class Population:
         )
 
     def pulls(self, h: Array, values: Array) -> list[tuple[Array, float]]:
-        """Of each entry of h how the gradient of the squares ((p - mean)/sd)^2 in all values (r,),
-        as z has them, changes with it, and the second derivative of the squares in it."""
+        """Derivatives by each entry of h: of the gradient of the squares ((p - mean)/sd)^2 in all
+        values (r,), as z has them, and the second derivative of the squares."""
         numbers, found = self.numbers(h), list[tuple[Array, float]]()
         for effect, what in self._entries:
             mean, sd = numbers[effect.name]

@@ -1,4 +1,4 @@
-"""What was solved, in words: for the page that a report is."""
+"""Description of a solved problem, in words, for the page that a report is."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from kinesym.runtime.signals.experiment import Experiment
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import written
 
-#: So many equations are spelled out, none of more operations.
-_EQUATIONS, _OPERATIONS = 12, 40
+#: Largest number of equations that are written out.
+_EQUATIONS = 12
+#: Largest number of operations of an equation that is written out.
+_OPERATIONS = 40
 
 
 def setting_of(

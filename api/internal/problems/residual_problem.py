@@ -1,4 +1,4 @@
-"""An objective that is a sum of squares, as the residuals that least squares want."""
+"""Residuals of an objective that is a sum of squares, for least squares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delays of sensors: what samples show is older than they are."""
+"""Delays of sensors: samples show the motion at an earlier time."""
 
 from __future__ import annotations
 

@@ -21,8 +21,7 @@ _System = TypeVar("_System")
 
 
 def sensor(of: Any, bias: Any = 0, gain: Any = 1, delay: Any = 0) -> sp.Expr:
-    """What a sensor shows of a quantity: gain * of + bias, as `sensors={"imu": ks.sensor(omega,
-    bias=b)}`.
+    """Sensor of a quantity: gain * of + bias, as `sensors={"imu": ks.sensor(omega, bias=b)}`.
 
     of : an expression of states, inputs, parameters. bias, gain : numbers or expressions; symbols
     that the model does not have become parameters, known or unknown. delay : the sample at t shows
@@ -77,7 +76,7 @@ def with_sensors(system: _System, sensors: Mapping[Any, Any] | None) -> _System:
 
 @lru_cache(maxsize=16)
 def _extended(model: Model, sensors: tuple[tuple[str, sp.Expr], ...]) -> Model:
-    """The same one for the same sensors, so that what was derived of it is found again."""
+    """Model with sensors, cached per model and sensors, so that its derivatives are found again."""
     atoms = atoms_of(*(e for _, e in sensors)) - model.symbols - {t}
     symbols = sorted((a for a in atoms if isinstance(a, sp.Symbol)), key=name_of)
     return model.extended(parameters=symbols, outputs=dict(sensors))

@@ -27,7 +27,7 @@ from kinesym.internal.problems.delay_sources import (
     warn_of_leaps,
 )
 from kinesym.internal.problems.hybrid_signals import hybrid_signals, new_names
-from kinesym.internal.problems.jump_times import Held, held_switches
+from kinesym.internal.problems.jump_times import HeldSwitches, held_switches
 from kinesym.internal.problems.parameters import (
     Unknown,
     checked_unknowns,
@@ -145,7 +145,7 @@ class ShootingArguments:
         return replace(self, trials=trials, fine=[trial.refined(parts) for trial in trials])
 
     def priors(self, factor: float) -> Priors:
-        """What is known of parameters beforehand; factor : that of the measurements in J."""
+        """Priors of the parameters; factor : that of the measurements in J."""
         return priors_by_name(self.unknowns.owned, priors_of(self.unknown), factor)
 
     @property
@@ -190,7 +190,7 @@ def shooting_arguments(
     values = known_values(model, asked, {} if known is None else known, listed, more)
     late = delayed(listed, delays_of_sensors(model.outputs), asked, values)
     listed = [_at_nodes(trial, free, late.unknown, hybrid) for trial in late.trials]
-    held = Held(model, listed)
+    held = HeldSwitches(model, listed)
     if not (hybrid or model.delays):
         held = held_switches(model, listed, asked, values, insert=not free)
         model, listed = held.model, [*held.trials]
@@ -301,8 +301,8 @@ def _at_nodes(
 
 @dataclass(frozen=True, eq=False)
 class SmoothProgram:
-    """What is compiled for trials of a model: their symbolic problem, the library, and seconds for
-    deriving and compiling."""
+    """Compiled program for trials of a model: symbolic problem, library, and seconds for deriving
+    and compiling."""
 
     problem: Problem
     built: Built

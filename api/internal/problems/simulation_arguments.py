@@ -60,7 +60,7 @@ class SimulationArguments:
     following: Following | None = None
 
     def of_member(self, k: int) -> SimulationArguments:
-        """Those of one member of an ensemble."""
+        """Arguments of one member of an ensemble."""
         return replace(
             self,
             initial=_of_member(self.initial, k),
@@ -235,7 +235,7 @@ def _inputs(grid: Array, names: Sequence[str], inputs: Any) -> dict[str, Input]:
 
 
 def _history(model: Model, given: Any, start: float) -> dict[str, Signal]:
-    """What delayed states and inputs were before the start."""
+    """History of delayed states and inputs before the start."""
     late = tuple(dict.fromkeys(name_of(delay.signal) for delay in model.delays))
     if given and not late:
         raise ValueError(f"model {model.name} has no delays, for which a history is")

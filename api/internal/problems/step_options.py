@@ -1,4 +1,5 @@
-"""How time is stepped: the method and its options, checked; for simulation and shooting alike."""
+"""Time stepping options: the method and its tolerances or substeps, checked, for simulation and
+shooting."""
 
 from __future__ import annotations
 
@@ -10,14 +11,16 @@ from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.schemes import ADAPTIVE, EXPLICIT, SCHEMES
 
-#: Of a model; implicit ones are the schemes of collocation.
+#: Methods for a model; implicit ones are the schemes of collocation.
 METHODS = (*EXPLICIT, *SCHEMES)
 
-#: With more, rounding is most of what a step does.
+#: Most steps per interval: with more, a step is mostly rounding.
 MOST_SUBSTEPS = 10**10
 
-#: Relative and absolute tolerance where none is given.
-RTOL, ATOL = 1e-9, 1e-11
+#: Default relative tolerance.
+RTOL = 1e-9
+#: Default absolute tolerance.
+ATOL = 1e-11
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,9 @@ def checked_steps(
     most: int = MOST_SUBSTEPS,
     fixed: Sequence[str] = (),
 ) -> Steps:
-    """One of the methods, None for the first, with its options; raises `ValueError` for what is
-    unknown, not positive, more than `most` substeps, or not used by the method. fixed : methods
-    that choose their steps elsewhere, but not here."""
+    """Check a method (None for the first) and its options; raises `ValueError` for what is unknown,
+    not positive, more than `most` substeps, or not used by the method. fixed : methods that choose
+    their steps elsewhere, but not here."""
     method = methods[0] if method is None else method
     checks.check_choice(method, methods, "method")
     substeps = checks.count(substeps, "substeps", most=most)

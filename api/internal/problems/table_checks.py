@@ -1,4 +1,4 @@
-"""Tables at what is known beforehand."""
+"""Checks of tables: known variables must stay within the range of a table."""
 
 from __future__ import annotations
 

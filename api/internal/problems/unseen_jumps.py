@@ -42,8 +42,8 @@ class Moved:
     steps: Sequence[str] = ()
 
     def sentence(self, runs: Sequence[Trajectory], fit: bool = True) -> str:
-        """What derivatives do not see along trajectories, nothing if they see all. fit : whether
-        what moves with the states alone counts, too."""
+        """Sentence on jumps that derivatives miss along trajectories, "" if they miss none. fit :
+        whether jumps that move with the states alone count, too."""
         for switch, names in self.direct:
             return (
                 f"{switch.said}, where {switch.zero}, which the unknown {listed(names)} "
@@ -70,8 +70,8 @@ class Moved:
         return ""
 
     def remark(self, runs: Sequence[Trajectory]) -> str:
-        """What derivatives see only between the jumps of what is measured, nothing if there are
-        none along trajectories."""
+        """Remark on measured outputs that jump, so that derivatives hold only between the jumps; ""
+        if there are none along trajectories."""
         for number, run in enumerate(runs):
             first = self._first(run, self.shown)
             if first is not None:
@@ -127,7 +127,7 @@ def moved_by(
 def _steps(
     found: Switched, seen: Sequence[str], moves: set[sp.Basic], measured: set[str]
 ) -> Sequence[str]:
-    """What is measured, if no unknown moves it but by jumps; `seen` are outputs. moves : unknowns
+    """Measured outputs, if unknowns move them by jumps only; `seen` are outputs. moves : unknowns
     and the motion."""
     symbols = {switch.symbol for switch in found.switches}
     atoms = [atoms_of(*found.model.through([e])) for e in found.outputs]
@@ -136,7 +136,7 @@ def _steps(
 
 
 def _smooth(switch: Switch) -> str:
-    """What a jump may be written as instead."""
+    """Smooth expression to use in place of a jump, in words."""
     if not switch.of_sign:
         return "by sums of ks.smooth_step"
     return f"as ks.smooth_step({written(switch.plain, _SHOWN)}, width)"

@@ -1,4 +1,5 @@
-"""Values at the start of differential-algebraic models that agree with all equations."""
+"""Consistent initial values of differential-algebraic models: all equations and hidden constraints
+hold."""
 
 from __future__ import annotations
 
@@ -32,18 +33,23 @@ from kinesym.symbolic.expression import parts_of
 from kinesym.symbolic.model import Model
 from kinesym.symbolic.names import name_of, t
 
-#: Relative size of what rounding leaves of an equation, and of what a user may leave.
-_SOLVED, _TOLERATED = 1e-12, 1e-6
+#: Relative step at which Newton's method has converged, and relative rank tolerance: rounding.
+_SOLVED = 1e-12
+#: Relative residual that given initial values may leave.
+_TOLERATED = 1e-6
 
-#: Of time, a name that nothing in a model has.
+#: Name of time in the graph.
 _TIME = "time"
 
-_NEWTON_STEPS, _HALVINGS = 60, 12
+#: Most steps of Newton's method.
+_NEWTON_STEPS = 60
+#: Most halvings of one step.
+_HALVINGS = 12
 
-#: How much easier x' and algebraic states move than differential states that may move, too.
+#: Weight by which x' and algebraic states move more easily than differential states.
 _EASE = 1e4
 
-#: By how much of its size a guess is moved from where nothing changes with it.
+#: Relative displacement of a guess at which no equation changes with it.
 _MOVED = 0.1
 
 
@@ -67,7 +73,7 @@ class _Equations:
     tables: Array
 
     def __call__(self, values: Mapping[str, Array], members: int) -> tuple[Array, Array]:
-        """Rows (rows, M) and their derivatives (M, rows, columns)."""
+        """Evaluate rows (rows, M) and their derivatives (M, rows, columns)."""
         wanted = [*self.nodes, *self.slopes.values()]
         known = {**values, "data": self.tables}
         found = evaluate_nodes(self.graph, self.graph.ancestors(wanted), known)
@@ -110,7 +116,7 @@ def _undifferentiated(model: Model) -> Differentiated:
 
 
 def _symbol(atom: sp.Basic) -> str:
-    """In the graph; no name of a model has a slash."""
+    """Name of an atom in the graph; no name of a model has a slash."""
     if isinstance(atom, sp.Derivative):
         return f"{name_of(atom.expr)}/dt{atom.derivative_count}"
     return name_of(atom)
@@ -183,7 +189,7 @@ def _unstuck(
     rows: int,
     members: int,
 ) -> dict[str, Array]:
-    """What is found from guesses that are moved a little."""
+    """Solution from guesses that are moved a little."""
     moved = {n: begin[n] + _MOVED * (np.abs(begin[n]) + 1.0) * there for n, there in stuck.items()}
     point = {**begin, **moved}
     _solve(equations, point, free, rows, members)
@@ -203,7 +209,7 @@ def _input(value: Input, time: Array, order: int, members: int) -> Array:
 
 
 def _derivative(signal: Signal, time: float, order: int) -> float:
-    """Of a piece, that after a break there."""
+    """Derivative of a signal at a time; at a break, that of the piece after it."""
     k = max(int(np.searchsorted(signal.begin, time + 1e-12, side="right")) - 1, 0)
     s, row = time - signal.begin[k], signal.coefficients[:, k]
     terms = [

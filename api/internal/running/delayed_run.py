@@ -1,4 +1,4 @@
-"""Simulation of models with delays: what was before the start, and where motions are not smooth."""
+"""Simulation of models with delays: histories before the start, and breaks of smoothness."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from kinesym.symbolic.objective import Objective
 from kinesym.symbolic.problem import Problem, algebraic_states
 from kinesym.symbolic.schemes import RK4, SCHEMES
 
-#: Where values differ by more than this share of them, there is a jump.
+#: Relative difference of two values that is a jump.
 _JUMP = 1e-12
-#: What follows from kinks of delayed inputs is hit if there are so few, else from jumps alone.
+#: Most breaks whose images through delays are ends of steps; with more, those of jumps alone.
 _FEW = 200
 
 _Members = NDArray[np.intp]
@@ -126,7 +126,8 @@ def _differentiated(model: Model, method: str) -> Stepper:
 
 
 def delays_at_start(model: Model, given: SimulationArguments) -> Array:
-    """All delays at the start, (D, M); raises `ValueError` for what cannot be."""
+    """Delays at the start, (D, M); raises `ValueError` for those of algebraic states, and for
+    values that no delay has."""
     algebraic = set(algebraic_states(model))
     for delay in model.delays:
         if delay.signal in algebraic:
@@ -194,7 +195,7 @@ def _problem(
     taus: Array,
     members: _Members,
 ) -> DelayProblem:
-    """That of some members, which have the same delays."""
+    """Delay problem of some members, which have the same delays."""
     delays = []
     states, inputs = model.state_names, model.given_names
     for k, delay in enumerate(model.delays):
@@ -223,8 +224,8 @@ def _problem(
 def _before(
     model: Model, given: SimulationArguments, delay: Delay, members: _Members, reach: float
 ) -> Before:
-    """What a state was before the start, what an input is at all times; reach : the longest delay,
-    for which that must be known."""
+    """Function for a state before the start, or for an input at all times; reach : the longest
+    delay, for which that must be known."""
     name, start, count = name_of(delay.signal), float(given.time[0]), len(members)
     history = given.history.get(name)
     if history is not None:
@@ -314,7 +315,7 @@ def _breaks(
 
 
 def _leaps(given: SimulationArguments, delays: Sequence[Delayed], members: _Members) -> bool:
-    """Whether a delayed state has another value at the start than before."""
+    """Whether a delayed state jumps from its history to its initial value."""
     start, names = np.full((1, 1), float(given.time[0])), list(given.initial)
     for delay in delays:
         if delay.of_input:

@@ -1,4 +1,4 @@
-"""Finer steps, by which the error of steps is judged."""
+"""Finer steps, to estimate the error of time stepping."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from kinesym.runtime.signals.experiment import MOST_NODES
 from kinesym.runtime.signals.signal import Signal, with_jumps
 from kinesym.symbolic.schemes import EXPLICIT, SCHEMES
 
-#: Tolerances are divided by so much; by less where rtol would become less than the tightest. From
-#: one less than the least no error can be seen.
-TIGHTER, TIGHTEST, LEAST = 100.0, 1e-14, 1e-13
+#: Factor by which tolerances are tightened; less where rtol would fall below `TIGHTEST`.
+TIGHTER = 100.0
+#: Least rtol of the finer run.
+TIGHTEST = 1e-14
+#: Least rtol of a run whose error can be estimated: below it rounding hides the error.
+LEAST = 1e-13
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class FinerSteps:
 
 
 def finer_steps(steps: Steps) -> FinerSteps:
-    """For some steps; raises `ValueError` for tolerances that cannot be tightened."""
+    """Finer steps: tolerances tightened, or fixed steps halved; raises `ValueError` for tolerances
+    that cannot be tightened."""
     method, (rtol, atol) = steps.method, steps.tolerances
     if not chooses_steps(method):
         return halved_steps(steps)
@@ -49,16 +53,16 @@ def finer_steps(steps: Steps) -> FinerSteps:
 
 
 def halved_steps(steps: Steps) -> FinerSteps:
-    """For steps that are of fixed length."""
+    """Steps of half the length, for methods with fixed steps."""
     order = (EXPLICIT.get(steps.method) or SCHEMES[steps.method]).order
     made = replace(steps, substeps=2 * steps.substeps)
     return FinerSteps(made, "steps halved", order, 1.0 / (1.0 - 0.5**order))
 
 
 def finer_arguments(given: SimulationArguments, finer: FinerSteps) -> SimulationArguments:
-    """Of a model: the nodes and jumps of inputs with one more node halfway, so that inputs that
-    bend are followed more closely, too; each ends a step, so that no pulse is stepped over that
-    lasts longer than half an interval."""
+    """Arguments of a simulation of a model on a finer grid: the nodes and jumps of inputs with one
+    more node halfway, so that inputs that bend are followed more closely, too. Each node ends a
+    step, so that no pulse that lasts longer than half an interval is stepped over."""
     each = [s for u in given.inputs.values() for s in ([u] if isinstance(u, Signal) else u)]
     grid, _ = with_jumps(given.time, [s for s in each if isinstance(s, Signal)])
     time = np.insert(grid, np.arange(1, len(grid)), 0.5 * (grid[1:] + grid[:-1]))
@@ -70,8 +74,8 @@ def finer_arguments(given: SimulationArguments, finer: FinerSteps) -> Simulation
 def finer_shooting(
     given: ShootingArguments, hybrid: bool
 ) -> tuple[ShootingArguments, FinerSteps, str]:
-    """The same with finer steps, how these were made, and the name of a method of higher order, if
-    there is one. Raises `ValueError` for steps that cannot be finer."""
+    """Arguments of shooting with finer steps, how these were made, and the name of a method of
+    higher order, if there is one. Raises `ValueError` for steps that cannot be finer."""
     if hybrid:
         finer = finer_steps(given.steps)
         adaptive = next(name for name, scheme in EXPLICIT.items() if scheme.error)

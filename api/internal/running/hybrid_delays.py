@@ -25,11 +25,13 @@ from kinesym.symbolic.delayed import Delay
 from kinesym.symbolic.hybrid import Hybrid
 from kinesym.symbolic.names import name_of
 
-#: Pieces of a delayed state between two breaks of a window: at least, and at most.
-_LEAST, _MOST = 8, 2048
+#: Least number of pieces of a delayed state between two breaks of a window.
+_LEAST = 8
+#: Largest number of pieces of a delayed state between two breaks of a window.
+_MOST = 2048
 #: Derivatives of states up to this order jump at breaks.
 _ORDER = 4
-#: So often a window is run again, for pieces between events and for more of them.
+#: Most runs of a window, for pieces between events and for more of them.
 _AGAIN = 16
 
 
@@ -60,12 +62,12 @@ class _Course:
         return cls(begins, rows)
 
     def add(self, other: _Course) -> None:
-        """Pieces that follow."""
+        """Append pieces that follow."""
         self.begin = np.append(self.begin, other.begin)
         self.coefficients = np.hstack([self.coefficients, other.coefficients])
 
     def late(self, tau: float, begin: float, end: float) -> Signal:
-        """The same later by tau, from one time to another."""
+        """Signal delayed by tau, from one time to another."""
         own = self.begin + tau
         first = max(int(np.searchsorted(own, begin + slack(begin), side="right")) - 1, 0)
         last = max(int(np.searchsorted(own, end - slack(end))), first + 1)
@@ -112,7 +114,7 @@ class _Delays:
         return min((tau for _, tau in self._states.values()), default=np.inf)
 
     def inputs(self, begin: float, end: float) -> dict[str, Signal]:
-        """All inputs in a window."""
+        """Inputs in a window, delayed states among them."""
         late = {
             name: self.courses[of].late(tau, begin, end) for name, (of, tau) in self._states.items()
         }
@@ -160,7 +162,7 @@ def delayed_hybrid(
 
 
 def _before(given: SimulationArguments, delay: Delay, tau: float) -> Signal:
-    """What a state or an input was before the start."""
+    """Signal of a state or an input before the start."""
     name, start = name_of(delay.signal), float(given.time[0])
     history, own = given.history.get(name), given.inputs.get(name)
     if history is not None:
@@ -230,8 +232,8 @@ def _beside(part: RawTrajectory, time: float) -> tuple[Array, Array]:
 
 
 def _error(ivp: HybridIVP, section: _Section) -> float:
-    """By how much cubics through the states are off, in units of the tolerances: a sixteenth of
-    what those through every other one are."""
+    """Error of cubics through the states, in units of the tolerances: a sixteenth of the error of
+    those through every other state."""
     times, states = section
     if len(times) < 5:
         return 0.0
@@ -247,7 +249,7 @@ def _error(ivp: HybridIVP, section: _Section) -> float:
 def _joined(
     ivp: HybridIVP, parts: Sequence[RawTrajectory], given: SimulationArguments
 ) -> RawTrajectory:
-    """One run of all windows, at the nodes of the grid."""
+    """Run of all windows joined, at the nodes of the grid."""
     rows: list[tuple[Array, Array]] = []
     for k, part in enumerate(parts):
         time, filled = part.ivp.time, part.states.shape[1]

@@ -47,7 +47,7 @@ def _run(
     ivp: HybridIVP,
     stop: threading.Event | None = None,
 ) -> RawTrajectory:
-    """From event to event, with delays from window to window."""
+    """Integrate from event to event, with delays from window to window."""
     if hybrid.model.delays:
         return delayed_hybrid(hybrid, given, ivp, stop)
     return integrated(ivp, stop)
@@ -164,7 +164,7 @@ def _start(hybrid: Hybrid, given: SimulationArguments) -> HybridState:
 def _check_muscles(
     hybrid: Hybrid, values: Mapping[str, float], inputs: Mapping[str, Signal], grid: Array
 ) -> None:
-    """Parameters of muscles, and recruitment within 0 ... 1 where it is an input."""
+    """Check parameters of muscles, and recruitment within 0 ... 1 where it is an input."""
     for muscle in hybrid.muscles:
         muscle.check(values)
         signal = inputs.get(f"{muscle.name}_recruitment")
@@ -192,7 +192,7 @@ def _slopes(hybrid: Hybrid) -> Built:
 
 
 def _meant(found: RawTrajectory) -> bool:
-    """Whether an event that is no failure ended the run."""
+    """Whether the run was ended by an event that is no failure."""
     failures = {e.name for e in found.ivp.about.events if e.failure}
     return found.status is Switching.STOPPED and found.happened[-1].name not in failures
 

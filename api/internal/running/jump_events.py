@@ -42,8 +42,8 @@ _SHOWN = 20
 
 @dataclass(frozen=True, eq=False)
 class Eventful:
-    """A hybrid model with an event for each jump that moves: further modes, the last ones, which
-    are `found` switches."""
+    """Hybrid model with an event for each jump that moves: further modes, the last ones, which are
+    `found` switches."""
 
     hybrid: Hybrid
     found: Switched
@@ -51,8 +51,8 @@ class Eventful:
 
 @lru_cache(maxsize=32)
 def eventful(hybrid: Hybrid, held: frozenset[str]) -> Eventful:
-    """Of a hybrid model; one whose expressions only bend stays as it is. held : inputs that stand
-    for jumps at known times."""
+    """Replace expressions that jump by modes and events of a hybrid model; one whose expressions
+    only bend stays as it is. held : inputs that stand for jumps at known times."""
     still = modes_of(hybrid) | {u for u in hybrid.model.inputs if name_of(u) in held}
     found = switched(hybrid.model, OfMotion(still, timed=True))
     if not jumping(found):
@@ -70,7 +70,7 @@ def with_events(
     method: str | None,
     plain: bool,
 ) -> Model | Hybrid:
-    """For shooting, a hybrid model instead of one whose jumps unknowns move; the model itself
+    """Hybrid model for shooting, in place of a model whose jumps unknowns move; the model itself
     where that cannot be. plain : one segment, and no unknown inputs."""
     objective = chosen_objective(objective)
     squares = objective.integrand == 0 and objective.terminal == 0
@@ -87,13 +87,13 @@ def with_events(
 
 @lru_cache(maxsize=32)
 def _plain(model: Model) -> Hybrid:
-    """One for each model: what is compiled for it is kept by identity."""
+    """Hybrid model without events, cached per model: compiled code is kept by identity."""
     return Hybrid(model)
 
 
 def _events(switch: Switch, number: int) -> list[Event]:
-    """A switch goes up and down where its guard passes a point, and where it is found beyond one,
-    as a guard that leaves the point again on the side from which it came."""
+    """Events of a switch, up and down, where its guard passes a point, and where it is found beyond
+    one, as a guard that leaves the point again on the side from which it came."""
     s, m = switch.guard, switch.symbol
     kind = f"jump {number}, where {written(switch.plain, _SHOWN)}"
     if switch.of_sign:
@@ -125,7 +125,7 @@ def jump_sensitivities(hybrid: Hybrid, given: SimulationArguments) -> Sensitivit
 
 
 def _explained(made: Eventful, raw: RawTrajectory) -> str:
-    """Why a run ended early; of one that goes back and forth across a jump, which."""
+    """Reason why a run ended early; of one that goes back and forth across a jump, which."""
     last = raw.happened[-1].name if raw.happened else ""
     switches = [s for k, s in enumerate(made.found.switches) if last in _names(s, k)]
     if raw.status not in (Switching.CHATTER, Switching.SLIDES) or not switches:

@@ -1,4 +1,4 @@
-"""Simulation of smooth models: the loops of a method, built, and what comes out of them."""
+"""Simulation of smooth models: compiled loops of a method, and their results."""
 
 from __future__ import annotations
 
@@ -46,8 +46,10 @@ from kinesym.symbolic.schemes import SCHEMES
 #: Members of an ensemble of which it is found out which expression was not finite.
 _EXPLAINED = 8
 
-#: How members fail that reach the end.
-_GROWN, _SINGULAR = "grew beyond any plausible size", "went through a singular configuration"
+#: Failure of a member that reaches the end with values that are too large.
+_GROWN = "grew beyond any plausible size"
+#: Failure of a member that reaches the end through a singular mass matrix.
+_SINGULAR = "went through a singular configuration"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,7 @@ class _Done:
 
     @property
     def names(self) -> tuple[Sequence[str], Sequence[str]]:
-        """Of inputs that are given, and of those that are delays."""
+        """Names of inputs that are given, and of those that are delays."""
         return self.model.given_names, [delay.name for delay in self.model.delays]
 
     def samples(self, k: int) -> Array:
@@ -112,8 +114,8 @@ def model_results(model: Model, given: SimulationArguments) -> Trajectory | Ense
 def _posed(
     model: Model, given: SimulationArguments, grid: Array, narrow: bool
 ) -> tuple[Stepper, IVP]:
-    """What steps on a grid that has the jumps of inputs, and from where. narrow : compiled at once
-    for one trajectory."""
+    """Stepper and initial value problem on a grid that has the jumps of inputs. narrow : compiled
+    at once for one trajectory."""
     count = given.members or 1
     parameters = _parameter_rows(given, count)
     stepper = compiled_stepper(model, given.steps.method, len(parameters) > 1, narrow)
@@ -198,7 +200,7 @@ def compiled_stepper(model: Model, method: str, varying: bool, narrow: bool) -> 
 
 
 def _member(group: Mapping[str, Any], k: int, N: int) -> Array:
-    """What belongs to member k, (names, N): rows are of one trajectory, or of all members."""
+    """Rows of member k, (names, N), of values of one trajectory or of all members."""
     rows = np.empty((len(group), N))
     for row, value in zip(rows, group.values(), strict=True):
         values = np.asarray(value)
