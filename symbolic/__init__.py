@@ -1,1 +1,1 @@
-"""What a model and a problem mean: frozen, validated, free of numbers and of code generation."""
+"""Meaning of models and problems: frozen, validated, free of numbers and of code generation."""

@@ -95,8 +95,8 @@ def real_number(value: Any, what: str) -> float:
 
 
 def parts(e: sp.Basic, seen: set[sp.Basic] | None = None) -> Iterator[sp.Basic]:
-    """Every subexpression once, with `e`, but those that are `seen`; numbers as often as they
-    occur, as SymPy takes long to find the hash of one."""
+    """Subexpressions with `e` itself, each once, without those that are `seen`; numbers as often as
+    they occur, as SymPy takes long to find the hash of one."""
     seen = set() if seen is None else seen
     stack = [e]
     while stack:

@@ -38,7 +38,7 @@ _SHOWN, _SHOWN_STATES = 4, 12
 
 @dataclass(frozen=True)
 class Index:
-    """What kind of a differential-algebraic system a model is.
+    """Differentiation index of a model as a differential-algebraic system, and its consequences.
 
     value : the differentiation index: 0 where the equations determine x', 1 where they determine x'
         and the algebraic states, more where the derivatives of some are needed to do so. None where

@@ -289,8 +289,8 @@ class Model(Declared):
 
     @cached_property
     def index(self) -> Index:
-        """What kind of a differential-algebraic system this is: its differentiation index,
-        algebraic states, hidden constraints."""
+        """Differentiation index of the system of differential-algebraic equations, with its
+        algebraic states and hidden constraints."""
         return index_of(self)
 
     def reduced_index(
@@ -371,7 +371,8 @@ class Model(Declared):
         return found.solved_by(Explicit(exchanged(self.explicit.intermediates, table), rates))
 
     def _replacement(self, given: Mapping[Any, Any]) -> dict[Any, sp.Expr]:
-        """By symbol, all of which the model contains."""
+        """Replacements by symbol, all of which the model contains; raises `ValueError` for
+        others."""
         what = f"model {self.name}: the replacement"
         known = self.symbols
         every = [*self.equations, *self.outputs.values(), *(e for _, e in self.intermediates)]

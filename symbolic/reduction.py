@@ -201,7 +201,7 @@ def _of_rate(rate: sp.Derivative) -> str:
 
 
 def _name(kind: str, model: Declared, row: Constraint, suffix: str) -> str:
-    """Of what belongs to an equation: by its label, or its number."""
+    """Name for a symbol of an equation, by the equation's label or its number."""
     return f"{kind}_{model.labels.get(row.equation, row.equation)}{suffix}"
 
 

@@ -36,7 +36,8 @@ _BENDING = (sp.Abs, sp.Max, sp.Min)
 
 
 def _candidates(model: Model, bending: bool, outputs: Sequence[sp.Expr] = ()) -> set[sp.Basic]:
-    """What may jump, or bend, in equations and outputs, and the intermediates that they use."""
+    """Expressions that may jump, or have kinks, in equations and outputs and the intermediates that
+    they use."""
     kinds = (*_JUMPING, *(_BENDING if bending else ()), tabulated)
     form = model.explicit
     more = () if form is None else (*(e for _, e in form.intermediates), *form.rates)
@@ -170,7 +171,8 @@ class _Switching:
         return e if m is None else _RELATIONS[type(e)](m)
 
     def _bent(self, e: Any) -> Any:
-        """Of what bends: a product with the sign, or the larger of two."""
+        """Expression with its kinks by switches: |x| as a product with the sign, max and min by
+        cases."""
         if isinstance(e, sp.Abs):
             m = self._switch(e.args[0], (0.0,))
             return e if m is None else m * e.args[0]

@@ -155,7 +155,7 @@ def _reversed_model(
 def _functions(
     system: ForwardSystem, form: Form, end: sp.Symbol | None
 ) -> dict[sp.Basic, sp.Basic]:
-    """From plain symbols to functions of reversed time."""
+    """Substitution of plain symbols by functions of reversed time."""
     moving = {*system.model.states, *system.model.inputs, *system.signals}
     functions: dict[sp.Basic, sp.Basic] = {system.plain[x]: x for x in moving}
     functions |= {slope: dynamicsymbols(slope.name) for slope in system.slopes.values()}

@@ -75,7 +75,7 @@ def check_law(where: str, law: Any, friction_coefficient: Any, restitution: Any)
 
 
 def with_friction(contacts: Sequence[Contact]) -> tuple[Contact, ...]:
-    """Those with a force along the ground."""
+    """Contacts with a force along the ground."""
     return tuple(contact for contact in contacts if contact.law != "slip")
 
 

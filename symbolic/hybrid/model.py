@@ -1,4 +1,4 @@
-"""What makes a model a hybrid dynamical system: events, modes that they switch, contacts.
+"""Hybrid dynamical systems: models with events, modes that these switch, and contacts.
 
 Modes and contact forces are inputs of the model that nobody gives: events set the first, the
 unilateral constraints of contacts (complementarity of gap and force) determine the second.

@@ -78,7 +78,7 @@ class FESMuscle:
         return {key: float(e) if e.is_number else e for key, e in given.items()}
 
     def check(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Its numbers, as far as they are known with these values of parameters, by name.
+        """Numbers of the muscle by name, as far as they are known with these values of parameters.
 
         Raises `ValueError` for one that is not positive, or recruitment not within 0 ... 1.
         """

@@ -92,7 +92,7 @@ class Imu:
 
     @property
     def label(self) -> str:
-        """Its name, or that of its body."""
+        """Label of the point: its name, or that of its body."""
         return self.name or self.body
 
     @property
@@ -105,7 +105,7 @@ class Imu:
 
 
 def mass_of(body: Body) -> sp.Expr:
-    """Its mass as an expression [kg]."""
+    """Mass of a body as an expression [kg]."""
     return real_expression(body.mass, f"mass of body {body.name}")
 
 
@@ -288,7 +288,8 @@ def check_values(bodies: Sequence[Body], values: dict[str, float]) -> None:
 
 
 def inertia_limits(body: Body) -> dict[str, sp.Expr]:
-    """What must not be negative so that principal moments that are symbols are those of a body."""
+    """Limits, not negative where valid, on symbolic principal moments of inertia of a body
+    (triangle inequality)."""
     matrix = sp.Matrix(inertia_matrix(body))
     moments = [matrix[k, k] for k in range(3)]
     if not matrix.is_diagonal() or not matrix.free_symbols:

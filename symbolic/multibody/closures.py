@@ -38,7 +38,7 @@ KINDS = ("point", "hinge", "weld", "rolling")
 
 
 class OpenTree(Protocol):
-    """What conditions of loops ask of a tree of bodies, see `Mechanism`."""
+    """Protocol of a tree of bodies for conditions of loops, see `Mechanism`."""
 
     @property
     def name(self) -> str: ...
@@ -124,7 +124,7 @@ class Closure:
             raise ValueError(f"{where}: only a weld has an attitude")
 
     def conditions(self, tree: OpenTree) -> list[Condition]:
-        """In terms of the intermediates of the tree."""
+        """Conditions of the closure, in terms of the intermediates of the tree."""
         if self.kind == "rolling":
             return _rolling(tree, self)
         turns = {"point": 0, "hinge": 2, "weld": 3}[self.kind]
@@ -140,8 +140,8 @@ class Coupling:
     expression: sp.Expr
 
     def conditions(self, tree: OpenTree) -> list[Condition]:
-        """In terms of coordinates and speeds. Raises `ValueError` for speeds that are not linear,
-        and where no coordinate and no speed is bound."""
+        """Conditions in terms of coordinates and speeds. Raises `ValueError` for speeds that are
+        not linear, and where no coordinate and no speed is bound."""
         steps = tree.recursion.steps
         found = _spelled_out(steps, self.expression)
         speeds = tree.speeds
@@ -316,9 +316,9 @@ def _basis(matrices: Sequence[Numbers]) -> list[int]:
 
 
 def _most_regular(matrices: Sequence[Numbers], found: list[int]) -> list[int]:
-    """Of all choices of as many rows as were found that whose smallest singular value is, at the
-    matrix where it is smallest, the largest: a choice that is good at one place may depend at
-    another."""
+    """Choice of as many rows as `found`, the most regular one: its smallest singular value, at the
+    matrix where it is smallest, is the largest. A choice that is good at one place may be dependent
+    at another."""
     if not (matrices and found):
         return found
     sizes = np.max([np.linalg.norm(m, axis=1) for m in matrices], axis=0)

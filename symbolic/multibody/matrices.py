@@ -258,7 +258,7 @@ def project(rows: Rows, W: Blocks, V: Blocks, force: Vector, moment: Vector) -> 
 
 
 def gravity(tree: Tree) -> Vector:
-    """In world axes; 0 where the measured acceleration of the base contains it."""
+    """Gravity in world axes; 0 where the measured acceleration of the base contains it."""
     measured = not isinstance(tree.base, FixedBase) and tree.base.acceleration == "imu"
     return ZERO if measured else vector(tree.gravity)
 

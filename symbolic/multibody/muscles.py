@@ -160,7 +160,7 @@ class Muscle:
 
     @cached_property
     def excitation(self) -> AppliedUndef:
-        """What the nerves ask for, an input."""
+        """Neural excitation, an input."""
         return self._signal("excitation")
 
     @cached_property
@@ -198,21 +198,22 @@ class Muscle:
 
     @property
     def fibre_length(self) -> sp.Expr:
-        """In units of the optimal length."""
+        """Fibre length in units of the optimal length."""
         if self.pennation.is_zero:
             return self.fibres_along / self.optimal_length
         thickness = self.optimal_length * sp.sin(self.pennation)
         return sp.sqrt(self.fibres_along**2 + thickness**2) / self.optimal_length
 
     def cosine(self, length: sp.Expr) -> sp.Expr:
-        """Of the angle between fibres and tendon, at a length of the fibres in units of the optimal
-        one."""
+        """Cosine of the angle between fibres and tendon, at a length of the fibres in units of the
+        optimal one."""
         if self.pennation.is_zero:
             return sp.S.One
         return self.fibres_along / (length * self.optimal_length)
 
     def fibre_velocity(self, rate: sp.Expr, cosine: sp.Expr) -> sp.Expr:
-        """In units of the largest; rate : at which muscle and tendon lengthen [m/s]."""
+        """Fibre velocity in units of the largest; rate : at which muscle and tendon lengthen
+        [m/s]."""
         if self.tendon == "compliant":
             force = self.normalised_force
             slope = _stiffness(self.tendon_strain) * (force + _C3)
@@ -220,7 +221,7 @@ class Muscle:
         return rate * cosine / (self.optimal_length * self.max_velocity)
 
     def fibre_force(self, rate: sp.Expr, named: Naming = spelled_out) -> sp.Expr:
-        """Of the fibres along the tendon, in units of the largest force. named : makes symbols of
+        """Fibre force along the tendon, in units of the largest force. named : makes symbols of
         what is used several times, given its name and expression."""
         length = named(f"fibre.{self.name}", self.fibre_length)
         cosine = named(f"cosine.{self.name}", self.cosine(length))
@@ -230,7 +231,7 @@ class Muscle:
         return (active + passive) * cosine
 
     def force(self, rate: sp.Expr, named: Naming = spelled_out) -> sp.Expr:
-        """What the tendon pulls with [N]; arguments of `fibre_force`."""
+        """Tendon force [N]; arguments of `fibre_force`."""
         if self.tendon == "compliant":
             return self.max_force * self.normalised_force
         return self.max_force * self.fibre_force(rate, named)
@@ -309,7 +310,7 @@ def _parts(outputs: Any) -> list[Any]:
 def _completed(
     tree: Tree, model: Model, muscles: Sequence[Muscle], tendons: Mapping[AppliedUndef, sp.Expr]
 ) -> Model:
-    """With the equations of activations and tendons."""
+    """Model with the equations of activations and tendons."""
     rates = {muscle.activation: muscle.activation_rate for muscle in muscles}
     constant, still = standing(tree)
     rows = [e.xreplace(still) for e in tendons.values()]
